@@ -34,9 +34,9 @@ impl IfRange<'_> {
     pub fn holds(&self, stored: &Validators<'_>, date_s: Option<i64>) -> bool {
         match *self {
             IfRange::Tag(tag) => stored.etag.is_some_and(|etag| strong_equal(tag, etag)),
-            IfRange::Date(asked_s) => match (asked_s, stored.last_modified_s, date_s) {
-                (Some(asked_s), Some(modified_s), Some(date_s)) => {
-                    asked_s == modified_s && date_s > modified_s
+            IfRange::Date(requested_s) => match (requested_s, stored.last_modified_s, date_s) {
+                (Some(requested_s), Some(modified_s), Some(date_s)) => {
+                    requested_s == modified_s && date_s > modified_s
                 }
                 _ => false,
             },
@@ -45,8 +45,8 @@ impl IfRange<'_> {
 }
 
 impl Conditions<'_> {
-    /// True when the answer is 304 for a representation with these validators. `If-None-Match` wins, and a
-    /// date is compared with `Last-Modified` only: without that, the whole answer is sent.
+    /// True when the response is 304 for a representation with these validators. `If-None-Match` wins, and a
+    /// date is compared with `Last-Modified` only: without that, the whole response is sent.
     pub fn are_not_modified(&self, stored: &Validators<'_>) -> bool {
         match (self.if_none_match, self.if_modified_since_s) {
             (Some(tags), _) => matches_any(tags, stored.etag),
@@ -56,7 +56,7 @@ impl Conditions<'_> {
     }
 }
 
-/// Whether a 304 with the validators `newer` confirms the stored reply that the validation was made from
+/// Whether a 304 with the validators `newer` confirms the stored response that the validation was made from
 /// (4.3.4). A 304 without validators confirms what was asked about.
 pub fn confirms(newer: &Validators<'_>, stored: &Validators<'_>) -> bool {
     match (newer.etag, stored.etag) {
@@ -158,7 +158,7 @@ mod tests {
         assert!(!IfRange::Tag(b"\"b\"").holds(&strong, None));
         assert!(!IfRange::Tag(b"W/\"a\"").holds(&tagged(b"W/\"a\""), None), "weak tags name no bytes");
         assert!(!IfRange::Tag(b"\"a\"").holds(&Validators::default(), None));
-        let at = |asked_s, date_s| IfRange::Date(asked_s).holds(&strong, date_s);
+        let at = |requested_s, date_s| IfRange::Date(requested_s).holds(&strong, date_s);
         assert!(at(Some(100), Some(101)));
         assert!(!at(Some(101), Some(200)), "a later date is another date");
         assert!(!at(Some(100), Some(100)), "it may have been modified again in that second");

@@ -1,13 +1,13 @@
 //! The age of a stored response, how long it is fresh, and whether it may answer a request (RFC 9111, 4.2 and 5.2).
 //!
-//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a reply
+//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a response
 //! that does not say how long it is fresh is stale at once, and is confirmed by its origin each time it is
-//! asked for.
+//! requested.
 
 /// Longest lifetime that is told apart, in seconds (RFC 9111, 1.2.2).
 const MAX_DELTA_S: u64 = 1 << 31;
 
-/// `Expires` of a reply.
+/// `Expires` of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Expires {
     /// Not there.
@@ -19,9 +19,9 @@ pub enum Expires {
     At(i64),
 }
 
-/// `Cache-Control` of a reply, as far as a shared cache minds it.
+/// `Cache-Control` of a response, as far as a shared cache minds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReplyControl {
+pub struct ResponseControl {
     /// `max-age`, in seconds.
     pub max_age_s: Option<u64>,
     /// `s-maxage`, in seconds.
@@ -42,7 +42,7 @@ pub struct ReplyControl {
     pub stale_if_error_s: Option<u64>,
 }
 
-/// How stale a reply a request takes.
+/// How stale a response a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
     /// By any time.
@@ -56,7 +56,7 @@ pub enum MaxStale {
 pub struct RequestControl {
     /// `no-cache`: the origin must be asked.
     pub no_cache: bool,
-    /// `no-store`: the answer must not be kept.
+    /// `no-store`: the response must not be kept.
     pub no_store: bool,
     /// `only-if-cached`: the origin must not be asked.
     pub only_if_cached: bool,
@@ -70,9 +70,9 @@ pub struct RequestControl {
     pub stale_if_error_s: Option<u64>,
 }
 
-/// What a reply says about its age, its lifetime and its storing; taken out of its head by the caller.
+/// What a response says about its age, its lifetime and its storing; taken out of its head by the caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReplyFacts {
+pub struct ResponseFacts {
     /// Status code.
     pub status: u16,
     /// `Date`, in Unix seconds.
@@ -84,10 +84,10 @@ pub struct ReplyFacts {
     /// It has an `ETag` or a `Last-Modified`, so that the origin can be asked whether it still holds.
     pub has_validator: bool,
     /// `Cache-Control`.
-    pub control: ReplyControl,
+    pub control: ResponseControl,
 }
 
-/// Whether a stored reply may answer a request.
+/// Whether a stored response may answer a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     /// As it is.
@@ -98,7 +98,7 @@ pub enum Reuse {
     Refetch,
 }
 
-/// Age and lifetime of a stored reply.
+/// Age and lifetime of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
     /// When its age was zero.
@@ -113,16 +113,16 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Of a reply that was asked for and whose head was received at these instants.
-    pub fn new(reply: &ReplyFacts, asked_ms: i64, received_ms: i64) -> Self {
-        let date_ms = reply.date_s.map_or(received_ms, seconds_to_ms);
+    /// Of a response that was requested and whose head was received at these instants.
+    pub fn new(response: &ResponseFacts, requested_ms: i64, received_ms: i64) -> Self {
+        let date_ms = response.date_s.map_or(received_ms, seconds_to_ms);
         let apparent_age_ms = received_ms.saturating_sub(date_ms).max(0);
-        let delay_ms = received_ms.saturating_sub(asked_ms).max(0);
-        let corrected_age_ms = delta_to_ms(reply.age_s).saturating_add(delay_ms);
-        let control = &reply.control;
+        let delay_ms = received_ms.saturating_sub(requested_ms).max(0);
+        let corrected_age_ms = delta_to_ms(response.age_s).saturating_add(delay_ms);
+        let control = &response.control;
         Self {
             born_ms: received_ms.saturating_sub(apparent_age_ms.max(corrected_age_ms)),
-            lifetime_ms: lifetime_ms(reply, date_ms),
+            lifetime_ms: lifetime_ms(response, date_ms),
             always_validate: control.no_cache,
             never_stale: control.must_revalidate || control.proxy_revalidate || control.s_maxage_s.is_some(),
             stale_if_error_ms: control.stale_if_error_s.map(delta_to_ms),
@@ -165,18 +165,18 @@ impl Freshness {
 
     /// Whether it may answer a request though it is stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
     ///
-    /// The reply or the request must allow so much staleness, or else, where the reply says nothing, the configuration
-    /// (`granted_s`). What forbids stale replies wins over all of them.
+    /// The response or the request must allow so much staleness, or else, where the response says nothing, the configuration
+    /// (`granted_s`). What forbids stale responses wins over all of them.
     pub fn serves_on_error(&self, request: &RequestControl, granted_s: u64, now_ms: i64) -> bool {
         if request.no_cache || self.always_validate || self.never_stale || self.is_refused_by(request, now_ms)
         {
             return false;
         }
         let allowed_ms = self.stale_if_error_ms.unwrap_or(delta_to_ms(granted_s));
-        let asked_ms = request.stale_if_error_s.map_or(0, delta_to_ms);
+        let requested_ms = request.stale_if_error_s.map_or(0, delta_to_ms);
         let stale_ms = -self.remaining_ms(now_ms);
-        // Fresh replies are not meant: if one was not served, the client had its reasons.
-        stale_ms >= 0 && stale_ms <= allowed_ms.max(asked_ms) && allowed_ms.max(asked_ms) > 0
+        // Fresh responses are not meant: if one was not served, the client had its reasons.
+        stale_ms >= 0 && stale_ms <= allowed_ms.max(requested_ms) && allowed_ms.max(requested_ms) > 0
     }
 
     /// The request does not take it, however fresh it is for others.
@@ -192,19 +192,19 @@ pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Whether the reply says itself how long it is fresh.
-pub fn has_explicit_lifetime(reply: &ReplyFacts) -> bool {
-    reply.control.s_maxage_s.is_some()
-        || reply.control.max_age_s.is_some()
-        || !matches!(reply.expires, Expires::Absent)
+/// Whether the response says itself how long it is fresh.
+pub fn has_explicit_lifetime(response: &ResponseFacts) -> bool {
+    response.control.s_maxage_s.is_some()
+        || response.control.max_age_s.is_some()
+        || !matches!(response.expires, Expires::Absent)
 }
 
-/// Freshness lifetime (4.2.1) of a reply to a shared cache.
-fn lifetime_ms(reply: &ReplyFacts, date_ms: i64) -> i64 {
-    if let Some(seconds) = reply.control.s_maxage_s.or(reply.control.max_age_s) {
+/// Freshness lifetime (4.2.1) of a response to a shared cache.
+fn lifetime_ms(response: &ResponseFacts, date_ms: i64) -> i64 {
+    if let Some(seconds) = response.control.s_maxage_s.or(response.control.max_age_s) {
         return delta_to_ms(seconds);
     }
-    match reply.expires {
+    match response.expires {
         Expires::At(at_s) => seconds_to_ms(at_s).saturating_sub(date_ms).clamp(0, delta_to_ms(MAX_DELTA_S)),
         Expires::Invalid | Expires::Absent => 0,
     }
@@ -226,16 +226,21 @@ mod tests {
 
     const T: i64 = 1_000_000;
 
-    fn expiring(after_s: i64) -> ReplyFacts {
-        ReplyFacts { status: 200, date_s: Some(T), expires: Expires::At(T + after_s), ..Default::default() }
+    fn expiring(after_s: i64) -> ResponseFacts {
+        ResponseFacts {
+            status: 200,
+            date_s: Some(T),
+            expires: Expires::At(T + after_s),
+            ..Default::default()
+        }
     }
 
-    fn with_control(control: ReplyControl) -> ReplyFacts {
-        ReplyFacts { status: 200, date_s: Some(T), control, ..Default::default() }
+    fn with_control(control: ResponseControl) -> ResponseFacts {
+        ResponseFacts { status: 200, date_s: Some(T), control, ..Default::default() }
     }
 
-    fn at(reply: &ReplyFacts) -> Freshness {
-        Freshness::new(reply, T * 1000, T * 1000)
+    fn at(response: &ResponseFacts) -> Freshness {
+        Freshness::new(response, T * 1000, T * 1000)
     }
 
     fn plain(freshness: &Freshness, now_ms: i64) -> Reuse {
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_fresh_until_the_very_instant_of_expires() {
+    fn a_response_is_fresh_until_the_very_instant_of_expires() {
         let fresh = at(&expiring(10));
         assert_eq!(plain(&fresh, T * 1000 + 9_999), Reuse::Serve);
         assert_eq!(plain(&fresh, T * 1000 + 10_000), Reuse::Validate);
@@ -251,35 +256,36 @@ mod tests {
 
     #[test]
     fn s_maxage_wins_over_max_age_which_wins_over_expires() {
-        let mut reply = expiring(1000);
-        reply.control.max_age_s = Some(100);
-        assert_eq!(at(&reply).remaining_ms(T * 1000), 100_000);
-        reply.control.s_maxage_s = Some(10);
-        assert_eq!(at(&reply).remaining_ms(T * 1000), 10_000);
+        let mut response = expiring(1000);
+        response.control.max_age_s = Some(100);
+        assert_eq!(at(&response).remaining_ms(T * 1000), 100_000);
+        response.control.s_maxage_s = Some(10);
+        assert_eq!(at(&response).remaining_ms(T * 1000), 10_000);
     }
 
     #[test]
-    fn without_a_lifetime_or_with_a_broken_one_a_reply_is_stale_at_once() {
-        let silent = ReplyFacts { status: 200, date_s: Some(T), has_validator: true, ..Default::default() };
+    fn without_a_lifetime_or_with_a_broken_one_a_response_is_stale_at_once() {
+        let silent =
+            ResponseFacts { status: 200, date_s: Some(T), has_validator: true, ..Default::default() };
         assert_eq!(plain(&at(&silent), T * 1000), Reuse::Validate);
-        let broken = ReplyFacts { expires: Expires::Invalid, ..silent };
+        let broken = ResponseFacts { expires: Expires::Invalid, ..silent };
         assert_eq!(plain(&at(&broken), T * 1000), Reuse::Validate);
     }
 
     #[test]
     fn age_is_the_larger_of_what_dates_and_what_age_say() {
         // Dated 4 s before it came; the cache before us says 7 s, and the way took 1 s.
-        let reply = ReplyFacts { date_s: Some(T - 4), age_s: 7, ..expiring(100) };
-        let fresh = Freshness::new(&reply, T * 1000 - 1000, T * 1000);
+        let response = ResponseFacts { date_s: Some(T - 4), age_s: 7, ..expiring(100) };
+        let fresh = Freshness::new(&response, T * 1000 - 1000, T * 1000);
         assert_eq!(fresh.age_s(T * 1000), 8);
         assert_eq!(fresh.age_s(T * 1000 + 2500), 10);
-        let dated = Freshness::new(&ReplyFacts { age_s: 0, ..reply }, T * 1000 - 1000, T * 1000);
+        let dated = Freshness::new(&ResponseFacts { age_s: 0, ..response }, T * 1000 - 1000, T * 1000);
         assert_eq!(dated.age_s(T * 1000), 4);
     }
 
     #[test]
     fn a_clock_that_is_ahead_or_behind_makes_no_negative_age() {
-        let ahead = ReplyFacts { date_s: Some(T + 50), ..expiring(60) };
+        let ahead = ResponseFacts { date_s: Some(T + 50), ..expiring(60) };
         let fresh = at(&ahead);
         assert_eq!(fresh.age_s(T * 1000), 0);
         assert_eq!(fresh.age_s(T * 1000 - 5000), 0);
@@ -287,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_is_never_answered_from_the_store() {
+    fn a_reload_is_never_responded_from_the_store() {
         let request = RequestControl { no_cache: true, ..Default::default() };
         assert_eq!(at(&expiring(10)).reuse(&request, T * 1000), Reuse::Refetch);
     }
@@ -295,68 +301,68 @@ mod tests {
     #[test]
     fn requests_narrow_and_widen_what_they_take() {
         let fresh = at(&expiring(10));
-        let ask = |request: RequestControl, after_ms: i64| fresh.reuse(&request, T * 1000 + after_ms);
+        let lookup = |request: RequestControl, after_ms: i64| fresh.reuse(&request, T * 1000 + after_ms);
         let max_age = |s| RequestControl { max_age_s: Some(s), ..Default::default() };
-        assert_eq!(ask(max_age(5), 5000), Reuse::Serve);
-        assert_eq!(ask(max_age(5), 5001), Reuse::Validate);
-        assert_eq!(ask(max_age(0), 0), Reuse::Validate);
+        assert_eq!(lookup(max_age(5), 5000), Reuse::Serve);
+        assert_eq!(lookup(max_age(5), 5001), Reuse::Validate);
+        assert_eq!(lookup(max_age(0), 0), Reuse::Validate);
         let min_fresh = RequestControl { min_fresh_s: Some(3), ..Default::default() };
-        assert_eq!(ask(min_fresh, 7000), Reuse::Serve);
-        assert_eq!(ask(min_fresh, 7001), Reuse::Validate);
+        assert_eq!(lookup(min_fresh, 7000), Reuse::Serve);
+        assert_eq!(lookup(min_fresh, 7001), Reuse::Validate);
         let max_stale = |m| RequestControl { max_stale: Some(m), ..Default::default() };
-        assert_eq!(ask(max_stale(MaxStale::Seconds(2)), 12_000), Reuse::Serve);
-        assert_eq!(ask(max_stale(MaxStale::Seconds(2)), 12_001), Reuse::Validate);
-        assert_eq!(ask(max_stale(MaxStale::Any), 1_000_000), Reuse::Serve);
+        assert_eq!(lookup(max_stale(MaxStale::Seconds(2)), 12_000), Reuse::Serve);
+        assert_eq!(lookup(max_stale(MaxStale::Seconds(2)), 12_001), Reuse::Validate);
+        assert_eq!(lookup(max_stale(MaxStale::Any), 1_000_000), Reuse::Serve);
     }
 
     #[test]
     fn what_must_be_revalidated_is_not_served_stale_and_no_cache_not_even_fresh() {
         let takes_all = RequestControl { max_stale: Some(MaxStale::Any), ..Default::default() };
         for control in [
-            ReplyControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
-            ReplyControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
-            ReplyControl { s_maxage_s: Some(1), ..Default::default() },
+            ResponseControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ResponseControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ResponseControl { s_maxage_s: Some(1), ..Default::default() },
         ] {
             let fresh = at(&with_control(control));
             assert_eq!(fresh.reuse(&takes_all, T * 1000 + 2000), Reuse::Validate, "{control:?}");
             assert_eq!(plain(&fresh, T * 1000), Reuse::Serve, "{control:?}");
         }
-        let no_cache = ReplyControl { no_cache: true, max_age_s: Some(100), ..Default::default() };
+        let no_cache = ResponseControl { no_cache: true, max_age_s: Some(100), ..Default::default() };
         assert_eq!(at(&with_control(no_cache)).reuse(&takes_all, T * 1000), Reuse::Validate);
     }
 
     #[test]
-    fn a_stale_reply_stands_in_for_a_failed_origin_as_long_as_somebody_allows_it() {
-        let reply = |control| at(&with_control(ReplyControl { max_age_s: Some(10), ..control }));
-        let silent = reply(ReplyControl::default());
-        let speaking = reply(ReplyControl { stale_if_error_s: Some(5), ..Default::default() });
+    fn a_stale_response_stands_in_for_a_failed_origin_as_long_as_somebody_allows_it() {
+        let response = |control| at(&with_control(ResponseControl { max_age_s: Some(10), ..control }));
+        let silent = response(ResponseControl::default());
+        let speaking = response(ResponseControl { stale_if_error_s: Some(5), ..Default::default() });
         let (plain, after) = (RequestControl::default(), |ms: i64| T * 1000 + ms);
-        let asking = RequestControl { stale_if_error_s: Some(7), ..plain };
+        let requesting = RequestControl { stale_if_error_s: Some(7), ..plain };
         assert!(!silent.serves_on_error(&plain, 0, after(10_001)), "nobody allows it");
         assert!(silent.serves_on_error(&plain, 60, after(70_000)));
         assert!(!silent.serves_on_error(&plain, 60, after(70_001)));
         assert!(speaking.serves_on_error(&plain, 0, after(15_000)));
-        assert!(!speaking.serves_on_error(&plain, 60, after(15_001)), "what the reply says goes first");
-        assert!(speaking.serves_on_error(&asking, 0, after(17_000)));
-        assert!(!speaking.serves_on_error(&asking, 0, after(17_001)));
+        assert!(!speaking.serves_on_error(&plain, 60, after(15_001)), "what the response says goes first");
+        assert!(speaking.serves_on_error(&requesting, 0, after(17_000)));
+        assert!(!speaking.serves_on_error(&requesting, 0, after(17_001)));
         assert!(!silent.serves_on_error(&plain, 60, after(5_000)), "it is not stale");
     }
 
     #[test]
-    fn what_forbids_stale_replies_holds_when_the_origin_fails_too() {
+    fn what_forbids_stale_responses_holds_when_the_origin_fails_too() {
         for control in [
-            ReplyControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
-            ReplyControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
-            ReplyControl { s_maxage_s: Some(1), ..Default::default() },
-            ReplyControl { no_cache: true, max_age_s: Some(1), ..Default::default() },
+            ResponseControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ResponseControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ResponseControl { s_maxage_s: Some(1), ..Default::default() },
+            ResponseControl { no_cache: true, max_age_s: Some(1), ..Default::default() },
         ] {
-            let forbids = at(&with_control(ReplyControl { stale_if_error_s: Some(100), ..control }));
+            let forbids = at(&with_control(ResponseControl { stale_if_error_s: Some(100), ..control }));
             assert!(
                 !forbids.serves_on_error(&RequestControl::default(), 100, T * 1000 + 2000),
                 "{control:?}"
             );
         }
-        let stale = at(&with_control(ReplyControl { max_age_s: Some(1), ..Default::default() }));
+        let stale = at(&with_control(ResponseControl { max_age_s: Some(1), ..Default::default() }));
         for request in [
             RequestControl { no_cache: true, ..Default::default() },
             RequestControl { max_age_s: Some(1), ..Default::default() },
@@ -370,13 +376,13 @@ mod tests {
         #[test]
         fn no_input_overflows(
             date_s in proptest::option::of(any::<i64>()), expires_s in any::<i64>(), age_s in any::<u64>(),
-            asked_ms in any::<i64>(), received_ms in any::<i64>(), now_ms in any::<i64>(),
+            requested_ms in any::<i64>(), received_ms in any::<i64>(), now_ms in any::<i64>(),
             delta in any::<u64>(),
         ) {
-            let control = ReplyControl { max_age_s: (delta % 2 == 0).then_some(delta), ..Default::default() };
+            let control = ResponseControl { max_age_s: (delta % 2 == 0).then_some(delta), ..Default::default() };
             let expires = Expires::At(expires_s);
-            let reply = ReplyFacts { status: 200, date_s, age_s, expires, control, ..Default::default() };
-            let fresh = Freshness::new(&reply, asked_ms, received_ms);
+            let response = ResponseFacts { status: 200, date_s, age_s, expires, control, ..Default::default() };
+            let fresh = Freshness::new(&response, requested_ms, received_ms);
             let request = RequestControl {
                 max_age_s: Some(delta), min_fresh_s: Some(delta), max_stale: Some(MaxStale::Seconds(delta)),
                 ..Default::default()
@@ -387,14 +393,14 @@ mod tests {
         }
 
         #[test]
-        fn with_one_clock_a_reply_is_fresh_exactly_until_expires(
+        fn with_one_clock_a_response_is_fresh_exactly_until_expires(
             life_s in 0i64..100_000, made_ms in 0i64..5_000, after_ms in 0i64..200_000_000,
         ) {
             let received_ms = T * 1000 + made_ms;
             let date_s = received_ms / 1000;
             let expires = Expires::At(date_s + life_s);
-            let reply = ReplyFacts { date_s: Some(date_s), expires, ..expiring(0) };
-            let fresh = Freshness::new(&reply, received_ms, received_ms);
+            let response = ResponseFacts { date_s: Some(date_s), expires, ..expiring(0) };
+            let fresh = Freshness::new(&response, received_ms, received_ms);
             let now_ms = received_ms + after_ms;
             prop_assert_eq!(plain(&fresh, now_ms) == Reuse::Serve, now_ms < (date_s + life_s) * 1000);
         }

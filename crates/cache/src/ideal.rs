@@ -3,7 +3,7 @@
 //! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
 //! It is asked about every request in the order in which requests were sent. One that collapses requests fills at
 //! the instant of sending: a second request joins the fetch that is under way, which counts as a hit. One that does
-//! not fills when it is told that the answer has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
+//! not fills when it is told that the response has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
 //! with [`IdealCache::undo`].
 //!
 //! An object costs a key and eight bytes. What has expired is as good as forgotten, and is forgotten whenever
@@ -21,7 +21,7 @@ pub struct Behaviour {
     pub head_fills: bool,
     /// A conditional request that misses fetches and stores the whole object.
     pub conditional_fills: bool,
-    /// The answer to a reload replaces what is stored.
+    /// The response to a reload replaces what is stored.
     pub reload_fills: bool,
     /// A request for parts that misses fetches and stores the whole object.
     pub range_fills: bool,
@@ -53,7 +53,7 @@ pub enum Request {
 
 /// One request, at the instant at which it makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct Lookup {
     /// The object; must be well mixed (it is its own hash).
     pub key: u64,
     /// What is asked.
@@ -62,12 +62,12 @@ pub struct Ask {
     pub cachable: bool,
     /// When it was sent (a POST: when it was answered), in microseconds since the start of the run.
     pub at_us: u64,
-    /// Until when an answer made now is fresh, in milliseconds since the start of the run; [`FOREVER`] without
+    /// Until when a response made now is fresh, in milliseconds since the start of the run; [`FOREVER`] without
     /// `Expires`.
     pub fresh_until_ms: u32,
 }
 
-/// An answer that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
+/// A response that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
 pub const FOREVER: u32 = u32::MAX;
 
 /// What is known of one stored object.
@@ -103,7 +103,7 @@ impl Hasher for KeyIsHash {
 pub struct IdealCache {
     behaviour: Behaviour,
     objects: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
-    /// Fetches that nobody can join: object and instant of sending, and until when their answers are fresh.
+    /// Fetches that nobody can join: object and instant of sending, and until when their responses are fresh.
     under_way: HashMap<(u64, u64), u32>,
 }
 
@@ -115,26 +115,26 @@ impl IdealCache {
 
     /// Takes note of a request; true when it would have been answered without the origin's help.
     ///
-    /// Requests must come in the order of `at_us`. The answer says something about hits for plain GETs only.
-    pub fn ask(&mut self, ask: Ask) -> bool {
-        if !self.behaviour.caches || !ask.cachable {
+    /// Requests must come in the order of `at_us`. The response says something about hits for plain GETs only.
+    pub fn lookup(&mut self, lookup: Lookup) -> bool {
+        if !self.behaviour.caches || !lookup.cachable {
             return false;
         }
-        if ask.request == Request::Post {
+        if lookup.request == Request::Post {
             if self.behaviour.post_invalidates {
-                self.objects.remove(&ask.key);
+                self.objects.remove(&lookup.key);
             }
             return false;
         }
-        let stored = self.objects.get(&ask.key).copied();
-        let fresh = stored.filter(|stored| is_fresh(stored.fresh_until_ms, ask.at_us));
-        if self.fills(ask.request, stored.is_some(), fresh.is_some()) {
-            self.fetch(ask, fresh);
+        let stored = self.objects.get(&lookup.key).copied();
+        let fresh = stored.filter(|stored| is_fresh(stored.fresh_until_ms, lookup.at_us));
+        if self.fills(lookup.request, stored.is_some(), fresh.is_some()) {
+            self.fetch(lookup, fresh);
         }
         fresh.is_some()
     }
 
-    /// Whether the answer of the origin will be stored.
+    /// Whether the response of the origin will be stored.
     fn fills(&self, request: Request, is_stored: bool, is_fresh: bool) -> bool {
         let behaviour = &self.behaviour;
         match request {
@@ -150,17 +150,17 @@ impl IdealCache {
     }
 
     /// Takes note of a fetch; `older` is a copy that is still fresh.
-    fn fetch(&mut self, ask: Ask, older: Option<Stored>) {
+    fn fetch(&mut self, lookup: Lookup, older: Option<Stored>) {
         if !self.behaviour.collapses {
-            self.under_way.insert((ask.key, ask.at_us), ask.fresh_until_ms);
+            self.under_way.insert((lookup.key, lookup.at_us), lookup.fresh_until_ms);
             return;
         }
         // If a reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
-        let stamp = older.map_or(stamp(ask.at_us), |older| older.stamp);
-        self.store(ask.key, Stored { fresh_until_ms: ask.fresh_until_ms, stamp }, ask.at_us);
+        let stamp = older.map_or(stamp(lookup.at_us), |older| older.stamp);
+        self.store(lookup.key, Stored { fresh_until_ms: lookup.fresh_until_ms, stamp }, lookup.at_us);
     }
 
-    /// The answer to a request that was sent at `sent_us` is there for others, from `now_us` on. Says nothing new to a
+    /// The response to a request that was sent at `sent_us` is there for others, from `now_us` on. Says nothing new to a
     /// cache that collapses requests, nor of a request that fetched nothing.
     pub fn arrive(&mut self, key: u64, sent_us: u64, now_us: u64) {
         if let Some(fresh_until_ms) = self.under_way.remove(&(key, sent_us)) {
@@ -223,14 +223,18 @@ mod tests {
         collapses: true,
     };
 
-    fn ask(key: u64, request: Request, at_us: u64) -> Ask {
-        Ask { key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
+    fn lookup(key: u64, request: Request, at_us: u64) -> Lookup {
+        Lookup { key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
     fn hits(behaviour: Behaviour, requests: &[Request]) -> Vec<bool> {
         let mut cache = IdealCache::new(behaviour);
-        requests.iter().enumerate().map(|(at, &request)| cache.ask(ask(7, request, at as u64))).collect()
+        requests
+            .iter()
+            .enumerate()
+            .map(|(at, &request)| cache.lookup(lookup(7, request, at as u64)))
+            .collect()
     }
 
     use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Range, Reload};
@@ -248,24 +252,24 @@ mod tests {
     #[test]
     fn what_may_not_be_stored_never_hits() {
         let mut cache = IdealCache::new(PLAIN);
-        let private = Ask { cachable: false, ..ask(1, Get, 0) };
-        assert!(!cache.ask(private) && !cache.ask(private));
+        let private = Lookup { cachable: false, ..lookup(1, Get, 0) };
+        assert!(!cache.lookup(private) && !cache.lookup(private));
         assert!(cache.is_empty());
     }
 
     #[test]
     fn what_has_expired_is_fetched_again() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |s: u64| Ask { fresh_until_ms: (s as u32 + 10) * 1_000, ..ask(1, Get, s * 1_000_000) };
-        assert_eq!([0, 9, 10, 19, 20].map(|s| cache.ask(at(s))), [false, true, false, true, false]);
+        let at = |s: u64| Lookup { fresh_until_ms: (s as u32 + 10) * 1_000, ..lookup(1, Get, s * 1_000_000) };
+        assert_eq!([0, 9, 10, 19, 20].map(|s| cache.lookup(at(s))), [false, true, false, true, false]);
     }
 
     #[test]
-    fn an_answer_that_is_stale_at_birth_is_no_help() {
+    fn an_response_that_is_stale_at_birth_is_no_help() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |us| Ask { fresh_until_ms: 5_000, ..ask(1, Get, us) };
-        assert!(!cache.ask(at(6_000_000)));
-        assert!(!cache.ask(at(6_000_001)));
+        let at = |us| Lookup { fresh_until_ms: 5_000, ..lookup(1, Get, us) };
+        assert!(!cache.lookup(at(6_000_000)));
+        assert!(!cache.lookup(at(6_000_001)));
     }
 
     #[test]
@@ -281,38 +285,41 @@ mod tests {
     }
 
     #[test]
-    fn without_collapsing_only_what_has_arrived_answers_others() {
+    fn without_collapsing_only_what_has_arrived_responses_others() {
         let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
-        assert!(!cache.ask(ask(1, Get, 10)) && !cache.ask(ask(1, Get, 20)));
+        assert!(!cache.lookup(lookup(1, Get, 10)) && !cache.lookup(lookup(1, Get, 20)));
         cache.arrive(1, 20, 25);
-        assert!(cache.ask(ask(1, Get, 30)), "whichever came first");
+        assert!(cache.lookup(lookup(1, Get, 30)), "whichever came first");
         cache.undo(1, 10);
-        assert!(cache.ask(ask(1, Get, 40)), "the failure of one says nothing of the other");
+        assert!(cache.lookup(lookup(1, Get, 40)), "the failure of one says nothing of the other");
         cache.arrive(1, 30, 45);
         cache.arrive(1, 10, 50);
-        assert!(cache.ask(ask(1, Get, 60)), "what fetched nothing, or failed, changes nothing when it ends");
+        assert!(
+            cache.lookup(lookup(1, Get, 60)),
+            "what fetched nothing, or failed, changes nothing when it ends"
+        );
         assert!(cache.under_way.is_empty());
     }
 
     #[test]
     fn what_broke_off_after_it_was_there_is_taken_back() {
         let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
-        cache.ask(ask(1, Get, 10));
+        cache.lookup(lookup(1, Get, 10));
         cache.arrive(1, 10, 15);
-        assert!(cache.ask(ask(1, Get, 20)));
+        assert!(cache.lookup(lookup(1, Get, 20)));
         cache.undo(1, 10);
-        assert!(!cache.ask(ask(1, Get, 30)));
+        assert!(!cache.lookup(lookup(1, Get, 30)));
     }
 
     #[test]
     fn a_reload_without_collapsing_leaves_the_older_copy_until_it_arrives() {
         let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
-        cache.ask(Ask { fresh_until_ms: 1, ..ask(1, Get, 10) });
+        cache.lookup(Lookup { fresh_until_ms: 1, ..lookup(1, Get, 10) });
         cache.arrive(1, 10, 20);
-        cache.ask(ask(1, Reload, 30));
-        assert!(cache.ask(ask(1, Get, 40)));
+        cache.lookup(lookup(1, Reload, 30));
+        assert!(cache.lookup(lookup(1, Get, 40)));
         cache.arrive(1, 30, 50);
-        assert!(cache.ask(ask(1, Get, 5_000)), "the newer copy is fresh for longer");
+        assert!(cache.lookup(lookup(1, Get, 5_000)), "the newer copy is fresh for longer");
     }
 
     #[test]
@@ -326,13 +333,13 @@ mod tests {
     #[test]
     fn a_304_that_passes_by_confirms_an_expired_copy() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |request, s: u64| Ask {
+        let at = |request, s: u64| Lookup {
             fresh_until_ms: (s as u32 + 10) * 1_000,
-            ..ask(1, request, s * 1_000_000)
+            ..lookup(1, request, s * 1_000_000)
         };
-        cache.ask(at(Get, 0));
-        cache.ask(at(ConditionalUnchanged, 15));
-        assert!(cache.ask(at(Get, 20)));
+        cache.lookup(at(Get, 0));
+        cache.lookup(at(ConditionalUnchanged, 15));
+        assert!(cache.lookup(at(Get, 20)));
     }
 
     #[test]
@@ -354,20 +361,20 @@ mod tests {
     #[test]
     fn a_failed_fetch_is_taken_back_and_only_that() {
         let mut cache = IdealCache::new(PLAIN);
-        cache.ask(ask(1, Get, 10));
+        cache.lookup(lookup(1, Get, 10));
         cache.undo(1, 11);
-        assert!(cache.ask(ask(1, Get, 20)), "a request that filled nothing takes nothing back");
+        assert!(cache.lookup(lookup(1, Get, 20)), "a request that filled nothing takes nothing back");
         cache.undo(1, 10);
-        assert!(!cache.ask(ask(1, Get, 30)));
+        assert!(!cache.lookup(lookup(1, Get, 30)));
     }
 
     #[test]
     fn a_failed_reload_leaves_the_older_copy() {
         let mut cache = IdealCache::new(PLAIN);
-        cache.ask(ask(1, Get, 10));
-        cache.ask(ask(1, Reload, 20));
+        cache.lookup(lookup(1, Get, 10));
+        cache.lookup(lookup(1, Reload, 20));
         cache.undo(1, 20);
-        assert!(cache.ask(ask(1, Get, 30)));
+        assert!(cache.lookup(lookup(1, Get, 30)));
     }
 
     #[test]
@@ -375,9 +382,9 @@ mod tests {
         let mut cache = IdealCache::new(PLAIN);
         for key in 0..100_000u64 {
             let at_us = key * 1_000;
-            cache.ask(Ask {
+            cache.lookup(Lookup {
                 fresh_until_ms: (at_us / 1_000) as u32 + 1_000,
-                ..ask(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), Get, at_us)
+                ..lookup(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), Get, at_us)
             });
         }
         assert!(cache.len() < 5_000, "{} objects for 1,000 that are fresh", cache.len());
@@ -401,7 +408,7 @@ mod tests {
             keys in proptest::collection::vec(0u64..50, 0..500)
         ) {
             let mut cache = IdealCache::new(PLAIN);
-            let hits = keys.iter().enumerate().filter(|&(at, &key)| cache.ask(ask(key, Get, at as u64))).count();
+            let hits = keys.iter().enumerate().filter(|&(at, &key)| cache.lookup(lookup(key, Get, at as u64))).count();
             let distinct: HashSet<_> = keys.iter().collect();
             prop_assert_eq!(hits, keys.len() - distinct.len());
         }
@@ -422,7 +429,7 @@ mod tests {
                 let fresh_until_ms = (at_us / 1_000) as u32 + life_s * 1_000;
                 // Every third object may not be stored.
                 let cachable = key % 3 != 0;
-                let hit = cache.ask(Ask { key, request, cachable, at_us, fresh_until_ms });
+                let hit = cache.lookup(Lookup { key, request, cachable, at_us, fresh_until_ms });
                 prop_assert!(!hit || (cachable && caches && seen.contains(&key)));
                 hits += usize::from(hit);
                 seen.insert(key);

@@ -2,8 +2,8 @@
 //! I/O.
 //!
 //! [`storage`] says what may be stored and what drops it (RFC 9111, sections 3 and 4.4), [`freshness`] how
-//! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored reply answers (4.1), [`conditional`]
-//! how conditional requests and 304 replies meet what is stored (4.3). [`lru`] is a store with an exact bound
+//! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored response answers (4.1), [`conditional`]
+//! how conditional requests and 304 responses meet what is stored (4.3). [`lru`] is a store with an exact bound
 //! in bytes; [`ideal`] is a cache without bounds, which only says what it would have hit.
 //!
 //! *Does not:* parse HTTP, know a clock, or touch a socket or a file: facts and instants are arguments.

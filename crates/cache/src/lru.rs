@@ -15,7 +15,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{wanted} bytes do not fit: the store holds {bound}, of which {reserved} are reserved")]
 pub struct TooLarge {
-    /// Bytes asked for, overhead included.
+    /// Bytes requested, overhead included.
     pub wanted: u64,
     /// Bound of the store.
     pub bound: u64,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::freshness::{ReplyFacts, RequestControl, has_explicit_lifetime};
+use crate::freshness::{RequestControl, ResponseFacts, has_explicit_lifetime};
 
 /// What a method means to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,46 +35,46 @@ pub fn is_idempotent(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
 }
 
-/// Whether a reply of this status to a request of this class drops what is stored under its target (4.4).
+/// Whether a response of this status to a request of this class drops what is stored under its target (4.4).
 pub fn invalidates(method: MethodClass, status: u16) -> bool {
     method == MethodClass::Unsafe && matches!(status, 200..=399)
 }
 
-/// Why a reply may not be stored.
+/// Why a response may not be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NotStored {
-    /// Only replies to GET are stored.
+    /// Only responses to GET are stored.
     #[error("the method is not GET")]
     Method,
-    /// Part of a representation, a 304, an interim reply, or a status that is not final.
+    /// Part of a representation, a 304, an interim response, or a status that is not final.
     #[error("the status is not one that is stored")]
     Status,
-    /// `no-store` in the request or the reply.
+    /// `no-store` in the request or the response.
     #[error("no-store")]
     NoStore,
-    /// `private` in the reply.
+    /// `private` in the response.
     #[error("private")]
     Private,
-    /// The request was authorised, and the reply does not say that it may be shared.
-    #[error("the request was authorised, and the reply is not marked for sharing")]
+    /// The request was authorised, and the response does not say that it may be shared.
+    #[error("the request was authorised, and the response is not marked for sharing")]
     Authorised,
     /// Neither a lifetime nor a validator: it could never be used again.
     #[error("neither a lifetime nor a validator")]
     Useless,
 }
 
-/// Whether a shared cache may store the final reply to a request, and has a use for it (3 and 3.5).
+/// Whether a shared cache may store the final response to a request, and has a use for it (3 and 3.5).
 pub fn may_store(
     method: MethodClass,
     request: &RequestControl,
     authorised: bool,
-    reply: &ReplyFacts,
+    response: &ResponseFacts,
 ) -> Result<(), NotStored> {
-    let control = &reply.control;
+    let control = &response.control;
     if method != MethodClass::Get {
         return Err(NotStored::Method);
     }
-    if matches!(reply.status, 0..=199 | 206 | 304) {
+    if matches!(response.status, 0..=199 | 206 | 304) {
         return Err(NotStored::Status);
     }
     if request.no_store || control.no_store {
@@ -87,11 +87,11 @@ pub fn may_store(
     if authorised && !for_sharing {
         return Err(NotStored::Authorised);
     }
-    let explicit = has_explicit_lifetime(reply);
-    if !(explicit || control.public || is_cachable_by_default(reply.status)) {
+    let explicit = has_explicit_lifetime(response);
+    if !(explicit || control.public || is_cachable_by_default(response.status)) {
         return Err(NotStored::Status);
     }
-    if !(explicit || reply.has_validator) {
+    if !(explicit || response.has_validator) {
         return Err(NotStored::Useless);
     }
     Ok(())
@@ -105,31 +105,35 @@ fn is_cachable_by_default(status: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freshness::{Expires, ReplyControl};
+    use crate::freshness::{Expires, ResponseControl};
 
-    fn ok(control: ReplyControl) -> ReplyFacts {
-        ReplyFacts { status: 200, has_validator: true, control, ..Default::default() }
+    fn ok(control: ResponseControl) -> ResponseFacts {
+        ResponseFacts { status: 200, has_validator: true, control, ..Default::default() }
     }
 
-    fn store(reply: &ReplyFacts) -> Result<(), NotStored> {
-        may_store(MethodClass::Get, &RequestControl::default(), false, reply)
+    fn store(response: &ResponseFacts) -> Result<(), NotStored> {
+        may_store(MethodClass::Get, &RequestControl::default(), false, response)
     }
 
     #[test]
-    fn a_public_reply_with_expiry_is_stored_and_a_private_one_is_not() {
-        let public = ReplyControl { public: true, ..Default::default() };
-        assert_eq!(store(&ReplyFacts { expires: Expires::At(5), ..ok(public) }), Ok(()));
-        let uncachable = ReplyControl { private: true, no_cache: true, no_store: true, ..Default::default() };
+    fn a_public_response_with_expiry_is_stored_and_a_private_one_is_not() {
+        let public = ResponseControl { public: true, ..Default::default() };
+        assert_eq!(store(&ResponseFacts { expires: Expires::At(5), ..ok(public) }), Ok(()));
+        let uncachable =
+            ResponseControl { private: true, no_cache: true, no_store: true, ..Default::default() };
         assert_eq!(store(&ok(uncachable)), Err(NotStored::NoStore));
-        assert_eq!(store(&ok(ReplyControl { private: true, ..Default::default() })), Err(NotStored::Private));
+        assert_eq!(
+            store(&ok(ResponseControl { private: true, ..Default::default() })),
+            Err(NotStored::Private)
+        );
     }
 
     #[test]
-    fn only_replies_to_get_are_stored() {
-        let reply = ok(ReplyControl { max_age_s: Some(5), ..Default::default() });
+    fn only_responses_to_get_are_stored() {
+        let response = ok(ResponseControl { max_age_s: Some(5), ..Default::default() });
         for method in ["HEAD", "POST", "OPTIONS", "get", "FROBNICATE"] {
             let class = MethodClass::of(method);
-            let stored = may_store(class, &RequestControl::default(), false, &reply);
+            let stored = may_store(class, &RequestControl::default(), false, &response);
             assert_eq!(stored, Err(NotStored::Method), "{method}");
         }
     }
@@ -137,36 +141,39 @@ mod tests {
     #[test]
     fn no_store_in_the_request_is_obeyed() {
         let request = RequestControl { no_store: true, ..Default::default() };
-        let reply = ok(ReplyControl { max_age_s: Some(5), ..Default::default() });
-        assert_eq!(may_store(MethodClass::Get, &request, false, &reply), Err(NotStored::NoStore));
+        let response = ok(ResponseControl { max_age_s: Some(5), ..Default::default() });
+        assert_eq!(may_store(MethodClass::Get, &request, false, &response), Err(NotStored::NoStore));
     }
 
     #[test]
-    fn an_authorised_reply_is_stored_only_when_marked_for_sharing() {
+    fn an_authorised_response_is_stored_only_when_marked_for_sharing() {
         let request = RequestControl::default();
-        let lifetime = ReplyControl { max_age_s: Some(5), ..Default::default() };
+        let lifetime = ResponseControl { max_age_s: Some(5), ..Default::default() };
         let kept = |control| may_store(MethodClass::Get, &request, true, &ok(control));
         assert_eq!(kept(lifetime), Err(NotStored::Authorised));
-        assert_eq!(kept(ReplyControl { public: true, ..lifetime }), Ok(()));
-        assert_eq!(kept(ReplyControl { must_revalidate: true, ..lifetime }), Ok(()));
-        assert_eq!(kept(ReplyControl { s_maxage_s: Some(1), ..lifetime }), Ok(()));
+        assert_eq!(kept(ResponseControl { public: true, ..lifetime }), Ok(()));
+        assert_eq!(kept(ResponseControl { must_revalidate: true, ..lifetime }), Ok(()));
+        assert_eq!(kept(ResponseControl { s_maxage_s: Some(1), ..lifetime }), Ok(()));
     }
 
     #[test]
     fn what_could_never_be_used_again_is_not_stored() {
-        let silent = ReplyFacts { status: 200, ..Default::default() };
+        let silent = ResponseFacts { status: 200, ..Default::default() };
         assert_eq!(store(&silent), Err(NotStored::Useless));
-        assert_eq!(store(&ReplyFacts { has_validator: true, ..silent }), Ok(()));
+        assert_eq!(store(&ResponseFacts { has_validator: true, ..silent }), Ok(()));
     }
 
     #[test]
     fn odd_statuses_need_an_explicit_lifetime_and_partial_ones_never_go_in() {
-        let lifetime = ReplyControl { max_age_s: Some(5), ..Default::default() };
-        assert_eq!(store(&ReplyFacts { status: 500, ..ok(lifetime) }), Ok(()));
-        assert_eq!(store(&ReplyFacts { status: 500, ..ok(ReplyControl::default()) }), Err(NotStored::Status));
-        assert_eq!(store(&ReplyFacts { status: 404, ..ok(ReplyControl::default()) }), Ok(()));
+        let lifetime = ResponseControl { max_age_s: Some(5), ..Default::default() };
+        assert_eq!(store(&ResponseFacts { status: 500, ..ok(lifetime) }), Ok(()));
+        assert_eq!(
+            store(&ResponseFacts { status: 500, ..ok(ResponseControl::default()) }),
+            Err(NotStored::Status)
+        );
+        assert_eq!(store(&ResponseFacts { status: 404, ..ok(ResponseControl::default()) }), Ok(()));
         for status in [100, 206, 304] {
-            assert_eq!(store(&ReplyFacts { status, ..ok(lifetime) }), Err(NotStored::Status), "{status}");
+            assert_eq!(store(&ResponseFacts { status, ..ok(lifetime) }), Err(NotStored::Status), "{status}");
         }
     }
 

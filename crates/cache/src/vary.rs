@@ -1,6 +1,6 @@
 //! The requests that a stored response answers, beside those for its URL (RFC 9111, 4.1).
 
-/// `Vary` of a reply.
+/// `Vary` of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Vary {
     /// It answers every request for its URL.
@@ -13,7 +13,7 @@ pub enum Vary {
 }
 
 impl Vary {
-    /// From the values of all `Vary` fields of a reply.
+    /// From the values of all `Vary` fields of a response.
     pub fn parse<'v>(values: impl Iterator<Item = &'v [u8]>) -> Self {
         let mut names: Vec<Box<str>> = Vec::new();
         for member in values.flat_map(|value| value.split(|&b| b == b',')).map(<[u8]>::trim_ascii) {
@@ -28,8 +28,8 @@ impl Vary {
         if names.is_empty() { Vary::Nothing } else { Vary::Fields(names.into()) }
     }
 
-    /// The part of the key that a request's fields (name, value) add; empty unless the reply varies by
-    /// fields. Two requests get the same key exactly when the reply to one answers the other.
+    /// The part of the key that a request's fields (name, value) add; empty unless the response varies by
+    /// fields. Two requests get the same key exactly when the response to one answers the other.
     pub fn secondary_key<'r>(&self, fields: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone) -> Vec<u8> {
         let mut key = Vec::new();
         let Vary::Fields(names) = self else { return key };

@@ -52,7 +52,7 @@ pub const SHELVES: &[Shelf] = &[
     Shelf {
         title: "Web Polygraph's, for reverse proxies",
         workloads: &[
-            bundled!("webaxe-1", "a small site, nearly all of it asked for before"),
+            bundled!("webaxe-1", "a small site, nearly all of it requested before"),
             bundled!("webaxe-3", "the same with a site of 1 GB"),
             bundled!("webaxe-4", "the same with everything that PolyMix-4 has"),
         ],

@@ -67,8 +67,8 @@ fn beside(wait: impl AsyncFnOnce(Interrupts) -> &'static str + Send + 'static) -
 }
 
 /// Waits until it was noticed that somebody wants an end.
-pub async fn asked(noticed: &mut watch::Receiver<bool>) {
-    if noticed.wait_for(|asked| *asked).await.is_err() {
+pub async fn requested(noticed: &mut watch::Receiver<bool>) {
+    if noticed.wait_for(|requested| *requested).await.is_err() {
         // Nobody can ask any more.
         std::future::pending().await
     }

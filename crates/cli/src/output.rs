@@ -139,7 +139,7 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// True when the user asked for no colour (<https://no-color.org>).
+/// True when the user requested no colour (<https://no-color.org>).
 pub fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

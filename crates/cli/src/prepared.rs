@@ -1,4 +1,4 @@
-//! What is known of a workload before anything runs: compiled, squeezed if asked for, put on the time line.
+//! What is known of a workload before anything runs: compiled, squeezed if requested, put on the time line.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -129,7 +129,7 @@ fn named_proxies(workload: &Workload) -> Option<String> {
     ))
 }
 
-/// As many threads as asked for, else one for each processor.
-fn threads(asked: Option<u32>) -> u32 {
-    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get) as u32)
+/// As many threads as requested, else one for each processor.
+fn threads(requested: Option<u32>) -> u32 {
+    requested.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get) as u32)
 }

@@ -108,7 +108,7 @@ impl<R: Resolver> Resolver for WithBundled<R> {
 /// Files below one directory that bodies can be made of.
 const MOST_FILES: usize = 100_000;
 
-/// The file system, with standard input as `-` (read once, however often it is asked for).
+/// The file system, with standard input as `-` (read once, however often it is requested).
 struct FileSystem {
     standard_input: OnceCell<Result<String, String>>,
 }

@@ -95,7 +95,7 @@ impl Bench<'_> {
         };
         let mut pairs = self.subjects[base].keys().filter_map(both);
         pairs.find_map(|(one, other)| {
-            let differs = one.asked.differs(&other.asked).filter(|_| !self.any_stream);
+            let differs = one.requested.differs(&other.requested).filter(|_| !self.any_stream);
             let invalid = one.invalid || other.invalid;
             differs.or(invalid.then_some("a run of it is invalid")).map(str::to_owned)
         })
@@ -453,7 +453,8 @@ fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
             let mut runs = runs.values();
             let first = runs.next();
             runs.len() > 0
-                && runs.all(|run| first.is_some_and(|first| first.asked.differs(&run.asked).is_none()))
+                && runs
+                    .all(|run| first.is_some_and(|first| first.requested.differs(&run.requested).is_none()))
         })
     });
     repeated.then(|| {

@@ -74,7 +74,7 @@ fn against_rate(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -
     let about = "A point per step, at the robots: a wall on the right is saturation.";
     let id = format!("against-{number}");
     let chart = chart::time_chart("", id, "Response time against rate", "ms", about, lines.collect());
-    Chart { kind: Kind::Scatter, axis: number, x_label: Some("answers/s".into()), ..chart }
+    Chart { kind: Kind::Scatter, axis: number, x_label: Some("responses/s".into()), ..chart }
 }
 
 /// How long which share of requests took, of all runs of a subject together.

@@ -38,7 +38,7 @@ pub struct Comparison {
     pub finished: bool,
     /// Length of each run's schedule in seconds, where it was squeezed.
     pub rehearse_s: Option<f64>,
-    /// Repetitions that were asked for.
+    /// Repetitions that were requested.
     pub repetitions: u32,
     /// Seed of the experiment.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub struct Comparison {
     #[serde(default)]
     pub incomparable: Vec<String>,
     /// The comparison in words.
-    pub verdict: Vec<Answer>,
+    pub verdict: Vec<Conclusion>,
     /// What came of holding tolerances against it; null: there were none.
     #[serde(default)]
     pub gate: Option<Gate>,
@@ -142,14 +142,14 @@ pub enum Weight {
     Matters,
 }
 
-/// A question and its answer.
+/// A question and its response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct Conclusion {
     /// The question.
     pub question: String,
     /// How it went.
     pub mood: Mood,
-    /// The answer.
+    /// The response.
     pub text: String,
 }
 

@@ -7,8 +7,8 @@ use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use super::document::{
-    Answer, Comparison, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario, ScenarioCell,
-    Subject, Verdict, Weight,
+    Comparison, Conclusion, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario,
+    ScenarioCell, Subject, Verdict, Weight,
 };
 use super::forest::{Scale, forest, judged, scale, tenth};
 use super::gate::Outcome;
@@ -47,7 +47,7 @@ struct Page<'a> {
     glance: Vec<GlanceView<'a>>,
     glance_open: bool,
     scale: Scale,
-    answers: &'a [Answer],
+    conclusions: &'a [Conclusion],
     headings: Vec<String>,
     scenarios: Vec<ScenarioView<'a>>,
     pair_heads: Vec<String>,
@@ -240,7 +240,7 @@ pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
         glance_open: glance.len() <= MOST_AT_A_GLANCE,
         glance,
         scale,
-        answers: &comparison.verdict,
+        conclusions: &comparison.verdict,
         scenarios: scenarios(comparison, &headings),
         headings,
         pair_heads: views::pair_heads(comparison),

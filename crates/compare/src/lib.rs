@@ -61,7 +61,7 @@ fn whole_experiment(dir: &Path, liberties: Liberties) -> Result<Comparison, Repo
 }
 
 /// Compares runs that were named: directories of runs, of experiments, and such that hold directories of runs. The first
-/// subject is what the others are compared with. `command` is how it was asked for.
+/// subject is what the others are compared with. `command` is how it was requested.
 pub fn runs(named: &[Named], liberties: Liberties, command: &[String]) -> Result<Comparison, ReportError> {
     if let [Named { label: None, path }] = named
         && is_experiment(path)

@@ -17,8 +17,8 @@ pub fn render(comparison: &Comparison) -> String {
         text.push_str("\n\n");
     }
     section(&mut text, "What differs", &views::differences(comparison));
-    for answer in &comparison.verdict {
-        text.push_str(&format!("- **{}** {}\n", escaped(&answer.question), escaped(&answer.text)));
+    for conclusion in &comparison.verdict {
+        text.push_str(&format!("- **{}** {}\n", escaped(&conclusion.question), escaped(&conclusion.text)));
     }
     text.push('\n');
     section(&mut text, "The better performer of each scenario", &views::scenarios(comparison));

@@ -175,12 +175,12 @@ fn from(m: &Measured, sources: &[&str]) -> Option<Number> {
     share(found.map(|found| found.requests).sum(), all.requests)
 }
 
-/// The answer is not the object that was asked for.
+/// The response is not the object that was requested.
 pub fn is_content(kind: ErrorKind) -> bool {
     kind <= ErrorKind::WrongNotModified
 }
 
-/// The answer may not be served.
+/// The response may not be served.
 fn is_caching(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
 }

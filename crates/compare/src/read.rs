@@ -12,7 +12,7 @@ use super::document::{ComparedRun, LeftOut};
 use super::numbers::{self, Numbers};
 use super::panel::{Axis, Row};
 use super::scope::{self, Scope};
-use super::settings::{Asked, Head};
+use super::settings::{Head, Requested};
 use assay_report::ReportError;
 use assay_report::tally;
 
@@ -30,7 +30,7 @@ pub struct Cell {
     /// What its target says its version is.
     pub version: String,
     /// What it was asked.
-    pub asked: Asked,
+    pub requested: Requested,
     /// Assay or the lab could have shaped its numbers, and it is here because somebody wants it nevertheless.
     pub invalid: bool,
     /// Its log of xacts, where it kept one.
@@ -198,7 +198,7 @@ impl Experiment {
             repetition: cell.repetition,
             numbers: numbers::of_run(&head, &series, caches.as_ref(), &plan.scopes),
             rows: plan.axis.rows(&series),
-            asked: Asked::of(&head),
+            requested: Requested::of(&head),
             version: head.target.version.clone(),
             invalid,
             xacts: xacts.is_file().then_some(xacts),

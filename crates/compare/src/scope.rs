@@ -16,7 +16,7 @@ pub struct Scope {
 pub const WHOLE: &str = "whole run";
 /// Where no phase is marked as primary, one that takes this much of the measured time is judged by itself.
 const JUDGED_SHARE: f64 = 0.2;
-/// A phase in which so much less is asked for again than in others fills the cache, and is not judged by itself.
+/// A phase in which so much less is requested again than in others fills the cache, and is not judged by itself.
 const FILLING: f64 = 0.5;
 
 /// The stretches of a schedule: each phase that belongs into the statistics, and all of them together. Judged are those

@@ -18,7 +18,7 @@ const DIGEST_SHOWN: usize = 12;
 
 /// What a run was asked. Runs that were asked other things are not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// Version and digest.
     stream: (u32, String),
     files: String,
@@ -26,7 +26,7 @@ pub struct Asked {
     private_as_public: bool,
 }
 
-impl Asked {
+impl Requested {
     pub fn of(head: &RunInfo) -> Self {
         Self {
             stream: (head.stream().0, head.stream_digest.clone()),
@@ -91,7 +91,7 @@ fn row(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + '
     Row { name: name.to_owned(), weight, read: Box::new(read), by_workload: false }
 }
 
-fn asked(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> Row {
+fn requested(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> Row {
     Row { by_workload: true, ..row(name, weight, read) }
 }
 
@@ -101,7 +101,7 @@ fn some(text: &str) -> Option<String> {
 
 /// In what do subjects differ? What makes the comparison meaningless comes first, then what is compared.
 pub fn differences(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
-    let mut found: Vec<SettingDifference> = asked_rows()
+    let mut found: Vec<SettingDifference> = requested_rows()
         .iter()
         .filter_map(|row| differing(row, heads, subjects.len()))
         .chain(tested(heads, subjects))
@@ -111,24 +111,24 @@ pub fn differences(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifferenc
     found
 }
 
-fn asked_rows() -> Vec<Row> {
+fn requested_rows() -> Vec<Row> {
     use Weight::{Matters, Meaningless};
     vec![
         row("workload", Meaningless, |head| some(&head.workload.name)),
-        asked("workload files", Meaningless, |head| some(&digests_shown(head))),
-        asked("stream digest", Meaningless, |head| some(shortened(&head.stream_digest))),
-        asked("stream version", Meaningless, |head| Some(head.stream().0.to_string())),
-        asked("phases", Meaningless, |head| Some(phases_shown(head))),
-        asked("duration, planned", Meaningless, planned),
-        asked("rehearsed by", Meaningless, |head| {
+        requested("workload files", Meaningless, |head| some(&digests_shown(head))),
+        requested("stream digest", Meaningless, |head| some(shortened(&head.stream_digest))),
+        requested("stream version", Meaningless, |head| Some(head.stream().0.to_string())),
+        requested("phases", Meaningless, |head| Some(phases_shown(head))),
+        requested("duration, planned", Meaningless, planned),
+        requested("rehearsed by", Meaningless, |head| {
             head.workload.scale.map(|scale| format!("× {}", format::number(scale)))
         }),
-        asked("private objects", Meaningless, |head| {
+        requested("private objects", Meaningless, |head| {
             head.workload.private_as_public.then(|| "taken for public".to_owned())
         }),
-        asked("seed", Matters, |head| Some(head.seed.to_string())),
-        asked("robots", Matters, |head| Some(format::count(head.workload.robots.into()))),
-        asked("origins", Matters, |head| Some(format::count(head.workload.origins.into()))),
+        requested("seed", Matters, |head| Some(head.seed.to_string())),
+        requested("robots", Matters, |head| Some(format::count(head.workload.robots.into()))),
+        requested("origins", Matters, |head| Some(format::count(head.workload.origins.into()))),
     ]
 }
 
@@ -332,9 +332,9 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_asked_other_things_say_what() {
-        let one = Asked::of(&head(0, |_| ()).info);
-        let differs = |change: fn(&mut RunInfo)| one.differs(&Asked::of(&head(1, change).info));
+    fn runs_that_were_requested_other_things_say_what() {
+        let one = Requested::of(&head(0, |_| ()).info);
+        let differs = |change: fn(&mut RunInfo)| one.differs(&Requested::of(&head(1, change).info));
         assert_eq!(differs(|_| ()), None);
         assert!(differs(|info| info.stream_digest.clear()).unwrap().contains("streams"));
         assert!(differs(|info| info.stream_version = 2).unwrap().contains("versions"));

@@ -27,14 +27,14 @@ pub fn render(comparison: &Comparison, report: Option<&Path>, style: &Style) -> 
         page.line("");
     }
     page.gate(comparison);
-    for answer in &comparison.verdict {
-        let (mark, code) = match answer.mood {
+    for conclusion in &comparison.verdict {
+        let (mark, code) = match conclusion.mood {
             Mood::Good => ("✓", GREEN),
             Mood::Plain => ("·", DIM),
             Mood::Doubtful => ("!", YELLOW),
             Mood::Bad => ("✗", RED),
         };
-        page.paragraph(mark, code, &format!("{} {}", answer.question, answer.text));
+        page.paragraph(mark, code, &format!("{} {}", conclusion.question, conclusion.text));
     }
     page.line("");
     page.section("The better performer of each scenario", &views::scenarios(comparison));

@@ -1,16 +1,16 @@
-//! The comparison in words: questions and their answers.
+//! The comparison in words: questions and their responses.
 
-use super::document::{Answer, Comparison, Scenario};
+use super::document::{Comparison, Conclusion, Scenario};
 use assay_report::document::Mood;
 use assay_report::format;
 
-/// Names of scenarios that an answer lists at most.
+/// Names of scenarios that a response lists at most.
 const NAMED: usize = 4;
 
-/// The answers, in the order in which they are read.
-pub fn verdict(comparison: &Comparison) -> Vec<Answer> {
-    let mut answers = vec![what(comparison)];
-    answers.extend(same(comparison));
+/// The responses, in the order in which they are read.
+pub fn verdict(comparison: &Comparison) -> Vec<Conclusion> {
+    let mut conclusions = vec![what(comparison)];
+    conclusions.extend(same(comparison));
     let questions: [(&str, &[(&str, &str)]); 4] = [
         ("Which is faster?", &[("throughput_per_s", "Throughput"), ("response_mean_ms", "Response time")]),
         ("Which carries more?", &[("saturation_per_s", "Saturation point")]),
@@ -26,16 +26,16 @@ pub fn verdict(comparison: &Comparison) -> Vec<Answer> {
     ];
     if comparison.subjects.len() > 1 {
         for (question, metrics) in questions {
-            answers.extend(answer(comparison, question, metrics));
+            conclusions.extend(conclusion(comparison, question, metrics));
         }
     }
-    answers.extend(wrong(comparison));
-    answers.push(trust(comparison));
-    answers
+    conclusions.extend(wrong(comparison));
+    conclusions.push(trust(comparison));
+    conclusions
 }
 
-fn said(question: &str, mood: Mood, text: String) -> Answer {
-    Answer { question: question.to_owned(), mood, text }
+fn said(question: &str, mood: Mood, text: String) -> Conclusion {
+    Conclusion { question: question.to_owned(), mood, text }
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
@@ -51,7 +51,7 @@ pub fn list(words: &[String]) -> String {
     }
 }
 
-fn what(comparison: &Comparison) -> Answer {
+fn what(comparison: &Comparison) -> Conclusion {
     let named: Vec<String> = comparison
         .subjects
         .iter()
@@ -88,7 +88,7 @@ fn what(comparison: &Comparison) -> Answer {
 }
 
 /// Can they be compared at all? Said only where they cannot.
-fn same(comparison: &Comparison) -> Option<Answer> {
+fn same(comparison: &Comparison) -> Option<Conclusion> {
     let why = &comparison.incomparable;
     let shown: Vec<String> = why.iter().take(NAMED).cloned().collect();
     let more = why.len().saturating_sub(NAMED);
@@ -101,7 +101,7 @@ fn same(comparison: &Comparison) -> Option<Answer> {
 }
 
 /// Who did better in which scenarios, a sentence for each metric.
-fn answer(comparison: &Comparison, question: &str, metrics: &[(&str, &str)]) -> Option<Answer> {
+fn conclusion(comparison: &Comparison, question: &str, metrics: &[(&str, &str)]) -> Option<Conclusion> {
     let found: Vec<(String, Mood)> =
         metrics.iter().filter_map(|(key, name)| sentence(&comparison.scenarios, key, name)).collect();
     if found.is_empty() {
@@ -160,7 +160,7 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
 }
 
 /// Were answers wrong? By subject, over all runs that count.
-fn wrong(comparison: &Comparison) -> Option<Answer> {
+fn wrong(comparison: &Comparison) -> Option<Conclusion> {
     if comparison.tables.is_empty() {
         return None;
     }
@@ -197,7 +197,7 @@ fn wrong(comparison: &Comparison) -> Option<Answer> {
     }
     Some(match wrong.is_empty() {
         true => {
-            said("Was anything wrong?", Mood::Good, "No: every answer was right, byte for byte.".to_owned())
+            said("Was anything wrong?", Mood::Good, "No: every response was right, byte for byte.".to_owned())
         }
         false => said("Was anything wrong?", Mood::Bad, format!("{}.", wrong.join("; "))),
     })
@@ -207,7 +207,7 @@ fn percent(share: f64) -> String {
     format::number(share * 100.0)
 }
 
-fn trust(comparison: &Comparison) -> Answer {
+fn trust(comparison: &Comparison) -> Conclusion {
     let question = "Can it be trusted?";
     let certain = format!(
         "The chance that the table below has even one false verdict in it is at most {} %.",

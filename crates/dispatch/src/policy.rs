@@ -22,7 +22,7 @@ pub struct ClassId(pub u16);
 pub struct Request {
     /// Its class.
     pub class: ClassId,
-    /// A hash of what it asks for: equal for equal targets.
+    /// A hash of what it requests: equal for equal targets.
     pub document: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Finish {
     /// Nanoseconds since it was started on that server.
     pub took_nanos: u64,
     /// False when the server failed it: refused, reset, or too late.
-    pub answered: bool,
+    pub responded: bool,
 }
 
 /// What a server says of itself, or what is asked of it. Shares are of the time since the last report, 0 to 1.
@@ -50,7 +50,7 @@ pub struct ServerState {
     pub latency_nanos: Option<u64>,
 }
 
-/// A policy: told what happens, asked for a server. Calls come in the order of their moments.
+/// A policy: told what happens, requested a server. Calls come in the order of their moments.
 ///
 /// A server that is up can be named; one that is gone never is, although requests that it has may still finish.
 /// `started` follows for each server that was named and really asked; `finished` follows each `started` once,
@@ -86,7 +86,7 @@ pub trait Policy: std::fmt::Debug {
     /// A request was sent to a server.
     fn started(&mut self, _server: ServerId, _request: &Request, _now: Moment) {}
 
-    /// The answer began, so many nanoseconds after the request was started.
+    /// The response began, so many nanoseconds after the request was started.
     fn first_byte(&mut self, _server: ServerId, _request: &Request, _after_nanos: u64, _now: Moment) {}
 
     /// A request that was started has ended.

@@ -3,7 +3,7 @@
 //!
 //! Writes the first COUNT objects that each best-effort robot introduces in the first phase below `DIR/html`, and
 //! `DIR/marks.conf`, a map for nginx from each path to its `X-Assay`. Robots that keep to those objects (a first phase
-//! of few xacts, then recurrence 1 over a frozen working set) find every answer right, and from a store.
+//! of few xacts, then recurrence 1 over a frozen working set) find every response right, and from a store.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use assay_role::load::UniverseSpec;
-use assay_role::mark::{ReplyMark, XactId};
+use assay_role::mark::{ResponseMark, XactId};
 use assay_workload::{ClosedRobot, Object, Universe, UniverseOptions};
 
 fn main() -> ExitCode {
@@ -59,8 +59,14 @@ fn write_tree(spec: &str, count: &str, dir: &Path) -> Result<(), Box<dyn Error>>
 
 /// Made at the start of the run, for nobody.
 fn mark(object: &Object) -> String {
-    let mark =
-        ReplyMark { xact: XactId::NOBODY, key: object.key, version: 0, made_us: 0, status: 200, note: None };
+    let mark = ResponseMark {
+        xact: XactId::NOBODY,
+        key: object.key,
+        version: 0,
+        made_us: 0,
+        status: 200,
+        note: None,
+    };
     let mut text = Vec::new();
     mark.write(&mut text);
     String::from_utf8_lossy(&text).into_owned()

@@ -1,15 +1,15 @@
-//! Checks of a response: right object, right version, right bytes. Judges one answer against what the universe says it must
+//! Checks of a response: right object, right version, right bytes. Judges one response against what the universe says it must
 //! be.
 //!
-//! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One answer can be
+//! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One response can be
 //! wrong in several ways; it counts under the first that applies, in this order:
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
-//! 2. *BadStatus*; *WrongNotModified* for a 304 that was not asked for.
+//! 2. *BadStatus*; *WrongNotModified* for a 304 that was not requested.
 //! 3. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
 //! 4. *WrongObject*, *WrongVersion*: what the id says.
-//! 5. *WrongNotModified*: the version that is confirmed is newer than the date asked for.
-//! 6. *HitOnUncachable*, *HitOnReload*, *Stale*: the answer may not be served.
+//! 5. *WrongNotModified*: the version that is confirmed is newer than the date requested.
+//! 6. *HitOnUncachable*, *HitOnReload*, *Stale*: the response may not be served.
 //! 7. *WrongLength*, *WrongBytes*, *TruncatedBody*: the body, in the order in which it arrives.
 //! 8. *ExtraBytes*: what follows the end.
 //!
@@ -22,18 +22,18 @@ use assay_measurement::outcome::Outcome;
 use assay_workload::Life;
 use assay_workload::model::Method;
 
-use assay_role::mark::{ReplyMark, XactId};
+use assay_role::mark::{ResponseMark, XactId};
 
-/// How many whole seconds after its `Expires` an answer from the store is still let pass.
+/// How many whole seconds after its `Expires` a response from the store is still let pass.
 ///
-/// HTTP dates are whole seconds. A reply made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it
+/// HTTP dates are whole seconds. A response made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it
 /// at once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore
 /// compared as whole seconds, and one second of difference is no error.
 const EXPIRY_TOLERANCE_S: i64 = 1;
 
-/// What was asked for, as far as the answer is judged by it.
+/// What was requested, as far as the response is judged by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// The request's id.
     pub id: XactId,
     /// Method.
@@ -42,7 +42,7 @@ pub struct Asked {
     pub since_s: Option<i64>,
     /// The request said `no-cache`.
     pub reload: bool,
-    /// It asked for parts: 206 is as good as 200.
+    /// It requested parts: 206 is as good as 200.
     pub parts: bool,
     /// The body may come in a coding: its length does not tell.
     pub coded: bool,
@@ -52,53 +52,53 @@ pub struct Asked {
     pub key: u64,
     /// The object may be stored.
     pub cachable: bool,
-    /// The target writes what a 304 says into what it has stored, so an id shows when a reply was last confirmed.
+    /// The target writes what a 304 says into what it has stored, so an id shows when a response was last confirmed.
     pub validation_updates: bool,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// What the head of an answer says.
+/// What the head of a response says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
+pub struct Response {
     /// Status code.
     pub status: u16,
     /// Our origins' id; none: absent or unreadable.
-    pub mark: Option<ReplyMark>,
+    pub mark: Option<ResponseMark>,
     /// `Content-Length`.
     pub content_length: Option<u64>,
-    /// `Last-Modified` in seconds since the start of the run; only asked for in a 304.
+    /// `Last-Modified` in seconds since the start of the run; only requested in a 304.
     pub last_modified_s: Option<i64>,
 }
 
-/// What is known after the head: how the answer came about, and which body must follow.
+/// What is known after the head: how the response came about, and which body must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// How the answer came about; none: a 304 without an id does not tell.
+    /// How the response came about; none: a 304 without an id does not tell.
     pub outcome: Option<Outcome>,
     /// Version of the object that must follow.
     pub version: u64,
-    /// Body bytes that must follow; none: the answer has no body.
+    /// Body bytes that must follow; none: the response has no body.
     pub body_bytes: Option<u64>,
 }
 
-/// What is wrong with an answer: what was seen, and what should have been.
+/// What is wrong with a response: what was seen, and what should have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are named after what they hold, and Display says it in words")]
 pub enum Wrong {
     /// A status that this request cannot have.
     Status { seen: u16, conditional: bool },
     /// 304, though the request was not conditional.
-    NotModifiedUnasked,
-    /// 304, though the object is newer than the date asked for.
+    NotModifiedUnrequested,
+    /// 304, though the object is newer than the date requested.
     NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
     /// No id of our origins.
     NoMark,
     /// Another object.
     Object { seen: u64, wanted: u64 },
-    /// A version that was not current when the reply says it was made.
+    /// A version that was not current when the response says it was made.
     Version { seen: u64, wanted: u64 },
-    /// A reply from the future.
+    /// A response from the future.
     MadeLater { made_us: u64, now_us: u64 },
     /// Served from the store, or shared, though it may not be stored.
     Stored { made_us: u64, sent_us: u64, method: Method },
@@ -111,10 +111,10 @@ pub enum Wrong {
     /// More body than the object has.
     Longer { wanted: u64 },
     /// A coding that the robot does not accept.
-    CodingUnasked,
+    CodingUnrequested,
     /// 206 without a `Content-Range` that fits the object.
     NoContentRange,
-    /// A part that was asked for, is there, and did not come.
+    /// A part that was requested, is there, and did not come.
     PartMissing { from: u64, to: u64 },
     /// A byte that is not the object's, here first.
     Bytes { at: u64 },
@@ -127,9 +127,9 @@ impl Wrong {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Wrong::Status { .. } => ErrorKind::BadStatus,
-            Wrong::NotModifiedUnasked | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
+            Wrong::NotModifiedUnrequested | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
             Wrong::NoMark => ErrorKind::Foreign,
-            Wrong::CodingUnasked | Wrong::NoContentRange => ErrorKind::Malformed,
+            Wrong::CodingUnrequested | Wrong::NoContentRange => ErrorKind::Malformed,
             Wrong::Object { .. } => ErrorKind::WrongObject,
             Wrong::Version { .. } | Wrong::MadeLater { .. } => ErrorKind::WrongVersion,
             Wrong::Stored { .. } => ErrorKind::HitOnUncachable,
@@ -147,7 +147,7 @@ impl fmt::Display for Wrong {
         match *self {
             Wrong::Status { seen, conditional: false } => write!(f, "status {seen} instead of 200"),
             Wrong::Status { seen, conditional: true } => write!(f, "status {seen} instead of 200 or 304"),
-            Wrong::NotModifiedUnasked => write!(f, "status 304, but the request was not conditional"),
+            Wrong::NotModifiedUnrequested => write!(f, "status 304, but the request was not conditional"),
             Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
                 write!(
                     f,
@@ -157,29 +157,29 @@ impl fmt::Display for Wrong {
             Wrong::NotModifiedSince { modified_s: None, since_s } => {
                 write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
             }
-            Wrong::CodingUnasked => write!(f, "coded in gzip, which the request did not accept"),
+            Wrong::CodingUnrequested => write!(f, "coded in gzip, which the request did not accept"),
             Wrong::NoContentRange => write!(f, "status 206 without a Content-Range that fits the object"),
-            Wrong::NoMark => write!(f, "no X-Assay of our origins in the answer"),
+            Wrong::NoMark => write!(f, "no X-Assay of our origins in the response"),
             Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
             Wrong::Version { seen, wanted } => {
-                write!(f, "version {seen}; when the reply was made, version {wanted} was current")
+                write!(f, "version {seen}; when the response was made, version {wanted} was current")
             }
             Wrong::MadeLater { made_us, now_us } => {
                 write!(
                     f,
-                    "the reply says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
+                    "the response says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
                 )
             }
             Wrong::Stored { made_us, sent_us, method } => write!(
                 f,
-                "the reply was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
+                "the response was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
                 match method {
                     Method::Post | Method::Put => "a request with a body must reach the origin",
                     Method::Get | Method::Head => "the object may not be stored",
                 }
             ),
             Wrong::ReloadStored { made_us, sent_us } => {
-                write!(f, "the reply to a reload sent at {sent_us} µs was made before, at {made_us} µs")
+                write!(f, "the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")
             }
             Wrong::Expired { expires_s, sent_s } => {
                 write!(
@@ -190,7 +190,7 @@ impl fmt::Display for Wrong {
             Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
             Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
             Wrong::PartMissing { from, to } => {
-                write!(f, "no part with bytes {from} to {to}, which were asked for")
+                write!(f, "no part with bytes {from} to {to}, which were requested")
             }
             Wrong::Bytes { at } => write!(f, "body byte {at} is not the object's"),
             Wrong::Truncated { seen, wanted } => {
@@ -200,29 +200,29 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Judges the head of an answer that arrived at `now_us`.
+/// Judges the head of a response that arrived at `now_us`.
 ///
 /// `life_at` gives the object's life at a second of the run.
 pub fn judge_head(
-    asked: &Asked,
-    reply: &Reply,
+    requested: &Requested,
+    response: &Response,
     now_us: u64,
     life_at: impl Fn(i64) -> Life,
 ) -> Result<Verdict, Wrong> {
-    let not_modified = match (reply.status, asked.since_s) {
+    let not_modified = match (response.status, requested.since_s) {
         (200, _) => None,
-        (206, _) if asked.parts => None,
+        (206, _) if requested.parts => None,
         (304, Some(since_s)) => Some(since_s),
-        (304, None) => return Err(Wrong::NotModifiedUnasked),
+        (304, None) => return Err(Wrong::NotModifiedUnrequested),
         (seen, since_s) => return Err(Wrong::Status { seen, conditional: since_s.is_some() }),
     };
-    let mark = match (reply.mark, not_modified) {
+    let mark = match (response.mark, not_modified) {
         (Some(mark), _) => mark,
         (None, None) => return Err(Wrong::NoMark),
-        (None, Some(since_s)) => return judge_bare_304(reply, since_s, &life_at(0)),
+        (None, Some(since_s)) => return judge_bare_304(response, since_s, &life_at(0)),
     };
-    if mark.key != asked.key {
-        return Err(Wrong::Object { seen: mark.key, wanted: asked.key });
+    if mark.key != requested.key {
+        return Err(Wrong::Object { seen: mark.key, wanted: requested.key });
     }
     if mark.made_us > now_us {
         return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
@@ -236,19 +236,19 @@ pub fn judge_head(
     {
         return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
     }
-    let outcome = outcome(asked, &mark);
-    judge_serving(asked, &mark, outcome)?;
+    let outcome = outcome(requested, &mark);
+    judge_serving(requested, &mark, outcome)?;
     if outcome == Outcome::Hit {
-        judge_age(&life, second(asked.sent_us), asked.validation_updates, life_at)?;
+        judge_age(&life, second(requested.sent_us), requested.validation_updates, life_at)?;
     }
-    let body_bytes = (not_modified.is_none() && asked.method != Method::Head).then_some(asked.size);
+    let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
     if not_modified.is_none()
-        && reply.status == 200
-        && !asked.coded
-        && let Some(seen) = reply.content_length
-        && seen != asked.size
+        && response.status == 200
+        && !requested.coded
+        && let Some(seen) = response.content_length
+        && seen != requested.size
     {
-        return Err(Wrong::Length { seen, wanted: asked.size });
+        return Err(Wrong::Length { seen, wanted: requested.size });
     }
     Ok(Verdict { outcome: Some(outcome), version: mark.version, body_bytes })
 }
@@ -257,14 +257,14 @@ fn second(us: u64) -> i64 {
     (us / 1_000_000) as i64
 }
 
-/// How the answer came about, by the ids (see docs/architecture.md).
-fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
-    if mark.xact == asked.id {
-        match mark.not_modified() && asked.since_s.is_none() {
+/// How the response came about, by the ids (see docs/architecture.md).
+fn outcome(requested: &Requested, mark: &ResponseMark) -> Outcome {
+    if mark.xact == requested.id {
+        match mark.not_modified() && requested.since_s.is_none() {
             true => Outcome::Revalidated,
             false => Outcome::Miss,
         }
-    } else if mark.made_us < asked.sent_us {
+    } else if mark.made_us < requested.sent_us {
         Outcome::Hit
     } else if mark.xact == XactId::NOBODY {
         // A proxy that drops the id from requests: whose fetch it was is not known, and most likely it was this one's.
@@ -274,21 +274,21 @@ fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
     }
 }
 
-/// Whether an answer that came about this way may be served to this request.
-fn judge_serving(asked: &Asked, mark: &ReplyMark, outcome: Outcome) -> Result<(), Wrong> {
-    let (made_us, sent_us) = (mark.made_us, asked.sent_us);
-    if outcome != Outcome::Miss && (!asked.cachable || asked.method.has_body()) {
-        return Err(Wrong::Stored { made_us, sent_us, method: asked.method });
+/// Whether a response that came about this way may be served to this request.
+fn judge_serving(requested: &Requested, mark: &ResponseMark, outcome: Outcome) -> Result<(), Wrong> {
+    let (made_us, sent_us) = (mark.made_us, requested.sent_us);
+    if outcome != Outcome::Miss && (!requested.cachable || requested.method.has_body()) {
+        return Err(Wrong::Stored { made_us, sent_us, method: requested.method });
     }
-    if outcome == Outcome::Hit && asked.reload {
+    if outcome == Outcome::Hit && requested.reload {
         return Err(Wrong::ReloadStored { made_us, sent_us });
     }
     Ok(())
 }
 
-/// Whether a stored reply may be served to a request sent at `sent_s`; `life` is the object's when it was made.
+/// Whether a stored response may be served to a request sent at `sent_s`; `life` is the object's when it was made.
 ///
-/// A target that does not write a 304 into what it has stored (some widely used ones do not) may have had the reply
+/// A target that does not write a 304 into what it has stored (some widely used ones do not) may have had the response
 /// confirmed long after it was made, and nothing in it says so. It is stale for certain only if even a confirmation in
 /// the last second of its version would have run out: after that, the origin would have sent the next version.
 fn judge_age(
@@ -309,9 +309,9 @@ fn judge_age(
 
 /// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
-fn judge_bare_304(reply: &Reply, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
+fn judge_bare_304(response: &Response, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
     let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
-    match (reply.last_modified_s, first.last_modified_s) {
+    match (response.last_modified_s, first.last_modified_s) {
         (Some(shown_s), _) if shown_s > since_s => {
             Err(Wrong::NotModifiedSince { modified_s: Some(shown_s), since_s })
         }

@@ -1,4 +1,4 @@
-//! Each way in which an answer can be wrong, and the ways in which it may look odd and be right.
+//! Each way in which a response can be wrong, and the ways in which it may look odd and be right.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const OTHER: XactId = XactId { robot: 4, number: 2, place: 1 };
 const SECOND: u64 = 1_000_000;
 
 /// A basic GET, sent 20 s into the run.
-const ASKED: Asked = Asked {
+const REQUESTED: Requested = Requested {
     id: ME,
     method: Method::Get,
     since_s: None,
@@ -23,15 +23,15 @@ const ASKED: Asked = Asked {
     size: 1000,
 };
 
-/// The origin's own answer to it.
-const MINE: ReplyMark =
-    ReplyMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, status: 200, note: None };
+/// The origin's own response to it.
+const MINE: ResponseMark =
+    ResponseMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, status: 200, note: None };
 
 /// One from the store, a second old.
-const STORED: ReplyMark = ReplyMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
+const STORED: ResponseMark = ResponseMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
 
-fn reply(mark: ReplyMark) -> Reply {
-    Reply { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
+fn response(mark: ResponseMark) -> Response {
+    Response { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
 }
 
 /// Modified every ten seconds, fresh for five.
@@ -46,85 +46,94 @@ fn life(now_s: i64) -> Life {
     }
 }
 
-fn judge(asked: &Asked, reply: &Reply) -> Result<Verdict, Wrong> {
-    judge_head(asked, reply, 21 * SECOND, life)
+fn judge(requested: &Requested, response: &Response) -> Result<Verdict, Wrong> {
+    judge_head(requested, response, 21 * SECOND, life)
 }
 
 /// The same a second after sending, whenever that was.
-fn judge_at(asked: &Asked, reply: &Reply) -> Result<Verdict, Wrong> {
-    judge_head(asked, reply, asked.sent_us + SECOND, life)
+fn judge_at(requested: &Requested, response: &Response) -> Result<Verdict, Wrong> {
+    judge_head(requested, response, requested.sent_us + SECOND, life)
 }
 
-fn kind(asked: &Asked, reply: &Reply) -> Option<ErrorKind> {
-    judge(asked, reply).err().map(|wrong| wrong.kind())
+fn kind(requested: &Requested, response: &Response) -> Option<ErrorKind> {
+    judge(requested, response).err().map(|wrong| wrong.kind())
 }
 
-fn outcome_of(asked: &Asked, reply: &Reply) -> Option<Outcome> {
-    judge(asked, reply).expect("is right").outcome
+fn outcome_of(requested: &Requested, response: &Response) -> Option<Outcome> {
+    judge(requested, response).expect("is right").outcome
 }
 
-fn conditional(since_s: i64) -> Asked {
-    Asked { since_s: Some(since_s), ..ASKED }
+fn conditional(since_s: i64) -> Requested {
+    Requested { since_s: Some(since_s), ..REQUESTED }
 }
 
-fn not_modified(mark: Option<ReplyMark>) -> Reply {
-    Reply { status: 304, mark, content_length: None, last_modified_s: None }
+fn not_modified(mark: Option<ResponseMark>) -> Response {
+    Response { status: 304, mark, content_length: None, last_modified_s: None }
 }
 
 #[test]
-fn an_answer_made_for_this_request_is_a_miss() {
-    let verdict = judge(&ASKED, &reply(MINE)).expect("is right");
+fn an_response_made_for_this_request_is_a_miss() {
+    let verdict = judge(&REQUESTED, &response(MINE)).expect("is right");
     assert_eq!(verdict, Verdict { outcome: Some(Outcome::Miss), version: 2, body_bytes: Some(1000) });
 }
 
 #[test]
-fn an_answer_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
-    assert_eq!(outcome_of(&ASKED, &reply(STORED)), Some(Outcome::Hit));
-    let later = ReplyMark { xact: OTHER, ..MINE };
-    assert_eq!(outcome_of(&ASKED, &reply(later)), Some(Outcome::Collapsed));
+fn an_response_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
+    assert_eq!(outcome_of(&REQUESTED, &response(STORED)), Some(Outcome::Hit));
+    let later = ResponseMark { xact: OTHER, ..MINE };
+    assert_eq!(outcome_of(&REQUESTED, &response(later)), Some(Outcome::Collapsed));
 }
 
 #[test]
-fn an_answer_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
-    assert_eq!(outcome_of(&ASKED, &reply(ReplyMark { xact: XactId::NOBODY, ..STORED })), Some(Outcome::Hit));
-    let later = reply(ReplyMark { xact: XactId::NOBODY, ..MINE });
-    assert_eq!(outcome_of(&ASKED, &later), Some(Outcome::Miss));
+fn an_response_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
+    assert_eq!(
+        outcome_of(&REQUESTED, &response(ResponseMark { xact: XactId::NOBODY, ..STORED })),
+        Some(Outcome::Hit)
+    );
+    let later = response(ResponseMark { xact: XactId::NOBODY, ..MINE });
+    assert_eq!(outcome_of(&REQUESTED, &later), Some(Outcome::Miss));
     // So it may be one for an object that may not be stored.
-    assert_eq!(kind(&Asked { cachable: false, ..ASKED }, &later), None);
+    assert_eq!(kind(&Requested { cachable: false, ..REQUESTED }, &later), None);
 }
 
 #[test]
-fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_asked_for_it() {
-    let confirmed = reply(ReplyMark { status: 304, ..MINE });
-    assert_eq!(outcome_of(&ASKED, &confirmed), Some(Outcome::Revalidated));
+fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_requested_for_it() {
+    let confirmed = response(ResponseMark { status: 304, ..MINE });
+    assert_eq!(outcome_of(&REQUESTED, &confirmed), Some(Outcome::Revalidated));
     assert_eq!(outcome_of(&conditional(0), &confirmed), Some(Outcome::Miss));
 }
 
 #[test]
 fn a_status_that_the_request_cannot_have_is_a_bad_status() {
     for status in [204, 206, 301, 403, 404, 500, 502, 503, 504] {
-        let seen = Reply { status, mark: None, ..reply(MINE) };
-        assert_eq!(kind(&ASKED, &seen), Some(ErrorKind::BadStatus), "{status}");
+        let seen = Response { status, mark: None, ..response(MINE) };
+        assert_eq!(kind(&REQUESTED, &seen), Some(ErrorKind::BadStatus), "{status}");
         assert_eq!(kind(&conditional(0), &seen), Some(ErrorKind::BadStatus), "{status}");
     }
 }
 
 #[test]
-fn an_answer_without_our_id_is_foreign() {
-    assert_eq!(kind(&ASKED, &Reply { mark: None, ..reply(MINE) }), Some(ErrorKind::Foreign));
+fn an_response_without_our_id_is_foreign() {
+    assert_eq!(kind(&REQUESTED, &Response { mark: None, ..response(MINE) }), Some(ErrorKind::Foreign));
 }
 
 #[test]
 fn another_object_is_told_by_its_key() {
-    assert_eq!(kind(&ASKED, &reply(ReplyMark { key: 0xABCE, ..MINE })), Some(ErrorKind::WrongObject));
-    assert_eq!(kind(&ASKED, &reply(ReplyMark { key: 0xABCE, ..STORED })), Some(ErrorKind::WrongObject));
+    assert_eq!(
+        kind(&REQUESTED, &response(ResponseMark { key: 0xABCE, ..MINE })),
+        Some(ErrorKind::WrongObject)
+    );
+    assert_eq!(
+        kind(&REQUESTED, &response(ResponseMark { key: 0xABCE, ..STORED })),
+        Some(ErrorKind::WrongObject)
+    );
 }
 
 #[test]
-fn a_version_must_be_the_one_that_was_current_when_the_reply_was_made() {
+fn a_version_must_be_the_one_that_was_current_when_the_response_was_made() {
     for version in [0, 1, 3] {
         assert_eq!(
-            kind(&ASKED, &reply(ReplyMark { version, ..MINE })),
+            kind(&REQUESTED, &response(ResponseMark { version, ..MINE })),
             Some(ErrorKind::WrongVersion),
             "{version}"
         );
@@ -132,21 +141,21 @@ fn a_version_must_be_the_one_that_was_current_when_the_reply_was_made() {
 }
 
 #[test]
-fn a_reply_from_the_future_is_a_wrong_version() {
-    let mark = ReplyMark { made_us: 21 * SECOND + 1, ..MINE };
-    assert_eq!(kind(&ASKED, &reply(mark)), Some(ErrorKind::WrongVersion));
+fn a_response_from_the_future_is_a_wrong_version() {
+    let mark = ResponseMark { made_us: 21 * SECOND + 1, ..MINE };
+    assert_eq!(kind(&REQUESTED, &response(mark)), Some(ErrorKind::WrongVersion));
 }
 
 #[test]
-fn a_304_that_nobody_asked_for_is_wrong() {
-    assert_eq!(kind(&ASKED, &not_modified(Some(MINE))), Some(ErrorKind::WrongNotModified));
-    assert_eq!(kind(&ASKED, &not_modified(None)), Some(ErrorKind::WrongNotModified));
+fn a_304_that_nobody_requested_for_is_wrong() {
+    assert_eq!(kind(&REQUESTED, &not_modified(Some(MINE))), Some(ErrorKind::WrongNotModified));
+    assert_eq!(kind(&REQUESTED, &not_modified(None)), Some(ErrorKind::WrongNotModified));
 }
 
 #[test]
-fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_asked_for() {
+fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_requested_for() {
     // The version of second 20 was modified then.
-    let confirmed = not_modified(Some(ReplyMark { status: 304, ..MINE }));
+    let confirmed = not_modified(Some(ResponseMark { status: 304, ..MINE }));
     assert_eq!(kind(&conditional(19), &confirmed), Some(ErrorKind::WrongNotModified));
     for since_s in [20, 21] {
         let verdict = judge(&conditional(since_s), &confirmed).expect("is right");
@@ -167,65 +176,65 @@ fn a_304_without_an_id_is_judged_by_what_it_shows_or_by_what_can_be() {
     let verdict = judge(&conditional(0), &bare).expect("version 0 is that old");
     assert_eq!((verdict.outcome, verdict.body_bytes), (None, None));
     assert_eq!(kind(&conditional(-1), &bare), Some(ErrorKind::WrongNotModified));
-    let shown = Reply { last_modified_s: Some(10), ..bare };
+    let shown = Response { last_modified_s: Some(10), ..bare };
     assert_eq!(kind(&conditional(9), &shown), Some(ErrorKind::WrongNotModified));
     assert_eq!(kind(&conditional(10), &shown), None);
 }
 
 #[test]
-fn a_stored_reply_is_stale_once_its_expiry_lies_more_than_a_second_back() {
+fn a_stored_response_is_stale_once_its_expiry_lies_more_than_a_second_back() {
     // Made at second 12, so it expires at 17.
-    let stored = ReplyMark { made_us: 12 * SECOND, version: 1, ..STORED };
-    let sent = |sent_us| Asked { sent_us, ..ASKED };
-    assert_eq!(kind(&sent(17 * SECOND), &reply(stored)), None);
-    assert_eq!(kind(&sent(19 * SECOND - 1), &reply(stored)), None, "within the rounding of dates");
-    assert_eq!(kind(&sent(19 * SECOND), &reply(stored)), Some(ErrorKind::Stale));
+    let stored = ResponseMark { made_us: 12 * SECOND, version: 1, ..STORED };
+    let sent = |sent_us| Requested { sent_us, ..REQUESTED };
+    assert_eq!(kind(&sent(17 * SECOND), &response(stored)), None);
+    assert_eq!(kind(&sent(19 * SECOND - 1), &response(stored)), None, "within the rounding of dates");
+    assert_eq!(kind(&sent(19 * SECOND), &response(stored)), Some(ErrorKind::Stale));
     // A conditional request may not be answered from a stale copy either.
-    let asked = Asked { sent_us: 19 * SECOND, ..conditional(15) };
-    assert_eq!(kind(&asked, &not_modified(Some(stored))), Some(ErrorKind::Stale));
+    let requested = Requested { sent_us: 19 * SECOND, ..conditional(15) };
+    assert_eq!(kind(&requested, &not_modified(Some(stored))), Some(ErrorKind::Stale));
 }
 
 #[test]
 fn where_a_validation_does_not_show_only_a_version_that_it_would_have_replaced_is_stale() {
     // Version 1 was current from 10 to 20; confirmed at 19, it is fresh until 24.
-    let stored = ReplyMark { made_us: 12 * SECOND, version: 1, ..STORED };
-    let sent = |at_s| Asked { sent_us: at_s * SECOND, validation_updates: false, ..ASKED };
+    let stored = ResponseMark { made_us: 12 * SECOND, version: 1, ..STORED };
+    let sent = |at_s| Requested { sent_us: at_s * SECOND, validation_updates: false, ..REQUESTED };
     for fine_s in [17, 19, 20, 25] {
-        assert_eq!(judge_at(&sent(fine_s), &reply(stored)).err(), None, "{fine_s}");
+        assert_eq!(judge_at(&sent(fine_s), &response(stored)).err(), None, "{fine_s}");
     }
-    let found = judge_at(&sent(26), &reply(stored)).err();
+    let found = judge_at(&sent(26), &response(stored)).err();
     assert_eq!(found, Some(Wrong::Expired { expires_s: 24, sent_s: 26 }));
     // What is never modified can be confirmed for ever.
     let eternal = |now_s| Life { next_modified_s: None, ..life(now_s) };
-    assert!(judge_head(&sent(1000), &reply(stored), 1001 * SECOND, eternal).is_ok());
+    assert!(judge_head(&sent(1000), &response(stored), 1001 * SECOND, eternal).is_ok());
     // What has expired when it is made can still be confirmed for each request.
     let dead = |now_s| Life { expires_s: Some(0), ..life(now_s) };
-    assert!(judge_head(&sent(19), &reply(stored), 20 * SECOND, dead).is_ok());
-    assert!(judge_head(&sent(20), &reply(stored), 21 * SECOND, dead).is_err());
+    assert!(judge_head(&sent(19), &response(stored), 20 * SECOND, dead).is_ok());
+    assert!(judge_head(&sent(20), &response(stored), 21 * SECOND, dead).is_err());
 }
 
 #[test]
 fn what_was_fetched_for_this_request_is_never_stale() {
     let expired = |now_s| Life { expires_s: Some(0), ..life(now_s) };
-    for mark in [MINE, ReplyMark { xact: OTHER, ..MINE }] {
-        assert!(judge_head(&ASKED, &reply(mark), 21 * SECOND, expired).is_ok());
+    for mark in [MINE, ResponseMark { xact: OTHER, ..MINE }] {
+        assert!(judge_head(&REQUESTED, &response(mark), 21 * SECOND, expired).is_ok());
     }
 }
 
 #[test]
-fn a_reply_without_expiry_is_never_stale() {
+fn a_response_without_expiry_is_never_stale() {
     let eternal = |now_s| Life { expires_s: None, ..life(now_s) };
-    let old = ReplyMark { made_us: 0, version: 0, ..STORED };
-    assert!(judge_head(&ASKED, &reply(old), 21 * SECOND, eternal).is_ok());
+    let old = ResponseMark { made_us: 0, version: 0, ..STORED };
+    assert!(judge_head(&REQUESTED, &response(old), 21 * SECOND, eternal).is_ok());
 }
 
 #[test]
-fn a_reload_may_not_be_answered_with_what_was_made_before() {
-    let reload = Asked { reload: true, ..ASKED };
-    assert_eq!(kind(&reload, &reply(STORED)), Some(ErrorKind::HitOnReload));
-    assert_eq!(kind(&reload, &reply(MINE)), None);
+fn a_reload_may_not_be_responded_with_what_was_made_before() {
+    let reload = Requested { reload: true, ..REQUESTED };
+    assert_eq!(kind(&reload, &response(STORED)), Some(ErrorKind::HitOnReload));
+    assert_eq!(kind(&reload, &response(MINE)), None);
     assert_eq!(
-        kind(&reload, &reply(ReplyMark { xact: OTHER, ..MINE })),
+        kind(&reload, &response(ResponseMark { xact: OTHER, ..MINE })),
         None,
         "joined a fetch that began after"
     );
@@ -233,46 +242,49 @@ fn a_reload_may_not_be_answered_with_what_was_made_before() {
 
 #[test]
 fn what_may_not_be_stored_may_not_be_shared_either() {
-    let private = Asked { cachable: false, ..ASKED };
-    for mark in [STORED, ReplyMark { xact: OTHER, ..MINE }, ReplyMark { status: 304, ..MINE }] {
-        assert_eq!(kind(&private, &reply(mark)), Some(ErrorKind::HitOnUncachable), "{mark:?}");
+    let private = Requested { cachable: false, ..REQUESTED };
+    for mark in [STORED, ResponseMark { xact: OTHER, ..MINE }, ResponseMark { status: 304, ..MINE }] {
+        assert_eq!(kind(&private, &response(mark)), Some(ErrorKind::HitOnUncachable), "{mark:?}");
     }
-    assert_eq!(kind(&private, &reply(MINE)), None);
+    assert_eq!(kind(&private, &response(MINE)), None);
 }
 
 #[test]
 fn a_post_must_reach_the_origin() {
-    let post = Asked { method: Method::Post, ..ASKED };
-    assert_eq!(kind(&post, &reply(STORED)), Some(ErrorKind::HitOnUncachable));
-    assert_eq!(kind(&post, &reply(MINE)), None);
+    let post = Requested { method: Method::Post, ..REQUESTED };
+    assert_eq!(kind(&post, &response(STORED)), Some(ErrorKind::HitOnUncachable));
+    assert_eq!(kind(&post, &response(MINE)), None);
 }
 
 #[test]
 fn a_length_must_be_the_objects_where_it_is_said() {
     assert_eq!(
-        kind(&ASKED, &Reply { content_length: Some(999), ..reply(MINE) }),
+        kind(&REQUESTED, &Response { content_length: Some(999), ..response(MINE) }),
         Some(ErrorKind::WrongLength)
     );
-    assert_eq!(kind(&ASKED, &Reply { content_length: None, ..reply(MINE) }), None);
-    let head = Asked { method: Method::Head, ..ASKED };
-    assert_eq!(kind(&head, &Reply { content_length: Some(0), ..reply(MINE) }), Some(ErrorKind::WrongLength));
-    assert_eq!(judge(&head, &reply(MINE)).expect("is right").body_bytes, None);
+    assert_eq!(kind(&REQUESTED, &Response { content_length: None, ..response(MINE) }), None);
+    let head = Requested { method: Method::Head, ..REQUESTED };
+    assert_eq!(
+        kind(&head, &Response { content_length: Some(0), ..response(MINE) }),
+        Some(ErrorKind::WrongLength)
+    );
+    assert_eq!(judge(&head, &response(MINE)).expect("is right").body_bytes, None);
     // The length of a 304 is that of the 304 or of the object, as the cache likes.
-    let confirmed = Reply { content_length: Some(0), ..not_modified(Some(MINE)) };
+    let confirmed = Response { content_length: Some(0), ..not_modified(Some(MINE)) };
     assert_eq!(kind(&conditional(20), &confirmed), None);
 }
 
 #[test]
 fn the_first_cause_in_the_documented_order_wins() {
-    let private_reload = Asked { cachable: false, reload: true, ..ASKED };
-    let old = ReplyMark { made_us: 0, version: 0, ..STORED };
-    let mut seen = Reply { content_length: Some(1), ..reply(old) };
-    assert_eq!(kind(&ASKED, &seen), Some(ErrorKind::Stale));
-    assert_eq!(kind(&Asked { reload: true, ..ASKED }, &seen), Some(ErrorKind::HitOnReload));
+    let private_reload = Requested { cachable: false, reload: true, ..REQUESTED };
+    let old = ResponseMark { made_us: 0, version: 0, ..STORED };
+    let mut seen = Response { content_length: Some(1), ..response(old) };
+    assert_eq!(kind(&REQUESTED, &seen), Some(ErrorKind::Stale));
+    assert_eq!(kind(&Requested { reload: true, ..REQUESTED }, &seen), Some(ErrorKind::HitOnReload));
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::HitOnUncachable));
-    seen.mark = Some(ReplyMark { version: 9, ..old });
+    seen.mark = Some(ResponseMark { version: 9, ..old });
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongVersion));
-    seen.mark = Some(ReplyMark { version: 9, key: 1, ..old });
+    seen.mark = Some(ResponseMark { version: 9, key: 1, ..old });
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongObject));
     seen.mark = None;
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::Foreign));
@@ -316,7 +328,7 @@ fn a_long_body_has_the_wrong_length_even_if_it_starts_right() {
 fn every_message_names_what_was_seen() {
     let all = [
         Wrong::Status { seen: 502, conditional: false },
-        Wrong::NotModifiedUnasked,
+        Wrong::NotModifiedUnrequested,
         Wrong::NotModifiedSince { modified_s: Some(5), since_s: 4 },
         Wrong::NotModifiedSince { modified_s: None, since_s: 4 },
         Wrong::NoMark,

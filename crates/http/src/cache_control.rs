@@ -22,7 +22,7 @@ pub enum MaxStale {
 pub struct CacheControl {
     /// `max-age`.
     pub max_age_s: Option<u64>,
-    /// `s-maxage` (replies).
+    /// `s-maxage` (responses).
     pub s_maxage_s: Option<u64>,
     /// `min-fresh` (requests).
     pub min_fresh_s: Option<u64>,
@@ -32,19 +32,19 @@ pub struct CacheControl {
     pub no_store: bool,
     /// `no-cache`, with or without field names.
     pub no_cache: bool,
-    /// `private`, with or without field names (replies).
+    /// `private`, with or without field names (responses).
     pub private: bool,
-    /// `public` (replies).
+    /// `public` (responses).
     pub public: bool,
-    /// `must-revalidate` (replies).
+    /// `must-revalidate` (responses).
     pub must_revalidate: bool,
-    /// `proxy-revalidate` (replies).
+    /// `proxy-revalidate` (responses).
     pub proxy_revalidate: bool,
     /// `only-if-cached` (requests).
     pub only_if_cached: bool,
     /// `stale-if-error` (RFC 5861).
     pub stale_if_error_s: Option<u64>,
-    /// `immutable` (replies).
+    /// `immutable` (responses).
     pub immutable: bool,
     /// `no-transform`.
     pub no_transform: bool,
@@ -76,7 +76,7 @@ impl CacheControl {
         }
     }
 
-    /// For how long the sender says that a shared cache may use the reply: `s-maxage`, else `max-age`.
+    /// For how long the sender says that a shared cache may use the response: `s-maxage`, else `max-age`.
     pub fn shared_lifetime_s(&self) -> Option<u64> {
         self.s_maxage_s.or(self.max_age_s)
     }
@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_an_answer(value in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_bytes_give_an_response(value in prop::collection::vec(any::<u8>(), 0..60)) {
             CacheControl::parse([&value[..]]);
         }
 

@@ -128,7 +128,7 @@ pub fn write_accept_encoding(accepted: &[Coding], out: &mut Vec<u8>) {
     }
 }
 
-/// Effort of [`GzipWriter`]. A coded body is made for each reply, and what is measured is not the coder: words become 0.39 of
+/// Effort of [`GzipWriter`]. A coded body is made for each response, and what is measured is not the coder: words become 0.39 of
 /// their length, against 0.38 at the usual 6, in less than half its time. At 1 they would become 0.55.
 const LEVEL: u32 = 2;
 /// log2 of the window.
@@ -368,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..100), step in 1usize..20) {
+        fn any_bytes_give_an_response(bytes in prop::collection::vec(any::<u8>(), 0..100), step in 1usize..20) {
             let _ = decoded(&bytes, 1000, step);
             let _ = decoded(&[&coded(b"x")[..10], &bytes].concat(), 1000, step);
             let _ = Accepted::parse([&bytes[..]]);

@@ -35,7 +35,7 @@ fn two_digits(out: &mut [u8], value: u32) {
     out[1] = b'0' + (value % 10) as u8;
 }
 
-/// Remembers the last date it wrote: most calls ask for the same second again.
+/// Remembers the last date it wrote: most calls request the same second again.
 #[derive(Debug, Clone)]
 pub struct DateCache {
     unix_s: u64,
@@ -247,12 +247,12 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_an_answer(text in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_give_an_response(text in prop::collection::vec(any::<u8>(), 0..40)) {
             parse_date(&text);
         }
 
         #[test]
-        fn a_broken_date_gives_an_answer(unix_s in 0..=LAST_SECOND, at in 0usize..29, byte: u8) {
+        fn a_broken_date_gives_an_response(unix_s in 0..=LAST_SECOND, at in 0usize..29, byte: u8) {
             let mut text = written(unix_s).into_bytes();
             text[at] = byte;
             parse_date(&text);

@@ -11,7 +11,7 @@ pub enum BodyFraming {
     Length(u64),
     /// Chunked transfer coding.
     Chunked,
-    /// The body ends when the connection does (replies only).
+    /// The body ends when the connection does (responses only).
     UntilClose,
 }
 
@@ -32,7 +32,7 @@ impl RequestHead<'_> {
 }
 
 impl ResponseHead<'_> {
-    /// How the body of this reply to a request of `method` is delimited.
+    /// How the body of this response to a request of `method` is delimited.
     pub fn body(&self, method: &str) -> BodyFraming {
         let bodiless = method == "HEAD"
             || matches!(self.status, 100..=199 | 204 | 304)
@@ -45,7 +45,7 @@ impl ResponseHead<'_> {
         }
     }
 
-    /// Whether the connection can be used again after this reply to a request of `method`.
+    /// Whether the connection can be used again after this response to a request of `method`.
     pub fn persists(&self, method: &str) -> bool {
         self.facts.persists() && self.body(method) != BodyFraming::UntilClose && self.status != 101
     }
@@ -60,7 +60,7 @@ mod tests {
         (head.body(), head.persists())
     }
 
-    fn reply(method: &str, text: &str) -> (BodyFraming, bool) {
+    fn response(method: &str, text: &str) -> (BodyFraming, bool) {
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         (head.body(method), head.persists(method))
     }
@@ -75,27 +75,27 @@ mod tests {
     }
 
     #[test]
-    fn http_1_0_persists_only_when_asked_to() {
+    fn http_1_0_persists_only_when_requested_to() {
         assert!(!request("GET / HTTP/1.0\r\n\r\n").1);
         assert!(request("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").1);
         assert!(!request("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n").1);
     }
 
     #[test]
-    fn replies_to_head_and_304_have_no_body_whatever_their_length_says() {
+    fn responses_to_head_and_304_have_no_body_whatever_their_length_says() {
         let ok = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
-        assert_eq!(reply("HEAD", ok), (BodyFraming::None, true));
-        assert_eq!(reply("GET", ok), (BodyFraming::Length(9), true));
+        assert_eq!(response("HEAD", ok), (BodyFraming::None, true));
+        assert_eq!(response("GET", ok), (BodyFraming::Length(9), true));
         for status in ["304 Not Modified", "204 No Content", "100 Continue"] {
             let text = format!("HTTP/1.1 {status}\r\nContent-Length: 9\r\n\r\n");
-            assert_eq!(reply("GET", &text).0, BodyFraming::None, "{status}");
+            assert_eq!(response("GET", &text).0, BodyFraming::None, "{status}");
         }
     }
 
     #[test]
-    fn a_reply_without_length_ends_with_its_connection() {
-        assert_eq!(reply("GET", "HTTP/1.1 200 OK\r\n\r\n"), (BodyFraming::UntilClose, false));
+    fn a_response_without_length_ends_with_its_connection() {
+        assert_eq!(response("GET", "HTTP/1.1 200 OK\r\n\r\n"), (BodyFraming::UntilClose, false));
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(reply("GET", chunked), (BodyFraming::Chunked, true));
+        assert_eq!(response("GET", chunked), (BodyFraming::Chunked, true));
     }
 }

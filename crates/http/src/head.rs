@@ -112,7 +112,7 @@ pub struct RequestHead<'b> {
     block: &'b [u8],
 }
 
-/// Head of a reply.
+/// Head of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseHead<'b> {
     /// Status code, three digits.
@@ -207,11 +207,11 @@ impl<'b> RequestHead<'b> {
     }
 }
 
-/// A head, its length, and the value of a field that was asked for with it.
+/// A head, its length, and the value of a field that was requested with it.
 pub type Noted<'b> = (ResponseHead<'b>, usize, Option<&'b [u8]>);
 
 impl<'b> ResponseHead<'b> {
-    /// True for a word on the way (1xx): the reply itself comes after it. Switching protocols (101) is none.
+    /// True for a word on the way (1xx): the response itself comes after it. Switching protocols (101) is none.
     pub fn is_interim(&self) -> bool {
         matches!(self.status, 100 | 102..=199)
     }

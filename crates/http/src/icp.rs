@@ -2,7 +2,7 @@
 //! 2186).
 //!
 //! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query asks "do you have this?"; an
-//! answer says hit or miss, or why not. Numbers are in network byte order. An answer carries the number and the URL of its
+//! answer says hit or miss, or why not. Numbers are in network byte order. A response carries the number and the URL of its
 //! query, so that whoever asked can tell which of its questions was answered.
 
 use std::net::Ipv4Addr;
@@ -109,9 +109,9 @@ pub enum IcpError {
 pub struct Message<'b> {
     /// What it is.
     pub opcode: Opcode,
-    /// Number of the query; its answer has the same.
+    /// Number of the query; its response has the same.
     pub number: u32,
-    /// Flags of the query or answer: see [`FLAG_HIT_OBJECT`] and [`FLAG_SOURCE_RTT`].
+    /// Flags of the query or response: see [`FLAG_HIT_OBJECT`] and [`FLAG_SOURCE_RTT`].
     pub options: u32,
     /// What the options need: with [`FLAG_SOURCE_RTT`], the round-trip time to the origin in milliseconds.
     pub option_data: u32,
@@ -125,9 +125,9 @@ pub struct Message<'b> {
     pub object: &'b [u8],
 }
 
-/// In a query: the answer may bring the object along.
+/// In a query: the response may bring the object along.
 pub const FLAG_HIT_OBJECT: u32 = 0x8000_0000;
-/// In a query: the answer shall say how far away the origin is.
+/// In a query: the response shall say how far away the origin is.
 pub const FLAG_SOURCE_RTT: u32 = 0x4000_0000;
 
 impl<'b> Message<'b> {
@@ -145,8 +145,8 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// The answer to a question.
-    pub fn answer(&self, opcode: Opcode) -> Message<'b> {
+    /// The response to a question.
+    pub fn response(&self, opcode: Opcode) -> Message<'b> {
         Message { opcode, ..Message::query(self.number, self.url) }
     }
 
@@ -233,14 +233,14 @@ mod tests {
         \x7f\x00\x00\x02http://a/x\x00";
 
     #[test]
-    fn a_query_is_read_and_answered_under_its_number() {
+    fn a_query_is_read_and_responded_under_its_number() {
         let query = Message::parse(QUERY).unwrap();
         assert_eq!((query.opcode, query.number, query.url), (Opcode::Query, 7, "http://a/x"));
         assert_eq!(query.requester, Ipv4Addr::new(127, 0, 0, 2));
-        let mut answer = Vec::new();
-        assert!(query.answer(Opcode::Hit).write(&mut answer));
-        assert_eq!(&answer[..8], b"\x02\x02\x00\x1f\x00\x00\x00\x07");
-        assert_eq!(&answer[HEADER_BYTES..], b"http://a/x\0");
+        let mut response = Vec::new();
+        assert!(query.response(Opcode::Hit).write(&mut response));
+        assert_eq!(&response[..8], b"\x02\x02\x00\x1f\x00\x00\x00\x07");
+        assert_eq!(&response[HEADER_BYTES..], b"http://a/x\0");
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             if let Ok(message) = Message::parse(&datagram) {
                 let mut again = Vec::new();
                 prop_assert!(message.write(&mut again));
-                // Bytes behind the URL of an answer mean nothing, and are not kept.
+                // Bytes behind the URL of a response mean nothing, and are not kept.
                 prop_assert_eq!(&again[4..], &datagram[4..again.len()]);
             }
         }

@@ -1,10 +1,10 @@
 //! HTTP on the wire: heads, bodies, dates, ranges, codings, cookies, authentication.
 //!
 //! Bytes go in, facts come out, and the other way round. A head is parsed in place ([`head`]), says how its body is
-//! delimited ([`framing`]), names what it asks for ([`target`]), and a chunked body is taken apart incrementally
+//! delimited ([`framing`]), names what it requests ([`target`]), and a chunked body is taken apart incrementally
 //! ([`chunked`]). Dates ([`date`]) and
-//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask. Parts of a body are asked for and told
-//! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users asked for and
+//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask. Parts of a body are requested and told
+//! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users requested and
 //! named ([`authentication`]), and cookies set and kept ([`cookie`]). What caches ask each other by datagram is here too
 //! ([`icp`]).
 //!

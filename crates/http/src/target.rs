@@ -40,7 +40,7 @@ impl TargetError {
     }
 }
 
-/// What a request asks for.
+/// What a request requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'b> {
     /// `host[:port]` as sent; none: HTTP/1.0 without `Host`.
@@ -79,7 +79,7 @@ impl<'b> Target<'b> {
         Ok(Self { authority: Some(authority), path: path(&rest[end..])?, is_absolute: true })
     }
 
-    /// Writes the name under which the answer is stored: authority in lower case without the default port,
+    /// Writes the name under which the response is stored: authority in lower case without the default port,
     /// and path.
     pub fn write_key(&self, fallback_authority: &str, key: &mut Vec<u8>) {
         key.clear();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn other_caches_are_asked_without_the_default_port() {
+    fn other_caches_are_requested_without_the_default_port() {
         let url = |authority, path| Target { authority, path, is_absolute: false }.url("first:80");
         assert_eq!(url(Some("a:80"), "/x").as_deref(), Some("http://a/x"));
         assert_eq!(url(Some("a:8080"), "?q").as_deref(), Some("http://a:8080/?q"));

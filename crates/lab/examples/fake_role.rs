@@ -14,8 +14,8 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_role::load::{OriginsSpec, RobotsSpec};
+use assay_role::message::{Command, Event, ProxyCounters};
 use assay_role::proxy::ProxySpec;
-use assay_role::words::{Command, Event, ProxyCounters};
 use assay_workload::model::Workload;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);

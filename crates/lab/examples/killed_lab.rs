@@ -42,14 +42,14 @@ async fn main() {
         disk_bytes: 0,
         cpus: Vec::new(),
         cpu_count: 1,
-        doors: Vec::new(),
+        listeners: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 100,
         connections: 1,
         circle: None,
         keep,
         namespace: None,
-        asked_from: None,
+        requested_from: None,
         temp: Some(arguments[2].clone().into()),
     })
     .await

@@ -68,8 +68,8 @@ impl LoopbackNet {
         self.free_port(self.address(0, usize::from(place) + 1), PROXY_PORT)
     }
 
-    /// Where the Collector has a door.
-    pub fn door(&self, place: u8) -> Result<SocketAddr, LabError> {
+    /// Where the Collector has a listener.
+    pub fn listener(&self, place: u8) -> Result<SocketAddr, LabError> {
         self.free_port(self.address(1, usize::from(place) + 1), ORIGIN_PORT)
     }
 

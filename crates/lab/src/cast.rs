@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_record::run::LimitsInfo;
-use assay_role::words::{Command, ProxyCounters};
+use assay_role::message::{Command, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 

@@ -115,7 +115,7 @@ impl Group {
     }
 
     /// The files through which a process joins, by writing `0` to each.
-    pub fn doors(&self) -> Vec<PathBuf> {
+    pub fn listeners(&self) -> Vec<PathBuf> {
         self.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect()
     }
 
@@ -377,7 +377,7 @@ mod tests {
                 talks: false,
                 output: &temp.path().join("out"),
                 group: None,
-                doors: &group.doors(),
+                listeners: &group.listeners(),
                 namespace: None,
                 inherit: Vec::new(),
             };

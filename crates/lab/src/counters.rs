@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 
 use crate::description::{CounterFormat, CounterSource};
 
@@ -14,7 +14,7 @@ pub type Values = BTreeMap<String, i64>;
 
 /// In a source that is read by requests to the proxy: how many there have been. A proxy that counts them can be told from
 /// what others asked.
-pub const ASKED: &str = "$asked";
+pub const REQUESTED: &str = "$asked";
 
 /// Reads a text of counters.
 pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
@@ -167,7 +167,7 @@ pub fn by_name(counters: &ProxyCounters) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
 
-    /// Names in proxy.parquet, which analyses ask for.
+    /// Names in proxy.parquet, which analyses request.
     #[test]
     fn counters_keep_their_names_in_the_record() {
         let mut all = ProxyCounters::default();

@@ -9,7 +9,7 @@ use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::{PhaseInfo, TargetInfo};
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 
 /// What is being done before the first request and after the last.
 #[derive(Debug, Clone, PartialEq, Eq)]

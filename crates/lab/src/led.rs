@@ -1,16 +1,16 @@
 //! One proxy that is led to listeners of somebody's own for everything, and to no origin besides.
 //!
-//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, which whoever drives it asks for what they
-//! like: as a forward proxy it has one door, as its only parent; as a reverse proxy it has a door for each host it stands for.
+//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, which whoever drives it requests what they
+//! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands for.
 //!
-//! *Does not:* stand behind the doors, or ask for anything but whether it is ready.
+//! *Does not:* stand behind the listeners, or request anything but whether it is ready.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_role::message::Event;
 use assay_role::proxy::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
-use assay_role::words::Event;
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;
@@ -56,7 +56,7 @@ pub struct Led {
     _net: LoopbackNet,
 }
 
-/// Addresses for one proxy and its doors; they are nobody else's as long as this lives.
+/// Addresses for one proxy and its listeners; they are nobody else's as long as this lives.
 #[derive(Debug)]
 pub struct Ground(LoopbackNet);
 
@@ -66,9 +66,9 @@ impl Ground {
         LoopbackNet::claim().map(Self)
     }
 
-    /// Where door `place` may be.
-    pub fn door(&self, place: u8) -> Result<SocketAddr, LabError> {
-        self.0.door(place)
+    /// Where listener `place` may be.
+    pub fn listener(&self, place: u8) -> Result<SocketAddr, LabError> {
+        self.0.listener(place)
     }
 }
 
@@ -95,39 +95,39 @@ pub fn check(plan: &LedPlan) -> Result<(), LabError> {
     }
 }
 
-/// True where a described proxy speaks in this mode, and can be led to doors in it.
+/// True where a described proxy speaks in this mode, and can be led to listeners in it.
 pub fn leads(description: &Description, mode: Mode) -> bool {
     description.modes.contains(&mode) && can_be_led(description, mode)
 }
 
-/// True where everything that a proxy asks for goes to its doors.
+/// True where everything that a proxy requests goes to its listeners.
 pub(crate) fn can_be_led(description: &Description, mode: Mode) -> bool {
     let hierarchy = &description.hierarchy;
     mode == Mode::Reverse || hierarchy.one_parent || hierarchy.parents.contains(&Protocol::Hash)
 }
 
 impl Led {
-    /// Starts it and waits until it is ready; `doors` are open already, each with the host (and port) it stands for.
+    /// Starts it and waits until it is ready; `listeners` are open already, each with the host (and port) it stands for.
     pub async fn start(
         plan: &LedPlan,
         ground: Ground,
-        doors: &[(String, SocketAddr)],
+        listeners: &[(String, SocketAddr)],
     ) -> Result<Self, LabError> {
         check(plan)?;
         let listen = ground.0.cache(0)?;
-        let Some(&(_, first)) = doors.first() else { return Err(LabError::plan("there is no door")) };
+        let Some(&(_, first)) = listeners.first() else { return Err(LabError::plan("there is no listener")) };
         let mut led =
             Self { address: listen, software: "Assay".to_owned(), builtin: None, real: None, _net: ground.0 };
         match &plan.proxy.which {
             Which::Running(_) => {}
             Which::Builtin(prefetch) => {
                 let mut spec = builtin(&plan.proxy, *prefetch, listen, first);
-                if doors.iter().all(|(host, _)| !host.is_empty()) {
+                if listeners.iter().all(|(host, _)| !host.is_empty()) {
                     let route = |(host, address): &(String, SocketAddr)| OriginRoute {
                         authority: host.clone(),
                         address: *address,
                     };
-                    spec.origins = doors.iter().map(route).collect();
+                    spec.origins = listeners.iter().map(route).collect();
                 }
                 led.start_builtin(plan, &spec).await?;
             }
@@ -137,12 +137,13 @@ impl Led {
                 let keep = plan.directory.join("proxy");
                 let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
                 std::fs::create_dir_all(&keep).map_err(cannot)?;
-                let named = |(host, door): &(String, SocketAddr)| match host.is_empty() {
-                    true => door.to_string(),
+                let named = |(host, listener): &(String, SocketAddr)| match host.is_empty() {
+                    true => listener.to_string(),
                     false => host.clone(),
                 };
-                let all = doors.iter().enumerate();
-                let origins = all.map(|(index, door)| Origin::new(index, &named(door), door.1)).collect();
+                let all = listeners.iter().enumerate();
+                let origins =
+                    all.map(|(index, listener)| Origin::new(index, &named(listener), listener.1)).collect();
                 let choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
                 let real = led.real.insert(Box::new(RealProxy::start(choice).await?));
                 real.wait_ready().await?;
@@ -202,12 +203,12 @@ impl Led {
     }
 }
 
-/// The built-in proxy with one door behind it.
+/// The built-in proxy with one listener behind it.
 pub(crate) fn builtin(
     proxy: &UnderTest,
     prefetch: Option<Prefetch>,
     listen: SocketAddr,
-    door: SocketAddr,
+    listener: SocketAddr,
 ) -> ProxySpec {
     ProxySpec {
         name: format!("assay-{}", proxy.label),
@@ -216,55 +217,56 @@ pub(crate) fn builtin(
         cpus: Vec::new(),
         memory_bytes: proxy.memory_bytes,
         stale_if_error_s: 0,
-        origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
+        origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: listener }],
         cooperation: None,
         access_log: None,
         prefetch,
     }
 }
 
-/// A described proxy with these doors behind it.
+/// A described proxy with these listeners behind it.
 pub(crate) fn choice(
     proxy: &UnderTest,
     description: &Description,
     mode: Mode,
     listen: SocketAddr,
-    doors: Vec<Origin>,
+    listeners: Vec<Origin>,
     keep: PathBuf,
 ) -> Choice {
     let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
-    let circle = doors.first().filter(|_| mode == Mode::Forward).map(|door| circle(&proxy.label, door));
+    let circle =
+        listeners.first().filter(|_| mode == Mode::Forward).map(|listener| circle(&proxy.label, listener));
     Choice {
         description: description.clone(),
         mode,
         listen,
-        origins: doors,
+        origins: listeners,
         memory_bytes: proxy.memory_bytes,
         disk_bytes: proxy.disk_bytes,
         cpus: Vec::new(),
         cpu_count: u32::try_from(cpu_count).unwrap_or(1),
-        doors: Vec::new(),
+        listeners: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: arithmetic::raise_descriptor_limit(),
         connections: CONNECTIONS,
         circle,
         keep,
         namespace: None,
-        asked_from: None,
+        requested_from: None,
         temp: None,
     }
 }
 
-/// Everything goes through the door, as through the one parent.
-fn circle(name: &str, door: &Origin) -> Circle {
+/// Everything goes through the listener, as through the one parent.
+fn circle(name: &str, listener: &Origin) -> Circle {
     Circle {
         name: name.to_owned(),
         peers: vec![Peer {
             name: "collector".into(),
             relation: Relation::Parent,
             protocol: Protocol::Hash,
-            ip: door.ip.clone(),
-            port: door.port,
+            ip: listener.ip.clone(),
+            port: listener.port,
         }],
         never_direct: true,
         ..Circle::default()
@@ -295,7 +297,7 @@ pub(crate) fn start_role<S: serde::Serialize>(
         talks: true,
         output: &roles.join(format!("{file}.log")),
         group: None,
-        doors: &[],
+        listeners: &[],
         namespace: None,
         inherit: Vec::new(),
     };

@@ -9,7 +9,7 @@ use crate::mode::{Protocol, Relation};
 use crate::plan::RunPlan;
 use crate::topology::Topology;
 
-/// How long the built-in proxy waits for answers to ICP queries. Squid is told the same (`icp_query_timeout`).
+/// How long the built-in proxy waits for responses to ICP queries. Squid is told the same (`icp_query_timeout`).
 const ICP_PATIENCE_MS: u64 = 2000;
 
 /// One of the proxies of a run.
@@ -70,13 +70,13 @@ fn circle(topology: &Topology, place: usize, listen: &[SocketAddr]) -> Circle {
         ip: listen[bond.to].ip().to_string(),
         port: listen[bond.to].port(),
     });
-    let answers = Protocol::ALL.into_iter().filter(|protocol| topology.answers(place, *protocol));
+    let serves = Protocol::ALL.into_iter().filter(|protocol| topology.serves(place, *protocol));
     Circle {
         name: cache.name.clone(),
         peers: peers.collect(),
-        askers: topology.askers(place).map(|asker| listen[asker].ip().to_string()).collect(),
-        // Whoever asks by ICP needs a port for the answers.
-        answers: answers.collect(),
+        clients: topology.clients(place).map(|client| listen[client].ip().to_string()).collect(),
+        // Whoever asks by ICP needs a port for the responses.
+        serves: serves.collect(),
         proxy_only: cache.proxy_only,
         never_direct: cache.never_direct,
     }
@@ -94,11 +94,11 @@ fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> prox
         http: listen[bond.to],
         icp: (bond.protocol == Protocol::Icp).then(|| icp(bond.to)),
     });
-    let speaks = topology.answers(place, Protocol::Icp)
+    let speaks = topology.serves(place, Protocol::Icp)
         || cache.peers.iter().any(|bond| bond.protocol == Protocol::Icp);
     proxy::Cooperation {
         icp: speaks.then(|| icp(place)),
-        askers: topology.askers(place).map(|asker| listen[asker].ip()).collect(),
+        clients: topology.clients(place).map(|client| listen[client].ip()).collect(),
         peers: peers.collect(),
         timeout_ms: ICP_PATIENCE_MS,
         delay_ms: u64::try_from(cache.peer_delay.as_millis()).unwrap_or(u64::MAX),

@@ -9,7 +9,7 @@ pub enum Mode {
     /// It stands for the origins: origin-form targets.
     #[default]
     Reverse,
-    /// It is asked for others' objects: absolute-form targets.
+    /// It is requested others' objects: absolute-form targets.
     Forward,
 }
 

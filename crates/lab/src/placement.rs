@@ -95,10 +95,10 @@ fn choose(free: &[u32], all: usize, between: Between, named: Named<'_>) -> Place
     Placement { proxy, robots: robots.to_vec(), origins: origins.to_vec() }
 }
 
-/// Worker threads for a role: what was asked for, or one for each processor it may use.
-pub fn threads(asked: u32, cpus: &[u32], available: &[u32]) -> u32 {
-    if asked > 0 {
-        return asked;
+/// Worker threads for a role: what was requested, or one for each processor it may use.
+pub fn threads(requested: u32, cpus: &[u32], available: &[u32]) -> u32 {
+    if requested > 0 {
+        return requested;
     }
     let usable = if cpus.is_empty() { available.len() } else { cpus.len() };
     u32::try_from(usable).unwrap_or(1).max(1)
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_follow_processors_unless_asked_for() {
+    fn threads_follow_processors_unless_requested_for() {
         assert_eq!(threads(0, &[0, 1, 2], &[0, 1, 2, 3]), 3);
         assert_eq!(threads(0, &[], &[0, 1]), 2);
         assert_eq!(threads(7, &[0], &[0]), 7);

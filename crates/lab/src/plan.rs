@@ -143,7 +143,7 @@ pub struct RunPlan {
     pub settings: BTreeMap<String, String>,
     /// Worker threads of robots; 0: one for each processor they may use.
     pub threads: u32,
-    /// An xact without a complete answer after this long is an error.
+    /// An xact without a complete response after this long is an error.
     pub timeout: Duration,
     /// Which part of the run takes place here.
     pub part: Part,
@@ -195,14 +195,14 @@ impl RunPlan {
         self.bed.is_wanted() || is_linked
     }
 
-    /// Whether robots keep a log of every request: where it is asked for, and where what caches write down is held against
+    /// Whether robots keep a log of every request: where it is requested, and where what caches write down is held against
     /// it, unless there would be more than `expected` can be held.
     pub fn records_xacts(&self, expected: f64) -> bool {
         let is_topology = matches!(self.target, TargetChoice::Topology(_)) && self.part == Part::Whole;
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
-    /// What the built-in proxy fetches before it is asked for.
+    /// What the built-in proxy fetches before it is requested.
     pub(crate) fn prefetch(&self) -> Option<Prefetch> {
         let is_builtin = matches!(self.target, TargetChoice::Builtin(_));
         self.settings

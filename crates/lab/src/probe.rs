@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 /// Longest answer that is read.
-const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Asks `address`, from a network (the lab's own when none), for `target`, saying that `host` is meant. Returns status and
 /// body.
@@ -21,24 +21,24 @@ pub async fn get(
     target: &str,
     patience: Duration,
 ) -> io::Result<(u16, String)> {
-    // HTTP/1.0: the answer is not chunked, and the connection ends with it.
+    // HTTP/1.0: the response is not chunked, and the connection ends with it.
     let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let exchange = async {
         let mut stream = connect(from, address).await?;
         stream.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        // Not every server ends the connection when asked to: a whole answer is enough.
-        while !is_whole(&answer) && answer.len() < MAX_ANSWER_BYTES {
-            if stream.read_buf(&mut answer).await? == 0 {
+        let mut response = Vec::new();
+        // Not every server ends the connection when asked to: a whole response is enough.
+        while !is_whole(&response) && response.len() < MAX_RESPONSE_BYTES {
+            if stream.read_buf(&mut response).await? == 0 {
                 break;
             }
         }
-        Ok(answer)
+        Ok(response)
     };
-    let answer: io::Result<Vec<u8>> = tokio::time::timeout(patience, exchange)
+    let response: io::Result<Vec<u8>> = tokio::time::timeout(patience, exchange)
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?;
-    parse(&answer?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?;
+    parse(&response?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
 }
 
 /// Says a line to a program that listens on a Unix socket, and returns all that it answers.
@@ -46,13 +46,13 @@ pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<S
     let exchange = async {
         let mut stream = UnixStream::connect(socket).await?;
         stream.write_all(format!("{words}\n").as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.take(MAX_ANSWER_BYTES as u64).read_to_end(&mut answer).await?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+        let mut response = Vec::new();
+        stream.take(MAX_RESPONSE_BYTES as u64).read_to_end(&mut response).await?;
+        Ok(String::from_utf8_lossy(&response).into_owned())
     };
     tokio::time::timeout(patience, exchange)
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
 }
 
 async fn connect(from: Option<&Namespace>, address: SocketAddr) -> io::Result<TcpStream> {
@@ -66,19 +66,19 @@ async fn connect(from: Option<&Namespace>, address: SocketAddr) -> io::Result<Tc
     }
 }
 
-/// True when the answer says how long it is, and is.
-fn is_whole(answer: &[u8]) -> bool {
-    let Some(head_end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
-    let head = String::from_utf8_lossy(&answer[..head_end]);
+/// True when the response says how long it is, and is.
+fn is_whole(response: &[u8]) -> bool {
+    let Some(head_end) = response.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&response[..head_end]);
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    length.is_some_and(|length| answer.len() - head_end - 4 >= length)
+    length.is_some_and(|length| response.len() - head_end - 4 >= length)
 }
 
-fn parse(answer: &[u8]) -> Option<(u16, String)> {
-    let text = String::from_utf8_lossy(answer);
+fn parse(response: &[u8]) -> Option<(u16, String)> {
+    let text = String::from_utf8_lossy(response);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
     Some((status, body.to_owned()))
@@ -89,19 +89,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_says_its_length_is_whole_when_it_has_it() {
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-        assert!(is_whole(answer));
-        for end in 0..answer.len() {
-            assert!(!is_whole(&answer[..end]), "{end}");
+    fn an_response_that_says_its_length_is_whole_when_it_has_it() {
+        let response = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        assert!(is_whole(response));
+        for end in 0..response.len() {
+            assert!(!is_whole(&response[..end]), "{end}");
         }
         assert!(!is_whole(b"HTTP/1.1 200 OK\r\n\r\nok"));
     }
 
     #[test]
     fn status_and_body_are_told_apart() {
-        let answer = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody\r\n\r\nmore";
-        assert_eq!(parse(answer), Some((200, "body\r\n\r\nmore".into())));
+        let response = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody\r\n\r\nmore";
+        assert_eq!(parse(response), Some((200, "body\r\n\r\nmore".into())));
         assert_eq!(parse(b"HTTP/1.1 502\r\n\r\n"), Some((502, String::new())));
         assert_eq!(parse(b"SSH-2.0-x\r\n\r\n"), None);
         assert_eq!(parse(b"HTTP/1.1 200 OK\r\n"), None);

@@ -46,8 +46,8 @@ pub struct Launch<'a> {
     pub output: &'a Path,
     /// Process group to join; none: one of its own.
     pub group: Option<u32>,
-    /// Doors of the control groups it is to run in.
-    pub doors: &'a [PathBuf],
+    /// Listeners of the control groups it is to run in.
+    pub listeners: &'a [PathBuf],
     /// Network it lives in; none: the lab's own.
     pub namespace: Option<Namespace>,
     /// Descriptors of the lab's that it keeps under their numbers.
@@ -93,12 +93,12 @@ impl Process {
             .stderr(Stdio::from(output))
             .process_group(launch.group.map_or(Ok(0), i32::try_from).map_err(io::Error::other)?)
             .kill_on_drop(true);
-        let doors: Vec<File> = launch
-            .doors
+        let listeners: Vec<File> = launch
+            .listeners
             .iter()
-            .map(|door| File::options().write(true).open(door))
+            .map(|listener| File::options().write(true).open(listener))
             .collect::<io::Result<_>>()?;
-        let setting = Setting { doors, namespace: launch.namespace, inherit: launch.inherit };
+        let setting = Setting { listeners, namespace: launch.namespace, inherit: launch.inherit };
         before_exec(&mut command, launch.cpus, setting);
         let child = command.spawn()?;
         let pid = child.id().ok_or_else(|| io::Error::other("the program has no process id"))?;
@@ -215,7 +215,7 @@ impl Keeper {
             talks: true,
             output,
             group: None,
-            doors: &[],
+            listeners: &[],
             namespace: None,
             inherit: Vec::new(),
         };
@@ -267,8 +267,8 @@ impl Process {
 /// What a child finds itself in when it becomes the program.
 #[derive(Default)]
 struct Setting {
-    /// Doors of its control groups.
-    doors: Vec<File>,
+    /// Listeners of its control groups.
+    listeners: Vec<File>,
     namespace: Option<Namespace>,
     /// Descriptors that it keeps.
     inherit: Vec<RawFd>,
@@ -278,12 +278,12 @@ struct Setting {
 /// pinned.
 fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
     let cpus = cpu_set(cpus);
-    let Setting { doors, namespace, inherit } = setting;
+    let Setting { listeners, namespace, inherit } = setting;
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Before anything is allocated: all of it counts.
-        for door in &doors {
-            rustix::io::write(door, b"0")?;
+        for listener in &listeners {
+            rustix::io::write(listener, b"0")?;
         }
         if let Some(cpus) = &cpus {
             rustix::thread::sched_setaffinity(None, cpus)?;
@@ -303,7 +303,7 @@ fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Runs a program to its end and returns its words; for programs that answer at once.
+/// Runs a program to its end and returns its words; for programs that response at once.
 pub async fn run_to_end(
     command: &[String],
     directory: &Path,
@@ -319,7 +319,7 @@ pub async fn run_to_end(
     before_exec(&mut command, cpus, Setting { namespace: namespace.cloned(), ..Setting::default() });
     tokio::time::timeout(patience, command.output())
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
 }
 
 /// The last lines of some files, in order; empty when there are none.

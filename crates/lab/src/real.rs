@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_link::Namespace;
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counters::{self, LogFollower};
@@ -49,8 +49,8 @@ pub struct Choice {
     pub cpus: Vec<u32>,
     /// How many those are.
     pub cpu_count: u32,
-    /// Doors of the control groups it is to run in.
-    pub doors: Vec<PathBuf>,
+    /// Listeners of the control groups it is to run in.
+    pub listeners: Vec<PathBuf>,
     /// Processors that programs beside it may use; empty: any.
     pub helper_cpus: Vec<u32>,
     /// Descriptors that a process may have.
@@ -64,7 +64,7 @@ pub struct Choice {
     /// Network it lives in; none: the lab's own.
     pub namespace: Option<Namespace>,
     /// Network that it is asked from whether it is ready; none: the lab's own.
-    pub asked_from: Option<Namespace>,
+    pub requested_from: Option<Namespace>,
     /// Where its work directory is made; none: the system's temporary directory.
     pub temp: Option<PathBuf>,
 }
@@ -131,7 +131,7 @@ impl RealProxy {
 
     /// Waits until a request through it to every origin is answered with 200; starts what runs beside it.
     pub async fn wait_ready(&mut self) -> Result<(), LabError> {
-        self.wait_answers().await?;
+        self.wait_responses().await?;
         for companion in &self.choice.description.companions {
             let group = Some(self.process.pid);
             self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
@@ -151,7 +151,7 @@ impl RealProxy {
         if self.choice.description.empty.is_empty() {
             return Ok(false);
         }
-        self.wait_answers().await.map(|()| true)
+        self.wait_responses().await.map(|()| true)
     }
 
     /// Leaves it alone for as long as it keeps things back: log lines, counters.
@@ -159,7 +159,7 @@ impl RealProxy {
         tokio::time::sleep(self.choice.description.settling()).await;
     }
 
-    async fn wait_answers(&mut self) -> Result<(), LabError> {
+    async fn wait_responses(&mut self) -> Result<(), LabError> {
         let patience = self.choice.description.ready_patience();
         let deadline = Instant::now() + patience;
         let path = self.choice.description.ready.path.clone();
@@ -179,8 +179,8 @@ impl RealProxy {
                     );
                     return Err(self.did_not_start(&what));
                 }
-                match ask(
-                    self.choice.asked_from.as_ref(),
+                match request(
+                    self.choice.requested_from.as_ref(),
                     self.settings.listen,
                     self.choice.mode,
                     &origin,
@@ -231,7 +231,7 @@ impl RealProxy {
             settings: self.settings.clone(),
             cpus: self.choice.helper_cpus.clone(),
             namespace: self.choice.namespace.clone(),
-            asked: 0,
+            requested: 0,
             raw: Vec::new(),
         }
     }
@@ -293,7 +293,7 @@ impl Drop for RealProxy {
 }
 
 /// One request through a proxy (or straight to an origin) for an origin's object, from a network; the status.
-pub async fn ask(
+pub async fn request(
     from: Option<&Namespace>,
     proxy: SocketAddr,
     mode: Mode,
@@ -423,7 +423,7 @@ fn launch(
         talks: false,
         output: &work.path().join(OUTPUT),
         group,
-        doors: &choice.doors,
+        listeners: &choice.listeners,
         namespace: choice.namespace.clone(),
         inherit: Vec::new(),
     })
@@ -480,7 +480,7 @@ pub struct CounterReader {
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
     /// How often the proxy was asked for its counters by a request.
-    asked: i64,
+    requested: i64,
     /// Last text of each source that has one: file name and text.
     raw: Vec<(String, String)>,
 }
@@ -505,9 +505,9 @@ impl CounterReader {
             let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
             let mut values = counters::parse(source.format, &text)?;
             if source.path.is_some() {
-                // This request is among those that the answer speaks of.
-                self.asked += 1;
-                values.insert(counters::ASKED.into(), self.asked);
+                // This request is among those that the response speaks of.
+                self.requested += 1;
+                values.insert(counters::REQUESTED.into(), self.requested);
             }
             counters::translate(source, &values, &mut sum);
             let extension = match source.format {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};

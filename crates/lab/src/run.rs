@@ -9,7 +9,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::dir::RunDirError;
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
-use assay_role::words::{Command, Event, ProxyCounters};
+use assay_role::message::{Command, Event, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -381,7 +381,7 @@ impl Session {
             }
             Event::Link(interval) => {
                 self.writer.link(&interval).map_err(cannot_write)?;
-                // A link that does not keep its plan ends the run: nothing after it is what was asked for.
+                // A link that does not keep its plan ends the run: nothing after it is what was requested.
                 self.ledger.take(&interval).map_err(LabError::run)?;
             }
             Event::Done => self.done.push(kind),

@@ -8,9 +8,9 @@ use assay_link::Namespace;
 use assay_plane::HEALTH_PATH;
 use assay_record::run::PlacementInfo;
 use assay_role::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_role::message::Event;
 use assay_role::proxy::{OriginRoute, ProxySpec, usual_name};
-use assay_role::spread::Door;
-use assay_role::words::Event;
+use assay_role::spread::Listener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ use crate::topology::Topology;
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
 /// How long a target that already runs (and origins, directly) may take to answer a first request.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+const FIRST_RESPONSE: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Starts origins, the target and robots, each when the one before is ready.
@@ -119,14 +119,14 @@ impl Session {
 
     async fn start_target(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
         match self.plan.target.clone() {
-            TargetChoice::Direct => self.first_answers(origins, None).await,
+            TargetChoice::Direct => self.first_responses(origins, None).await,
             TargetChoice::Running { address, mode } => {
-                self.first_answers(origins, Some((address, mode))).await
+                self.first_responses(origins, Some((address, mode))).await
             }
             TargetChoice::Builtin(mode) => {
                 self.tell(LabEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
                 let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
-                self.first_answers(origins, Some((address, mode))).await
+                self.first_responses(origins, Some((address, mode))).await
             }
             TargetChoice::Described(description, mode) => {
                 let version = self.version(&description).await?;
@@ -163,7 +163,7 @@ impl Session {
         }
         self.wait_ready(cast).await?;
         for address in builtins {
-            self.first_answers(origins, Some((address, topology.mode))).await?;
+            self.first_responses(origins, Some((address, topology.mode))).await?;
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ impl Session {
             cooperation: member.cooperation,
             prefetch: self.plan.prefetch(),
         };
-        let doors = self.limit(cast, &cpus)?;
+        let listeners = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
         let kind = RoleKind::Proxy(member.place);
-        let role = self.start_role_as(kind, &file, &spec, &cpus, &doors)?;
+        let role = self.start_role_as(kind, &file, &spec, &cpus, &listeners)?;
         cast.proxies.push(StartedProxy::Builtin(Box::new(role)));
         let listening = self.ready(cast, kind, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
@@ -242,7 +242,7 @@ impl Session {
             memory_bytes: member.memory_bytes,
             disk_bytes: member.disk_bytes,
             cpus: cpus.clone(),
-            doors: self.limit(cast, &cpus)?,
+            listeners: self.limit(cast, &cpus)?,
             cpu_count,
             helper_cpus: self.prepared.placement.robots.clone(),
             descriptors: self.prepared.descriptors,
@@ -250,7 +250,7 @@ impl Session {
             circle: member.circle,
             keep: keep.clone(),
             namespace: self.namespace(RoleKind::Proxy(member.place)),
-            asked_from: self.namespace(RoleKind::Robots),
+            requested_from: self.namespace(RoleKind::Robots),
             temp: self.plan.temp_dir.clone(),
         };
         if keep != kept {
@@ -285,7 +285,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the control group that holds the proxy to its limits, if it has any; gives its doors.
+    /// Makes the control group that holds the proxy to its limits, if it has any; gives its listeners.
     fn limit(&mut self, cast: &mut Cast, cpus: &[u32]) -> Result<Vec<PathBuf>, LabError> {
         if self.plan.limits.is_none() {
             return Ok(Vec::new());
@@ -296,7 +296,7 @@ impl Session {
             none => none.insert(Group::make(&self.plan.limits, cpus)?),
         };
         self.info.limits = Some(group.info());
-        Ok(group.doors())
+        Ok(group.listeners())
     }
 
     async fn start_robots(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
@@ -318,7 +318,7 @@ impl Session {
             cpus: cpus.clone(),
             timing: self.timing(),
             target,
-            doors: self.doors(),
+            listeners: self.listeners(),
             sources: self.prepared.sources.clone(),
             behaviour: self.prepared.behaviour,
             timeout_ms: u64::try_from(self.plan.timeout.as_millis()).unwrap_or(u64::MAX),
@@ -366,10 +366,10 @@ impl Session {
     }
 
     /// Where there are several caches: which robots speak to which.
-    fn doors(&self) -> Vec<Door> {
+    fn listeners(&self) -> Vec<Listener> {
         let TargetChoice::Topology(topology) = &self.plan.target else { return Vec::new() };
         let caches = topology.caches.iter().zip(&self.prepared.caches);
-        caches.map(|(cache, proxy)| Door { proxy: *proxy, robots: cache.robots.clone() }).collect()
+        caches.map(|(cache, proxy)| Listener { proxy: *proxy, robots: cache.robots.clone() }).collect()
     }
 
     /// Writes a role's spec and starts it.
@@ -378,9 +378,9 @@ impl Session {
         kind: RoleKind,
         spec: &S,
         cpus: &[u32],
-        doors: &[PathBuf],
+        listeners: &[PathBuf],
     ) -> Result<Role, LabError> {
-        self.start_role_as(kind, kind.name(), spec, cpus, doors)
+        self.start_role_as(kind, kind.name(), spec, cpus, listeners)
     }
 
     /// The same, with a name of its own for its files.
@@ -390,7 +390,7 @@ impl Session {
         file: &str,
         spec: &S,
         cpus: &[u32],
-        doors: &[PathBuf],
+        listeners: &[PathBuf],
     ) -> Result<Role, LabError> {
         let roles: PathBuf = self.run_dir().join("roles");
         let path = roles.join(format!("{file}.json"));
@@ -409,7 +409,7 @@ impl Session {
             talks: true,
             output: &output,
             group: None,
-            doors,
+            listeners,
             namespace: self.namespace(kind),
             inherit: devices.iter().flat_map(|spec| &spec.links).flat_map(|link| link.devices).collect(),
         };
@@ -465,7 +465,7 @@ impl Session {
     }
 
     /// One request for each origin must be answered with 200: through the target, or directly.
-    async fn first_answers(
+    async fn first_responses(
         &mut self,
         addresses: &[SocketAddr],
         target: Option<(SocketAddr, Mode)>,
@@ -479,18 +479,19 @@ impl Session {
         };
         let (origins, addresses) = (self.named_origins(&named), &named);
         let from = self.namespace(RoleKind::Robots);
-        let ask_all = async {
+        let request_all = async {
             for (origin, address) in origins.iter().zip(addresses) {
-                let (asked, mode) = target.unwrap_or((*address, Mode::Reverse));
-                let deadline = Instant::now() + FIRST_ANSWER;
+                let (requested, mode) = target.unwrap_or((*address, Mode::Reverse));
+                let deadline = Instant::now() + FIRST_RESPONSE;
                 loop {
-                    let seen = match real::ask(from.as_ref(), asked, mode, origin, HEALTH_PATH).await {
+                    let seen = match real::request(from.as_ref(), requested, mode, origin, HEALTH_PATH).await
+                    {
                         Ok(200) => break,
                         Ok(status) => format!("status {status}"),
                         Err(e) => e.to_string(),
                     };
                     if Instant::now() >= deadline {
-                        return Err(no_answer(asked, mode, origin, &seen));
+                        return Err(no_response(requested, mode, origin, &seen));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -499,7 +500,7 @@ impl Session {
         };
         let mut stop = self.stop_signal();
         tokio::select! {
-            answered = ask_all => answered?,
+            responded = request_all => responded?,
             () = stopped(&mut stop) => return Err(LabError::Interrupted),
         }
         if let Some((address, _)) = target {
@@ -528,9 +529,9 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     }
 }
 
-fn no_answer(asked: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
+fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
     LabError::run(format!(
-        "{asked} does not answer for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
+        "{requested} does not answer for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
          was running already, it must send requests for {} to the origin at {}:{}",
         origin.authority,
         mode.name(),

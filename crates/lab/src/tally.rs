@@ -5,7 +5,7 @@ use assay_measurement::doubt::Doubt;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::run::{RunInfo, Verdict};
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 use assay_settings::show::bytes;
 
 /// A few sums for what a reader should know of the cache.

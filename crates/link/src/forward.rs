@@ -60,16 +60,16 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Forwarder {
     wake: Arc<OwnedFd>,
-    asked: Arc<Mutex<Asked>>,
-    answers: Receiver<[Counts; 2]>,
+    requested: Arc<Mutex<Requested>>,
+    responses: Receiver<[Counts; 2]>,
     thread: Option<JoinHandle<io::Result<()>>>,
     /// Whether its thread goes before all others.
     pub realtime: bool,
 }
 
-/// What the thread is asked for.
+/// What the thread is requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Asked {
+enum Requested {
     #[default]
     Nothing,
     Counts,
@@ -82,8 +82,8 @@ impl Forwarder {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let asked = Arc::new(Mutex::new(Asked::default()));
-        let (answer, answers) = sync_channel(1);
+        let requested = Arc::new(Mutex::new(Requested::default()));
+        let (response, responses) = sync_channel(1);
         let (tell_realtime, hear_realtime) = sync_channel(1);
         let mut worker = Worker {
             directions: [0, 1].map(|direction| Direction::new(settings, seed, direction)),
@@ -92,22 +92,22 @@ impl Forwarder {
             armed_ns: None,
             pool: Vec::new(),
             wake: wake.clone(),
-            asked: asked.clone(),
-            answer,
+            requested: requested.clone(),
+            response,
         };
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
             // Whoever started it waits for this word.
-            let _ = tell_realtime.send(realtime::ask());
+            let _ = tell_realtime.send(realtime::request());
             worker.run()
         })?;
         let realtime = hear_realtime.recv().unwrap_or(false);
-        Ok(Self { wake, asked, answers, thread: Some(thread), realtime })
+        Ok(Self { wake, requested, responses, thread: Some(thread), realtime })
     }
 
     /// What was carried so far, by direction.
     pub fn counts(&mut self) -> io::Result<[Counts; 2]> {
-        self.ask(Asked::Counts);
-        self.answers.recv_timeout(PATIENCE).map_err(|_| match self.end() {
+        self.request(Requested::Counts);
+        self.responses.recv_timeout(PATIENCE).map_err(|_| match self.end() {
             Err(error) => error,
             Ok(()) => io::Error::new(io::ErrorKind::TimedOut, "the link does not answer"),
         })
@@ -116,12 +116,12 @@ impl Forwarder {
     /// Stops carrying packets.
     pub fn end(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        self.ask(Asked::End);
+        self.request(Requested::End);
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the link's thread panicked")))
     }
 
-    fn ask(&self, what: Asked) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    fn request(&self, what: Requested) {
+        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = what;
         // It cannot be full: nobody counts to 2⁶⁴.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
     }
@@ -165,8 +165,8 @@ struct Worker {
     armed_ns: Option<u64>,
     pool: Vec<Box<[u8]>>,
     wake: Arc<OwnedFd>,
-    asked: Arc<Mutex<Asked>>,
-    answer: SyncSender<[Counts; 2]>,
+    requested: Arc<Mutex<Requested>>,
+    response: SyncSender<[Counts; 2]>,
 }
 
 impl Worker {
@@ -179,7 +179,7 @@ impl Worker {
                 self.write_due(0);
                 self.write_due(1);
             }
-            if ready[2] && self.answer()? == Asked::End {
+            if ready[2] && self.response()? == Requested::End {
                 return Ok(());
             }
             if !(ready[0] || ready[1]) || ready[2] {
@@ -239,13 +239,13 @@ impl Worker {
         }
     }
 
-    /// Does what is asked for.
-    fn answer(&mut self) -> io::Result<Asked> {
+    /// Does what is requested.
+    fn response(&mut self) -> io::Result<Requested> {
         let mut count = [0; 8];
         // Nothing to read: it was woken twice for one question.
         let _ = rustix::io::read(&*self.wake, &mut count);
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
-        if asked == Asked::Counts {
+        let requested = std::mem::take(&mut *self.requested.lock().unwrap_or_else(PoisonError::into_inner));
+        if requested == Requested::Counts {
             let counts = [0, 1].map(|index| {
                 let Direction { model, counts, lateness, .. } = &mut self.directions[index];
                 let seen =
@@ -253,10 +253,10 @@ impl Worker {
                 lateness.clear();
                 seen
             });
-            // Whoever asked and did not wait for the answer does not get it.
-            let _ = self.answer.try_send(counts);
+            // Whoever asked and did not wait for the response does not get it.
+            let _ = self.response.try_send(counts);
         }
-        Ok(asked)
+        Ok(requested)
     }
 
     /// Waits until something is to be done: which end can be read, and whether somebody asks. With `peek`, it only looks.

@@ -1,4 +1,4 @@
-//! Routes and devices, told to the kernel. One message, one answer (rtnetlink(7)).
+//! Routes and devices, told to the kernel. One message, one response (rtnetlink(7)).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -78,17 +78,17 @@ impl Message {
             OwnedFd::from_raw_fd(socket)
         };
         rustix::io::write(&socket, &self.bytes())?;
-        let mut answer = [0_u8; 1024];
-        let length = rustix::io::read(&socket, &mut answer)?;
-        parse_answer(&answer[..length])
+        let mut response = [0_u8; 1024];
+        let length = rustix::io::read(&socket, &mut response)?;
+        parse_response(&response[..length])
     }
 }
 
 /// The kernel answers with an error number, which is 0 when all went well.
-fn parse_answer(answer: &[u8]) -> io::Result<()> {
+fn parse_response(response: &[u8]) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer makes no sense");
-    let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
-    let error = answer.get(HEADER_BYTES..HEADER_BYTES + 4).and_then(|bytes| bytes.try_into().ok());
+    let kind = response.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
+    let error = response.get(HEADER_BYTES..HEADER_BYTES + 4).and_then(|bytes| bytes.try_into().ok());
     match (kind, error.map(i32::from_ne_bytes)) {
         (Some(NLMSG_ERROR), Some(0)) => Ok(()),
         (Some(NLMSG_ERROR), Some(error)) => Err(io::Error::from_raw_os_error(error.saturating_neg())),
@@ -118,17 +118,20 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_good_bad_or_odd() {
-        let answer = |error: i32| {
+    fn responses_are_good_bad_or_odd() {
+        let response = |error: i32| {
             let mut bytes = vec![0; 4];
             bytes.extend(NLMSG_ERROR.to_ne_bytes());
             bytes.resize(HEADER_BYTES, 0);
             bytes.extend(error.to_ne_bytes());
             bytes
         };
-        assert!(parse_answer(&answer(0)).is_ok());
-        assert_eq!(parse_answer(&answer(-libc::EEXIST)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert!(parse_answer(&answer(i32::MIN)).is_err());
-        assert!(parse_answer(b"short").is_err());
+        assert!(parse_response(&response(0)).is_ok());
+        assert_eq!(
+            parse_response(&response(-libc::EEXIST)).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert!(parse_response(&response(i32::MIN)).is_err());
+        assert!(parse_response(b"short").is_err());
     }
 }

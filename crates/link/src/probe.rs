@@ -26,7 +26,7 @@ pub struct RoundTrips {
     pub times: Histogram,
 }
 
-/// Sends small packets (ICMP echo requests, which the other end's kernel answers by itself) and times their answers.
+/// Sends small packets (ICMP echo requests, which the other end's kernel answers by itself) and times their responses.
 pub fn round_trips(
     from: &Namespace,
     to: Ipv4Addr,
@@ -35,7 +35,7 @@ pub fn round_trips(
     patience: Duration,
 ) -> Result<RoundTrips, NetError> {
     let measured = from.run(|| {
-        realtime::ask();
+        realtime::request();
         echo(to, count, every, patience)
     })?;
     NetError::because(format!("measure the round trip to {to}"), measured)
@@ -47,7 +47,7 @@ fn echo(to: Ipv4Addr, count: u16, every: Duration, patience: Duration) -> io::Re
     let mut sent: Vec<Instant> = Vec::with_capacity(usize::from(count));
     let mut times = Histogram::new();
     let begin = Instant::now();
-    let mut answered = 0;
+    let mut responded = 0;
     loop {
         let now = Instant::now();
         let (next, last) = (begin + every * sent.len() as u32, begin + every * u32::from(count) + patience);
@@ -57,7 +57,7 @@ fn echo(to: Ipv4Addr, count: u16, every: Duration, patience: Duration) -> io::Re
             socket.send(&request(sent.len() as u16 - 1))?;
             continue;
         }
-        if answered == count || now >= last {
+        if responded == count || now >= last {
             return Ok(RoundTrips { sent: u32::from(count), times });
         }
         let until = if all_sent { last } else { next };
@@ -73,9 +73,9 @@ fn echo(to: Ipv4Addr, count: u16, every: Duration, patience: Duration) -> io::Re
         let at = Instant::now();
         // SAFETY: the kernel has written that many bytes.
         let packet = buffer[..length].iter().map(|byte| unsafe { byte.assume_init() }).collect::<Vec<u8>>();
-        if let Some(sent) = answer(&packet).and_then(|number| sent.get(usize::from(number))) {
+        if let Some(sent) = response(&packet).and_then(|number| sent.get(usize::from(number))) {
             times.record(u64::try_from((at - *sent).as_micros()).unwrap_or(u64::MAX));
-            answered += 1;
+            responded += 1;
         }
     }
 }
@@ -92,8 +92,8 @@ fn request(number: u16) -> [u8; 8] {
     bytes
 }
 
-/// The number of an echo reply to one of ours, IP header first.
-fn answer(packet: &[u8]) -> Option<u16> {
+/// The number of an echo response to one of ours, IP header first.
+fn response(packet: &[u8]) -> Option<u16> {
     let header = usize::from(packet.first()? & 0x0F) * 4;
     match packet.get(header..header + 8)? {
         [0, 0, _, _, 0xA5, 0x5A, high, low] => Some(u16::from_be_bytes([*high, *low])),
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_sum_up_to_nothing_and_answers_are_known() {
+    fn requests_sum_up_to_nothing_and_responses_are_known() {
         for number in [0, 1, 255, 256, 65_535] {
             let bytes = request(number);
             let sum: u32 =
@@ -223,11 +223,11 @@ mod tests {
             assert_eq!((sum & 0xFFFF) + (sum >> 16), 0xFFFF);
             let mut packet = vec![0x45; 20];
             packet.extend(bytes);
-            assert_eq!(answer(&packet), None);
+            assert_eq!(response(&packet), None);
             packet[20] = 0;
-            assert_eq!(answer(&packet), Some(number));
+            assert_eq!(response(&packet), Some(number));
         }
-        assert_eq!(answer(&[]), None);
-        assert_eq!(answer(&[0x4F; 30]), None);
+        assert_eq!(response(&[]), None);
+        assert_eq!(response(&[0x4F; 30]), None);
     }
 }

@@ -4,7 +4,7 @@
 const PRIORITY: libc::c_int = 20;
 
 /// Asks the kernel for `SCHED_FIFO`; false: it refuses, and the thread goes on as it is.
-pub fn ask() -> bool {
+pub fn request() -> bool {
     let wanted = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: a plain system call on the calling thread; `wanted` outlives it.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const wanted) == 0 }

@@ -17,9 +17,9 @@ pub struct Access<'a> {
     pub peer: &'a [u8],
     /// How it ended, as HAProxy says it (`CD--`).
     pub termination: &'a [u8],
-    /// Status of the answer; 0: none.
+    /// Status of the response; 0: none.
     pub status: u16,
-    /// Bytes of the answer, as the proxy counts them.
+    /// Bytes of the response, as the proxy counts them.
     pub bytes: u64,
     /// Method of the request.
     pub method: &'a [u8],
@@ -31,14 +31,14 @@ pub struct Access<'a> {
     pub host: &'a [u8],
     /// Scheme of the request, where it is not part of the URL.
     pub scheme: &'a [u8],
-    /// Content type of the answer.
+    /// Content type of the response.
     pub content_type: &'a [u8],
     /// What Assay's robots call the request (`X-Assay`), where the log has it.
     pub xact: &'a [u8],
 }
 
 impl<'a> Access<'a> {
-    /// The host that was asked for, from the URL or from a field of its own; empty: not known. It has its port, unless that
+    /// The host that was requested, from the URL or from a field of its own; empty: not known. It has its port, unless that
     /// is the one that the request's scheme has anyway (http 80, https 443): both spellings are one host.
     pub fn host(&self) -> &'a [u8] {
         let (scheme, written) = self.authority();

@@ -90,9 +90,9 @@ pub struct Lines {
     pub peer_queries: u64,
     /// Connections on which nothing was asked.
     pub without_request: u64,
-    /// Requests outside the time that was asked for.
+    /// Requests outside the time that was requested.
     pub outside: u64,
-    /// Requests for URLs without what was asked for: in a run's log, those that no robot made.
+    /// Requests for URLs without what was requested: in a run's log, those that no robot made.
     pub other_urls: u64,
     /// Empty lines, and lines that begin with `#`.
     pub empty: u64,
@@ -120,15 +120,15 @@ pub struct MalformedLine {
 pub struct Figures {
     /// Requests.
     pub requests: u64,
-    /// Bytes of their answers, as the proxy counts them.
+    /// Bytes of their responses, as the proxy counts them.
     pub bytes: u64,
     /// Requests that this cache answered without help (joined fetches among them).
     pub local_hits: u64,
-    /// Requests that a sibling cache had an answer for.
+    /// Requests that a sibling cache had a response for.
     pub sibling_hits: u64,
-    /// Requests that a parent cache had an answer for.
+    /// Requests that a parent cache had a response for.
     pub parent_hits: u64,
-    /// Requests whose answer was confirmed by the origin; no hits.
+    /// Requests whose response was confirmed by the origin; no hits.
     pub revalidated: u64,
     /// Failed requests.
     pub errors: u64,
@@ -228,14 +228,14 @@ pub struct PeerQueries {
     pub hits: u64,
     /// Answered with anything else.
     pub misses: u64,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
 }
 
 /// URLs that stand out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Top {
-    /// Those asked for most.
+    /// Those requested most.
     pub by_requests: Vec<TopUrl>,
     /// Those with most bytes.
     pub by_bytes: Vec<TopUrl>,

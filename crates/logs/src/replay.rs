@@ -11,26 +11,26 @@ use crate::sketch::KeyIsHash;
 use crate::sketch::places::Places;
 use std::hash::BuildHasherDefault;
 
-/// Objects whose answer differs in size by no more than this are unchanged, where heads are among the bytes.
+/// Objects whose response differs in size by no more than this are unchanged, where heads are among the bytes.
 pub const HEAD_BYTES: u64 = 512;
 
 /// How one request counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// A GET whose answer can be kept.
+pub enum Wanted {
+    /// A GET whose response can be kept.
     Whole,
-    /// A GET that what is kept can answer, but whose answer is not the whole object (206, 304).
+    /// A GET that what is kept can answer, but whose response is not the whole object (206, 304).
     Part,
     /// Anything else: a miss in any cache.
     Never,
 }
 
 /// How a request counts, by method and status.
-pub fn ask(method: &[u8], status: u16) -> Ask {
+pub fn wanted(method: &[u8], status: u16) -> Wanted {
     match (method, status) {
-        (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Ask::Whole,
-        (b"GET", 206 | 304) => Ask::Part,
-        _ => Ask::Never,
+        (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Wanted::Whole,
+        (b"GET", 206 | 304) => Wanted::Part,
+        _ => Wanted::Never,
     }
 }
 
@@ -115,7 +115,7 @@ impl Replay {
         self.tolerance = if bodies_only { 0 } else { HEAD_BYTES };
     }
 
-    /// Looks where an object would be, and does nothing with it, so that it is near when it is asked for.
+    /// Looks where an object would be, and does nothing with it, so that it is near when it is requested.
     #[inline]
     pub fn warm(&self, hash: u64) -> u64 {
         self.objects.warm(hash)
@@ -123,10 +123,10 @@ impl Replay {
 
     /// Feeds a request to all caches.
     #[inline]
-    pub fn request(&mut self, hash: u64, ask: Ask, bytes: u64) {
+    pub fn request(&mut self, hash: u64, wanted: Wanted, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
-        if ask == Ask::Never {
+        if wanted == Wanted::Never {
             self.ideal.miss(bytes, 1.0);
             self.bounded.iter_mut().for_each(|cache| cache.would.miss(bytes, 1.0));
             return;
@@ -138,7 +138,7 @@ impl Replay {
         let mut size = bytes;
         let mut unchanged = true;
         match self.objects.get_mut(hash) {
-            Some(known) if ask == Ask::Part || known.abs_diff(bytes) <= self.tolerance => size = *known,
+            Some(known) if wanted == Wanted::Part || known.abs_diff(bytes) <= self.tolerance => size = *known,
             Some(known) => {
                 *known = bytes;
                 unchanged = false;
@@ -147,7 +147,7 @@ impl Replay {
             None => {
                 unchanged = false;
                 self.ideal.miss(bytes, weight);
-                if ask == Ask::Whole {
+                if wanted == Wanted::Whole {
                     self.objects.insert(hash, bytes);
                 }
             }
@@ -157,7 +157,7 @@ impl Replay {
                 continue;
             }
             cache.would.miss(bytes, weight);
-            if ask == Ask::Whole && cache.lru.insert(hash, size, size).is_err() {
+            if wanted == Wanted::Whole && cache.lru.insert(hash, size, size).is_err() {
                 // It is larger than the cache; what was there before is no more.
                 cache.lru.remove(&hash);
             }
@@ -259,7 +259,7 @@ mod tests {
         ) {
             let mut replay = Replay::new(&[bound], 1000);
             replay.set_bodies_only(true);
-            stream.iter().for_each(|(object, size)| replay.request(key(*object), Ask::Whole, *size));
+            stream.iter().for_each(|(object, size)| replay.request(key(*object), Wanted::Whole, *size));
             let reached = replay.reached();
             prop_assert_eq!(reached[0].hits as usize, plain(&stream, None));
             prop_assert_eq!(reached[1].hits as usize, plain(&stream, Some(bound)));
@@ -272,8 +272,8 @@ mod tests {
         let bound = 10_000 * 1000;
         let (mut all, mut some) = (Replay::new(&[bound], usize::MAX), Replay::new(&[bound], 8000));
         for object in stream {
-            all.request(key(object), Ask::Whole, 1000);
-            some.request(key(object), Ask::Whole, 1000);
+            all.request(key(object), Wanted::Whole, 1000);
+            some.request(key(object), Wanted::Whole, 1000);
         }
         assert_eq!(all.rate(), 1.0);
         assert!(some.rate() < 0.2 && some.objects() <= 8000);
@@ -286,14 +286,14 @@ mod tests {
     #[test]
     fn parts_and_confirmations_hit_what_is_there_and_store_nothing() {
         let mut replay = Replay::new(&[100], 10);
-        for (object, ask, bytes) in [
-            (1, Ask::Part, 5),
-            (1, Ask::Whole, 50),
-            (1, Ask::Part, 5),
-            (2, Ask::Never, 1),
-            (1, Ask::Whole, 50),
+        for (object, wanted, bytes) in [
+            (1, Wanted::Part, 5),
+            (1, Wanted::Whole, 50),
+            (1, Wanted::Part, 5),
+            (2, Wanted::Never, 1),
+            (1, Wanted::Whole, 50),
         ] {
-            replay.request(key(object), ask, bytes);
+            replay.request(key(object), wanted, bytes);
         }
         assert!(replay.reached().iter().all(|reached| reached.hits == 2.0), "{:?}", replay.reached());
     }

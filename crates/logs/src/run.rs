@@ -35,12 +35,12 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
     let outcomes = Outcomes::of(&robots, &origins);
     let plain = &document.plain;
-    let answered = robots.completed + robots.retries;
+    let responded = robots.completed + robots.retries;
     let mut rows = vec![row(
         "requests answered",
-        answered,
+        responded,
         document.all.requests,
-        "a request that a robot gave up, or whose answer was broken off, is a line of the log and no answer to the robot",
+        "a request that a robot gave up, or whose response was broken off, is a line of the log and no response to the robot",
     )];
     if plain.dhr.is_some() {
         rows.extend([
@@ -48,7 +48,7 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
                 "plain GETs: hits and joined",
                 outcomes.hit + outcomes.collapsed,
                 plain.local_hits + plain.sibling_hits + plain.parent_hits,
-                "robots tell a hit by who caused the answer that they got; the proxy calls a hit what its cache had, \
+                "robots tell a hit by who caused the response that they got; the proxy calls a hit what its cache had, \
                  also for requests that robots do not count as plain (reloads, requests with a condition)",
             ),
             row(
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(mark(&info, false).as_deref(), Some("/w000000ab/"));
     }
 
-    /// What became of a plain GET: the proxy's word, and whether an origin validated it, and whether the reply shows that.
+    /// What became of a plain GET: the proxy's word, and whether an origin validated it, and whether the response shows that.
     type Fate = (&'static str, bool, bool);
     const HIT: Fate = ("TCP_MEM_HIT", false, false);
     const JOINED: Fate = ("TCP_CF_HIT", false, false);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn validations_that_replies_showed_are_counted_once_on_both_sides() {
+    fn validations_that_responses_showed_are_counted_once_on_both_sides() {
         let times = |count, fate: Fate| std::iter::repeat_n(fate, count);
         for (hits, joined, shown, hidden, fetched) in
             [(10, 2, 4, 0, 5), (10, 0, 0, 4, 1), (7, 1, 3, 2, 0), (0, 0, 6, 0, 2), (0, 3, 0, 1, 1)]

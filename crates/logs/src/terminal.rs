@@ -165,7 +165,7 @@ impl Page {
         let lines = &document.lines;
         let parts = [
             (lines.malformed, "could not be read"),
-            (lines.outside, "outside the time asked for"),
+            (lines.outside, "outside the time requested"),
             (lines.other_urls, "not asked by robots"),
             (lines.without_request, "without a request"),
             (lines.empty, "empty or comments"),

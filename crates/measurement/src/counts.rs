@@ -7,7 +7,7 @@ use crate::declared::Metric;
 use crate::error_kind::ErrorKind;
 
 const fn by_outcome(outcome: &'static str) -> Metric {
-    let help = "Completed basic requests (plain GETs) by outcome, as replies show it.";
+    let help = "Completed basic requests (plain GETs) by outcome, as responses show it.";
     Metric::counter("basic_requests").with("outcome", outcome, help)
 }
 
@@ -70,11 +70,11 @@ counts! {
         // Outcomes of completed basic xacts; bytes are body bytes as they were received: coded, where the body was.
         basic: "completed basic requests (plain GETs); hit ratios are theirs", json basic;
         basic_bytes: "body bytes of completed basic requests";
-        hits: "basic requests answered from the store, as the reply shows it", metric by_outcome("hit");
+        hits: "basic requests answered from the store, as the response shows it", metric by_outcome("hit");
         hit_bytes: "body bytes of hits", metric bytes_by_outcome("hit");
         collapsed: "basic requests that joined another's fetch", metric by_outcome("collapsed");
         collapsed_bytes: "body bytes of those that joined another's fetch", metric bytes_by_outcome("collapsed");
-        revalidated: "basic requests confirmed by the origin, as the reply shows it", metric by_outcome("revalidated");
+        revalidated: "basic requests confirmed by the origin, as the response shows it", metric by_outcome("revalidated");
         revalidated_bytes: "body bytes of those that the origin confirmed", metric bytes_by_outcome("revalidated");
         misses: "basic requests that the origin answered", metric by_outcome("miss");
         miss_bytes: "body bytes of misses", metric bytes_by_outcome("miss");
@@ -97,7 +97,7 @@ counts! {
         parts: "answered with parts of an object (206)", special "parts and codings" "206";
         multiparts: "answered with more than one part of an object", special "parts and codings" "multipart";
         coded: "answered with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
-        unsatisfied: "asked for parts that are not there, and told so (416)", special "parts and codings" "416";
+        unsatisfied: "requested parts that are not there, and told so (416)", special "parts and codings" "416";
         redirected: "answered after one redirection or more", special "redirections and logins" "redirected";
         refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
             special "redirections and logins" "refused";
@@ -110,7 +110,7 @@ counts! {
         broken_off_by_origin: "broken off by the origin, on purpose", special "broken off on purpose" "by origins";
 
         // What robots do besides.
-        cookies_taken: "cookies that robots took from replies and keep";
+        cookies_taken: "cookies that robots took from responses and keep";
         cookies_sent: "requests with cookies";
         invited: "request bodies sent when 100 had come";
         impatient: "request bodies sent because no word had come in time";
@@ -141,7 +141,7 @@ counts! {
         responses: "requests answered in full";
         not_modified: "requests that origins answered with 304",
             metric Metric::counter("origin_not_modified"), json not_modified;
-        validations: "conditional requests that no robot had asked for: the target's own validations",
+        validations: "conditional requests that no robot had requested: the target's own validations",
             metric Metric::counter("origin_validations"), json validations;
         validated_basic: "the target's own validations that were answered with 304, for basic requests: hits that were really revalidations",
             metric Metric::counter("origin_validated_basic");
@@ -153,28 +153,28 @@ counts! {
         connections_closed: "connections closed", metric closed("origins");
         refused: "requests to origins that were not HTTP, or for no object of this universe",
             metric Metric::counter("origin_refused"), json refused;
-        broken: "connections that ended in the middle of a request or a reply", json broken;
+        broken: "connections that ended in the middle of a request or a response", json broken;
 
-        // What a workload asks for beyond plain objects.
+        // What a workload requests beyond plain objects.
         ranges: "answered with 206: a part, or several";
         multiparts: "answered with several parts in one body";
-        unsatisfied: "answered with 416: the object has none of the bytes asked for";
+        unsatisfied: "answered with 416: the object has none of the bytes requested";
         redirects: "answered with 302, on purpose";
         challenges: "answered with 401: who asks was not said, or not proven",
             special "redirections and logins" "challenges";
         wrong_credentials: "requests that named a user and did not prove it", special "redirections and logins" "disproven";
         authenticated: "requests whose user was proven", special "redirections and logins" "proven";
-        cookies_set: "cookies in replies", special "redirections and logins" "cookies";
-        coded: "replies in a content coding";
+        cookies_set: "cookies in responses", special "redirections and logins" "cookies";
+        coded: "responses in a content coding";
         unacceptable: "answered with 406: no coding that the client accepts";
-        broken_off: "bodies broken off on purpose, as the reply had said";
+        broken_off: "bodies broken off on purpose, as the response had said";
         fault_statuses: "faults on purpose: an error status";
         fault_resets: "faults on purpose: the connection was reset";
         fault_slow_starts: "faults on purpose: the first byte was late";
         fault_slow_bodies: "faults on purpose: the body was sent slowly";
         retried: "requests that met a fault on purpose and were made again within ten seconds",
             special "faults on purpose" "retried";
-        continued: "request bodies that were asked for with 100", special "uploads" "continued";
+        continued: "request bodies that were requested with 100", special "uploads" "continued";
         expectations_refused: "answered with 417, on purpose: the request body was not wanted",
             special "uploads" "unwanted";
         wrong_uploads: "request bodies that were not what the robot sends";

@@ -46,7 +46,7 @@ pub enum Reason {
     Descriptors,
     /// No source port was left for a connection.
     Ports,
-    /// A thread of a role stood still for longer than any answer should wait for it.
+    /// A thread of a role stood still for longer than any response should wait for it.
     Stalled,
     /// Threads of a role were ready to run and had no processor.
     Starved,
@@ -131,7 +131,7 @@ impl Reason {
     pub fn why(self) -> &'static str {
         match self {
             Reason::RoleFailed => "what it did not report is missing from the numbers",
-            Reason::LabFailed => "the target was not measured under the conditions that were asked for",
+            Reason::LabFailed => "the target was not measured under the conditions that were requested",
             Reason::Descriptors => "these requests never reached the target",
             Reason::Ports => "these requests never reached the target",
             Reason::Stalled => {
@@ -150,7 +150,7 @@ impl Reason {
             Reason::Retransmissions => "a lost segment costs 200 ms and more, which the target did not cause",
             Reason::Stolen => "everybody stood still meanwhile, the target too",
             Reason::Unquiet => "this machine cannot keep time to the precision that the numbers show",
-            Reason::NearLimit => "the target may have been able to do more than it was asked for",
+            Reason::NearLimit => "the target may have been able to do more than it was requested",
             Reason::SamplesDropped => "the record of single requests has holes",
         }
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    // Content: the answer is not the object that was asked for.
-    /// The reply carries no id of our origins: not an answer of theirs, or the proxy dropped it.
+    // Content: the response is not the object that was requested.
+    /// The response carries no id of our origins: not a response of theirs, or the proxy dropped it.
     Foreign,
     /// Another object was delivered.
     WrongObject,
@@ -22,9 +22,9 @@ pub enum ErrorKind {
     TruncatedBody,
     /// A version that never was, or that is not yet.
     WrongVersion,
-    /// 304 to a request that was not conditional, or though the object is newer than the date asked for.
+    /// 304 to a request that was not conditional, or though the object is newer than the date requested.
     WrongNotModified,
-    // Caching: the answer may not be served.
+    // Caching: the response may not be served.
     /// Served from the store after it had expired.
     Stale,
     /// A reload was answered without asking the origin.
@@ -36,14 +36,14 @@ pub enum ErrorKind {
     BadStatus,
     /// Bytes that are not HTTP, or heads over the limit.
     Malformed,
-    /// Bytes after the end of the answer.
+    /// Bytes after the end of the response.
     ExtraBytes,
     // Transport.
     /// The target did not accept the connection.
     ConnectFailed,
-    /// The connection was reset or closed before an answer began (after one retry on a fresh connection).
+    /// The connection was reset or closed before a response began (after one retry on a fresh connection).
     ConnectionLost,
-    /// No complete answer in time.
+    /// No complete response in time.
     TimedOut,
     /// The robot's waiting queue was full.
     QueueOverflow,

@@ -99,7 +99,7 @@ series! {
         queue_full: u64 = "packets that found the queue full";
         failed: u64 = "packets that the link could not carry for reasons of its own";
     } beside {
-        /// How late packets came out, beside what was asked for.
+        /// How late packets came out, beside what was requested.
         lateness: SparseHistogram,
     }
 }
@@ -142,7 +142,7 @@ pub struct Calibration {
     pub robots_cpu_us_per_request: f64,
     /// The same of origins.
     pub origins_cpu_us_per_request: f64,
-    /// Why it did not go higher: a name of [`crate::doubt::Reason`], or `workload` when that asks for no more.
+    /// Why it did not go higher: a name of [`crate::doubt::Reason`], or `workload` when that requests no more.
     pub limit: String,
     /// The same in words, with figures.
     pub limit_seen: String,

@@ -7,7 +7,6 @@
 //! *Does not:* store anything (that is `assay-record`), measure, judge, or touch a socket, file or clock.
 
 pub mod adapted;
-pub mod answer_error;
 pub mod censored;
 pub mod counts;
 pub mod declared;
@@ -21,5 +20,6 @@ pub mod machine;
 pub mod outcome;
 pub mod planned_fault;
 pub mod ratios;
+pub mod response_error;
 mod validations;
 pub mod xact;

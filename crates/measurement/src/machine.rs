@@ -74,7 +74,7 @@ series! {
         bytes: u64 = "their bytes";
         sequential: u64 = "those that were no seek";
         seek_bytes: u64 = "sum of the distances of the seeks, in bytes";
-        lowest_sector: u64 = "lowest sector (of 512 bytes) that was asked for";
+        lowest_sector: u64 = "lowest sector (of 512 bytes) that was requested";
         highest_sector: u64 = "highest";
         lost: u64 = "requests that the kernel could not keep for want of room; they are in no other column";
     } beside {

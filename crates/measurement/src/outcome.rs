@@ -1,4 +1,4 @@
-//! How an answer came about, told by the ids that origins put into replies.
+//! How a response came about, told by the ids that origins put into responses.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Answered from the store: the reply was made by the origin before this request was sent.
+    /// Answered from the store: the response was made by the origin before this request was sent.
     Hit,
-    /// Joined another request's fetch: the reply was made for another request, after this one was sent.
+    /// Joined another request's fetch: the response was made for another request, after this one was sent.
     Collapsed,
-    /// The origin confirmed the stored reply with a 304 for this very request.
+    /// The origin confirmed the stored response with a 304 for this very request.
     Revalidated,
-    /// The origin made the reply for this very request.
+    /// The origin made the response for this very request.
     Miss,
 }
 

@@ -52,7 +52,7 @@ impl HitRatio {
     }
 }
 
-/// 1 − at the origins ÷ at the robots; negative when the target asks for more than it is asked for.
+/// 1 − at the origins ÷ at the robots; negative when the target requests more than it is requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Offload {
     /// Of requests.
@@ -92,7 +92,7 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// A hit that the origin says it validated counts as revalidated, whatever its reply showed.
+    /// A hit that the origin says it validated counts as revalidated, whatever its response showed.
     pub fn of(robots: &RobotCounts, origins: &OriginCounts) -> Self {
         let hidden = validations::hidden(robots, origins);
         let from_hits = hidden.min(robots.hits);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_asks_for_more_than_it_is_asked_for_spares_less_than_nothing() {
+    fn a_target_that_requests_for_more_than_it_is_requested_for_spares_less_than_nothing() {
         let robots = RobotCounts { sent: 100, ..RobotCounts::default() };
         let origins = OriginCounts { requests: 150, ..OriginCounts::default() };
         assert_eq!(Offload::of(&robots, &origins), Offload { requests: Some(-0.5), bytes: None });

@@ -1,11 +1,11 @@
-//! Validations that only the origin saw: the proxy asked whether what it has is still good, and its reply does not show it.
+//! Validations that only the origin saw: the proxy asked whether what it has is still good, and its response does not show it.
 //!
-//! An origin counts every plain GET that it answered with 304 for a proxy; robots count those whose reply says so as
+//! An origin counts every plain GET that it answered with 304 for a proxy; robots count those whose response says so as
 //! revalidated. What is left looked like a hit to a robot.
 
 use crate::counts::{OriginCounts, RobotCounts};
 
-/// Plain GETs that look like hits and that an origin validated. Those whose reply showed it are counted as revalidated
+/// Plain GETs that look like hits and that an origin validated. Those whose response showed it are counted as revalidated
 /// already, and are none of these.
 pub fn hidden(robots: &RobotCounts, origins: &OriginCounts) -> u64 {
     origins.validated_basic.saturating_sub(robots.revalidated).min(robots.hits + robots.collapsed)
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reply_showed_is_no_hidden_validation_and_there_are_no_more_than_hits() {
+    fn what_a_response_showed_is_no_hidden_validation_and_there_are_no_more_than_hits() {
         let robots = |hits, revalidated| RobotCounts {
             hits,
             revalidated,

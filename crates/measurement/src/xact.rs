@@ -31,7 +31,7 @@ pub struct XactRow {
     pub content: u16,
     /// The object may be cached.
     pub cachable: bool,
-    /// The stream says that it was asked for before.
+    /// The stream says that it was requested before.
     pub revisit: bool,
     /// When the schedule wanted it.
     pub due_us: i64,
@@ -41,11 +41,11 @@ pub struct XactRow {
     pub sent_us: Option<i64>,
     /// Connection established (new connections only).
     pub connected_us: Option<i64>,
-    /// First byte of the answer.
+    /// First byte of the response.
     pub first_byte_us: Option<i64>,
-    /// Last byte of the answer.
+    /// Last byte of the response.
     pub last_byte_us: Option<i64>,
-    /// How the answer came about; none for errors and unsent requests.
+    /// How the response came about; none for errors and unsent requests.
     pub outcome: Option<Outcome>,
     /// What was wrong with it.
     pub error: Option<ErrorKind>,
@@ -57,7 +57,7 @@ pub struct XactRow {
     pub connection: Option<u32>,
     /// What its origin does wrong on purpose if the request gets there.
     pub fault: Option<PlannedFault>,
-    /// Its answer shows that it met that fault: the error or the lost connection came through, or the origin made the late or
-    /// slow answer for this very request.
+    /// Its response shows that it met that fault: the error or the lost connection came through, or the origin made the late or
+    /// slow response for this very request.
     pub fault_met: bool,
 }

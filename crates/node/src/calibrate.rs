@@ -1,4 +1,4 @@
-//! What a single node needs for each service. More and more clients ask for one service until it answers no more.
+//! What a single node needs for each service. More and more clients request one service until it answers no more.
 //!
 //! One client alone sees the service's own time. The rate that no more clients can raise is what the busiest part of the
 //! node can do: with *p* processors that work without a loss for each other, a service needs *p* / rate of processor time.
@@ -26,7 +26,7 @@ pub struct CalibrationSpec {
     pub warm_up_s: f64,
     /// Time for each step that is.
     pub measure_s: f64,
-    /// Seed of which documents are asked for.
+    /// Seed of which documents are requested.
     pub seed: u64,
     /// A second of the node takes so many real ones.
     pub scale: f64,
@@ -58,7 +58,7 @@ impl Needs {
         self.steps.first().map_or(0.0, |step| step.mean_us)
     }
 
-    /// The most answers a second.
+    /// The most responses a second.
     pub fn most_per_s(&self) -> f64 {
         self.steps.iter().map(|step| step.per_s).fold(0.0, f64::max)
     }

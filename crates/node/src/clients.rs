@@ -17,7 +17,7 @@ use assay_plane::upstream::{Patience, Pool, Received};
 use assay_random::Rng;
 use assay_record::cluster::Tally;
 use assay_simulate::{
-    Asked, Law, Load, NOBODY, PAUSE_AFTER_FAILURE_S, Service, Stream, Switch, SwitchSpec, path_of,
+    Law, Load, NOBODY, PAUSE_AFTER_FAILURE_S, Requested, Service, Stream, Switch, SwitchSpec, path_of,
 };
 use assay_workload::Purpose;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
@@ -50,9 +50,9 @@ pub enum Target {
 
 /// What clients do.
 pub struct ClientsSpec {
-    /// What can be asked for.
+    /// What can be requested.
     pub services: Vec<Service>,
-    /// How often each is asked for.
+    /// How often each is requested.
     pub weights: Vec<f64>,
     /// Seed of what is asked.
     pub seed: u64,
@@ -89,7 +89,7 @@ pub struct Outcome {
     pub failures: BTreeMap<String, u64>,
 }
 
-/// One request and its answer.
+/// One request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exchange {
     status: u16,
@@ -104,9 +104,9 @@ impl Exchange {
 
 /// Sends requests and takes answers apart.
 #[derive(Clone)]
-pub(crate) struct Asker(Rc<AskerInner>);
+pub(crate) struct Requester(Rc<RequesterInner>);
 
-struct AskerInner {
+struct RequesterInner {
     pool: Pool,
     keep_alive: bool,
     patience: Patience,
@@ -115,7 +115,7 @@ struct AskerInner {
 
 /// Runs clients for the whole of warm-up and measurement, on a runtime of the calling thread.
 pub fn run(spec: ClientsSpec) -> Result<Outcome, NodeError> {
-    runtime()?.block_on(ask(spec))
+    runtime()?.block_on(converse(spec))
 }
 
 /// The same, unless `stop` comes first: then none.
@@ -123,7 +123,7 @@ pub fn run_unless(spec: ClientsSpec, stop: impl Future<Output = ()>) -> Result<O
     let runtime = runtime()?;
     runtime.block_on(async {
         tokio::select! {
-            outcome = ask(spec) => outcome.map(Some),
+            outcome = converse(spec) => outcome.map(Some),
             () = stop => Ok(None),
         }
     })
@@ -138,7 +138,7 @@ fn runtime() -> Result<LocalRuntime, NodeError> {
 
 /// What all clients share.
 struct Crowd {
-    asker: Asker,
+    requester: Requester,
     front: Front,
     stream: Stream,
     services: Vec<Service>,
@@ -152,11 +152,11 @@ struct Crowd {
     tally: RefCell<Tally>,
 }
 
-async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
-    let patience = Patience { connect: spec.patience, reply: spec.patience };
+async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
+    let patience = Patience { connect: spec.patience, response: spec.patience };
     let resources = Resources::new();
     resources.keep_deadlines();
-    let asker = Asker(Rc::new(AskerInner {
+    let requester = Requester(Rc::new(RequesterInner {
         pool: Pool::new(&resources),
         keep_alive: spec.keep_alive,
         patience,
@@ -176,7 +176,7 @@ async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         .surroundings
         .map(|switch| (switch, RefCell::new(Switch::new(switch.processors, switch.per_request_s))));
     let crowd = Rc::new(Crowd {
-        asker,
+        requester,
         front,
         stream: Stream::new(&spec.services, &spec.weights, spec.seed),
         services: spec.services,
@@ -202,8 +202,8 @@ async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     }
     let ending = async {
         crowd.alarm.until(crowd.from).await;
-        crowd.asker.0.pool.take_opened();
-        crowd.asker.0.failures.borrow_mut().clear();
+        crowd.requester.0.pool.take_opened();
+        crowd.requester.0.failures.borrow_mut().clear();
         crowd.alarm.until(crowd.until).await;
     };
     tokio::select! {
@@ -211,7 +211,7 @@ async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         ended = crowd.alarm.run() => ended.map_err(NodeError::start("a timer"))?,
         () = ending => {}
     }
-    let inner = &crowd.asker.0;
+    let inner = &crowd.requester.0;
     Ok(Outcome {
         tally: crowd.tally.take(),
         connections: inner.pool.take_opened(),
@@ -223,8 +223,8 @@ impl Crowd {
     /// A client, for ever.
     async fn client(self: Rc<Self>, client: u32) {
         for number in 0.. {
-            let asked = self.stream.ask(u64::from(client), number);
-            if !self.request(&asked, self.pace.now()).await {
+            let requested = self.stream.request(u64::from(client), number);
+            if !self.request(&requested, self.pace.now()).await {
                 self.alarm.until(self.pace.now().plus_secs(PAUSE_AFTER_FAILURE_S)).await;
             }
             if self.pace.now() >= self.until {
@@ -240,70 +240,75 @@ impl Crowd {
         for number in 0.. {
             due = due.plus_secs(arrivals.exponential() / per_s);
             self.alarm.until(due).await;
-            let (crowd, asked) = (Rc::clone(&self), self.stream.ask(NOBODY, number));
-            spawn_local(async move { crowd.request(&asked, due).await });
+            let (crowd, requested) = (Rc::clone(&self), self.stream.request(NOBODY, number));
+            spawn_local(async move { crowd.request(&requested, due).await });
         }
     }
 
     /// A request from when it is due to its end. False: it failed.
-    async fn request(&self, asked: &Asked, due: Moment) -> bool {
+    async fn request(&self, requested: &Requested, due: Moment) -> bool {
         if let Some((switch, processors)) = &self.surroundings {
             let read = processors.borrow_mut().read(due.plus_secs(switch.network_s / 2.0));
             self.alarm.until(read).await;
         }
-        let exchange = self.exchange(asked).await;
-        let answer = exchange.filter(|exchange| self.is_right(asked, exchange));
-        if let (Some((switch, _)), true) = (&self.surroundings, answer.is_some()) {
+        let exchange = self.exchange(requested).await;
+        let response = exchange.filter(|exchange| self.is_right(requested, exchange));
+        if let (Some((switch, _)), true) = (&self.surroundings, response.is_some()) {
             self.alarm.until(self.pace.now().plus_secs(switch.network_s / 2.0)).await;
         }
         let now = self.pace.now();
         if (self.from..self.until).contains(&now) {
             let mut tally = self.tally.borrow_mut();
-            match answer {
-                Some(answer) => {
-                    tally.answered(asked.service as usize, now.nanos_since(due) / 1_000, answer.bytes)
+            match response {
+                Some(response) => {
+                    tally.responded(requested.service as usize, now.nanos_since(due) / 1_000, response.bytes)
                 }
                 None => tally.failed(),
             }
         }
-        answer.is_some()
+        response.is_some()
     }
 
-    async fn exchange(&self, asked: &Asked) -> Option<Exchange> {
-        let head = self.head(asked);
+    async fn exchange(&self, requested: &Requested) -> Option<Exchange> {
+        let head = self.head(requested);
         match &self.front {
-            Front::One(address) => self.asker.exchange(*address, head.as_bytes()).await,
+            Front::One(address) => self.requester.exchange(*address, head.as_bytes()).await,
             Front::Own(own) => {
-                let request = Request { class: asked.class, document: asked.document };
-                own.exchange(&self.asker, &request, head.as_bytes()).await
+                let request = Request { class: requested.class, document: requested.document };
+                own.exchange(&self.requester, &request, head.as_bytes()).await
             }
         }
     }
 
-    fn head(&self, asked: &Asked) -> String {
-        let service = &self.services[asked.service as usize];
-        let (path, host) = (path_of(service, asked.number), &self.host);
-        let connection = if self.asker.0.keep_alive { "" } else { "Connection: close\r\n" };
+    fn head(&self, requested: &Requested) -> String {
+        let service = &self.services[requested.service as usize];
+        let (path, host) = (path_of(service, requested.number), &self.host);
+        let connection = if self.requester.0.keep_alive { "" } else { "Connection: close\r\n" };
         let cost = match service.law {
             Law::Constant => String::new(),
             Law::Exponential => {
                 let micros = |seconds: f64| (seconds * 1e6).round() as u64;
-                format!("{WORK_FIELD}: {}-{}\r\n", micros(asked.work.processor_s), micros(asked.work.disk_s))
+                format!(
+                    "{WORK_FIELD}: {}-{}\r\n",
+                    micros(requested.work.processor_s),
+                    micros(requested.work.disk_s)
+                )
             }
         };
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay\r\n{connection}{cost}\r\n")
     }
 
-    /// Is the answer what was asked for?
-    fn is_right(&self, asked: &Asked, answer: &Exchange) -> bool {
-        if !answer.is_fine() {
-            self.asker.complain(format!("status {}", answer.status));
+    /// Is the response what was requested?
+    fn is_right(&self, requested: &Requested, response: &Exchange) -> bool {
+        if !response.is_fine() {
+            self.requester.complain(format!("status {}", response.status));
             return false;
         }
-        let wrong = self.check_sizes && asked.bytes > 0 && answer.bytes != asked.bytes;
+        let wrong = self.check_sizes && requested.bytes > 0 && response.bytes != requested.bytes;
         if wrong {
-            let name = &self.services[asked.service as usize].path;
-            self.asker.complain(format!("{name}: {} bytes instead of {}", answer.bytes, asked.bytes));
+            let name = &self.services[requested.service as usize].path;
+            self.requester
+                .complain(format!("{name}: {} bytes instead of {}", response.bytes, requested.bytes));
         }
         !wrong
     }
@@ -315,12 +320,12 @@ impl Crowd {
         loop {
             next = next.plus_secs(every_s);
             self.alarm.until(next).await;
-            own.probe_all(&self.asker);
+            own.probe_all(&self.requester);
         }
     }
 }
 
-impl Asker {
+impl Requester {
     /// Counts a failure under its kind.
     fn complain(&self, kind: String) {
         let mut failures = self.0.failures.borrow_mut();
@@ -328,10 +333,10 @@ impl Asker {
         *failures.entry(if full { "others".into() } else { kind }).or_default() += 1;
     }
 
-    /// Sends a request and reads the whole answer; none if there was none.
+    /// Sends a request and reads the whole response; none if there was none.
     pub(crate) async fn exchange(&self, address: SocketAddr, head: &[u8]) -> Option<Exchange> {
         let mut bytes = 0;
-        match self.ask(address, head, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
+        match self.converse(address, head, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
             Ok(status) => Some(Exchange { status, bytes }),
             Err(kind) => {
                 self.complain(kind);
@@ -354,11 +359,11 @@ impl Asker {
                 all.extend_from_slice(chunk);
             }
         };
-        (self.ask(address, head, patience, take).await.ok()? == 200).then_some(all)
+        (self.converse(address, head, patience, take).await.ok()? == 200).then_some(all)
     }
 
-    /// Sends a GET and reads the answer; the connection is kept, if it may be. Gives the status, or what went wrong.
-    async fn ask(
+    /// Sends a GET and reads the response; the connection is kept, if it may be. Gives the status, or what went wrong.
+    async fn converse(
         &self,
         address: SocketAddr,
         request: &[u8],
@@ -370,11 +375,11 @@ impl Asker {
             let head = received.head;
             (head.status, head.body("GET"), head.persists("GET"))
         };
-        let asked = pool.exchange(address, request, patience, facts).await;
-        let (mut upstream, (status, framing, persists)) = asked.map_err(|error| error.to_string())?;
+        let requested = pool.exchange(address, request, patience, facts).await;
+        let (mut upstream, (status, framing, persists)) = requested.map_err(|error| error.to_string())?;
         let mut body = BodyReader::new(framing);
         let read = |error: BodyError| error.to_string();
-        while let Some(chunk) = body.next(&mut upstream.connection, patience.reply).await.map_err(read)? {
+        while let Some(chunk) = body.next(&mut upstream.connection, patience.response).await.map_err(read)? {
             take(&chunk);
         }
         if persists && self.0.keep_alive {

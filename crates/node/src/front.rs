@@ -11,13 +11,13 @@ use assay_plane::upstream::Patience;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
 
-use crate::clients::{Asker, Exchange};
+use crate::clients::{Exchange, Requester};
 use crate::pace::Pace;
 use crate::serve::STATE_PATH;
 
 /// A probe may take so long.
-const PROBE: Patience = Patience { connect: Duration::from_secs(1), reply: Duration::from_secs(1) };
-/// Largest answer to a probe that is read.
+const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
+/// Largest response to a probe that is read.
 const STATE_BYTES: u64 = 4096;
 
 /// Who requests go to.
@@ -52,11 +52,11 @@ impl Own {
     /// Asks the node that the policy names, and others if that fails.
     pub(crate) async fn exchange(
         self: &Rc<Self>,
-        asker: &Asker,
+        requester: &Requester,
         request: &Request,
         head: &[u8],
     ) -> Option<Exchange> {
-        self.probe(asker);
+        self.probe(requester);
         let mut tried = Vec::new();
         loop {
             let started = self.pace.now();
@@ -65,12 +65,12 @@ impl Own {
                 false => self.policy.borrow_mut().choose_again(request, &tried, started),
             }?;
             self.policy.borrow_mut().started(named, request, started);
-            let exchange = asker.exchange(self.servers[named.0 as usize], head).await;
-            let (now, answered) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
-            let how = Finish { took_nanos: now.nanos_since(started), answered };
+            let exchange = requester.exchange(self.servers[named.0 as usize], head).await;
+            let (now, responded) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
+            let how = Finish { took_nanos: now.nanos_since(started), responded };
             self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
             self.policy.borrow_mut().finished(named, request, &how, now);
-            if answered || tried.len() >= self.retries as usize {
+            if responded || tried.len() >= self.retries as usize {
                 return exchange;
             }
             tried.push(named);
@@ -78,24 +78,26 @@ impl Own {
     }
 
     /// Asks those nodes how they are that the policy wants to know of.
-    fn probe(self: &Rc<Self>, asker: &Asker) {
+    fn probe(self: &Rc<Self>, requester: &Requester) {
         let mut wanted = Vec::new();
         self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
         for server in wanted {
-            self.ask_state(asker, server);
+            self.request_state(requester, server);
         }
     }
 
     /// Asks all nodes how they are.
-    pub(crate) fn probe_all(self: &Rc<Self>, asker: &Asker) {
-        (0..self.servers.len() as u32).for_each(|server| self.ask_state(asker, ServerId(server)));
+    pub(crate) fn probe_all(self: &Rc<Self>, requester: &Requester) {
+        (0..self.servers.len() as u32).for_each(|server| self.request_state(requester, ServerId(server)));
     }
 
-    fn ask_state(self: &Rc<Self>, asker: &Asker, server: ServerId) {
-        let (own, asker, address) = (Rc::clone(self), asker.clone(), self.servers[server.0 as usize]);
+    fn request_state(self: &Rc<Self>, requester: &Requester, server: ServerId) {
+        let (own, requester, address) = (Rc::clone(self), requester.clone(), self.servers[server.0 as usize]);
         spawn_local(async move {
             let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-            let Some(body) = asker.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else { return };
+            let Some(body) = requester.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else {
+                return;
+            };
             let Ok(state) = serde_json::from_slice::<NodeState>(&body) else { return };
             let state = ServerState {
                 processor: state.processor,

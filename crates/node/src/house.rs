@@ -1,7 +1,7 @@
 //! How long each request takes at its virtual node. All nodes of a process, as `dispatch` models them, in real time.
 //!
 //! The model knows the exact moment of everything that happens; a timer calls when one has come. If the process is late, the
-//! model is not: it catches up moment by moment, and only the answer leaves late.
+//! model is not: it catches up moment by moment, and only the response leaves late.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ enum Due {
 struct Job {
     node: usize,
     bytes: u64,
-    /// Links that still carry its answer.
+    /// Links that still carry its response.
     carriers: u8,
     worked: Option<Sender<()>>,
     left: Option<Sender<()>>,
@@ -43,7 +43,7 @@ struct Job {
 pub(crate) struct Waits {
     /// The node is done.
     pub(crate) worked: Receiver<()>,
-    /// All of the answer could have left.
+    /// All of the response could have left.
     pub(crate) left: Receiver<()>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// Idle nodes; `link` is that of the switch, which all answers share. Needs a runtime.
+    /// Idle nodes; `link` is that of the switch, which all responses share. Needs a runtime.
     pub(crate) fn new(groups: &[Group], link: Option<f64>, pace: Pace) -> std::io::Result<Self> {
         let now = pace.now();
         let member = |group: &Group| Member {
@@ -234,7 +234,7 @@ impl House {
 }
 
 impl State {
-    /// Nodes are done with these; their answers go on the links.
+    /// Nodes are done with these; their responses go on the links.
     fn finish(&mut self, done: &[u64], now: Moment) {
         for id in done {
             let Some(job) = self.jobs.get_mut(*id as usize) else { continue };

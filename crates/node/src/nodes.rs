@@ -35,11 +35,11 @@ pub enum Kind {
 /// What nodes there are, and what they serve.
 #[derive(Debug, Clone)]
 pub struct NodesSpec {
-    /// What can be asked for.
+    /// What can be requested.
     pub services: Vec<Service>,
     /// One for each node.
     pub nodes: Vec<Group>,
-    /// The switch's link, which all answers share; none: as fast as anything.
+    /// The switch's link, which all responses share; none: as fast as anything.
     pub link_bits_per_s: Option<f64>,
     /// Documents that all have in memory, with their sizes; the last is the one that was used last.
     pub remembered: Vec<(u64, u64)>,
@@ -62,13 +62,13 @@ impl NodesSpec {
         (listen, kind, pace): (SocketAddr, Kind, Pace),
     ) -> Self {
         let mut documents = if experiment.warm_memory { site(experiment, mix) } else { Vec::new() };
-        documents.retain(|asked| asked.requests > 0.0);
+        documents.retain(|requested| requested.requests > 0.0);
         documents.sort_by(|one, other| one.requests.total_cmp(&other.requests));
         Self {
             services: experiment.services.clone(),
             nodes: cluster.nodes().copied().collect(),
             link_bits_per_s: experiment.switch.link_bits_per_s,
-            remembered: documents.iter().map(|asked| (asked.document, asked.bytes)).collect(),
+            remembered: documents.iter().map(|requested| (requested.document, requested.bytes)).collect(),
             failures: experiment.failures.clone(),
             listen,
             kind,

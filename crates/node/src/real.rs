@@ -1,7 +1,7 @@
 //! What a real node does for a request. It burns processor time, reads its files, and writes to its disk.
 //!
 //! Processor time is what the thread really used (`CLOCK_THREAD_CPUTIME_ID`): on a busy machine a request waits as long as
-//! it would on any. A service with disk time writes a file synchronously (`O_SYNC`), as large as its answer or a page at
+//! it would on any. A service with disk time writes a file synchronously (`O_SYNC`), as large as its response or a page at
 //! least, and deletes it, as the disk program of Jones's study (2002) did; how long the disk takes for that is the disk's.
 
 use std::cell::{Cell, RefCell};
@@ -157,7 +157,7 @@ pub fn burn(seconds: f64) -> u64 {
     }
 }
 
-/// Reads the document, which is made when it is asked for first; writes what the disk's time is for.
+/// Reads the document, which is made when it is requested first; writes what the disk's time is for.
 fn touch_disk(directory: &Path, number: u64, work: Work, bytes: u64) -> std::io::Result<()> {
     if let Some((document, size)) = work.document {
         let path = directory.join(format!("document-{document:016x}"));

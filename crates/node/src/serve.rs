@@ -27,14 +27,14 @@ use crate::webstone::size_by_name;
 
 /// A client may take so long for each step.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The head of a longer answer does not wait for its last byte.
+/// The head of a longer response does not wait for its last byte.
 const SHORT_BYTES: u64 = 16 * 1024;
 /// The field that says what a request costs, where that is different for each: microseconds of processor and of disk.
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
-/// Probes ask for this.
+/// Probes request this.
 pub(crate) const STATE_PATH: &str = "/assay/state";
 /// What bodies are made of.
-const TEXT: &[u8] = b"Assay serves what is asked for, as often as it is asked for it.\r\n";
+const TEXT: &[u8] = b"Assay serves what is requested, as often as it is asked for it.\r\n";
 const POOL_BYTES: usize = 64 * 1024;
 
 /// Who does the work.
@@ -137,7 +137,7 @@ impl Handler for Client {
         if !self.exchange.is_read() {
             self.exchange.give_up();
         }
-        self.answer(&wanted, is_head).await.map(|()| Next::Request)
+        self.response(&wanted, is_head).await.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, _: bool) -> io::Result<()> {
@@ -215,7 +215,7 @@ impl Server {
 }
 
 impl Client {
-    async fn answer(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
+    async fn response(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
         let (status, lines, kind, body) = match *wanted {
             Wanted::Work { work, bytes } => match self.worked(work, bytes, is_head).await? {
                 true => return Ok(()),

@@ -11,7 +11,7 @@ use thiserror::Error;
 const KILO: u64 = 1025;
 /// Its megabyte: `file5m.html` has 5,248,000.
 const MEGA: u64 = 1024 * KILO;
-/// Largest file that a name can ask for.
+/// Largest file that a name can request.
 const MOST_BYTES: u64 = 1 << 40;
 
 /// A file that is not WebStone's.
@@ -26,7 +26,7 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// What is asked for, and how often.
+/// What is requested, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileList {
     /// A line each.
@@ -93,7 +93,7 @@ pub fn file_list(text: &str) -> Result<FileList, Mistake> {
     }
     match list.weights.iter().sum::<f64>() > 0.0 {
         true => Ok(list),
-        false => Err(Mistake { line: 1, what: "it asks for nothing".into(), text: String::new() }),
+        false => Err(Mistake { line: 1, what: "it requests nothing".into(), text: String::new() }),
     }
 }
 

@@ -77,7 +77,7 @@ codes! {
     NoEffect = 69, "A setting that cannot have an effect.";
     Files = 70, "A file or directory that cannot be used.";
     Stranger = 71, "A URL of a host that is no origin of the workload.";
-    NeverAsked = 80, "A content type that can never be asked for.";
+    NeverRequested = 80, "A content type that can never be requested.";
     Endless = 81, "A phase, or a fill, that can never end.";
     TooFast = 82, "A rate that the connections of a robot cannot carry.";
     Unused = 83, "Something that is declared and never used.";
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_only_there_when_asked_for() {
+    fn colour_is_only_there_when_requested_for() {
         let d = Diagnostic::warning(Code::NotActedOn, Span { source: 0, start: 0, end: 1 }, "m");
         assert!(!d.render(&sources("x"), false).contains('\x1b'));
         assert!(d.render(&sources("x"), true).contains("\x1b[1;33m"));

@@ -94,12 +94,12 @@ impl ResolvedFiles {
     pub const START: usize = 64;
 }
 
-/// Gives the compiler the files it asks for. Errors say what was tried, in one sentence.
+/// Gives the compiler the files it requests. Errors say what was tried, in one sentence.
 pub trait Resolver {
-    /// Finds the text `name`, which the file `including` (its name as resolved) asks for; none: the main file.
+    /// Finds the text `name`, which the file `including` (its name as resolved) requests; none: the main file.
     fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String>;
 
-    /// Finds the file or directory `name`, which the file `including` asks for, and lists all files in it.
+    /// Finds the file or directory `name`, which the file `including` requests, and lists all files in it.
     fn files(&self, name: &str, _including: Option<&str>) -> Result<ResolvedFiles, String> {
         Err(format!("{name} is not looked for: only texts can be read here"))
     }

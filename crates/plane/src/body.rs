@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_http::chunked::ChunkError;
 use assay_http::framing::BodyFraming;
-use assay_measurement::answer_error::AnswerError;
+use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -30,13 +30,13 @@ pub enum BodyError {
     Coding(#[from] ChunkError),
 }
 
-impl From<BodyError> for AnswerError {
+impl From<BodyError> for ResponseError {
     fn from(error: BodyError) -> Self {
         match error {
-            BodyError::Truncated => AnswerError::Truncated,
-            BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => AnswerError::TimedOut,
-            BodyError::Io(_) => AnswerError::Reset,
-            BodyError::Coding(_) => AnswerError::Garbage,
+            BodyError::Truncated => ResponseError::Truncated,
+            BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => ResponseError::TimedOut,
+            BodyError::Io(_) => ResponseError::Reset,
+            BodyError::Coding(_) => ResponseError::Garbage,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! One reading for all who keep responses: a proxy and a collector that read a directive differently would not be comparable.
 
-use assay_cache::freshness::{Expires, MaxStale, ReplyControl, ReplyFacts, RequestControl};
+use assay_cache::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
 use assay_http::cache_control::{self, CacheControl};
 use assay_http::date::parse_date;
 use assay_http::field::{Field, Fields, decimal};
@@ -37,14 +37,14 @@ pub fn request_control(directives: Option<CacheControl>, pragma_no_cache: bool) 
     }
 }
 
-/// What the storing rules ask of a reply.
-pub fn reply_facts(head: &ResponseHead<'_>, age_s: u64) -> ReplyFacts {
-    ReplyFields::of(head.headers()).facts(head.status, age_s)
+/// What the storing rules ask of a response.
+pub fn response_facts(head: &ResponseHead<'_>, age_s: u64) -> ResponseFacts {
+    ResponseFields::of(head.headers()).facts(head.status, age_s)
 }
 
-/// The fields of a reply that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
+/// The fields of a response that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
 #[derive(Debug, Default)]
-pub struct ReplyFields<'h> {
+pub struct ResponseFields<'h> {
     /// `Cache-Control`, all of it.
     pub directives: CacheControl,
     /// `Date`.
@@ -61,7 +61,7 @@ pub struct ReplyFields<'h> {
     pub varies: bool,
 }
 
-impl<'h> ReplyFields<'h> {
+impl<'h> ResponseFields<'h> {
     /// Of these.
     pub fn of(fields: Fields<'h>) -> Self {
         let mut found = Self::default();
@@ -73,7 +73,7 @@ impl<'h> ReplyFields<'h> {
 
     /// One more.
     pub fn take(&mut self, field: &Field<'h>) {
-        // By length first: most fields of most replies are none of these.
+        // By length first: most fields of most responses are none of these.
         let place = match field.name.len() {
             3 if field.is("age") => &mut self.age,
             4 if field.is("date") => &mut self.date,
@@ -93,10 +93,10 @@ impl<'h> ReplyFields<'h> {
     }
 
     /// What they come to.
-    pub fn facts(&self, status: u16, age_s: u64) -> ReplyFacts {
+    pub fn facts(&self, status: u16, age_s: u64) -> ResponseFacts {
         let control = &self.directives;
         let has_last_modified = self.last_modified.and_then(date_s).is_some();
-        ReplyFacts {
+        ResponseFacts {
             status,
             date_s: self.date.and_then(date_s),
             age_s,
@@ -105,7 +105,7 @@ impl<'h> ReplyFields<'h> {
                 Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
             },
             has_validator: has_last_modified || self.etag.is_some(),
-            control: ReplyControl {
+            control: ResponseControl {
                 max_age_s: control.max_age_s,
                 s_maxage_s: control.s_maxage_s,
                 no_store: control.no_store,
@@ -124,10 +124,10 @@ impl<'h> ReplyFields<'h> {
 mod tests {
     use super::*;
 
-    fn facts(fields: &str) -> ReplyFacts {
+    fn facts(fields: &str) -> ResponseFacts {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        reply_facts(&head, age_s(&head).unwrap_or(0))
+        response_facts(&head, age_s(&head).unwrap_or(0))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One clock for everything within a host: `CLOCK_MONOTONIC`. Wall-clock seconds (`Date`, life cycles) are counted
 //! from the start instant of the run, so a step of the system's clock does not reach into a run.
 
-use assay_role::words::Command;
+use assay_role::message::Command;
 
 /// Nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;

@@ -73,7 +73,7 @@ impl ClientLimits {
 /// A target that is too long is told from a head without end once it is so much too long: the method is before it.
 const METHOD_BYTES: usize = 64;
 
-/// Why a request is refused before anybody has looked at what it asks for.
+/// Why a request is refused before anybody has looked at what it requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Its head is not HTTP, or too long.
@@ -162,7 +162,7 @@ pub trait Handler {
     /// Answers a request. An error is the client's own doing, or was told to it: the connection ends without another word.
     fn respond(&mut self, request: &Request<'_>) -> impl Future<Output = io::Result<Next>>;
 
-    /// Answers what is not understood; after that the connection is of no use. The answer to a HEAD has no body.
+    /// Answers what is not understood; after that the connection is of no use. The response to a HEAD has no body.
     fn refuse(&mut self, refusal: Refusal, is_head: bool) -> impl Future<Output = io::Result<()>>;
 
     /// A request has ended; `complete`: all of the response was written.
@@ -334,7 +334,7 @@ impl<S: Stream> Exchange<S> {
         self.write(&[b"HTTP/1.1 100 Continue\r\n\r\n"]).await
     }
 
-    /// Answers with a text of our own, with these field lines.
+    /// Responses with a text of our own, with these field lines.
     pub async fn send_text(
         &mut self,
         status: u16,

@@ -2,13 +2,13 @@
 //!
 //! A thread that sleeps as soon as there is nothing to read is woken for nearly every message when it is faster than the
 //! other side, and both pay: a sleep and a wake-up cost it several times what a message does, and the other side, which
-//! has to wake it, does less of its own work meanwhile. Where many answers are under way, a thread therefore rests for a
+//! has to wake it, does less of its own work meanwhile. Where many responses are under way, a thread therefore rests for a
 //! moment before it waits, and then finds several.
 //!
 //! A thread that asks ([`Gather`]): what is measured hardly sees it. A rest is never more than one part in [`SHARE`] of the
-//! time within which the quickest eighth of all answers come ([`Quick`]), nor of the mean response time, which is the number
-//! under way times the gap between two answers, and never more than [`LONGEST_NS`]. The mean alone would not do: where a
-//! few slow answers make it, a small part of it is much to the quick ones. Nobody rests while something is about to be due,
+//! time within which the quickest eighth of all responses come ([`Quick`]), nor of the mean response time, which is the number
+//! under way times the gap between two responses, and never more than [`LONGEST_NS`]. The mean alone would not do: where a
+//! few slow responses make it, a small part of it is much to the quick ones. Nobody rests while something is about to be due,
 //! with few under way, or when answers come far apart.
 //!
 //! A thread that stands in between ([`Lull`]) cannot know how long those wait who ask it, so that the longest rest is a
@@ -16,22 +16,22 @@
 //! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a rest would
 //! only delay.
 
-/// A rest is at most this part of a quick answer's time, and of the mean.
+/// A rest is at most this part of a quick response's time, and of the mean.
 const SHARE: u64 = 24;
 /// And at most so long.
 const LONGEST_NS: u64 = 50_000;
-/// So many answers must be expected meanwhile, or the rest costs more than it saves.
-const ANSWERS_WORTH_IT: u64 = 2;
-/// A rest may last this much longer than was asked for; then, what is due would be late.
+/// So many responses must be expected meanwhile, or the rest costs more than it saves.
+const RESPONSES_WORTH_IT: u64 = 2;
+/// A rest may last this much longer than was requested; then, what is due would be late.
 const OVERSLEEP_NS: u64 = 100_000;
-/// The gap between answers is averaged over about so many looks.
+/// The gap between responses is averaged over about so many looks.
 const LOOKS: u64 = 8;
-/// One answer in so many is quick.
+/// One response in so many is quick.
 const QUICK_ONE_IN: u64 = 8;
-/// What is known of quick answers changes by this part with each that is not.
+/// What is known of quick responses changes by this part with each that is not.
 const QUICK_STEP: u64 = 256;
 
-/// Within what time do the quickest answers come? A running estimate: each answer that is quicker lowers it by as much as
+/// Within what time do the quickest answers come? A running estimate: each response that is quicker lowers it by as much as
 /// seven slower ones raise it, so that it stays where one in eight is quicker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quick {
@@ -39,7 +39,7 @@ pub struct Quick {
 }
 
 impl Quick {
-    /// An answer took so long.
+    /// A response took so long.
     #[inline]
     pub fn note(&mut self, took_ns: u64) {
         self.ns = match self.ns {
@@ -49,7 +49,7 @@ impl Quick {
         };
     }
 
-    /// One answer in eight took less; nothing before the first.
+    /// One response in eight took less; nothing before the first.
     #[inline]
     pub fn ns(self) -> u64 {
         self.ns
@@ -98,7 +98,7 @@ impl Gather {
         let gap_ns = self.0.gap_ns;
         let mean_ns = under_way.saturating_mul(gap_ns);
         let rest_ns = (mean_ns.min(quick.ns()) / SHARE).min(LONGEST_NS);
-        let is_worth_it = rest_ns > 0 && rest_ns >= gap_ns * ANSWERS_WORTH_IT;
+        let is_worth_it = rest_ns > 0 && rest_ns >= gap_ns * RESPONSES_WORTH_IT;
         let is_free = due_ns.is_none_or(|due_ns| due_ns > now_ns + rest_ns + OVERSLEEP_NS);
         if arrived > 0 && is_worth_it && is_free { rest_ns } else { 0 }
     }
@@ -130,7 +130,7 @@ mod tests {
 
     const SLOW: Quick = Quick { ns: u64::MAX };
 
-    /// The last rest of a thread to which an answer comes every `gap_ns`, in batches, with so many under way.
+    /// The last rest of a thread to which a response comes every `gap_ns`, in batches, with so many under way.
     fn settled(gap_ns: u64, batch: u32, under_way: u64, due_in_ns: Option<u64>) -> u64 {
         settled_with(gap_ns, batch, (under_way, SLOW), due_in_ns)
     }
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_where_many_answers_come_in_quick_succession() {
+    fn it_rests_where_many_responses_come_in_quick_succession() {
         assert_eq!(settled(10_000, 1, 64, None) / 1_000, 26, "64 * 10 µs / 24");
         assert_eq!(settled(10_000, 5, 1_000, None), LONGEST_NS);
     }
 
     #[test]
-    fn it_never_rests_with_few_under_way_or_when_answers_come_far_apart() {
+    fn it_never_rests_with_few_under_way_or_when_responses_come_far_apart() {
         assert_eq!(settled(10_000, 1, 40, None), 0);
         assert_eq!(settled(30_000, 1, 10_000, None), 0);
         assert_eq!(settled(1_000_000, 1, 10_000, None), 0);
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_among_quick_ones_do_not_make_it_rest_longer() {
+    fn slow_responses_among_quick_ones_do_not_make_it_rest_longer() {
         assert_eq!(settled_with(10_000, 1, (1_000, Quick { ns: 600_000 }), None), 25_000);
         assert_eq!(settled_with(10_000, 1, (1_000, Quick { ns: 400_000 }), None), 0, "not worth it");
         assert_eq!(settled_with(10_000, 1, (1_000, Quick::default()), None), 0, "nothing is known yet");
     }
 
     #[test]
-    fn one_answer_in_eight_is_quick_wherever_the_search_began() {
+    fn one_response_in_eight_is_quick_wherever_the_search_began() {
         for first_us in [1, 100, 100_000] {
             let mut quick = Quick::default();
             quick.note(first_us * 1_000);
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_thread_in_between_never_rests_over_connections_that_stay() {
         let mut lull = Lull(Pace { seen_ns: 1_000_000, gap_ns: 10_000 });
-        assert_eq!(lull.rest_ns(1_010_000, 1, 0, 50_000), 50_000, "an answer, and connections come as well");
+        assert_eq!(lull.rest_ns(1_010_000, 1, 0, 50_000), 50_000, "a response, and connections come as well");
         assert_eq!(lull.rest_ns(1_020_000, 0, 0, 50_000), 0, "it has just rested, and nothing came");
         assert_eq!(lull.rest_ns(1_060_000, 1, 0, 50_000), 0, "connections have ceased to come");
     }

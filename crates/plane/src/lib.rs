@@ -32,5 +32,5 @@ pub mod watch;
 pub mod worker;
 
 /// Robots' origins, simulated origins, nodes and the Collector answer 200 to a GET of this path, and count it nowhere: who
-/// starts them, or a proxy before them, asks for it to know that requests come through.
+/// starts them, or a proxy before them, requests it to know that requests come through.
 pub const HEALTH_PATH: &str = "/assay/health";

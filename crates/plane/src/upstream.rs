@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, chunk_head};
 use assay_http::head::{HeadError, ResponseHead};
-use assay_measurement::answer_error::AnswerError;
+use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -34,15 +34,15 @@ pub enum UpstreamError {
     /// It did not answer in time.
     #[error("the server at {0} did not answer in time")]
     TimedOut(SocketAddr),
-    /// It closed the connection without an answer.
-    #[error("the server at {0} closed the connection without an answer")]
+    /// It closed the connection without a response.
+    #[error("the server at {0} closed the connection without a response")]
     Lost(SocketAddr),
-    /// It closed the connection within the head of its answer.
-    #[error("the server at {0} closed the connection within the head of its answer")]
+    /// It closed the connection within the head of its response.
+    #[error("the server at {0} closed the connection within the head of its response")]
     Cut(SocketAddr),
     /// What it answered is not HTTP, or makes no sense here.
-    #[error("the answer of the server at {0} is not usable: {1}")]
-    BadReply(SocketAddr, HeadError),
+    #[error("the response of the server at {0} is not usable: {1}")]
+    BadResponse(SocketAddr, HeadError),
     /// More than [`MOST_INTERIM_RESPONSES`] interim responses.
     #[error("the server at {0} sent more than {MOST_INTERIM_RESPONSES} interim responses (1xx)")]
     EndlessInterim(SocketAddr),
@@ -58,15 +58,15 @@ impl UpstreamError {
     }
 }
 
-impl From<UpstreamError> for AnswerError {
+impl From<UpstreamError> for ResponseError {
     fn from(error: UpstreamError) -> Self {
         match error {
-            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => AnswerError::Refused,
-            UpstreamError::TimedOut(_) => AnswerError::TimedOut,
-            UpstreamError::Lost(_) | UpstreamError::Cut(_) => AnswerError::Reset,
-            UpstreamError::BadReply(_, HeadError::TooLong | HeadError::TooManyHeaders)
-            | UpstreamError::EndlessInterim(_) => AnswerError::TooLong,
-            UpstreamError::BadReply(..) => AnswerError::Garbage,
+            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => ResponseError::Refused,
+            UpstreamError::TimedOut(_) => ResponseError::TimedOut,
+            UpstreamError::Lost(_) | UpstreamError::Cut(_) => ResponseError::Reset,
+            UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders)
+            | UpstreamError::EndlessInterim(_) => ResponseError::TooLong,
+            UpstreamError::BadResponse(..) => ResponseError::Garbage,
         }
     }
 }
@@ -77,7 +77,7 @@ pub struct Patience {
     /// To accept a connection.
     pub connect: Duration,
     /// For each step of a response.
-    pub reply: Duration,
+    pub response: Duration,
 }
 
 /// A connection to a server. It is boxed, as each request takes it out of a [`Pool`] and gives it back.
@@ -86,7 +86,7 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// The connection.
     pub connection: Connection,
-    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] asked for it.
+    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] requested it.
     pub first_byte_ns: Option<u64>,
     is_timed: bool,
     /// The last head was taken: what comes next belongs to another one.
@@ -190,7 +190,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.opened.take()
     }
 
-    /// Keeps a connection whose exchange is complete, unless more came than was asked for.
+    /// Keeps a connection whose exchange is complete, unless more came than was requested.
     pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
         if !upstream.connection.input.unread().is_empty() {
             return;
@@ -229,14 +229,14 @@ impl Pool {
         take: impl Fn(Received<'_>) -> T,
     ) -> Result<(Box<Upstream>, T), UpstreamError> {
         if let Some(mut upstream) = self.take(&address) {
-            match upstream.ask(request, patience, &take).await {
+            match upstream.attempt(request, patience, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
                 Err(UpstreamError::Lost(_)) => {}
                 Err(failure) => return Err(failure),
             }
         }
         let mut upstream = self.connect(address, patience).await?;
-        let taken = upstream.ask(request, patience, &take).await?;
+        let taken = upstream.attempt(request, patience, &take).await?;
         Ok((upstream, taken))
     }
 }
@@ -282,7 +282,7 @@ impl Upstream {
 
     /// Sends parts of a request.
     pub async fn send(&mut self, parts: &[&[u8]], patience: Patience) -> Result<(), UpstreamError> {
-        let sent = self.connection.write_all(parts.iter().copied(), patience.reply).await;
+        let sent = self.connection.write_all(parts.iter().copied(), patience.response).await;
         sent.map_err(|error| self.failure(&error))
     }
 
@@ -317,7 +317,7 @@ impl Upstream {
             }
             let parsed = if unread.is_empty() { Ok(None) } else { ResponseHead::parse(unread) };
             match parsed {
-                Err(error) => return Err(UpstreamError::BadReply(self.address, error)),
+                Err(error) => return Err(UpstreamError::BadResponse(self.address, error)),
                 Ok(Some((head, length))) => {
                     let (bytes, rest) = unread.split_at(length);
                     let is_interim = head.is_interim();
@@ -343,7 +343,7 @@ impl Upstream {
         }
     }
 
-    /// Waits for the head of the final response, as [`Upstream::head`] does, and passes over interim ones. Nobody has asked for
+    /// Waits for the head of the final response, as [`Upstream::head`] does, and passes over interim ones. Nobody has requested
     /// another protocol: 101 is an error.
     pub async fn final_head<T>(
         &mut self,
@@ -353,27 +353,27 @@ impl Upstream {
         let mut take = Some(take);
         loop {
             let taken = self.head(limit, |received| match received.head.status {
-                101 => Err(HeadError::Syntax("it changes the protocol, which nobody asked for")),
+                101 => Err(HeadError::Syntax("it changes the protocol, which nobody requested")),
                 _ if received.head.is_interim() => Ok(None),
                 _ => Ok(take.take().map(|take| take(received))),
             });
             match taken.await? {
                 Ok(Some(taken)) => return Ok(taken),
                 Ok(None) => {}
-                Err(error) => return Err(UpstreamError::BadReply(self.address, error)),
+                Err(error) => return Err(UpstreamError::BadResponse(self.address, error)),
             }
         }
     }
 
     /// Sends a request without a body and waits for the head of the final response.
-    async fn ask<T>(
+    async fn attempt<T>(
         &mut self,
         request: &[u8],
         patience: Patience,
         take: impl FnOnce(Received<'_>) -> T,
     ) -> Result<T, UpstreamError> {
         self.send(&[request], patience).await?;
-        self.final_head(patience.reply, take).await
+        self.final_head(patience.response, take).await
     }
 
     /// What an error of its connection means, before it has answered.

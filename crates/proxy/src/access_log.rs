@@ -40,7 +40,7 @@ impl AccessLog {
         }
     }
 
-    /// Writes a line; `complete`: the client has got all of the answer.
+    /// Writes a line; `complete`: the client has got all of the response.
     pub fn write(&mut self, note: &Note, client: IpAddr, complete: bool) {
         let Some(file) = &mut self.file else { return };
         self.line.clear();
@@ -81,7 +81,7 @@ pub struct Note {
     xact: Vec<u8>,
     /// How it is answered; none: with an error of our own.
     pub handling: Option<Handling>,
-    /// Status of the answer; 0: there is none yet.
+    /// Status of the response; 0: there is none yet.
     pub status: u16,
     /// Bytes of its body.
     pub bytes: u64,
@@ -106,7 +106,7 @@ impl Note {
 /// What became of it, and who was asked; in words that are Squid's where it has one.
 fn words(handling: Option<Handling>) -> (&'static str, &'static str) {
     match handling {
-        None | Some(Handling::NotAsked) => ("MISS", "NONE"),
+        None | Some(Handling::NotRequested) => ("MISS", "NONE"),
         Some(Handling::Hit { .. }) => ("HIT", "NONE"),
         Some(Handling::OnError { .. }) => ("STALE", "DIRECT"),
         Some(Handling::Forwarded { is_confirmed, is_collapsed, source, .. }) => {

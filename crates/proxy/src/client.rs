@@ -10,7 +10,7 @@ use assay_http::head::RequestHead;
 use tokio::net::TcpStream;
 
 use crate::access_log::Note;
-use crate::ask::Ask;
+use crate::client_request::ClientRequest;
 use crate::fetch::{self, Order};
 use crate::fetched::{Fetch, Fetched, Outcome};
 use crate::handling::{Handling, Source, Why};
@@ -35,7 +35,7 @@ pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
 
 /// What is to be done once the request's head is no longer needed.
 enum Step {
-    Answered,
+    Responded,
     Pass(Box<PassOrder>),
 }
 
@@ -55,7 +55,7 @@ impl Handler for Client {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
-        if let Step::Pass(order) = answer(self, head).await? {
+        if let Step::Pass(order) = origin_response(self, head).await? {
             Box::pin(pass::run(self, *order)).await?;
         }
         Ok(Next::Request)
@@ -77,12 +77,12 @@ async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> 
     client.send_error(status, text, None, is_head).await
 }
 
-async fn answer(client: &mut Client, head: &RequestHead<'_>) -> io::Result<Step> {
+async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Result<Step> {
     let target = match Target::of(head) {
         Ok(target) => target,
         Err(error) => {
             Box::pin(refuse(client, error.status(), &error.to_string(), head.method == "HEAD")).await?;
-            return Ok(Step::Answered);
+            return Ok(Step::Responded);
         }
     };
     client.shared.count(|c| c.requests += 1);
@@ -90,30 +90,33 @@ async fn answer(client: &mut Client, head: &RequestHead<'_>) -> io::Result<Step>
         client.noted = Some(Note::new(head, target.url(client.shared.routes.fallback_authority())));
     }
     if head.max_forwards() == Some(0) {
-        Box::pin(answer_as_last(client, head)).await?;
-        return Ok(Step::Answered);
+        Box::pin(response_as_last(client, head)).await?;
+        return Ok(Step::Responded);
     }
-    let ask = Ask::new(head);
-    count_caches(client, &ask);
+    let client_request = ClientRequest::new(head);
+    count_caches(client, &client_request);
     let mut key = std::mem::take(&mut client.key);
     target.write_key(client.shared.routes.fallback_authority(), &mut key);
-    let step = if ask.is_for_cache() {
+    let step = if client_request.is_for_cache() {
         // What is stored and fresh has the shortest way.
-        match look_up(client, &ask, &key) {
-            Ok(hit) => hit.send(client, &ask).await.map(|()| Step::Answered),
-            Err(miss) => fetched(client, &ask, &target, &key, miss).await,
+        match look_up(client, &client_request, &key) {
+            Ok(hit) => hit.send(client, &client_request).await.map(|()| Step::Responded),
+            Err(miss) => fetched(client, &client_request, &target, &key, miss).await,
         }
     } else {
-        let why =
-            if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
-        Ok(Step::pass(PassOrder::new(&client.shared, &ask, &target, &key, why)))
+        let why = if client_request.is_for_origin && client_request.class != MethodClass::Unsafe {
+            Why::Bypass
+        } else {
+            Why::Method
+        };
+        Ok(Step::pass(PassOrder::new(&client.shared, &client_request, &target, &key, why)))
     };
     client.key = key;
     step
 }
 
 /// Answers what may not be passed on. A trace would only show what the client has just sent.
-async fn answer_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
+async fn response_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
     if !client.exchange.is_read() {
         client.exchange.give_up();
     }
@@ -124,10 +127,12 @@ async fn answer_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Resu
 }
 
 /// Counts requests of other caches: robots and browsers put no `Via` into theirs.
-fn count_caches(client: &mut Client, ask: &Ask<'_>) {
+fn count_caches(client: &mut Client, client_request: &ClientRequest<'_>) {
     let shared = &client.shared;
-    let passed =
-        shared.is_cooperating.then(|| fields::has_passed(ask.head.headers(), &shared.name)).flatten();
+    let passed = shared
+        .is_cooperating
+        .then(|| fields::has_passed(client_request.head.headers(), &shared.name))
+        .flatten();
     if passed.is_some() {
         shared.peers.count(|c| c.peer_requests += 1);
     }
@@ -142,8 +147,10 @@ struct Hit {
 }
 
 impl Hit {
-    async fn send(self, client: &mut Client, ask: &Ask<'_>) -> io::Result<()> {
-        client.send_stored(ask, &self.stored, Handling::Hit { ttl_s: self.ttl_s }, self.now_ms).await
+    async fn send(self, client: &mut Client, client_request: &ClientRequest<'_>) -> io::Result<()> {
+        client
+            .send_stored(client_request, &self.stored, Handling::Hit { ttl_s: self.ttl_s }, self.now_ms)
+            .await
     }
 }
 
@@ -154,21 +161,21 @@ struct Miss {
 }
 
 /// Looks for what answers a GET or HEAD in the store.
-fn look_up(client: &Client, ask: &Ask<'_>, key: &[u8]) -> Result<Hit, Miss> {
+fn look_up(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> Result<Hit, Miss> {
     let shared = &client.shared;
-    let found = shared.store.borrow_mut().find(key, ask.head.headers());
+    let found = shared.store.borrow_mut().find(key, client_request.head.headers());
     let stored = match found {
         Found::Nothing => return Err(Miss { why: Why::Miss, stored: None }),
         Found::OtherVariant => return Err(Miss { why: Why::VaryMiss, stored: None }),
-        Found::Reply(stored) => stored,
+        Found::Response(stored) => stored,
     };
-    let freshness = &stored.reply.freshness;
+    let freshness = &stored.response.freshness;
     let now_ms = shared.clock.now_ms();
     let remaining_ms = freshness.remaining_ms(now_ms);
-    match freshness.reuse(&ask.control, now_ms) {
+    match freshness.reuse(&client_request.control, now_ms) {
         Reuse::Serve => {
             shared.count(|c| c.hits += 1);
-            if stored.is_unasked.replace(false) {
+            if stored.is_unrequested.replace(false) {
                 shared.prefetcher.count(|c| c.prefetched_used += 1);
             }
             if client.is_from_cache {
@@ -185,57 +192,59 @@ fn look_up(client: &Client, ask: &Ask<'_>, key: &[u8]) -> Result<Hit, Miss> {
 /// Answers a GET or HEAD for which nothing is stored that may be sent as it is: from a fetch under way, or from one of its own.
 async fn fetched(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     target: &Target<'_>,
     key: &[u8],
     miss: Miss,
 ) -> io::Result<Step> {
     let Miss { mut why, mut stored } = miss;
     // What was here before may be what the fetch waits for.
-    let mut may_join = !ask.is_authorised && !client.was_here;
+    let mut may_join = !client_request.is_authorised && !client.was_here;
     loop {
-        let is_head = ask.class == MethodClass::Head;
-        if ask.control.only_if_cached {
+        let is_head = client_request.class == MethodClass::Head;
+        if client_request.control.only_if_cached {
             let text = "nothing that may be used is stored, and the origin may not be asked";
-            Box::pin(client.send_error(504, text, Some(Handling::NotAsked), is_head)).await?;
-            return Ok(Step::Answered);
+            Box::pin(client.send_error(504, text, Some(Handling::NotRequested), is_head)).await?;
+            return Ok(Step::Responded);
         }
         if is_head {
-            let order = PassOrder::new(&client.shared, ask, target, key, why);
-            let fallback = stored.and_then(|stored| Fallback::new(&client.shared, ask, stored));
+            let order = PassOrder::new(&client.shared, client_request, target, key, why);
+            let fallback = stored.and_then(|stored| Fallback::new(&client.shared, client_request, stored));
             return Ok(Step::pass(order.or(fallback)));
         }
-        if ask.ranges.is_some() && stored.is_none() && is_of_no_use(client, ask, key) {
-            return Ok(Step::pass(PassOrder::new(&client.shared, ask, target, key, why)));
+        if client_request.ranges.is_some() && stored.is_none() && is_of_no_use(client, client_request, key) {
+            return Ok(Step::pass(PassOrder::new(&client.shared, client_request, target, key, why)));
         }
-        if may_join && !ask.control.no_cache {
+        if may_join && !client_request.control.no_cache {
             let current = client.shared.fetches.borrow().get(key).cloned();
             if let Some((fetch, reader)) = current.and_then(|f| Reader::new(&f.flow).map(|r| (f, r))) {
-                if Box::pin(join(client, ask, &fetch, reader, why)).await? {
-                    return Ok(Step::Answered);
+                if Box::pin(join(client, client_request, &fetch, reader, why)).await? {
+                    return Ok(Step::Responded);
                 }
-                // That answer is not for this request: look again, and then go alone.
+                // That response is not for this request: look again, and then go alone.
                 may_join = false;
-                match look_up(client, ask, key) {
-                    Ok(hit) => return Box::pin(hit.send(client, ask)).await.map(|()| Step::Answered),
+                match look_up(client, client_request, key) {
+                    Ok(hit) => {
+                        return Box::pin(hit.send(client, client_request)).await.map(|()| Step::Responded);
+                    }
                     Err(miss) => Miss { why, stored } = miss,
                 }
                 continue;
             }
         }
-        return lead(client, ask, target, key, why, stored, may_join).await;
+        return lead(client, client_request, target, key, why, stored, may_join).await;
     }
 }
 
 /// Fetching the whole object for its parts is in vain: it is known that it would not be stored.
-fn is_of_no_use(client: &Client, ask: &Ask<'_>, key: &[u8]) -> bool {
-    ask.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
+fn is_of_no_use(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
+    client_request.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
 }
 
 /// Fetches, and answers with what comes.
 async fn lead(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     target: &Target<'_>,
     key: &[u8],
     why: Why,
@@ -244,47 +253,47 @@ async fn lead(
 ) -> io::Result<Step> {
     let shared = Rc::clone(&client.shared);
     let is_unshared = shared.store.borrow_mut().is_unshared(key);
-    let is_open = may_be_joined && !ask.control.no_store && !is_unshared;
-    if ask.control.no_cache {
-        // What is on its way already is older than what is asked for now.
+    let is_open = may_be_joined && !client_request.control.no_store && !is_unshared;
+    if client_request.control.no_cache {
+        // What is on its way already is older than what is requested now.
         let tick = shared.store.borrow_mut().next_tick();
         shared.store.borrow_mut().outdate(key, tick);
     }
-    let heard = match !is_open && stored.is_none() && through::may(&shared, ask) {
+    let heard = match !is_open && stored.is_none() && through::may(&shared, client_request) {
         false => None,
         // Nobody else will have it, as far as is known.
-        true => match through::run(client, ask, target, (key, is_unshared), why).await? {
-            Went::Through => return Ok(Step::Answered),
+        true => match through::run(client, client_request, target, (key, is_unshared), why).await? {
+            Went::Through => return Ok(Step::Responded),
             Went::ForMany(heard) => Some(heard),
         },
     };
     let way = Way::to(&shared, target);
     let mut request = Vec::with_capacity(512);
-    way.append_fetch_request(&shared, ask, target, &mut request);
+    way.append_fetch_request(&shared, client_request, target, &mut request);
     let order = Order {
         key: key.into(),
         request,
         way,
-        peers_url: peers_url(client, ask, target, stored.is_some())
+        peers_url: peers_url(client, client_request, target, stored.is_some())
             .filter(|_| is_open || shared.peers.never_direct()),
-        replaces: stored.is_some() || ask.control.no_cache,
+        replaces: stored.is_some() || client_request.control.no_cache,
         validating: stored,
-        control: ask.control,
-        is_authorised: ask.is_authorised,
-        page: shared.prefetcher.is_on().then(|| page(&shared, ask, target)).flatten(),
-        is_unasked: false,
+        control: client_request.control,
+        is_authorised: client_request.is_authorised,
+        page: shared.prefetcher.is_on().then(|| page(&shared, client_request, target)).flatten(),
+        is_unrequested: false,
     };
     let (fetch, reader) = match heard {
         None => fetch::start(&shared, order, is_open),
         Some(heard) => fetch::go_on(&shared, order, *heard),
     };
-    Box::pin(answer_from(client, ask, target, (key, why), (fetch, reader))).await
+    Box::pin(response_from(client, client_request, target, (key, why), (fetch, reader))).await
 }
 
-/// Answers with what a fetch of one's own brings.
-async fn answer_from(
+/// Responses with what a fetch of one's own brings.
+async fn response_from(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     target: &Target<'_>,
     (key, why): (&[u8], Why),
     (fetch, mut reader): (Rc<Fetch>, Reader),
@@ -298,39 +307,43 @@ async fn answer_from(
         source,
     };
     match fetch.settled().await {
-        Outcome::Reply(fetched) => {
+        Outcome::Response(fetched) => {
             shared.count(|c| c.misses += 1);
-            let reply = &fetched.reply;
-            let age_s = reply.has_age.then(|| reply.freshness.age_s(shared.clock.now_ms()));
+            let response = &fetched.response;
+            let age_s = response.has_age.then(|| response.freshness.age_s(shared.clock.now_ms()));
             let handling = handling(false, fetched.is_shared, fetched.source);
-            if reply.is_not_modified_for(&ask.conditions) {
+            if response.is_not_modified_for(&client_request.conditions) {
                 drop(reader);
-                client.send_not_modified(reply, handling, age_s).await?;
-                return Ok(Step::Answered);
+                client.send_not_modified(response, handling, age_s).await?;
+                return Ok(Step::Responded);
             }
-            let selection = part::select(ask, reply, fetched.length);
+            let selection = part::select(client_request, response, fetched.length);
             if !fetched.is_shared && matches!(selection, Selection::Parts(_)) {
                 // All of it would go through to get at a part of it.
                 drop(reader);
-                return Ok(Step::pass(PassOrder::new(&shared, ask, target, key, why)));
+                return Ok(Step::pass(PassOrder::new(&shared, client_request, target, key, why)));
             }
             send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
         }
         Outcome::Confirmed(stored) => {
             shared.count(|c| c.revalidated += 1);
             let now_ms = shared.clock.now_ms();
-            client.send_stored(ask, &stored, handling(true, false, Source::Origin), now_ms).await?;
+            client
+                .send_stored(client_request, &stored, handling(true, false, Source::Origin), now_ms)
+                .await?;
         }
-        Outcome::Stale { stored, status } => send_on_error(client, ask, &stored, status, false).await?,
+        Outcome::Stale { stored, status } => {
+            send_on_error(client, client_request, &stored, status, false).await?
+        }
         Outcome::Failed(failure) => {
             let handling = handling(false, false, Source::Origin);
             client.send_error(failure.status(), &failure.to_string(), Some(handling), false).await?;
         }
     }
-    Ok(Step::Answered)
+    Ok(Step::Responded)
 }
 
-/// Answers with what is still arriving, or with parts of it.
+/// Responses with what is still arriving, or with parts of it.
 async fn send_fetched(
     client: &mut Client,
     fetched: &Fetched,
@@ -347,41 +360,45 @@ async fn send_fetched(
         }
     };
     if let [span] = spans[..] {
-        return client.send_part_of_flow((&fetched.reply, total), reader, span, handling, age_s).await;
+        return client.send_part_of_flow((&fetched.response, total), reader, span, handling, age_s).await;
     }
-    // Several may be asked for in any order: they wait until everything is there. It is kept anyway.
+    // Several may be requested in any order: they wait until everything is there. It is kept anyway.
     let mut chunks = Vec::new();
     loop {
         match reader.take(&mut chunks).await {
             Taken::Chunks => {}
             Taken::End(End::Complete) => break,
             Taken::End(End::Broken) => {
-                return client.send_error(502, "the origin's answer broke off", Some(handling), false).await;
+                return client
+                    .send_error(502, "the origin's response broke off", Some(handling), false)
+                    .await;
             }
         }
     }
-    let whole = Stored::new(Rc::clone(&fetched.reply), chunks);
+    let whole = Stored::new(Rc::clone(&fetched.response), chunks);
     client.send_parts(&whole, &spans, handling, age_s).await
 }
 
-/// Answers with what is stored, though it is stale, because the origin failed.
+/// Responses with what is stored, though it is stale, because the origin failed.
 async fn send_on_error(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     stored: &Stored,
     status: Option<u16>,
     is_collapsed: bool,
 ) -> io::Result<()> {
     client.shared.count(|c| c.hits += 1);
     let now_ms = client.shared.clock.now_ms();
-    let ttl_s = stored.reply.freshness.remaining_ms(now_ms).div_euclid(1000);
-    client.send_stored(ask, stored, Handling::OnError { ttl_s, status, is_collapsed }, now_ms).await
+    let ttl_s = stored.response.freshness.remaining_ms(now_ms).div_euclid(1000);
+    client
+        .send_stored(client_request, stored, Handling::OnError { ttl_s, status, is_collapsed }, now_ms)
+        .await
 }
 
-/// Answers with what another request's fetch brings; false: it is not for this request.
+/// Responses with what another request's fetch brings; false: it is not for this request.
 async fn join(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     fetch: &Fetch,
     mut reader: Reader,
     why: Why,
@@ -397,40 +414,42 @@ async fn join(
     let outcome = fetch.settled().await;
     let now_ms = shared.clock.now_ms();
     match outcome {
-        Outcome::Reply(fetched) => {
-            let reply = &fetched.reply;
-            let is_fresh = reply.freshness.reuse(&ask.control, now_ms) == Reuse::Serve;
-            if !is_fresh || !fetched.suits(ask.head.headers()) {
+        Outcome::Response(fetched) => {
+            let response = &fetched.response;
+            let is_fresh = response.freshness.reuse(&client_request.control, now_ms) == Reuse::Serve;
+            if !is_fresh || !fetched.suits(client_request.head.headers()) {
                 return Ok(false);
             }
             shared.count(|c| c.collapsed += 1);
-            let age_s = Some(reply.freshness.age_s(now_ms));
+            let age_s = Some(response.freshness.age_s(now_ms));
             let handling = handling(false, fetched.source);
-            if reply.is_not_modified_for(&ask.conditions) {
+            if response.is_not_modified_for(&client_request.conditions) {
                 drop(reader);
-                client.send_not_modified(reply, handling, age_s).await?;
+                client.send_not_modified(response, handling, age_s).await?;
             } else {
-                let selection = part::select(ask, reply, fetched.length);
+                let selection = part::select(client_request, response, fetched.length);
                 send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
             }
         }
         Outcome::Stale { stored, status } => {
             drop(reader);
-            let freshness = &stored.reply.freshness;
-            let may = freshness.serves_on_error(&ask.control, shared.stale_if_error_s, now_ms);
-            if !may || !matches!(stored.reply.vary, Vary::Nothing) {
+            let freshness = &stored.response.freshness;
+            let may = freshness.serves_on_error(&client_request.control, shared.stale_if_error_s, now_ms);
+            if !may || !matches!(stored.response.vary, Vary::Nothing) {
                 return Ok(false);
             }
-            send_on_error(client, ask, &stored, status, true).await?;
+            send_on_error(client, client_request, &stored, status, true).await?;
         }
         Outcome::Confirmed(stored) => {
             drop(reader);
-            let is_same_variant = matches!(stored.reply.vary, Vary::Nothing);
-            if !is_same_variant || stored.reply.freshness.reuse(&ask.control, now_ms) != Reuse::Serve {
+            let is_same_variant = matches!(stored.response.vary, Vary::Nothing);
+            if !is_same_variant
+                || stored.response.freshness.reuse(&client_request.control, now_ms) != Reuse::Serve
+            {
                 return Ok(false);
             }
             shared.count(|c| c.collapsed += 1);
-            client.send_stored(ask, &stored, handling(true, Source::Origin), now_ms).await?;
+            client.send_stored(client_request, &stored, handling(true, Source::Origin), now_ms).await?;
         }
         // One failure is enough: asking again for everyone who waits would only make it worse.
         Outcome::Failed(failure) => {
@@ -443,19 +462,25 @@ async fn join(
 }
 
 /// The page that is fetched, if it turns out to be one; none: nothing it names is to be fetched for this request.
-fn page(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Option<Page> {
+fn page(shared: &Shared, client_request: &ClientRequest<'_>, target: &Target<'_>) -> Option<Page> {
     let authority = target.authority.unwrap_or(shared.routes.fallback_authority()).to_owned();
     let mut path = Vec::new();
     target.write_path(&mut path);
     let base = Base { authority, path: String::from_utf8(path).ok()? };
-    (!ask.is_authorised).then_some(Page { base, is_absolute: target.is_absolute })
+    (!client_request.is_authorised).then_some(Page { base, is_absolute: target.is_absolute })
 }
 
 /// By what name other caches are asked for it; none: they are not. Who wants it fresh, or shows who they are, wants the
-/// origin's answer; and so does what has been here before, as it must not go round in circles.
-fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: bool) -> Option<String> {
+/// origin's response; and so does what has been here before, as it must not go round in circles.
+fn peers_url(
+    client: &Client,
+    client_request: &ClientRequest<'_>,
+    target: &Target<'_>,
+    is_stored: bool,
+) -> Option<String> {
     let shared = &client.shared;
-    if shared.peers.is_alone() || is_stored || ask.control.no_cache || ask.is_authorised {
+    if shared.peers.is_alone() || is_stored || client_request.control.no_cache || client_request.is_authorised
+    {
         return None;
     }
     if client.was_here {

@@ -1,7 +1,7 @@
 //! Fetching an object from its origin, once, for everyone who wants it at the same time.
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
-//! answer is there: then everyone who waits decides whether that answer is for them. The body follows through
+//! answer is there: then everyone who waits decides whether that response is for them. The body follows through
 //! a [`Flow`]; when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
@@ -18,10 +18,10 @@ use tokio::task::spawn_local;
 
 use crate::fetched::{Fetch, Fetched, Outcome, variant};
 use crate::handling::Source;
-use crate::origin::{self, Answer, Failure};
+use crate::origin::{self, Failure, OriginResponse};
 use crate::peers;
 use crate::prefetch::{Page, Reading};
-use crate::reply::Times;
+use crate::response::Times;
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
 use crate::way::Way;
@@ -30,15 +30,15 @@ use assay_plane::fields;
 use assay_plane::flow::{End, Reader};
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 
-/// The head of an answer, and what follows it.
+/// The head of a response, and what follows it.
 pub struct Heard {
     /// The head.
-    pub answer: Answer,
+    pub origin_response: OriginResponse,
     /// Where the body comes from.
     pub upstream: Box<Upstream>,
     /// Who that is.
     pub source: Source,
-    /// When it was asked for, in ticks of the store.
+    /// When it was requested, in ticks of the store.
     pub began: u64,
 }
 
@@ -50,24 +50,24 @@ pub struct Order {
     pub way: Way,
     /// The complete head for the origin, without conditions.
     pub request: Vec<u8>,
-    /// The stale reply that the origin is asked to confirm.
+    /// The stale response that the origin is asked to confirm.
     pub validating: Option<Rc<Stored>>,
-    /// What other caches are asked for first; none: they are not.
+    /// What other caches are requested first; none: they are not.
     pub peers_url: Option<String>,
     /// Directives of the client.
     pub control: RequestControl,
     /// The client has shown who it is.
     pub is_authorised: bool,
-    /// Something is stored that this answer makes obsolete.
+    /// Something is stored that this response makes obsolete.
     pub replaces: bool,
     /// What it may name is to be fetched too, if this is a page.
     pub page: Option<Page>,
-    /// Nobody has asked for it yet.
-    pub is_unasked: bool,
+    /// Nobody has requested it yet.
+    pub is_unrequested: bool,
 }
 
 impl Order {
-    /// What the fields that an answer varies by are in the request.
+    /// What the fields that a response varies by are in the request.
     fn variant(&self, vary: &Vary) -> Vec<u8> {
         match RequestHead::parse(&self.request) {
             Ok(Some((head, _))) => variant(vary, head.headers()),
@@ -91,9 +91,9 @@ pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Fetch>, Re
 /// Goes on with what a client has begun on its own: nobody else may join. Its first reader comes with it.
 pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Fetch>, Reader) {
     let (fetch, reader) = Fetch::new();
-    let Heard { answer, upstream, source, began } = heard;
+    let Heard { origin_response, upstream, source, began } = heard;
     let task = Task { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), order, began };
-    spawn_local(async move { task.deliver(answer, upstream, source).await });
+    spawn_local(async move { task.deliver(origin_response, upstream, source).await });
     (fetch, reader)
 }
 
@@ -138,8 +138,8 @@ impl Task {
         loop {
             let request = conditional(&order.request, validating);
             order.way.count(shared);
-            let (origin, answer, times) = get(shared, address, &request).await?;
-            let status = answer.reply.status;
+            let (origin, origin_response, times) = get(shared, address, &request).await?;
+            let status = origin_response.response.status;
             if let Some(stored) = is_failure(status).then(|| self.rescue()).flatten() {
                 // Its connection goes with its body, which nobody wants.
                 shared.count(|c| c.origin_errors += 1);
@@ -147,17 +147,17 @@ impl Task {
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(answer, origin, order.way.source()).await;
+                self.deliver(origin_response, origin, order.way.source()).await;
                 return Ok(());
             }
-            if answer.persists {
+            if origin_response.persists {
                 shared.pool.put_back(origin);
             }
             let stored = validating.take().ok_or(Failure::BadConfirmation(address))?;
-            if confirms(&answer.reply.validators(), &stored.reply.validators()) {
-                let updated = stored.reply.updated_by(&answer.reply, times);
-                let reply = Rc::new(updated.map_err(|error| UpstreamError::BadReply(address, error))?);
-                self.confirm(Stored { reply, ..Stored::clone(stored) });
+            if confirms(&origin_response.response.validators(), &stored.response.validators()) {
+                let updated = stored.response.updated_by(&origin_response.response, times);
+                let response = Rc::new(updated.map_err(|error| UpstreamError::BadResponse(address, error))?);
+                self.confirm(Stored { response, ..Stored::clone(stored) });
                 return Ok(());
             }
             // It confirmed another version than the one we have: fetch that.
@@ -176,12 +176,14 @@ impl Task {
             match get(shared, peer.address, &request).await {
                 Err(_) => shared.peers.count(|c| c.peer_errors += 1),
                 // Its store has changed since it said hit. The connection goes with a body that nobody wants.
-                Ok((_, answer, _)) if peer.source == Source::Sibling && answer.reply.status == 504 => {
+                Ok((_, origin_response, _))
+                    if peer.source == Source::Sibling && origin_response.response.status == 504 =>
+                {
                     shared.peers.count(|c| c.false_hits += 1);
                 }
-                Ok((origin, answer, _)) => {
-                    shared.peers.count_fetch(peer, &answer.reply);
-                    self.deliver(answer, origin, peer.source).await;
+                Ok((origin, origin_response, _)) => {
+                    shared.peers.count_fetch(peer, &origin_response.response);
+                    self.deliver(origin_response, origin, peer.source).await;
                     return Ok(true);
                 }
             }
@@ -192,7 +194,7 @@ impl Task {
     fn confirm(&self, stored: Stored) {
         let order = &self.order;
         // A request that forbids storing may still learn that what is stored is good.
-        if may_store(MethodClass::Get, &order.control, order.is_authorised, &stored.reply.facts).is_ok() {
+        if may_store(MethodClass::Get, &order.control, order.is_authorised, &stored.response.facts).is_ok() {
             self.store(stored.clone());
         }
         self.fetch.settle(Outcome::Confirmed(Rc::new(stored)));
@@ -204,46 +206,49 @@ impl Task {
         }
     }
 
-    /// The stale reply that may be sent because the origin has failed.
+    /// The stale response that may be sent because the origin has failed.
     fn rescue(&self) -> Option<Rc<Stored>> {
         let (shared, stored) = (&self.shared, self.order.validating.as_ref()?);
-        let freshness = &stored.reply.freshness;
+        let freshness = &stored.response.freshness;
         let now_ms = shared.clock.now_ms();
         let may = freshness.serves_on_error(&self.order.control, shared.stale_if_error_s, now_ms);
         may.then(|| Rc::clone(stored))
     }
 
     /// Hands a full answer to those who wait for it, and stores it.
-    async fn deliver(&self, answer: Answer, mut origin: Box<Upstream>, source: Source) {
+    async fn deliver(&self, origin_response: OriginResponse, mut origin: Box<Upstream>, source: Source) {
         let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
-        let length = answer.body_length();
-        let reply = Rc::new(answer.reply);
+        let length = origin_response.body_length();
+        let response = Rc::new(origin_response.response);
         let mut room = Room::default();
-        let storable = may_store(MethodClass::Get, &order.control, order.is_authorised, &reply.facts).is_ok();
+        let storable =
+            may_store(MethodClass::Get, &order.control, order.is_authorised, &response.facts).is_ok();
         let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
-        let mut is_kept =
-            storable && !is_copy && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
+        let mut is_kept = storable
+            && !is_copy
+            && response.vary != Vary::Everything
+            && room.grow(shared, length.unwrap_or(0));
         flow.keep(is_kept);
         // What is said instead of the object (an error, a redirection) says nothing about the object.
-        if is_kept || (matches!(reply.status, 200..=299) && !is_copy) {
+        if is_kept || (matches!(response.status, 200..=299) && !is_copy) {
             shared.store.borrow_mut().note_shared(&order.key, is_kept);
         }
         if !is_kept {
             self.close();
-            if order.replaces && reply.status < 500 {
+            if order.replaces && response.status < 500 {
                 shared.store.borrow_mut().remove(&order.key);
             }
         }
-        let variant = order.variant(&reply.vary);
-        let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, source, variant };
+        let variant = order.variant(&response.vary);
+        let fetched = Fetched { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
         let mut reading = Reading::new(shared, order.page.as_ref(), &order.request, &fetched);
-        self.fetch.settle(Outcome::Reply(Rc::new(fetched)));
-        let mut body = BodyReader::new(answer.framing);
+        self.fetch.settle(Outcome::Response(Rc::new(fetched)));
+        let mut body = BodyReader::new(origin_response.framing);
         let end = loop {
             if !flow.is_wanted().await {
                 break End::Broken;
             }
-            let limit = shared.limits.origin_reply;
+            let limit = shared.limits.origin_response;
             match body.next(&mut origin.connection, limit).await {
                 Ok(Some(chunk)) => {
                     shared.peers.count_bytes(source, chunk.len());
@@ -266,13 +271,13 @@ impl Task {
         };
         room.release(shared);
         if end == End::Complete {
-            if answer.persists {
+            if origin_response.persists {
                 shared.pool.put_back(origin);
             }
             let chunks: Option<Vec<Chunk>> = if is_kept { flow.all_chunks() } else { None };
             if let Some(chunks) = chunks {
-                let stored = Stored::new(reply, chunks);
-                stored.is_unasked.set(order.is_unasked);
+                let stored = Stored::new(response, chunks);
+                stored.is_unrequested.set(order.is_unrequested);
                 self.store(stored);
             }
         }
@@ -283,20 +288,21 @@ impl Task {
     }
 }
 
-/// Asks a server: the connection, the head of its answer, and when that was.
+/// Asks a server: the connection, the head of its response, and when that was.
 async fn get(
     shared: &Shared,
     address: SocketAddr,
     request: &[u8],
-) -> Result<(Box<Upstream>, Answer, Times), UpstreamError> {
-    let asked_ms = shared.clock.now_ms();
+) -> Result<(Box<Upstream>, OriginResponse, Times), UpstreamError> {
+    let requested_ms = shared.clock.now_ms();
     let take = |received: Received<'_>| {
-        let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-        Answer::of(&received.head, "GET", &shared.name, times).map(|answer| (answer, times))
+        let times = Times { requested_ms, received_ms: shared.clock.now_ms() };
+        OriginResponse::of(&received.head, "GET", &shared.name, times)
+            .map(|origin_response| (origin_response, times))
     };
     let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), take).await?;
-    let (answer, times) = taken.map_err(|error| UpstreamError::BadReply(address, error))?;
-    Ok((upstream, answer, times))
+    let (origin_response, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
+    Ok((upstream, origin_response, times))
 }
 
 /// Room in the store that is reserved for a body on its way.
@@ -325,7 +331,7 @@ impl Room {
 fn conditional<'r>(request: &'r [u8], validating: Option<&Rc<Stored>>) -> Cow<'r, [u8]> {
     let Some(stored) = validating else { return Cow::Borrowed(request) };
     let mut conditional = request[..request.len() - 2].to_vec();
-    let validators = stored.reply.validators();
+    let validators = stored.response.validators();
     if let Some(etag) = validators.etag {
         fields::append(&mut conditional, b"If-None-Match", etag);
     }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::handling::Source;
 use crate::origin::Failure;
-use crate::reply::Reply;
+use crate::response::Response;
 use crate::store::Stored;
 
 /// A fetch under way.
@@ -37,13 +37,13 @@ pub enum Outcome {
         status: Option<u16>,
     },
     /// The head; the body follows.
-    Reply(Rc<Fetched>),
+    Response(Rc<Fetched>),
 }
 
-/// The head of a reply whose body follows.
+/// The head of a response whose body follows.
 pub struct Fetched {
     /// The head.
-    pub reply: Rc<Reply>,
+    pub response: Rc<Response>,
     /// Bytes of the body, if the origin has said so.
     pub length: Option<u64>,
     /// It is going to be stored, so it may answer others too.
@@ -57,11 +57,11 @@ pub struct Fetched {
 impl Fetched {
     /// Whether it may answer a request with these fields.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
-        self.is_shared && self.variant == variant(&self.reply.vary, fields)
+        self.is_shared && self.variant == variant(&self.response.vary, fields)
     }
 }
 
-/// What the fields that an answer varies by are among these.
+/// What the fields that a response varies by are among these.
 pub fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
     vary.secondary_key(fields.map(|field| (field.name, field.value)))
 }

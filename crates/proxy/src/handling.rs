@@ -24,7 +24,7 @@ pub enum Why {
     Request,
     /// The method is not cached.
     Method,
-    /// The request asks for what this cache leaves to the origin.
+    /// The request requests what this cache leaves to the origin.
     Bypass,
 }
 
@@ -55,7 +55,7 @@ pub enum Handling {
         why: Why,
         /// It confirmed what is stored.
         is_confirmed: bool,
-        /// Its answer is being stored.
+        /// Its response is being stored.
         is_stored: bool,
         /// For another request at the same time.
         is_collapsed: bool,
@@ -72,11 +72,11 @@ pub enum Handling {
         is_collapsed: bool,
     },
     /// Nothing was stored, and the origin might not be asked.
-    NotAsked,
+    NotRequested,
 }
 
 impl Handling {
-    /// The origin was asked for this request alone, and its answer is not stored.
+    /// The origin was asked for this request alone, and its response is not stored.
     pub fn passed(why: Why) -> Self {
         Handling::Forwarded {
             why,
@@ -118,7 +118,7 @@ impl Handling {
                 ];
                 marks.iter().filter(|mark| mark.0).for_each(|mark| out.extend_from_slice(mark.1));
             }
-            Handling::NotAsked => {}
+            Handling::NotRequested => {}
         }
         out.extend_from_slice(b"\r\n");
     }

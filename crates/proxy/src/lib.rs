@@ -7,23 +7,23 @@
 //!
 //! What it does where the standard leaves a choice:
 //!
-//! - A reply that does not say how long it is fresh is confirmed by its origin each time; no heuristics.
+//! - A response that does not say how long it is fresh is confirmed by its origin each time; no heuristics.
 //! - A HEAD that cannot be answered from the store is forwarded as HEAD and stores nothing.
 //! - A conditional GET that cannot be answered from the store is fetched without its condition and stored;
 //!   then the condition is evaluated. Requests with conditions on changing (`If-Match`, `If-Unmodified-Since`) go
 //!   through without being stored.
 //! - So is a GET for parts (`Range`): the whole object is fetched and stored, and the parts are sent out of it, from the
-//!   store or while it arrives. What may not be stored, or is too large for it, is asked for again, in parts this
+//!   store or while it arrives. What may not be stored, or is too large for it, is requested again, in parts this
 //!   time, and goes through; as long as it is known to be so, at once. All of it is sent where its length is not known
 //!   in advance, where it is coded, and where the parts together are more than all of it.
-//! - A reload (`no-cache`) is always fetched, and its answer replaces what is stored.
+//! - A reload (`no-cache`) is always fetched, and its response replaces what is stored.
 //! - POST, and every method that is not known to be safe, goes through; when it succeeds it drops what is
 //!   stored under its URL, and what is being fetched under it at the time is not stored.
-//! - Requests for what is being fetched join that fetch, if its answer turns out to be fresh and shared; if
+//! - Requests for what is being fetched join that fetch, if its response turns out to be fresh and shared; if
 //!   not, each goes on alone. If the fetch fails, those who wait get the same error.
-//! - When an origin fails (no answer, or 500, 502, 503, 504) and a stale reply is stored, that is sent as long as the
-//!   reply or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
-//! - A fetch goes on when its client goes away, if its answer is being stored.
+//! - When an origin fails (no response, or 500, 502, 503, 504) and a stale response is stored, that is sent as long as the
+//!   response or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
+//! - A fetch goes on when its client goes away, if its response is being stored.
 //! - Before it fetches what it has not, it may ask siblings and parents by ICP, and then fetch from the first that has
 //!   it, else from the first parent that answered, else from the origin. A sibling is asked with `only-if-cached`; one
 //!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
@@ -39,8 +39,8 @@
 //! HTTP/2, no trailers, no disk.
 
 mod access_log;
-mod ask;
 mod client;
+mod client_request;
 mod error;
 mod fetch;
 mod fetched;
@@ -50,8 +50,8 @@ mod part;
 mod pass;
 mod peers;
 mod prefetch;
-mod reply;
 mod respond;
+mod response;
 mod role;
 mod server;
 mod shared;

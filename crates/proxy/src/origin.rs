@@ -7,10 +7,10 @@ use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
-use crate::reply::{Reply, Times};
+use crate::response::{Response, Times};
 use crate::target::Route;
 
-/// Why there is no usable answer. The texts go to the client.
+/// Why there is no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// There is no origin to ask.
@@ -41,10 +41,10 @@ impl Failure {
     }
 }
 
-/// The head of an answer, and what it says about the rest.
-pub struct Answer {
+/// The head of a response, and what it says about the rest.
+pub struct OriginResponse {
     /// The part that goes to clients.
-    pub reply: Reply,
+    pub response: Response,
     /// How the body is delimited.
     pub framing: BodyFraming,
     /// `Content-Length`, whether or not there is a body.
@@ -53,11 +53,11 @@ pub struct Answer {
     pub persists: bool,
 }
 
-impl Answer {
-    /// Of the final answer to a request of `method`; `name` is ours.
+impl OriginResponse {
+    /// Of the final response to a request of `method`; `name` is ours.
     pub fn of(head: &ResponseHead<'_>, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
         Ok(Self {
-            reply: Reply::from_origin(head, name, times)?,
+            response: Response::from_origin(head, name, times)?,
             framing: head.body(method),
             described_length: head.facts.content_length,
             persists: head.persists(method),

@@ -1,38 +1,38 @@
 //! The bytes of a stored response that a request gets (RFC 9110, chapter 14), and how they are put into a response.
 //!
-//! Everything here is about a reply whose length is known: one that is stored, or is on its way and says how long it is.
+//! Everything here is about a response whose length is known: one that is stored, or is on its way and says how long it is.
 
 use std::hash::{BuildHasher, RandomState};
 
 use assay_http::range::{ContentRange, MultipartWriter, Span, satisfy};
 
-use crate::ask::Ask;
-use crate::reply::Reply;
+use crate::client_request::ClientRequest;
+use crate::response::Response;
 use assay_plane::body::Chunk;
 use assay_plane::fields;
 
-/// What of a reply a request gets.
+/// What of a response a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// All of it.
     Whole,
-    /// These bytes, in the order asked for; never none.
+    /// These bytes, in the order requested; never none.
     Parts(Vec<Span>),
-    /// None of the bytes asked for are there (416).
+    /// None of the bytes requested are there (416).
     Unsatisfied {
         /// How many there are.
         total: u64,
     },
 }
 
-/// What of this reply, `length` bytes long if that is known, a request gets.
+/// What of this response, `length` bytes long if that is known, a request gets.
 ///
-/// All of it where parts would be wrong (the condition of `If-Range` does not hold, the reply is no 200), where their place
+/// All of it where parts would be wrong (the condition of `If-Range` does not hold, the response is no 200), where their place
 /// in it is not known, where they would be parts of a coding, and where together they are more than all of it.
-pub fn select(ask: &Ask<'_>, reply: &Reply, length: Option<u64>) -> Selection {
-    let (Some(ranges), Some(total)) = (&ask.ranges, length) else { return Selection::Whole };
-    let is_same = ask.if_range.is_none_or(|condition| reply.is_same_for(&condition));
-    if reply.status != 200 || !is_same || reply.is_coded() {
+pub fn select(client_request: &ClientRequest<'_>, response: &Response, length: Option<u64>) -> Selection {
+    let (Some(ranges), Some(total)) = (&client_request.ranges, length) else { return Selection::Whole };
+    let is_same = client_request.if_range.is_none_or(|condition| response.is_same_for(&condition));
+    if response.status != 200 || !is_same || response.is_coded() {
         return Selection::Whole;
     }
     let spans = satisfy(ranges, total);
@@ -44,9 +44,9 @@ pub fn select(ask: &Ask<'_>, reply: &Reply, length: Option<u64>) -> Selection {
     }
 }
 
-/// How parts lie in the body of an answer.
+/// How parts lie in the body of a response.
 pub struct Layout {
-    /// What the head says of them, beside the fields of the reply: lines.
+    /// What the head says of them, beside the fields of the response: lines.
     pub fields: Vec<u8>,
     /// There are several: `Content-Type` is said in `fields`.
     pub is_multipart: bool,
@@ -57,7 +57,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of these spans of a reply of `total` bytes.
+    /// Of these spans of a response of `total` bytes.
     pub fn new(spans: &[Span], total: u64, mime_type: Option<&str>) -> Self {
         let mut layout = Self { fields: Vec::new(), is_multipart: false, length: 0, between: Vec::new() };
         layout.length = spans.iter().map(Span::len).sum();
@@ -84,7 +84,7 @@ impl Layout {
         layout
     }
 
-    /// The pieces of the body, from the whole reply's.
+    /// The pieces of the body, from the whole response's.
     pub fn pieces<'p>(&'p self, spans: &[Span], body: &'p [Chunk]) -> Vec<&'p [u8]> {
         let mut pieces: Vec<&[u8]> = Vec::new();
         let mut between = self.between.iter();
@@ -97,7 +97,7 @@ impl Layout {
     }
 }
 
-/// What of these chunks, the first of which begins at `at` of its reply, belongs to a span.
+/// What of these chunks, the first of which begins at `at` of its response, belongs to a span.
 pub fn slices(chunks: &[Chunk], at: u64, span: Span) -> impl Iterator<Item = &[u8]> {
     let mut at = at;
     chunks.iter().filter_map(move |chunk| {
@@ -123,16 +123,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::reply::Times;
+    use crate::response::Times;
 
-    fn selected(request: &str, reply: &str, length: Option<u64>) -> Selection {
+    fn selected(request: &str, response: &str, length: Option<u64>) -> Selection {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{request}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        let ask = Ask::new(&head);
-        let text = format!("HTTP/1.1 200 OK\r\n{reply}\r\n");
+        let client_request = ClientRequest::new(&head);
+        let text = format!("HTTP/1.1 200 OK\r\n{response}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let times = Times { asked_ms: 1_000_000, received_ms: 1_000_000 };
-        select(&ask, &Reply::from_origin(&head, "assay", times).unwrap(), length)
+        let times = Times { requested_ms: 1_000_000, received_ms: 1_000_000 };
+        select(&client_request, &Response::from_origin(&head, "assay", times).unwrap(), length)
     }
 
     fn span(from: u64, to: u64) -> Span {

@@ -10,11 +10,11 @@ use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
-use crate::ask::Ask;
+use crate::client_request::ClientRequest;
 use crate::handling::{Handling, Why};
-use crate::origin::{self, Answer, Failure};
-use crate::reply::Times;
+use crate::origin::{self, Failure, OriginResponse};
 use crate::respond::Client;
+use crate::response::Times;
 use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
 use crate::target::Target;
@@ -39,7 +39,7 @@ pub struct PassOrder {
     fallback: Option<Fallback>,
 }
 
-/// A stale reply that may be shown, should the origin fail.
+/// A stale response that may be shown, should the origin fail.
 pub struct Fallback {
     stored: Rc<Stored>,
     /// The condition of the request is met by it.
@@ -48,11 +48,14 @@ pub struct Fallback {
 
 impl Fallback {
     /// What is stored, if this request may be answered with it in that case.
-    pub fn new(shared: &Shared, ask: &Ask<'_>, stored: Rc<Stored>) -> Option<Self> {
-        let reply = &stored.reply;
-        let may =
-            reply.freshness.serves_on_error(&ask.control, shared.stale_if_error_s, shared.clock.now_ms());
-        let is_not_modified = reply.is_not_modified_for(&ask.conditions);
+    pub fn new(shared: &Shared, attempt: &ClientRequest<'_>, stored: Rc<Stored>) -> Option<Self> {
+        let response = &stored.response;
+        let may = response.freshness.serves_on_error(
+            &attempt.control,
+            shared.stale_if_error_s,
+            shared.clock.now_ms(),
+        );
+        let is_not_modified = response.is_not_modified_for(&attempt.conditions);
         may.then_some(Self { stored, is_not_modified })
     }
 
@@ -60,12 +63,12 @@ impl Fallback {
     async fn send(&self, client: &mut Client, status: Option<u16>) -> io::Result<()> {
         client.shared.count(|c| c.hits += 1);
         let now_ms = client.shared.clock.now_ms();
-        let freshness = &self.stored.reply.freshness;
+        let freshness = &self.stored.response.freshness;
         let ttl_s = freshness.remaining_ms(now_ms).div_euclid(1000);
         let handling = Handling::OnError { ttl_s, status, is_collapsed: false };
         if self.is_not_modified {
             let age_s = Some(freshness.age_s(now_ms));
-            return client.send_not_modified(&self.stored.reply, handling, age_s).await;
+            return client.send_not_modified(&self.stored.response, handling, age_s).await;
         }
         client.send_stored_head(&self.stored, handling, now_ms).await
     }
@@ -73,8 +76,14 @@ impl Fallback {
 
 impl PassOrder {
     /// Of a request that goes through for this reason.
-    pub fn new(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, key: &[u8], why: Why) -> Self {
-        let head = &ask.head;
+    pub fn new(
+        shared: &Shared,
+        attempt: &ClientRequest<'_>,
+        target: &Target<'_>,
+        key: &[u8],
+        why: Why,
+    ) -> Self {
+        let head = &attempt.head;
         let body = head.body();
         let way = Way::to(shared, target);
         let mut request = Vec::with_capacity(512);
@@ -103,7 +112,7 @@ impl PassOrder {
         Self {
             way,
             key: key.into(),
-            class: ask.class,
+            class: attempt.class,
             method: head.method.into(),
             request,
             body,
@@ -129,12 +138,12 @@ enum PassError {
     Origin(Failure),
 }
 
-/// Passes the request on, and its body; then the answer back.
+/// Passes the request on, and its body; then the response back.
 pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
     client.shared.count(|c| c.passed += 1);
     order.way.count(&client.shared);
-    let refusal = match ask(client, &order).await {
-        Ok((origin, answer)) => return relay(client, &order, origin, answer).await,
+    let refusal = match attempt(client, &order).await {
+        Ok((origin, origin_response)) => return relay(client, &order, origin, origin_response).await,
         Err(PassError::Client(error)) => return Err(error),
         Err(PassError::BadBody(error)) => {
             client.exchange.give_up();
@@ -155,41 +164,44 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
     client.send_error(refusal.status(), &refusal.to_string(), handling, is_head).await
 }
 
-/// Sends the request and waits for the head of the final answer.
-async fn ask(client: &mut Client, order: &PassOrder) -> Result<(Box<Upstream>, Answer), PassError> {
+/// Sends the request and waits for the head of the final response.
+async fn attempt(
+    client: &mut Client,
+    order: &PassOrder,
+) -> Result<(Box<Upstream>, OriginResponse), PassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
-    let asked_ms = shared.clock.now_ms();
+    let requested_ms = shared.clock.now_ms();
     let address =
         origin::address_of(&order.way.route, shared.address, patience).await.map_err(PassError::Origin)?;
     let has_body = !matches!(order.body, BodyFraming::None | BodyFraming::Length(0));
     let take = |received: Received<'_>| {
-        let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-        Answer::of(&received.head, &order.method, &shared.name, times)
+        let times = Times { requested_ms, received_ms: shared.clock.now_ms() };
+        OriginResponse::of(&received.head, &order.method, &shared.name, times)
     };
-    let (origin, answer) = if is_idempotent(&order.method) && !has_body {
+    let (origin, origin_response) = if is_idempotent(&order.method) && !has_body {
         shared.pool.exchange(address, &order.request, patience, take).await.map_err(upstream_fault)?
     } else {
         // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
         let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
         origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
-        let answer = upload(client, &mut origin, order, take).await?;
-        (origin, answer)
+        let origin_response = upload(client, &mut origin, order, take).await?;
+        (origin, origin_response)
     };
-    match answer {
-        Ok(answer) => Ok((origin, answer)),
-        Err(error) => Err(upstream_fault(UpstreamError::BadReply(address, error))),
+    match origin_response {
+        Ok(origin_response) => Ok((origin, origin_response)),
+        Err(error) => Err(upstream_fault(UpstreamError::BadResponse(address, error))),
     }
 }
 
-/// Sends the body while listening for an answer that does not wait for it; what `take` takes of the final head.
+/// Sends the body while listening for a response that does not wait for it; what `take` takes of the final head.
 async fn upload<T>(
     client: &mut Client,
     origin: &mut Upstream,
     order: &PassOrder,
     take: impl Fn(Received<'_>) -> T,
 ) -> Result<T, PassError> {
-    let limit = client.shared.limits.origin_reply;
+    let limit = client.shared.limits.origin_response;
     let patience = client.shared.patience();
     let is_chunked = order.body == BodyFraming::Chunked;
     let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
@@ -223,7 +235,7 @@ async fn upload<T>(
         }
     }
     if client.exchange.is_read() && is_chunked {
-        // If this fails, so does the wait for the answer.
+        // If this fails, so does the wait for the response.
         let _ = origin.send(&[LAST_CHUNK], patience).await;
     }
     origin.final_head(limit, take).await.map_err(upstream_fault)
@@ -241,32 +253,32 @@ fn client_fault(error: BodyError) -> PassError {
     }
 }
 
-/// Sends the answer on.
+/// Sends the response on.
 async fn relay(
     client: &mut Client,
     order: &PassOrder,
     mut origin: Box<Upstream>,
-    answer: Answer,
+    origin_response: OriginResponse,
 ) -> io::Result<()> {
     let shared = client.shared.clone();
-    let reply = &answer.reply;
-    if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(reply.status)) {
+    let response = &origin_response.response;
+    if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(response.status)) {
         shared.count(|c| c.origin_errors += 1);
-        return fallback.send(client, Some(reply.status)).await;
+        return fallback.send(client, Some(response.status)).await;
     }
-    if invalidates(order.class, reply.status) {
+    if invalidates(order.class, response.status) {
         shared.invalidate(&order.key);
     }
     if order.class == MethodClass::Head {
-        drop_if_outdated(&shared, order, &answer);
+        drop_if_outdated(&shared, order, &origin_response);
     }
-    let framing = match (answer.framing, answer.described_length) {
+    let framing = match (origin_response.framing, origin_response.described_length) {
         (BodyFraming::None, Some(bytes)) if order.class == MethodClass::Head => Framing::Described(bytes),
-        (framing, _) => client.exchange.framing_of(reply.status, framing),
+        (framing, _) => client.exchange.framing_of(response.status, framing),
     };
-    client.send_head(reply, Handling::passed(order.why), framing).await?;
-    let mut body = BodyReader::new(answer.framing);
-    let limit = shared.limits.origin_reply;
+    client.send_head(response, Handling::passed(order.why), framing).await?;
+    let mut body = BodyReader::new(origin_response.framing);
+    let limit = shared.limits.origin_response;
     loop {
         match body.next(&mut origin.connection, limit).await {
             Ok(Some(chunk)) => client.send_body(&[chunk], framing).await?,
@@ -280,22 +292,23 @@ async fn relay(
     if framing == Framing::Chunked {
         client.send_body(&[], framing).await?;
     }
-    // An answer that came before the whole request was sent leaves the connection in the middle of that
+    // A response that came before the whole request was sent leaves the connection in the middle of that
     // request.
-    if answer.persists && !client.exchange.leaves_unread {
+    if origin_response.persists && !client.exchange.leaves_unread {
         shared.pool.put_back(origin);
     }
     Ok(())
 }
 
-/// The answer to a HEAD may show that what is stored is no longer what the origin has (RFC 9111, 4.3.5).
-fn drop_if_outdated(shared: &Shared, order: &PassOrder, answer: &Answer) {
+/// The response to a HEAD may show that what is stored is no longer what the origin has (RFC 9111, 4.3.5).
+fn drop_if_outdated(shared: &Shared, order: &PassOrder, origin_response: &OriginResponse) {
     let Ok(Some((request, _))) = RequestHead::parse(&order.request) else { return };
     let mut store = shared.store.borrow_mut();
-    if let Found::Reply(stored) = store.find(&order.key, request.headers()) {
-        let is_other_length = answer.described_length.is_some_and(|bytes| bytes != stored.length);
-        let is_other = answer.reply.validators() != stored.reply.validators() || is_other_length;
-        if answer.reply.status == 200 && is_other {
+    if let Found::Response(stored) = store.find(&order.key, request.headers()) {
+        let is_other_length = origin_response.described_length.is_some_and(|bytes| bytes != stored.length);
+        let is_other =
+            origin_response.response.validators() != stored.response.validators() || is_other_length;
+        if origin_response.response.status == 200 && is_other {
             store.remove(&order.key);
         }
     }

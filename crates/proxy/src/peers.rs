@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
 use assay_random::{FNV_START, STEP, fnv1a};
+use assay_role::message::PeerCounters;
 use assay_role::proxy::{Cooperation, Peer, Relation};
-use assay_role::words::PeerCounters;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::handling::Source;
-use crate::reply::Reply;
+use crate::response::Response;
 use crate::target::Target;
 
-/// After so many questions without an answer, nobody waits for a peer.
+/// After so many questions without a response, nobody waits for a peer.
 const SILENT_AFTER: u32 = 20;
 
 /// A peer that is to be asked for an object.
@@ -46,8 +46,8 @@ pub struct Peers {
     socket: Option<UdpSocket>,
     known: Cooperation,
     /// Questions in a row that each peer has left unanswered.
-    unanswered: Vec<Cell<u32>>,
-    /// Who waits for the answers to which question.
+    unresponded: Vec<Cell<u32>>,
+    /// Who waits for the responses to which question.
     waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
     number: Cell<u32>,
     counters: RefCell<PeerCounters>,
@@ -64,8 +64,8 @@ impl Peers {
         };
         let socket =
             known.icp.map(|address| listen(address).map_err(|error| (address, error))).transpose()?;
-        let unanswered = known.peers.iter().map(|_| Cell::new(0)).collect();
-        Ok(Self { socket, known, unanswered, ..Self::default() })
+        let unresponded = known.peers.iter().map(|_| Cell::new(0)).collect();
+        Ok(Self { socket, known, unresponded, ..Self::default() })
     }
 
     /// Nobody is to be asked.
@@ -105,13 +105,13 @@ impl Peers {
         self.known.peers.iter().position(|peer| peer.icp == Some(icp))
     }
 
-    fn may_ask(&self, who: IpAddr) -> bool {
+    fn may_request(&self, who: IpAddr) -> bool {
         let is_peer = |peer: &Peer| peer.icp.is_some_and(|icp| icp.ip() == who);
-        self.known.askers.contains(&who) || self.known.peers.iter().any(is_peer)
+        self.known.clients.contains(&who) || self.known.peers.iter().any(is_peer)
     }
 
     fn waits_for(&self, place: usize) -> bool {
-        self.unanswered[place].get() < SILENT_AFTER
+        self.unresponded[place].get() < SILENT_AFTER
     }
 
     fn promising(&self, place: usize, said_hit: bool) -> Promising {
@@ -123,7 +123,7 @@ impl Peers {
         Promising { address: peer.http, source, said_hit }
     }
 
-    /// Whom to ask for the object, after what was said, the best first.
+    /// Whom to request the object, after what was said, the best first.
     fn rank(&self, url: &str, said: &[Said]) -> Vec<Promising> {
         let parents = || {
             let all = self.known.peers.iter().enumerate();
@@ -184,13 +184,13 @@ impl Peers {
     }
 
     /// Counts what a peer answered.
-    pub fn count_fetch(&self, peer: &Promising, reply: &Reply) {
+    pub fn count_fetch(&self, peer: &Promising, response: &Response) {
         self.count(|c| match peer.source {
             Source::Origin => {}
             Source::Sibling => c.sibling_hits += 1,
             Source::Parent => {
                 c.parent_fetches += 1;
-                c.parent_hits += u64::from(peer.said_hit || reply.is_peers_hit());
+                c.parent_hits += u64::from(peer.said_hit || response.is_peers_hit());
             }
         });
     }
@@ -204,16 +204,16 @@ impl Peers {
         }
     }
 
-    /// Asks everybody, and says whom to ask for the object, the best first.
+    /// Asks everybody, and says whom to request the object, the best first.
     pub async fn choose(&self, url: &str) -> Vec<Promising> {
         let said = match &self.socket {
-            Some(socket) => self.ask(socket, url).await,
+            Some(socket) => self.query(socket, url).await,
             None => Vec::new(),
         };
         self.rank(url, &said)
     }
 
-    async fn ask(&self, socket: &UdpSocket, url: &str) -> Vec<Said> {
+    async fn query(&self, socket: &UdpSocket, url: &str) -> Vec<Said> {
         let Sent { number, datagrams, bytes, awaited } = self.send(socket, url);
         self.count(|c| {
             c.icp_sent += datagrams;
@@ -222,24 +222,24 @@ impl Peers {
         if awaited.is_empty() {
             return Vec::new();
         }
-        let (sender, answers) = unbounded_channel();
+        let (sender, responses) = unbounded_channel();
         self.waiting.borrow_mut().insert(number, sender);
         let began = Instant::now();
-        let said = self.collect(answers, &awaited).await;
+        let said = self.collect(responses, &awaited).await;
         let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.count(|c| c.icp_wait_us = c.icp_wait_us.saturating_add(waited_us));
         self.waiting.borrow_mut().remove(&number);
-        let answered = |place: &usize| said.iter().any(|(other, _)| other == place);
+        let responded = |place: &usize| said.iter().any(|(other, _)| other == place);
         let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
-        for place in awaited.iter().filter(|place| !is_decided && !answered(place)) {
-            self.unanswered[*place].set(self.unanswered[*place].get().saturating_add(1));
+        for place in awaited.iter().filter(|place| !is_decided && !responded(place)) {
+            self.unresponded[*place].set(self.unresponded[*place].get().saturating_add(1));
             self.count(|c| c.icp_timeouts += 1);
         }
         said
     }
 
     /// Answers, until one is a hit, all are there, or the time is up.
-    async fn collect(&self, mut answers: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
+    async fn collect(&self, mut responses: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
         let (patience, delay) = (Duration::from_millis(self.known.timeout_ms), self.delay());
         let mut said: Vec<Said> = Vec::new();
         if delay >= patience && !delay.is_zero() {
@@ -247,12 +247,12 @@ impl Peers {
             sleep(patience).await;
             return said;
         }
-        // What has come by then is heard after as long a way as is asked for.
+        // What has come by then is heard after as long a way as is requested.
         let deadline = Instant::now() + patience - delay;
         while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
-            let Ok(Some(answer)) = timeout_at(deadline, answers.recv()).await else { break };
-            said.push(answer);
-            if answer.1 == Opcode::Hit {
+            let Ok(Some(response)) = timeout_at(deadline, responses.recv()).await else { break };
+            said.push(response);
+            if response.1 == Opcode::Hit {
                 break;
             }
         }
@@ -262,7 +262,7 @@ impl Peers {
         said
     }
 
-    /// Answers others' questions, and hands their answers to those who wait, for ever. `holds`: what a target names is
+    /// Answers others' questions, and hands their responses to those who wait, for ever. `holds`: what a target names is
     /// stored here, and fresh.
     pub async fn listen(&self, holds: impl Fn(&Target<'_>) -> bool) {
         let Some(socket) = &self.socket else { return std::future::pending().await };
@@ -274,13 +274,13 @@ impl Peers {
             match Message::parse(&room[..length]) {
                 Ok(query) if query.opcode == Opcode::Query => {
                     let opcode = self.opinion(&query, from, &holds);
-                    if query.answer(opcode).write(&mut out) {
+                    if query.response(opcode).write(&mut out) {
                         // A lost answer is a question that nobody answered.
                         let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
                         self.count(|c| c.icp_bytes += sent);
                     }
                 }
-                Ok(answer) => self.take(&answer, from),
+                Ok(response) => self.take(&response, from),
                 Err(_) => self.count(|c| c.icp_refused += 1),
             }
         }
@@ -288,7 +288,7 @@ impl Peers {
 
     /// What is said to a question.
     fn opinion(&self, query: &Message<'_>, from: SocketAddr, holds: impl Fn(&Target<'_>) -> bool) -> Opcode {
-        if !self.may_ask(from.ip()) {
+        if !self.may_request(from.ip()) {
             self.count(|c| c.icp_refused += 1);
             return Opcode::Denied;
         }
@@ -304,22 +304,22 @@ impl Peers {
         if is_hit { Opcode::Hit } else { Opcode::Miss }
     }
 
-    /// Notes an answer.
-    fn take(&self, answer: &Message<'_>, from: SocketAddr) {
+    /// Notes a response.
+    fn take(&self, response: &Message<'_>, from: SocketAddr) {
         let Some(place) = self.place_of(from) else {
             self.count(|c| c.icp_refused += 1);
             return;
         };
-        // Object and all: it would have to be asked for, and we do not.
-        let opcode = if answer.opcode == Opcode::HitObject { Opcode::Hit } else { answer.opcode };
-        self.unanswered[place].set(0);
+        // Object and all: it would have to be requested, and we do not.
+        let opcode = if response.opcode == Opcode::HitObject { Opcode::Hit } else { response.opcode };
+        self.unresponded[place].set(0);
         self.count(|c| {
             c.icp_replies += 1;
             c.icp_hits += u64::from(opcode == Opcode::Hit);
         });
-        if let Some(asker) = self.waiting.borrow().get(&answer.number) {
-            // Whoever asked has an answer already, and has gone on.
-            let _ = asker.send((place, opcode));
+        if let Some(requester) = self.waiting.borrow().get(&response.number) {
+            // Whoever asked has a response already, and has gone on.
+            let _ = requester.send((place, opcode));
         }
     }
 }
@@ -330,7 +330,7 @@ struct Sent {
     number: u32,
     datagrams: u64,
     bytes: u64,
-    /// Those whose answer is waited for.
+    /// Those whose response is waited for.
     awaited: Vec<usize>,
 }
 
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_comes_before_the_parent_that_answered_first_and_siblings_never_fetch() {
+    fn a_hit_comes_before_the_parent_that_responded_first_and_siblings_never_fetch() {
         use Relation::{Parent, Sibling};
         let known = vec![
             peer("s", Sibling, true),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_ask_origins_tries_parents_that_said_nothing() {
+    fn who_may_not_request_origins_tries_parents_that_said_nothing() {
         use Relation::{Parent, Sibling};
         let known = vec![peer("s", Sibling, true), peer("p", Parent, true), peer("q", Parent, true)];
         let peers = peers(known, true);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_asked_for_the_whole_url_and_a_sibling_for_what_it_has() {
+    fn a_peer_is_requested_for_the_whole_url_and_a_sibling_for_what_it_has() {
         let origin = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(
             request(origin, "http://a/x", Source::Parent),

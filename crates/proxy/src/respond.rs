@@ -13,11 +13,11 @@ use assay_http::status::reason;
 use tokio::net::TcpStream;
 
 use crate::access_log::Note;
-use crate::ask::Ask;
+use crate::client_request::ClientRequest;
 use crate::fetched::Fetched;
 use crate::handling::Handling;
 use crate::part::{self, Layout, Selection};
-use crate::reply::Reply;
+use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
@@ -37,11 +37,11 @@ pub struct Client {
     pub is_from_cache: bool,
     /// It has been here before.
     pub was_here: bool,
-    /// The name of what was asked for last; kept for its memory.
+    /// The name of what was requested last; kept for its memory.
     pub key: Vec<u8>,
     /// What is written down of the request that is being answered; none where nothing is.
     pub noted: Option<Note>,
-    /// The fields made for one answer, and the end of its head.
+    /// The fields made for one response, and the end of its head.
     tail: Vec<u8>,
     batch: Vec<Chunk>,
 }
@@ -82,23 +82,23 @@ impl Client {
         }
     }
 
-    /// Answers with what is stored.
+    /// Responses with what is stored.
     pub async fn send_stored(
         &mut self,
-        ask: &Ask<'_>,
+        client_request: &ClientRequest<'_>,
         stored: &Stored,
         handling: Handling,
         now_ms: i64,
     ) -> io::Result<()> {
-        let reply = &stored.reply;
-        let age_s = Some(reply.freshness.age_s(now_ms));
-        if reply.is_not_modified_for(&ask.conditions) {
-            return Box::pin(self.send_not_modified(reply, handling, age_s)).await;
+        let response = &stored.response;
+        let age_s = Some(response.freshness.age_s(now_ms));
+        if response.is_not_modified_for(&client_request.conditions) {
+            return Box::pin(self.send_not_modified(response, handling, age_s)).await;
         }
-        if ask.class == MethodClass::Head {
+        if client_request.class == MethodClass::Head {
             return Box::pin(self.send_stored_head(stored, handling, now_ms)).await;
         }
-        match part::select(ask, reply, Some(stored.length)) {
+        match part::select(client_request, response, Some(stored.length)) {
             Selection::Whole => {}
             Selection::Unsatisfied { total } => {
                 return Box::pin(self.send_unsatisfied(total, handling)).await;
@@ -107,10 +107,10 @@ impl Client {
                 return Box::pin(self.send_parts(stored, &spans, handling, age_s)).await;
             }
         }
-        let framing = self.exchange.framing(reply.status, Some(stored.length));
-        self.write_tail(reply.status, handling, age_s, framing);
+        let framing = self.exchange.framing(response.status, Some(stored.length));
+        self.write_tail(response.status, handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
-        self.exchange.write_with(&[reply.head(), &self.tail], body).await
+        self.exchange.write_with(&[response.head(), &self.tail], body).await
     }
 
     /// Answers a HEAD with what is stored.
@@ -120,16 +120,16 @@ impl Client {
         handling: Handling,
         now_ms: i64,
     ) -> io::Result<()> {
-        let reply = &stored.reply;
-        let framing = match self.exchange.framing(reply.status, Some(stored.length)) {
+        let response = &stored.response;
+        let framing = match self.exchange.framing(response.status, Some(stored.length)) {
             Framing::Length(bytes) => Framing::Described(bytes),
             framing => framing,
         };
-        self.write_tail(reply.status, handling, Some(reply.freshness.age_s(now_ms)), framing);
-        self.exchange.write(&[reply.head(), &self.tail]).await
+        self.write_tail(response.status, handling, Some(response.freshness.age_s(now_ms)), framing);
+        self.exchange.write(&[response.head(), &self.tail]).await
     }
 
-    /// Answers with parts of what is there completely.
+    /// Responses with parts of what is there completely.
     pub async fn send_parts(
         &mut self,
         stored: &Stored,
@@ -137,26 +137,26 @@ impl Client {
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        let reply = &stored.reply;
-        let layout = Layout::new(spans, stored.length, reply.content_type());
-        let fields = self.write_parts_head(reply, &layout, handling, age_s);
-        let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(reply.field_lines()), &self.tail];
+        let response = &stored.response;
+        let layout = Layout::new(spans, stored.length, response.content_type());
+        let fields = self.write_parts_head(response, &layout, handling, age_s);
+        let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(response.field_lines()), &self.tail];
         let pieces = layout.pieces(spans, &stored.body);
         self.exchange.write(&[&head[..], &pieces].concat()).await
     }
 
-    /// Answers with one part of what is still arriving, as it arrives.
+    /// Responses with one part of what is still arriving, as it arrives.
     pub async fn send_part_of_flow(
         &mut self,
-        (reply, total): (&Reply, u64),
+        (response, total): (&Response, u64),
         reader: &mut Reader,
         span: Span,
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
         let layout = Layout::new(&[span], total, None);
-        self.write_parts_head(reply, &layout, handling, age_s);
-        let head = [PARTIAL_CONTENT, reply.field_lines(), &self.tail];
+        self.write_parts_head(response, &layout, handling, age_s);
+        let head = [PARTIAL_CONTENT, response.field_lines(), &self.tail];
         self.exchange.write(&head).await?;
         let mut at = 0;
         while at < span.to {
@@ -171,17 +171,17 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the tail of an answer with parts; gives the fields that go before it, if they are not the reply's.
+    /// Writes the tail of a response with parts; gives the fields that go before it, if they are not the response's.
     fn write_parts_head(
         &mut self,
-        reply: &Reply,
+        response: &Response,
         layout: &Layout,
         handling: Handling,
         age_s: Option<u64>,
     ) -> Option<Vec<u8>> {
         self.note(206, Some(handling));
         self.write_tail_with(&layout.fields, handling, age_s, Framing::Length(layout.length));
-        layout.is_multipart.then(|| reply.field_lines_without_type())
+        layout.is_multipart.then(|| response.field_lines_without_type())
     }
 
     /// Answers a request for parts that are not there.
@@ -197,16 +197,16 @@ impl Client {
     /// Answers a condition.
     pub async fn send_not_modified(
         &mut self,
-        reply: &Reply,
+        response: &Response,
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
         self.write_tail(304, handling, age_s, Framing::None);
-        let parts = [b"HTTP/1.1 304 Not Modified\r\n", reply.field_lines(), &self.tail];
+        let parts = [b"HTTP/1.1 304 Not Modified\r\n", response.field_lines(), &self.tail];
         self.exchange.write(&parts).await
     }
 
-    /// Answers with what is still arriving, as it arrives.
+    /// Responses with what is still arriving, as it arrives.
     pub async fn send_flow(
         &mut self,
         fetched: &Fetched,
@@ -214,8 +214,8 @@ impl Client {
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        let framing = self.exchange.framing(fetched.reply.status, fetched.length);
-        self.write_tail(fetched.reply.status, handling, age_s, framing);
+        let framing = self.exchange.framing(fetched.response.status, fetched.length);
+        self.write_tail(fetched.response.status, handling, age_s, framing);
         let mut is_first = true;
         loop {
             self.batch.clear();
@@ -232,7 +232,7 @@ impl Client {
             if !matches!(framing, Framing::Length(_)) {
                 self.note_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
             }
-            let head: [&[u8]; 2] = if is_first { [fetched.reply.head(), &self.tail] } else { [&[], &[]] };
+            let head: [&[u8]; 2] = if is_first { [fetched.response.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
             let is_last = end == Some(End::Complete);
             self.exchange.write_body(&head, &self.batch, framing, is_last).await?;
@@ -244,11 +244,16 @@ impl Client {
         }
     }
 
-    /// Sends the head of an answer whose body follows part by part.
-    pub async fn send_head(&mut self, reply: &Reply, handling: Handling, framing: Framing) -> io::Result<()> {
-        let age_s = reply.has_age.then(|| reply.freshness.age_s(self.shared.clock.now_ms()));
-        self.write_tail(reply.status, handling, age_s, framing);
-        self.exchange.write(&[reply.head(), &self.tail]).await
+    /// Sends the head of a response whose body follows part by part.
+    pub async fn send_head(
+        &mut self,
+        response: &Response,
+        handling: Handling,
+        framing: Framing,
+    ) -> io::Result<()> {
+        let age_s = response.has_age.then(|| response.freshness.age_s(self.shared.clock.now_ms()));
+        self.write_tail(response.status, handling, age_s, framing);
+        self.exchange.write(&[response.head(), &self.tail]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
@@ -259,7 +264,7 @@ impl Client {
         self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
     }
 
-    /// Answers for ourselves what can be asked for.
+    /// Answers for ourselves what can be requested.
     pub async fn send_options(&mut self) -> io::Result<()> {
         self.note(200, None);
         self.tail.clear();
@@ -268,7 +273,7 @@ impl Client {
         self.exchange.write(&[line, &self.tail]).await
     }
 
-    /// Answers with an error of our own.
+    /// Responses with an error of our own.
     pub async fn send_error(
         &mut self,
         status: u16,
@@ -303,7 +308,7 @@ impl Client {
         self.tail = tail;
     }
 
-    /// Appends what is made for this answer to the head of an answer that came, up to its end; noted as such.
+    /// Appends what is made for this response to the head of a response that came, up to its end; noted as such.
     pub fn append_noted_tail(
         &mut self,
         out: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The proxy as it listens, and what it does while nobody asks for anything.
+//! The proxy as it listens, and what it does while nobody requests anything.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_plane::listen::{accept, listen};
+use assay_role::message::ProxyCounters;
 use assay_role::proxy::ProxySpec;
-use assay_role::words::ProxyCounters;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval};

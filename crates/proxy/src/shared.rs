@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_cache::freshness::{RequestControl, Reuse};
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 
 use crate::access_log::AccessLog;
 use crate::fetched::Fetch;
@@ -46,12 +46,12 @@ impl Clock {
 pub struct Limits {
     /// A client connection without a request, and each step of receiving one.
     pub client_read: Duration,
-    /// Each step of sending an answer.
+    /// Each step of sending a response.
     pub client_write: Duration,
     /// Until an origin accepts a connection.
     pub origin_connect: Duration,
-    /// Each step of an origin's answer, its first byte among them.
-    pub origin_reply: Duration,
+    /// Each step of an origin's response, its first byte among them.
+    pub origin_response: Duration,
     /// An origin connection that is not used.
     pub origin_idle: Duration,
 }
@@ -62,7 +62,7 @@ impl Default for Limits {
             client_read: Duration::from_secs(120),
             client_write: Duration::from_secs(60),
             origin_connect: Duration::from_secs(10),
-            origin_reply: Duration::from_secs(60),
+            origin_response: Duration::from_secs(60),
             origin_idle: Duration::from_secs(60),
         }
     }
@@ -97,9 +97,9 @@ pub struct Shared {
     pub clock: Clock,
     /// Patience.
     pub limits: Limits,
-    /// How stale a reply may be served when its origin fails and it says nothing about that, in seconds.
+    /// How stale a response may be served when its origin fails and it says nothing about that, in seconds.
     pub stale_if_error_s: u64,
-    /// What is fetched before it is asked for.
+    /// What is fetched before it is requested.
     pub prefetcher: Prefetcher,
     /// Where this proxy listens.
     pub address: SocketAddr,
@@ -159,17 +159,17 @@ impl Shared {
 
     /// How long origins may take.
     pub fn patience(&self) -> Patience {
-        Patience { connect: self.limits.origin_connect, reply: self.limits.origin_reply }
+        Patience { connect: self.limits.origin_connect, response: self.limits.origin_response }
     }
 
-    /// What this names is stored, and fresh for a request that asks for nothing special.
+    /// What this names is stored, and fresh for a request that requests nothing special.
     pub fn holds(&self, target: &Target<'_>) -> bool {
         let mut key = Vec::new();
         target.write_key(self.routes.fallback_authority(), &mut key);
         let store = self.store.borrow();
         let now_ms = self.clock.now_ms();
         store.peek(&key).is_some_and(|stored| {
-            stored.reply.freshness.reuse(&RequestControl::default(), now_ms) == Reuse::Serve
+            stored.response.freshness.reuse(&RequestControl::default(), now_ms) == Reuse::Serve
         })
     }
 

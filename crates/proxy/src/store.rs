@@ -8,7 +8,7 @@ use assay_cache::lru::{Lru, TooLarge};
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
-use crate::reply::Reply;
+use crate::response::Response;
 use assay_plane::body::Chunk;
 
 /// Name of a resource: authority and path.
@@ -24,34 +24,34 @@ const SMALL_CHUNK_BYTES: usize = 4 * 1024;
 /// Slots of the table of marks; a power of two.
 const MARKS: usize = 1 << 16;
 
-/// A complete stored reply.
+/// A complete stored response.
 #[derive(Debug, Clone)]
 pub struct Stored {
     /// Its head.
-    pub reply: Rc<Reply>,
+    pub response: Rc<Response>,
     /// Its body.
     pub body: Rc<[Chunk]>,
     /// Bytes of the body.
     pub length: u64,
-    /// It was fetched before anybody asked for it, and nobody has asked since.
-    pub is_unasked: Cell<bool>,
+    /// It was fetched before anybody requested it, and nobody has asked since.
+    pub is_unrequested: Cell<bool>,
 }
 
 impl Stored {
     /// From a head and the parts of a body.
-    pub fn new(reply: Rc<Reply>, chunks: Vec<Chunk>) -> Self {
+    pub fn new(response: Rc<Response>, chunks: Vec<Chunk>) -> Self {
         let length = chunks.iter().map(|chunk| chunk.len()).sum();
         let body = if chunks.len() > 1 && length / chunks.len() < SMALL_CHUNK_BYTES {
             join(&chunks, length)
         } else {
             chunks.into()
         };
-        Self { reply, body, length: length as u64, is_unasked: Cell::new(false) }
+        Self { response, body, length: length as u64, is_unrequested: Cell::new(false) }
     }
 
     fn weight_bytes(&self) -> u64 {
         let chunks = self.body.len() * (size_of::<Chunk>() + ALLOCATION_OVERHEAD);
-        let parts = size_of::<Self>() + self.reply.weight_bytes() + 5 * ALLOCATION_OVERHEAD;
+        let parts = size_of::<Self>() + self.response.weight_bytes() + 5 * ALLOCATION_OVERHEAD;
         self.length + (chunks + parts) as u64
     }
 }
@@ -65,8 +65,8 @@ fn join(chunks: &[Chunk], length: usize) -> Rc<[Chunk]> {
 
 #[derive(Debug)]
 enum Entry {
-    Reply(Rc<Stored>),
-    /// Replies under this name depend on request fields; they are stored under names of their own, which hold
+    Response(Rc<Stored>),
+    /// Responses under this name depend on request fields; they are stored under names of their own, which hold
     /// this number. A new number makes the old ones unreachable.
     Varies {
         vary: Vary,
@@ -76,9 +76,9 @@ enum Entry {
 
 /// What a lookup found.
 pub enum Found {
-    /// A reply for this request, fresh or not.
-    Reply(Rc<Stored>),
-    /// Replies for the same resource, but other request fields.
+    /// A response for this request, fresh or not.
+    Response(Rc<Stored>),
+    /// Responses for the same resource, but other request fields.
     OtherVariant,
     /// Nothing.
     Nothing,
@@ -89,7 +89,7 @@ pub enum Found {
 struct Mark {
     /// Fetches that began before this tick may not be stored.
     barrier: u64,
-    /// Hash of a name whose last reply could not be shared; zero: none.
+    /// Hash of a name whose last response could not be shared; zero: none.
     unshared: u64,
 }
 
@@ -113,15 +113,15 @@ impl Store {
         }
     }
 
-    /// Looks for a reply to a request with these fields.
+    /// Looks for a response to a request with these fields.
     pub fn find(&mut self, key: &[u8], fields: Fields<'_>) -> Found {
         let variant = match self.lru.get(key) {
             None => return Found::Nothing,
-            Some(Entry::Reply(stored)) => return Found::Reply(Rc::clone(stored)),
+            Some(Entry::Response(stored)) => return Found::Response(Rc::clone(stored)),
             Some(Entry::Varies { vary, generation }) => variant_key(key, *generation, vary, fields),
         };
         match self.lru.get(&variant[..]) {
-            Some(Entry::Reply(stored)) => Found::Reply(Rc::clone(stored)),
+            Some(Entry::Response(stored)) => Found::Response(Rc::clone(stored)),
             _ => Found::OtherVariant,
         }
     }
@@ -129,19 +129,19 @@ impl Store {
     /// What is stored for all requests alike under this name, without counting as a use of it.
     pub fn peek(&self, key: &[u8]) -> Option<&Stored> {
         match self.lru.peek(key)? {
-            Entry::Reply(stored) => Some(stored),
+            Entry::Response(stored) => Some(stored),
             Entry::Varies { .. } => None,
         }
     }
 
-    /// Stores a reply to a request with these fields, unless something newer is known since `began`, its
+    /// Stores a response to a request with these fields, unless something newer is known since `began`, its
     /// tick. What is too large replaces nothing, but what it should have replaced goes.
     pub fn insert(&mut self, key: &Key, fields: Fields<'_>, stored: Stored, began: u64) {
         if began < self.mark(key).barrier {
             return;
         }
         self.mark(key).barrier = began;
-        let inserted = match stored.reply.vary.clone() {
+        let inserted = match stored.response.vary.clone() {
             Vary::Nothing => self.insert_entry(Rc::clone(key), stored),
             // Answers nobody else.
             Vary::Everything => return self.remove(key),
@@ -174,7 +174,7 @@ impl Store {
 
     fn insert_entry(&mut self, key: Key, stored: Stored) -> Result<(), TooLarge> {
         let bytes = stored.weight_bytes() + key.len() as u64;
-        self.lru.insert(key, Entry::Reply(Rc::new(stored)), bytes)
+        self.lru.insert(key, Entry::Response(Rc::new(stored)), bytes)
     }
 
     /// Drops everything under a name.
@@ -200,14 +200,14 @@ impl Store {
         self.tick
     }
 
-    /// Whether the last reply under this name could not be shared, so that waiting for another's fetch is in
+    /// Whether the last response under this name could not be shared, so that waiting for another's fetch is in
     /// vain.
     pub fn is_unshared(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         self.mark(key).unshared == hash
     }
 
-    /// Notes whether a reply under this name could be shared.
+    /// Notes whether a response under this name could be shared.
     pub fn note_shared(&mut self, key: &[u8], is_shared: bool) {
         let hash = self.hash(key);
         let mark = self.mark(key);
@@ -291,13 +291,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::reply::Times;
+    use crate::response::Times;
 
     fn stored(fields: &str, body: &[u8]) -> Stored {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let times = Times { asked_ms: 0, received_ms: 0 };
-        Stored::new(Rc::new(Reply::from_origin(&head, "assay", times).unwrap()), vec![Chunk::from(body)])
+        let times = Times { requested_ms: 0, received_ms: 0 };
+        Stored::new(Rc::new(Response::from_origin(&head, "assay", times).unwrap()), vec![Chunk::from(body)])
     }
 
     fn fields(text: &str) -> Fields<'static> {
@@ -307,7 +307,7 @@ mod tests {
 
     fn body(found: Found) -> Option<Vec<u8>> {
         match found {
-            Found::Reply(stored) => Some(stored.body.concat()),
+            Found::Response(stored) => Some(stored.body.concat()),
             _ => None,
         }
     }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_an_invalidation_or_a_newer_reply_is_not_stored() {
+    fn what_began_before_an_invalidation_or_a_newer_response_is_not_stored() {
         let mut store = Store::new(1 << 20);
         let early = store.next_tick();
         store.invalidate(b"a/");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn names_whose_replies_cannot_be_shared_are_remembered_until_one_can() {
+    fn names_whose_responses_cannot_be_shared_are_remembered_until_one_can() {
         let mut store = Store::new(1 << 20);
         store.note_shared(b"a/", false);
         assert!(store.is_unshared(b"a/"));
@@ -365,10 +365,10 @@ mod tests {
 
     #[test]
     fn many_small_parts_of_a_body_are_joined() {
-        let reply = stored("", b"").reply;
+        let response = stored("", b"").response;
         let parts: Vec<Chunk> = (0..40_000u32).map(|i| Chunk::from(i.to_be_bytes())).collect();
         let whole = parts.concat();
-        let stored = Stored::new(reply, parts);
+        let stored = Stored::new(response, parts);
         assert_eq!(stored.body.len(), 3);
         assert_eq!(stored.body.concat(), whole);
     }
@@ -384,8 +384,8 @@ mod tests {
             for (name, size, varies, reserve) in sizes {
                 let tick = store.next_tick();
                 let vary = if varies { "Vary: accept\r\n" } else { "" };
-                let (key, asked) = (key(&format!("h/{name}")), fields("Accept: a\r\n"));
-                store.insert(&key, asked, stored(vary, &vec![0; size]), tick);
+                let (key, requested) = (key(&format!("h/{name}")), fields("Accept: a\r\n"));
+                store.insert(&key, requested, stored(vary, &vec![0; size]), tick);
                 prop_assert!(store.stored_bytes() <= bound);
                 if reserve % 3 == 0 {
                     store.release(std::mem::take(&mut reserved));

@@ -1,7 +1,7 @@
 //! Responses that nobody else may have: they reach their client in its own task, as they come.
 //!
-//! No fetch that others could join, and nothing that waits for them: the request goes out, the head of the answer is written
-//! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the answer be one
+//! No fetch that others could join, and nothing that waits for them: the request goes out, the head of the response is written
+//! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the response be one
 //! that may be stored after all, it becomes a fetch like any other.
 
 use std::io;
@@ -11,60 +11,60 @@ use assay_cache::freshness::Freshness;
 use assay_cache::storage::{MethodClass, may_store};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::caching::ReplyFields;
+use assay_plane::caching::ResponseFields;
 use assay_plane::carrier::Carrier;
 use assay_plane::exchange::Framing;
 use assay_plane::relay::{Part, next_part};
 use assay_plane::upstream::{Upstream, UpstreamError};
 
-use crate::ask::Ask;
+use crate::client_request::ClientRequest;
 use crate::fetch::Heard;
 use crate::handling::{Handling, Source, Why};
-use crate::origin::{self, Answer, Failure};
-use crate::reply::{self, Times};
+use crate::origin::{self, Failure, OriginResponse};
 use crate::respond::Client;
+use crate::response::{self, Times};
 use crate::shared::Shared;
 use crate::target::{Route, Target};
 use crate::way::Way;
 
 /// How it went.
 pub enum Went {
-    /// The client has its answer.
+    /// The client has its response.
     Through,
-    /// The head is there, nothing was sent, and the answer is for more than this client.
+    /// The head is there, nothing was sent, and the response is for more than this client.
     ForMany(Box<Heard>),
 }
 
-/// Whether an answer to this can go through on its own, should nobody else be able to have it.
-pub fn may(shared: &Shared, ask: &Ask<'_>) -> bool {
-    // What is evaluated or read here needs more of the answer than goes by.
-    let is_plain = ask.ranges.is_none()
-        && ask.conditions.if_none_match.is_none()
-        && ask.conditions.if_modified_since_s.is_none();
+/// Whether a response to this can go through on its own, should nobody else be able to have it.
+pub fn may(shared: &Shared, client_request: &ClientRequest<'_>) -> bool {
+    // What is evaluated or read here needs more of the response than goes by.
+    let is_plain = client_request.ranges.is_none()
+        && client_request.conditions.if_none_match.is_none()
+        && client_request.conditions.if_modified_since_s.is_none();
     is_plain && !shared.peers.never_direct() && !shared.prefetcher.is_on()
 }
 
 /// What is asked, and for whom.
 struct Order<'o> {
-    ask: &'o Ask<'o>,
+    client_request: &'o ClientRequest<'o>,
     key: &'o [u8],
-    /// The last answer under this name could not be shared: that is known already.
+    /// The last response under this name could not be shared: that is known already.
     is_unshared: bool,
     source: Source,
     why: Why,
-    asked_ms: i64,
+    requested_ms: i64,
 }
 
-/// What is known of an answer once its head is there.
+/// What is known of a response once its head is there.
 enum Head {
     /// Its new head is in `out`, and what came of its body.
     Through(Relay),
-    ForMany(Box<Answer>),
+    ForMany(Box<OriginResponse>),
     /// It confirms what it was not asked about.
     Confirmation,
 }
 
-/// The rest of an answer that goes through.
+/// The rest of a response that goes through.
 struct Relay {
     carrier: Carrier,
     framing: Framing,
@@ -75,10 +75,10 @@ struct Relay {
     persists: bool,
 }
 
-/// Asks, and passes the answer on.
+/// Asks, and passes the response on.
 pub async fn run(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     target: &Target<'_>,
     (key, is_unshared): (&[u8], bool),
     why: Why,
@@ -88,9 +88,9 @@ pub async fn run(
     let way = Way::to(&shared, target);
     let memory = &shared.resources.memory;
     let mut request = memory.take();
-    way.append_fetch_request(&shared, ask, target, &mut request);
+    way.append_fetch_request(&shared, client_request, target, &mut request);
     let mut out = memory.take();
-    let mut order = Order { ask, key, is_unshared, source: way.source(), why, asked_ms: 0 };
+    let mut order = Order { client_request, key, is_unshared, source: way.source(), why, requested_ms: 0 };
     let heard = exchange(client, &way, &mut order, &request, &mut out).await;
     memory.give(request);
     let failure = match heard {
@@ -99,8 +99,8 @@ pub async fn run(
             memory.give(out);
             return went.map(|()| Went::Through);
         }
-        Ok((upstream, Head::ForMany(answer))) => {
-            let heard = Heard { answer: *answer, upstream, source: order.source, began };
+        Ok((upstream, Head::ForMany(origin_response))) => {
+            let heard = Heard { origin_response: *origin_response, upstream, source: order.source, began };
             return Ok(Went::ForMany(Box::new(heard)));
         }
         Ok((upstream, Head::Confirmation)) => Failure::BadConfirmation(upstream.address),
@@ -112,7 +112,7 @@ pub async fn run(
     Ok(Went::Through)
 }
 
-/// Sends the request and waits for the head of the final answer. An idle connection may have been closed by the server just now:
+/// Sends the request and waits for the head of the final response. An idle connection may have been closed by the server just now:
 /// then a new one is tried.
 async fn exchange(
     client: &mut Client,
@@ -127,7 +127,7 @@ async fn exchange(
         Route::Address(address) if address != shared.address => address,
         _ => Box::pin(origin::address_of(&way.route, shared.address, patience)).await?,
     };
-    order.asked_ms = shared.clock.now_ms();
+    order.requested_ms = shared.clock.now_ms();
     way.count(&shared);
     if let Some(mut upstream) = shared.pool.take(&address) {
         match hear(client, &mut upstream, order, request, out).await {
@@ -151,16 +151,16 @@ async fn hear(
     let patience = client.shared.patience();
     upstream.send(&[request], patience).await?;
     let judged = upstream
-        .final_head(patience.reply, |received| judge(client, order, &received.head, received.rest, out))
+        .final_head(patience.response, |received| judge(client, order, &received.head, received.rest, out))
         .await?;
-    let head = judged.map_err(|error| UpstreamError::BadReply(upstream.address, error))?;
+    let head = judged.map_err(|error| UpstreamError::BadResponse(upstream.address, error))?;
     if let Head::Through(relay) = &head {
         upstream.connection.input.consume(relay.used);
     }
     Ok(head)
 }
 
-/// What becomes of an answer; if it goes through, its new head and what is there of its body are in `out`.
+/// What becomes of a response; if it goes through, its new head and what is there of its body are in `out`.
 fn judge(
     client: &mut Client,
     order: &Order<'_>,
@@ -174,23 +174,24 @@ fn judge(
     let shared = Rc::clone(&client.shared);
     let from = head.body("GET");
     out.clear();
-    let found = reply::append_head(out, head, &shared.name, || shared.clock.now_ms());
+    let found = response::append_head(out, head, &shared.name, || shared.clock.now_ms());
     if is_for_many(&shared, order, head, &found, from) {
-        let times = Times { asked_ms: order.asked_ms, received_ms: shared.clock.now_ms() };
-        return Answer::of(head, "GET", &shared.name, times).map(|answer| Head::ForMany(Box::new(answer)));
+        let times = Times { requested_ms: order.requested_ms, received_ms: shared.clock.now_ms() };
+        return OriginResponse::of(head, "GET", &shared.name, times)
+            .map(|origin_response| Head::ForMany(Box::new(origin_response)));
     }
     shared.count(|c| c.misses += 1);
     // What is said instead of the object (an error, a redirection) says nothing about the object.
     if matches!(head.status, 200..=299) && !order.is_unshared {
         shared.store.borrow_mut().note_shared(order.key, false);
     }
-    if order.ask.control.no_cache && head.status < 500 {
+    if order.client_request.control.no_cache && head.status < 500 {
         shared.store.borrow_mut().remove(order.key);
     }
     let age_s = found.age_s().map(|age_s| {
         let now_ms = shared.clock.now_ms();
         let facts = found.facts(head.status, age_s);
-        Freshness::new(&facts, order.asked_ms, now_ms).age_s(now_ms)
+        Freshness::new(&facts, order.requested_ms, now_ms).age_s(now_ms)
     });
     let length = match from {
         BodyFraming::None => Some(0),
@@ -212,16 +213,16 @@ fn judge(
     Ok(Head::Through(Relay { carrier, framing, used, is_broken, persists: head.persists("GET") }))
 }
 
-/// Whether the answer may be stored, and is not too large for it.
+/// Whether the response may be stored, and is not too large for it.
 fn is_for_many(
     shared: &Shared,
     order: &Order<'_>,
     head: &ResponseHead<'_>,
-    found: &ReplyFields<'_>,
+    found: &ResponseFields<'_>,
     framing: BodyFraming,
 ) -> bool {
     let control = &found.directives;
-    if control.no_store || control.private || order.ask.control.no_store {
+    if control.no_store || control.private || order.client_request.control.no_store {
         return false;
     }
     let bytes = if let BodyFraming::Length(bytes) = framing { bytes } else { 0 };
@@ -229,7 +230,8 @@ fn is_for_many(
         return false;
     }
     let facts = found.facts(head.status, 0);
-    may_store(MethodClass::Get, &order.ask.control, order.ask.is_authorised, &facts).is_ok()
+    may_store(MethodClass::Get, &order.client_request.control, order.client_request.is_authorised, &facts)
+        .is_ok()
 }
 
 /// Sends what is in `out`, and what follows.
@@ -262,7 +264,7 @@ async fn pass_on(
             true => Part::Broken,
             false => {
                 let to = &client.exchange.connection.stream;
-                upstream.connection.deadline.set(shared.limits.origin_reply);
+                upstream.connection.deadline.set(shared.limits.origin_response);
                 let (from, deadline, input, memory) = upstream.connection.parts();
                 let carried = (&mut relay.carrier, &mut *out);
                 let part = next_part(memory, (from, deadline), input, carried, |bytes| to.try_write(bytes));

@@ -2,7 +2,7 @@
 
 use assay_plane::fields;
 
-use crate::ask::Ask;
+use crate::client_request::ClientRequest;
 use crate::handling::Source;
 use crate::shared::Shared;
 use crate::target::{Route, Target};
@@ -62,13 +62,13 @@ impl Way {
     pub fn append_fetch_request(
         &self,
         shared: &Shared,
-        ask: &Ask<'_>,
+        client_request: &ClientRequest<'_>,
         target: &Target<'_>,
         request: &mut Vec<u8>,
     ) {
-        self.write_request_line(shared, ask.head.method, target, request);
-        let version = ask.head.facts.version;
-        fields::append_end_to_end(request, ask.head.headers(), (version, &shared.name), |field| {
+        self.write_request_line(shared, client_request.head.method, target, request);
+        let version = client_request.head.facts.version;
+        fields::append_end_to_end(request, client_request.head.headers(), (version, &shared.name), |field| {
             const OWN: [&str; 7] = [
                 "host",
                 "content-length",

@@ -1,6 +1,6 @@
 //! What the caches of a run wrote down of each request, beside what its robots saw of it. `caches.json`.
 //!
-//! Robots know when a request was due and answered, and whether the answer had been made for it; caches know where they had it
+//! Robots know when a request was due and answered, and whether the response had been made for it; caches know where they had it
 //! from. Their logs carry the robots' own name of each request, so both are put together request by request. What is kept
 //! are counts and histograms of each combination, so that any table can be made of them, and every difference is seen.
 
@@ -26,7 +26,7 @@ pub struct CacheLogs {
     /// The logs.
     pub logs: Vec<LogRead>,
     /// Requests of robots to their own caches: a row for each combination that occurred.
-    pub answers: Vec<Answers>,
+    pub responses: Vec<Responses>,
     /// Requests of caches to each other.
     pub traffic: Vec<Traffic>,
 }
@@ -64,7 +64,7 @@ pub enum Seen {
     Miss,
     /// Answered; it was no plain GET.
     Other,
-    /// An error, or no answer in time.
+    /// An error, or no response in time.
     Failed,
     /// Robots have no request of that name, or have not sent it.
     Nothing,
@@ -72,7 +72,7 @@ pub enum Seen {
     Unknown,
 }
 
-/// What the caches' logs say of where an answer came from.
+/// What the caches' logs say of where a response came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -121,7 +121,7 @@ impl Source {
 
 /// Requests of robots of which everything in a row is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answers {
+pub struct Responses {
     /// The cache that they were sent to; empty where there is one proxy only.
     pub cache: String,
     /// The phase in which they were due.
@@ -138,7 +138,7 @@ pub struct Answers {
     pub other_status: u64,
     /// Bytes of bodies that robots got.
     pub body_bytes: u64,
-    /// Bytes of answers that the log has.
+    /// Bytes of responses that the log has.
     pub logged_bytes: u64,
     /// How long they took from when they were due, to robots; of those that were answered.
     pub response: SparseHistogram,
@@ -163,7 +163,7 @@ pub struct Traffic {
     pub hits: u64,
     /// Of these, refused by a sibling: it was thought to have it, and had it no more.
     pub false_hits: u64,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
     /// How long they took to the cache that was asked.
     pub duration: SparseHistogram,
@@ -207,7 +207,7 @@ mod tests {
         let logs = CacheLogs {
             schema: CACHES_SCHEMA.into(),
             joined: true,
-            answers: vec![Answers {
+            responses: vec![Responses {
                 cache: "a".into(),
                 phase: 1,
                 basic: true,

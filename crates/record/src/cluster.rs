@@ -67,7 +67,7 @@ pub struct ClusterResult {
 /// A combination, with all of its repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClusterPoint {
-    /// Label of what was asked for.
+    /// Label of what was requested.
     pub mix: String,
     /// Label of the nodes.
     pub cluster: String,
@@ -78,14 +78,14 @@ pub struct ClusterPoint {
     /// Requests offered in a second, if it was an open loop.
     pub rate_per_s: Option<f64>,
     /// Answers a second, by repetition.
-    pub answered_per_s_by_repetition: Vec<f64>,
+    pub responded_per_s_by_repetition: Vec<f64>,
     /// Requests that failed for good, in all repetitions.
     pub failed: u64,
     /// Bytes answered, in all repetitions.
     pub bytes: u64,
     /// Response times of all.
     pub response_us: Times,
-    /// Response times of each service that was asked for.
+    /// Response times of each service that was requested.
     pub services: Vec<ServiceTimes>,
     /// How unequal nodes were, on average.
     pub balance: Balance,
@@ -104,7 +104,7 @@ pub struct ClusterPoint {
 pub struct ServiceTimes {
     /// Which one.
     pub name: String,
-    /// How long its answers took.
+    /// How long its responses took.
     pub response_us: Times,
 }
 
@@ -200,7 +200,7 @@ fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
 /// What one repetition brought.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    answered: u64,
+    responded: u64,
     failed: u64,
     bytes: u64,
     all: Histogram,
@@ -211,8 +211,8 @@ pub struct Tally {
 
 impl Tally {
     /// A request for the service at this place was answered.
-    pub fn answered(&mut self, service: usize, response_us: u64, bytes: u64) {
-        self.answered += 1;
+    pub fn responded(&mut self, service: usize, response_us: u64, bytes: u64) {
+        self.responded += 1;
         self.bytes += bytes;
         self.all.record(response_us);
         self.by_service.entry(service).or_default().record(response_us);
@@ -230,7 +230,7 @@ impl Tally {
 
     /// Requests that were answered.
     pub fn count(&self) -> u64 {
-        self.answered
+        self.responded
     }
 
     /// Requests that failed for good.
@@ -252,7 +252,7 @@ impl Tally {
 /// What a combination is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
-    /// Label of what is asked for.
+    /// Label of what is requested.
     pub mix: String,
     /// Label of the nodes.
     pub cluster: String,
@@ -286,7 +286,7 @@ impl PointSum {
 
     /// One more repetition, in which so much time was counted.
     pub fn add(&mut self, tally: &Tally, measure_s: f64) {
-        self.per_s.push(tally.answered as f64 / measure_s);
+        self.per_s.push(tally.responded as f64 / measure_s);
         self.sum.failed += tally.failed;
         self.sum.bytes += tally.bytes;
         self.sum.all.merge(&tally.all);
@@ -327,7 +327,7 @@ impl PointSum {
             policy: labels.policy,
             clients: labels.clients,
             rate_per_s: labels.rate_per_s,
-            answered_per_s_by_repetition: self.per_s.clone(),
+            responded_per_s_by_repetition: self.per_s.clone(),
             failed: self.sum.failed,
             bytes: self.sum.bytes,
             response_us: Times::of(&self.sum.all),
@@ -343,7 +343,7 @@ impl PointSum {
 impl ClusterPoint {
     /// Answers a second, over all repetitions.
     pub fn mean_per_s(&self) -> f64 {
-        let all = &self.answered_per_s_by_repetition;
+        let all = &self.responded_per_s_by_repetition;
         all.iter().sum::<f64>() / all.len().max(1) as f64
     }
 
@@ -382,14 +382,14 @@ mod tests {
         let mut sum = PointSum::default();
         for (count, busy) in [(10, 1.0), (30, 0.5)] {
             let mut tally = Tally::default();
-            (0..count).for_each(|_| tally.answered(1, 1000, 7));
+            (0..count).for_each(|_| tally.responded(1, 1000, 7));
             tally.failed();
             let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 2.0 };
             tally.sampled(vec![node(busy), node(0.5)]);
             sum.add(&tally, 10.0);
         }
         let point = sum.point(labels(), &["a".into(), "b".into()]);
-        assert_eq!(point.answered_per_s_by_repetition, [1.0, 3.0]);
+        assert_eq!(point.responded_per_s_by_repetition, [1.0, 3.0]);
         assert_eq!((point.mean_per_s(), point.failed, point.bytes), (2.0, 2, 280));
         assert_eq!((point.services.len(), point.services[0].name.as_str()), (1, "b"));
         assert_eq!(point.services[0].response_us.count, 40);
@@ -403,7 +403,7 @@ mod tests {
     fn a_result_is_read_back_as_it_was_written() {
         let mut sum = PointSum::default();
         let mut tally = Tally::default();
-        tally.answered(0, 1234, 1);
+        tally.responded(0, 1234, 1);
         sum.add(&tally, 3.0);
         let result = ClusterResult {
             schema: SCHEMA.into(),

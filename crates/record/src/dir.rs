@@ -152,7 +152,7 @@ impl RunDir {
         self.path.join("journal.jsonl")
     }
 
-    /// `xacts.parquet`: every xact, when it was asked for.
+    /// `xacts.parquet`: every xact, when it was requested.
     pub fn xacts_path(&self) -> PathBuf {
         self.path.join("xacts.parquet")
     }

@@ -47,7 +47,7 @@ pub struct Check {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Step {
-    /// Rate that was asked for, requests per second.
+    /// Rate that was requested, requests per second.
     pub rate_per_s: f64,
     /// When its measurement began, in milliseconds since the start of the run.
     pub from_ms: u64,
@@ -66,7 +66,7 @@ pub struct Step {
     pub p50_ms: Option<f64>,
     /// Its 99th percentile.
     pub p99_ms: Option<f64>,
-    /// The most that robots and origins were late meanwhile, together: no answer was delayed by more.
+    /// The most that robots and origins were late meanwhile, together: no response was delayed by more.
     pub late_ms: f64,
     /// What became of it.
     pub outcome: Outcome,

@@ -240,13 +240,13 @@ pub struct LinkTest {
     pub packets_sent: u64,
     /// How many of them came back.
     pub packets_back: u64,
-    /// Round trip that the settings ask for, in microseconds.
+    /// Round trip that the settings request, in microseconds.
     pub expected_round_trip_us: u64,
     /// Median of the measured ones.
     pub round_trip_p50_us: u64,
     /// 99th percentile of the measured ones.
     pub round_trip_p99_us: u64,
-    /// Bits per second that came through of more, in each direction; empty: no rate was asked for.
+    /// Bits per second that came through of more, in each direction; empty: no rate was requested.
     pub rates_bits_per_s: Vec<f64>,
     /// Congestion control seen at both ends of a connection over it.
     pub congestion_control: Vec<String>,

@@ -15,26 +15,26 @@ use crate::results::Times;
 use crate::source::Logged;
 use crate::stamp::Outcome;
 
-/// What a proxy made of a replay, told by which request caused each answer.
+/// What a proxy made of a replay, told by which request caused each response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// Who it is.
     pub proxy: String,
-    /// Answers that were there before they were asked for.
+    /// Responses that were there before they were requested.
     pub hits: u64,
-    /// Answers that another request had caused which was under way.
+    /// Responses that another request had caused which was under way.
     pub joined: u64,
-    /// Answers that the origin had confirmed just then, as the answer shows.
+    /// Responses that the origin had confirmed just then, as the response shows.
     pub revalidated: u64,
-    /// Answers that the request itself caused.
+    /// Responses that the request itself caused.
     pub misses: u64,
-    /// Answers that no origin made: the proxy's own, such as an error.
+    /// Responses that no origin made: the proxy's own, such as an error.
     pub own: u64,
-    /// Answers that are not what the origin made: another object, status or size, or other bytes. They are among the above.
+    /// Responses that are not what the origin made: another object, status or size, or other bytes. They are among the above.
     pub wrong: u64,
-    /// Hits and joined over all answers, without those hits that only a confirmation made.
+    /// Hits and joined over all responses, without those hits that only a confirmation made.
     pub dhr: Option<f64>,
-    /// Their bytes over the bytes of all answers.
+    /// Their bytes over the bytes of all responses.
     pub bhr: Option<f64>,
     /// What a cache without limits that forgets nothing would have answered, of the requests that were sent.
     pub ideal_dhr: Option<f64>,
@@ -65,7 +65,7 @@ pub(crate) struct CacheTally {
     hit_bytes: u64,
     hit_times: Histogram,
     miss_times: Histogram,
-    /// What has been asked for and may be kept.
+    /// What has been requested and may be kept.
     kept: HashSet<u64>,
     begun: u64,
     begun_bytes: u64,
@@ -89,7 +89,7 @@ impl CacheTally {
         }
     }
 
-    /// A whole answer came.
+    /// A whole response came.
     pub fn count(&mut self, cached: Cached, seen: &Seen) {
         let count = match cached.outcome {
             Outcome::Hit => &mut self.hits,
@@ -113,8 +113,8 @@ impl CacheTally {
 
     pub fn results(&self, simulated: &Simulated) -> Cache {
         let origin = simulated.counts();
-        let answers = self.hits + self.joined + self.revalidated + self.misses + self.own;
-        // A proxy that does not show a confirmation in its answers had it all the same.
+        let responses = self.hits + self.joined + self.revalidated + self.misses + self.own;
+        // A proxy that does not show a confirmation in its responses had it all the same.
         let hidden = origin.confirmed.saturating_sub(self.revalidated).min(self.hits);
         Cache {
             proxy: String::new(),
@@ -124,7 +124,7 @@ impl CacheTally {
             misses: self.misses,
             own: self.own,
             wrong: self.wrong,
-            dhr: ratio(self.hits + self.joined - hidden, answers),
+            dhr: ratio(self.hits + self.joined - hidden, responses),
             bhr: ratio(self.hit_bytes, self.bytes),
             ideal_dhr: ratio(self.ideal_hits, self.begun),
             ideal_bhr: ratio(self.ideal_bytes, self.begun_bytes),
@@ -158,13 +158,13 @@ impl Cache {
             let _ = writeln!(text, "{name:<16} {value}");
         };
         line(
-            "answers",
+            "responses",
             format!(
                 "{} hits, {} joined, {} revalidated, {} misses, {} of the proxy itself",
                 self.hits, self.joined, self.revalidated, self.misses, self.own
             ),
         );
-        line("wrong answers", self.wrong.to_string());
+        line("wrong responses", self.wrong.to_string());
         let origin = &self.origin;
         line(
             "origins",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_what_was_there_and_the_ideal_is_what_was_asked_before() {
+    fn hits_are_what_was_there_and_the_ideal_is_what_was_requested_before() {
         let mut catalogue = Catalogue::default();
         let call = |path: &str| Call::new(false, path.as_bytes(), Some(b"h")).unwrap();
         ["/a", "/b"].iter().for_each(|path| catalogue.mention(&call(path)));

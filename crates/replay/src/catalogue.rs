@@ -1,6 +1,6 @@
 //! What there is behind a log: the size, status and type of each of its URLs.
 //!
-//! A first pass over the log notes for every URL the last answer that was whole. Where the log saw none (a part, a
+//! A first pass over the log notes for every URL the last response that was whole. Where the log saw none (a part, a
 //! confirmation, a head alone, something broken off), what it saw is made the best of. Memory is bounded: URLs are kept as
 //! hashes, and those beyond a limit have a size of their own choosing, like URLs that the log never had.
 
@@ -26,7 +26,7 @@ const UNKNOWN_BYTES: u64 = 10_000;
 pub(crate) struct Thing {
     /// Size of its body.
     pub bytes: u64,
-    /// Status of its answer.
+    /// Status of its response.
     pub status: u16,
     /// Place of its content type.
     kind: u16,
@@ -84,7 +84,7 @@ pub(crate) fn key(authority: &str, path: &str) -> u64 {
 }
 
 impl Catalogue {
-    /// Takes a line of the log, and what it asked for.
+    /// Takes a line of the log, and what it requested.
     pub(crate) fn note(&mut self, call: &Call, access: &Access<'_>) {
         self.named += u64::from(!access.host().is_empty());
         if self.hosts.len() <= MOST_HOSTS && !self.hosts.contains(&call.authority) {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_what_the_last_whole_answer_was() {
+    fn a_url_is_what_the_last_whole_response_was() {
         for (lines, status, bytes) in [
             (&[("GET", 200, 7), ("GET", 200, 9), ("GET", 304, 0), ("GET", 206, 99)][..], 200, 9),
             (&[("GET", 404, 7), ("GET", 200, 9), ("GET", 404, 5)], 200, 9),

@@ -254,7 +254,7 @@ impl Shared {
 }
 
 impl Seen {
-    /// From when it was sent to its last byte, in microseconds; none: there was no whole answer.
+    /// From when it was sent to its last byte, in microseconds; none: there was no whole response.
     pub(crate) fn response_us(&self) -> Option<u64> {
         Some(self.last_ns?.saturating_sub(self.sent_ns) / 1000)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::upstream::{Patience, Pool, Upstream};
-use assay_record::spe::AnswerError;
+use assay_record::spe::ResponseError;
 use assay_role::mark::HEADER;
 
 use crate::catalogue::key;
@@ -21,21 +21,21 @@ pub(crate) struct Seen {
     pub sent_ns: u64,
     /// Connection made; none: it was there.
     pub connected_ns: Option<u64>,
-    /// First byte of the answer.
+    /// First byte of the response.
     pub first_ns: Option<u64>,
-    /// Last byte of the answer; none: it never came.
+    /// Last byte of the response; none: it never came.
     pub last_ns: Option<u64>,
     pub status: Option<u16>,
     pub head_bytes: u64,
     pub body_bytes: u64,
-    pub error: Option<AnswerError>,
+    pub error: Option<ResponseError>,
     /// Sent again on a new connection, because the old one turned out to be closed.
     pub retried: bool,
-    /// Where the origins are simulated: what the answer was.
+    /// Where the origins are simulated: what the response was.
     pub cached: Option<Cached>,
 }
 
-/// What an answer was that can be held against what its origin made.
+/// What a response was that can be held against what its origin made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cached {
     pub outcome: Outcome,
@@ -43,7 +43,7 @@ pub(crate) struct Cached {
     pub wrong: bool,
 }
 
-/// What one answer is held against.
+/// What one response is held against.
 struct Held<'s> {
     simulated: &'s Simulated,
     /// Number of the request.
@@ -71,7 +71,7 @@ pub(crate) async fn exchange(
     let first = attempt(call, &request, connection, options, (pool, held.as_ref()), &mut seen);
     let mut left = bounded(first, options.patience).await;
     // A connection that the other side closed just then says nothing about the request.
-    if was_there && matches!(left, Err(AnswerError::Reset)) && seen.first_ns.is_none() {
+    if was_there && matches!(left, Err(ResponseError::Reset)) && seen.first_ns.is_none() {
         seen.retried = true;
         let second = attempt(call, &request, None, options, (pool, held.as_ref()), &mut seen);
         left = bounded(second, options.patience).await;
@@ -85,12 +85,12 @@ pub(crate) async fn exchange(
     }
 }
 
-/// An answer that takes too long as a whole, however it comes, is given up.
+/// A response that takes too long as a whole, however it comes, is given up.
 async fn bounded<T>(
-    attempt: impl Future<Output = Result<T, AnswerError>>,
+    attempt: impl Future<Output = Result<T, ResponseError>>,
     patience: Duration,
-) -> Result<T, AnswerError> {
-    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(AnswerError::TimedOut))
+) -> Result<T, ResponseError> {
+    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(ResponseError::TimedOut))
 }
 
 async fn attempt(
@@ -100,8 +100,8 @@ async fn attempt(
     options: &Options,
     (pool, held): (&Pool<Box<str>>, Option<&Held<'_>>),
     seen: &mut Seen,
-) -> Result<Option<Box<Upstream>>, AnswerError> {
-    let patience = Patience { connect: options.patience, reply: options.patience };
+) -> Result<Option<Box<Upstream>>, ResponseError> {
+    let patience = Patience { connect: options.patience, response: options.patience };
     let mut upstream = match connection {
         Some(upstream) => upstream,
         None => {
@@ -113,7 +113,7 @@ async fn attempt(
     upstream.send(&[request], patience).await?;
     let method = call.method();
     let received = upstream
-        .final_head(patience.reply, |received| {
+        .final_head(patience.response, |received| {
             let head = &received.head;
             seen.status = Some(head.status);
             seen.head_bytes += received.bytes.len() as u64;
@@ -125,7 +125,7 @@ async fn attempt(
     let (status, framing, persists, stamp) = received?;
     let mut check = held.map(|held| Check::new(held, stamp, status));
     let mut body = BodyReader::new(framing);
-    while let Some(chunk) = body.next(&mut upstream.connection, patience.reply).await? {
+    while let Some(chunk) = body.next(&mut upstream.connection, patience.response).await? {
         if let Some(check) = &mut check {
             check.take(seen.body_bytes, &chunk);
         }
@@ -136,7 +136,7 @@ async fn attempt(
     Ok((persists && upstream.connection.input.unread().is_empty()).then_some(upstream))
 }
 
-/// Holds an answer against what its origin made.
+/// Holds a response against what its origin made.
 struct Check<'h> {
     held: &'h Held<'h>,
     stamp: Option<Stamp>,

@@ -1,7 +1,7 @@
 //! Access logs and lists of URLs, sent again: requests as somebody once made them, put to any address.
 //!
 //! [`plan`] says who sends what when, and is pure: a log keeps the gaps between its requests and keeps clients apart, in
-//! real time, faster or slower; a list of URLs is asked for over connections that arrive at random, from a seed, with
+//! real time, faster or slower; a list of URLs is requested over connections that arrive at random, from a seed, with
 //! several requests each. [`source`] reads logs and lists in a thread of its own, as far ahead as is needed; [`drive()`]
 //! sends each request when it is due, whatever became of those before (*open loop*), and [`results`] adds up what came back.
 //!
@@ -31,6 +31,6 @@ pub use catalogue::Catalogue;
 pub use drive::drive;
 pub use error::ReplayError;
 pub use options::Options;
-pub use origin::{Door, Origins, Simulated};
+pub use origin::{Listener, Origins, Simulated};
 pub use results::Results;
 pub use source::{List, Log, Source};

@@ -16,7 +16,7 @@ pub struct Options {
     pub forward: bool,
     /// Further header fields, lines with their ends.
     pub fields: Vec<u8>,
-    /// How long an answer may take.
+    /// How long a response may take.
     pub patience: Duration,
     /// How long an idle connection is kept.
     pub keep_idle: Duration,

@@ -1,7 +1,7 @@
-//! Origins that answer every URL of a log, where its real origins are not to be had.
+//! Origins that response every URL of a log, where its real origins are not to be had.
 //!
 //! *Simulated origins* are a thread of this process that answers what the [catalogue](crate::catalogue) says: status, size
-//! and type as the log has them, with bytes of their own making. Each reply says which request caused it, so that the other
+//! and type as the log has them, with bytes of their own making. Each response says which request caused it, so that the other
 //! end can tell hits; what may be kept is fresh for one lifetime, and can be confirmed by its `ETag`.
 
 use std::io;
@@ -34,7 +34,7 @@ use crate::content::Content;
 use crate::error::ReplayError;
 use crate::stamp::{Stamp, number_of};
 
-/// How long a connection of a proxy may be idle, and each step of an answer may take.
+/// How long a connection of a proxy may be idle, and each step of a response may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Everything was modified last at this instant: 2001-09-09.
 const MODIFIED_S: u64 = 1_000_000_000;
@@ -71,7 +71,7 @@ pub struct OriginCounts {
 }
 
 impl Simulated {
-    /// Origins of what the catalogue has; an answer that may be kept is fresh for `lifetime`, and each takes `think` at
+    /// Origins of what the catalogue has; a response that may be kept is fresh for `lifetime`, and each takes `think` at
     /// least.
     pub fn new(catalogue: Catalogue, lifetime: Duration, think: Duration) -> Self {
         Self {
@@ -102,14 +102,14 @@ impl Simulated {
 
 /// Where simulated origins listen: for everything, or for one host.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct Listener {
     /// The address.
     pub listen: SocketAddr,
     /// Whatever `Host` says, it is for this one; none: for the host that the request names.
     pub host: Option<String>,
 }
 
-/// Simulated origins that answer; dropped, they end.
+/// Simulated origins that response; dropped, they end.
 #[derive(Debug)]
 pub struct Origins {
     stop: Option<oneshot::Sender<()>>,
@@ -118,14 +118,14 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Opens all doors.
-    pub fn start(doors: Vec<Door>, simulated: Arc<Simulated>) -> Result<Self, ReplayError> {
+    /// Opens all listeners.
+    pub fn start(listeners: Vec<Listener>, simulated: Arc<Simulated>) -> Result<Self, ReplayError> {
         let (mut open, mut addresses) = (Vec::new(), Vec::new());
-        for door in doors {
-            let refused = |cause| ReplayError::Origin { address: door.listen, cause };
-            let listener = listen_alone(door.listen).map_err(refused)?;
-            addresses.push(listener.local_addr().map_err(refused)?);
-            open.push((listener, door.host));
+        for listener in listeners {
+            let refused = |cause| ReplayError::Origin { address: listener.listen, cause };
+            let socket = listen_alone(listener.listen).map_err(refused)?;
+            addresses.push(socket.local_addr().map_err(refused)?);
+            open.push((socket, listener.host));
         }
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
@@ -134,7 +134,7 @@ impl Origins {
         Ok(Self { stop: Some(stop), thread: Some(thread), addresses })
     }
 
-    /// Where they listen, in the order of the doors.
+    /// Where they listen, in the order of the listeners.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -151,7 +151,7 @@ impl Drop for Origins {
 }
 
 fn serve(
-    doors: Vec<(TcpListener, Option<String>)>,
+    listeners: Vec<(TcpListener, Option<String>)>,
     simulated: Arc<Simulated>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -161,13 +161,13 @@ fn serve(
     runtime.block_on(async move {
         let resources = Resources::new();
         resources.keep_deadlines();
-        for (listener, host) in doors {
+        for (socket, host) in listeners {
             let (resources, host) = (Rc::clone(&resources), host.map(Rc::<str>::from));
             let simulated = Arc::clone(&simulated);
             spawn_local(async move {
-                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                let Ok(socket) = tokio::net::TcpListener::from_std(socket) else { return };
                 loop {
-                    let (stream, _) = accept(&listener).await;
+                    let (stream, _) = accept(&socket).await;
                     let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
                     let mut client =
                         Client { exchange, simulated: Arc::clone(&simulated), host: host.clone() };
@@ -182,7 +182,7 @@ fn serve(
 }
 
 /// What is to be answered.
-struct Reply {
+struct Response {
     status: u16,
     lines: Vec<u8>,
     framing: Framing,
@@ -211,11 +211,11 @@ impl Handler for Client {
         if !self.exchange.is_read() {
             self.exchange.give_up();
         }
-        let reply = self.simulated.reply(head, self.exchange.is_read(), self.host.as_deref());
-        if !reply.think.is_zero() {
-            tokio::time::sleep(reply.think).await;
+        let response = self.simulated.response(head, self.exchange.is_read(), self.host.as_deref());
+        if !response.think.is_zero() {
+            tokio::time::sleep(response.think).await;
         }
-        self.send(&reply).await.map(|()| Next::Request)
+        self.send(&response).await.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -224,28 +224,28 @@ impl Handler for Client {
 }
 
 impl Client {
-    async fn send(&mut self, reply: &Reply) -> io::Result<()> {
+    async fn send(&mut self, response: &Response) -> io::Result<()> {
         let simulated = Arc::clone(&self.simulated);
-        let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status)).into_bytes();
-        head.extend_from_slice(&reply.lines);
-        self.exchange.append_framing(&mut head, reply.framing);
+        let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status)).into_bytes();
+        head.extend_from_slice(&response.lines);
+        self.exchange.append_framing(&mut head, response.framing);
         let (mut before, mut at) = (&head[..], 0);
-        while !before.is_empty() || at < reply.body_bytes {
-            let there = simulated.content.from(reply.key, at);
-            let left = usize::try_from(reply.body_bytes - at).unwrap_or(usize::MAX);
+        while !before.is_empty() || at < response.body_bytes {
+            let there = simulated.content.from(response.key, at);
+            let left = usize::try_from(response.body_bytes - at).unwrap_or(usize::MAX);
             let part = &there[..there.len().min(left)];
             self.exchange.write(&[before, part]).await?;
             before = &[];
             at += part.len() as u64;
         }
-        simulated.counts.bytes.fetch_add(reply.body_bytes, Ordering::Relaxed);
+        simulated.counts.bytes.fetch_add(response.body_bytes, Ordering::Relaxed);
         Ok(())
     }
 }
 
 impl Simulated {
-    fn reply(&self, head: &RequestHead<'_>, is_plain: bool, host: Option<&str>) -> Reply {
-        let plain = |status: u16| Reply {
+    fn response(&self, head: &RequestHead<'_>, is_plain: bool, host: Option<&str>) -> Response {
+        let plain = |status: u16| Response {
             status,
             lines: b"Cache-Control: no-store\r\n".to_vec(),
             framing: Framing::Length(0),
@@ -274,7 +274,7 @@ impl Simulated {
             self.counts.confirmed.fetch_add(1, Ordering::Relaxed);
         }
         let has_body = head.method != "HEAD" && !matches!(status, 204 | 304);
-        Reply {
+        Response {
             status,
             lines: self.lines(head, key, thing, status),
             framing: if matches!(status, 204 | 304) { Framing::None } else { Framing::Length(thing.bytes) },
@@ -284,8 +284,8 @@ impl Simulated {
         }
     }
 
-    fn lines(&self, asked: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
-        let cause = asked.header(HEADER).and_then(number_of);
+    fn lines(&self, requested: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
+        let cause = requested.header(HEADER).and_then(number_of);
         let made_us = monotonic_ns().div_ceil(1000);
         let mut stamp = String::with_capacity(64);
         Stamp { cause, key, made_us, status }.write(&mut stamp);

@@ -1,4 +1,4 @@
-//! What is asked for, and how that is written on the wire.
+//! What is requested, and how that is written on the wire.
 
 use assay_plane::fields::append;
 
@@ -13,7 +13,7 @@ pub struct Call {
     pub path: Box<str>,
 }
 
-/// Why something that a log or a list has cannot be asked for.
+/// Why something that a log or a list has cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
     /// Neither `http://host/path` nor a path: `-`, `error:…`, an address to tunnel to.
@@ -25,7 +25,7 @@ pub enum Unusable {
 }
 
 impl Call {
-    /// What a URL asks for. `host` is where a path alone belongs. Bytes that a request line cannot have are
+    /// What a URL requests. `host` is where a path alone belongs. Bytes that a request line cannot have are
     /// percent-encoded.
     pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, Unusable> {
         let url = url.split(|byte| *byte == b'#').next().unwrap_or_default();

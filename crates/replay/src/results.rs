@@ -35,8 +35,8 @@ pub struct Results {
     pub duration_s: f64,
     /// Requests sent.
     pub requests: u64,
-    /// Whole answers.
-    pub answered: u64,
+    /// Whole responses.
+    pub responded: u64,
     /// Requests that were due while too many were under way, and were not sent.
     pub skipped: u64,
     /// Requests that were due after it was interrupted.
@@ -47,15 +47,15 @@ pub struct Results {
     pub retries: u64,
     /// Connections made.
     pub connections: u64,
-    /// Whole answers a second.
+    /// Whole responses a second.
     pub rate: Option<f64>,
-    /// Whole answers by status.
+    /// Whole responses by status.
     pub statuses: BTreeMap<String, u64>,
-    /// Requests without a whole answer, by what went wrong.
+    /// Requests without a whole response, by what went wrong.
     pub errors: BTreeMap<String, u64>,
-    /// Bytes of answers' heads.
+    /// Bytes of responses' heads.
     pub head_bytes: u64,
-    /// Bytes of answers' bodies, chunked coding not among them.
+    /// Bytes of responses' bodies, chunked coding not among them.
     pub body_bytes: u64,
     /// From sending (connecting, where a connection was made) to the last byte.
     pub response_ms: Times,
@@ -127,7 +127,7 @@ pub(crate) struct Sent<'a> {
 #[derive(Default)]
 pub(crate) struct Tally {
     requests: u64,
-    answered: u64,
+    responded: u64,
     pub skipped: u64,
     pub unsent: u64,
     retries: u64,
@@ -170,7 +170,7 @@ impl Tally {
             *self.errors.entry(error.name()).or_default() += 1;
             return;
         }
-        self.answered += 1;
+        self.responded += 1;
         if let Some(cached) = seen.cached {
             self.cache.count(cached, seen);
         }
@@ -188,13 +188,13 @@ impl Tally {
 
     pub(crate) fn results(&self, passed_ns: u64, fed: &Fed) -> Results {
         let duration_s = (passed_ns / 1_000_000) as f64 / 1000.0;
-        let rate = (duration_s > 0.0).then(|| (self.answered as f64 / duration_s * 1000.0).round() / 1000.0);
+        let rate = (duration_s > 0.0).then(|| (self.responded as f64 / duration_s * 1000.0).round() / 1000.0);
         Results {
             schema: RESULTS_SCHEMA.to_owned(),
             read: fed.clone(),
             duration_s,
             requests: self.requests,
-            answered: self.answered,
+            responded: self.responded,
             skipped: self.skipped,
             unsent: self.unsent,
             retries: self.retries,
@@ -239,7 +239,7 @@ impl Results {
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");
         };
-        line("requests", format!("{} sent, {} answered{}", self.requests, self.answered, self.rate_words()));
+        line("requests", format!("{} sent, {} answered{}", self.requests, self.responded, self.rate_words()));
         line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
         line("statuses", listed(&self.statuses));
         line("errors", listed(&self.errors));

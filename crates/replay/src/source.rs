@@ -56,7 +56,7 @@ pub struct List {
     pub host: Option<String>,
     /// When, and over how many connections.
     pub arrivals: Arrivals,
-    /// Only so many connections that every URL is asked for once.
+    /// Only so many connections that every URL is requested once.
     pub once: bool,
     /// It lasts so long at most, in nanoseconds.
     pub for_ns: Option<u64>,
@@ -95,7 +95,7 @@ pub struct Logged {
     pub known: u64,
     /// Those that were.
     pub hits: u64,
-    /// Bytes of the answers to those of which it says so.
+    /// Bytes of the responses to those of which it says so.
     pub known_bytes: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,
@@ -249,7 +249,7 @@ fn was_hit(access: &Access<'_>) -> Option<bool> {
 }
 
 impl List {
-    /// All that it asks for, and what of it cannot be.
+    /// All that it requests, and what of it cannot be.
     fn read(&self) -> Result<(Vec<Call>, Fed), ReplayError> {
         let mut fed = Fed::default();
         let mut calls = Vec::new();

@@ -1,4 +1,4 @@
-//! Whose request caused a response, and so whether it was a hit. What requests and replies carry between the two ends of a
+//! Whose request caused a response, and so whether it was a hit. What requests and responses carry between the two ends of a
 //! replay.
 //!
 //! The form is that of runs (`X-Assay`), so that access logs of proxies under test say the same of both.
@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 use assay_role::mark::{HEADER, XactId};
 
-/// What a reply of a simulated origin says of itself.
+/// What a response of a simulated origin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Number of the request that caused it; none: nobody's.
     pub cause: Option<u64>,
-    /// What it is an answer to.
+    /// What it is a response to.
     pub key: u64,
     /// When it was made, `CLOCK_MONOTONIC`, in microseconds, rounded up.
     pub made_us: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Stamp {
     pub status: u16,
 }
 
-/// What an answer was to the client.
+/// What a response was to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// From the cache.
@@ -84,7 +84,7 @@ impl Stamp {
         })
     }
 
-    /// What the answer was to request `number`, which was sent then.
+    /// What the response was to request `number`, which was sent then.
     pub fn outcome(&self, number: u64, sent_ns: u64) -> Outcome {
         let is_older = self.made_us.saturating_mul(1000) <= sent_ns;
         match self.cause {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_its_request_did_not_cause_is_a_hit() {
+    fn an_response_that_its_request_did_not_cause_is_a_hit() {
         let stamp = |cause, made_us, status| Stamp { cause, key: 1, made_us, status };
         let sent_ns = 5_000_000;
         assert_eq!(stamp(Some(3), 6_000, 200).outcome(3, sent_ns), Outcome::Miss);

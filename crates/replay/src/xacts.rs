@@ -40,10 +40,10 @@ fn columns() -> Vec<Column> {
         Column::new("due_us", Kind::Int, "when it was due, since the start, in microseconds"),
         Column::new("sent_us", Kind::Int, "connect begun, or first byte written"),
         Column::optional("connected_us", Kind::Int, "connection made; null: it was there"),
-        Column::optional("first_byte_us", Kind::Int, "first byte of the answer"),
-        Column::optional("last_byte_us", Kind::Int, "last byte of the answer"),
+        Column::optional("first_byte_us", Kind::Int, "first byte of the response"),
+        Column::optional("last_byte_us", Kind::Int, "last byte of the response"),
         Column::optional("status", Kind::Uint, "status code"),
-        Column::new("head_bytes", Kind::Uint, "bytes of the answer's head"),
+        Column::new("head_bytes", Kind::Uint, "bytes of the response's head"),
         Column::new("body_bytes", Kind::Uint, "bytes of its body"),
         Column::optional("error", Kind::Text, "what went wrong"),
         Column::optional(

@@ -43,7 +43,7 @@ fn details(link: &LinkInfo) -> Vec<String> {
 fn measured(test: &LinkTest) -> Vec<String> {
     let ms = |us: u64| us as f64 / 1000.0;
     let trips = format!(
-        "round trip before the run {:.2} ms (99 %: {:.2} ms) of {:.2} ms asked for",
+        "round trip before the run {:.2} ms (99 %: {:.2} ms) of {:.2} ms requested",
         ms(test.round_trip_p50_us),
         ms(test.round_trip_p99_us),
         ms(test.expected_round_trip_us)
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_says_what_was_asked_for_what_was_measured_and_what_it_carried() {
+    fn a_link_says_what_was_requested_for_what_was_measured_and_what_it_carried() {
         let way = LinkTotals {
             from: "robots".into(),
             packets: 12_000,

@@ -165,20 +165,20 @@ pub struct CacheFigures {
 pub struct IcpFigures {
     /// Questions sent.
     pub sent: u64,
-    /// Answers to them.
-    pub replies: u64,
+    /// Responses to them.
+    pub responses: u64,
     /// Questions that were not answered in time.
     pub timeouts: u64,
     /// Questions of others that were answered.
-    pub answered: u64,
+    pub responded: u64,
     /// Of these, with a hit.
-    pub answered_hits: u64,
+    pub responded_hits: u64,
     /// Caches that had said hit and then had nothing.
     pub false_hits: u64,
     /// Bytes of messages sent, questions and answers.
     #[serde(default)]
     pub bytes: u64,
-    /// How long requests have waited for answers, added up; 0 where the proxy does not say.
+    /// How long requests have waited for responses, added up; 0 where the proxy does not say.
     #[serde(default)]
     pub wait_ms: f64,
 }
@@ -190,7 +190,7 @@ pub struct Finding {
     pub about: Topic,
     /// How it went.
     pub mood: Mood,
-    /// The answer.
+    /// The response.
     pub text: String,
 }
 
@@ -204,7 +204,7 @@ pub enum Topic {
     Speed,
     /// How much did it save?
     Savings,
-    /// Was anything wrong with its answers?
+    /// Was anything wrong with its responses?
     Correctness,
     /// Did it show what it had to?
     Requirements,
@@ -255,11 +255,11 @@ pub struct PhaseFigures {
 /// How much of what this machine can offer for this workload without a proxy a run used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationUse {
-    /// Highest rate of answers of a phase, over the calibrated rate: 0.23 is 23 %; null: nothing was answered.
+    /// Highest rate of responses of a phase, over the calibrated rate: 0.23 is 23 %; null: nothing was answered.
     pub share: Option<f64>,
     /// That phase.
     pub phase: Option<String>,
-    /// Its answers per second.
+    /// Its responses per second.
     pub rate: Option<f64>,
     /// The calibrated rate, in requests per second.
     pub requests_per_s: f64,
@@ -535,7 +535,7 @@ pub struct OriginFigures {
     pub counts: OriginRequests,
     /// Requests per second.
     pub rate: Option<f64>,
-    /// Reply written − request complete, think time included.
+    /// Response written − request complete, think time included.
     pub service_time_ms: Percentiles,
     /// How much later than asked think times ended.
     pub lateness_us: Lateness,

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn offload_is_negative_when_the_target_asks_for_more_than_it_is_asked_for() {
+    fn offload_is_negative_when_the_target_requests_for_more_than_it_is_requested_for() {
         let mut tally = Tally::default();
         tally.robots.sent = 100;
         tally.origins.requests = 110;

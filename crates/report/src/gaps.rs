@@ -25,7 +25,7 @@ pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Find
         for (about, what) in [
             (Topic::Speed, "whether it kept up"),
             (Topic::Savings, "what it saved"),
-            (Topic::Correctness, "whether its answers were right"),
+            (Topic::Correctness, "whether its responses were right"),
         ] {
             let text = format!("What the robots counted is lost (robots.parquet): nobody can say {what}.");
             let unknown = finding(about, Mood::Doubtful, text);

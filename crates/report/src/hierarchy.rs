@@ -72,10 +72,10 @@ fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigur
         parent_bytes: counted("parent_bytes"),
         icp: IcpFigures {
             sent: counted("icp_sent"),
-            replies: counted("icp_replies"),
+            responses: counted("icp_replies"),
             timeouts: counted("icp_timeouts"),
-            answered: counted("icp_answered"),
-            answered_hits: counted("icp_answered_hits"),
+            responded: counted("icp_answered"),
+            responded_hits: counted("icp_answered_hits"),
             false_hits: counted("false_hits"),
             bytes: counted("icp_bytes"),
             wait_ms: counted("icp_wait_us") as f64 / 1000.0,
@@ -98,7 +98,7 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
     let mut all = CacheFigures { name: "all".into(), ..CacheFigures::default() };
     for cache in caches {
         all.robots += cache.robots;
-        let IcpFigures { sent, replies, timeouts, answered, answered_hits, false_hits, bytes, wait_ms } =
+        let IcpFigures { sent, responses, timeouts, responded, responded_hits, false_hits, bytes, wait_ms } =
             cache.icp;
         all.icp.wait_ms += wait_ms;
         for (sum, more) in [
@@ -112,10 +112,10 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
             (&mut all.sibling_bytes, cache.sibling_bytes),
             (&mut all.parent_bytes, cache.parent_bytes),
             (&mut all.icp.sent, sent),
-            (&mut all.icp.replies, replies),
+            (&mut all.icp.responses, responses),
             (&mut all.icp.timeouts, timeouts),
-            (&mut all.icp.answered, answered),
-            (&mut all.icp.answered_hits, answered_hits),
+            (&mut all.icp.responded, responded),
+            (&mut all.icp.responded_hits, responded_hits),
             (&mut all.icp.false_hits, false_hits),
             (&mut all.icp.bytes, bytes),
         ] {
@@ -137,7 +137,7 @@ const HEADS: [&str; 15] = [
     "hits",
     "asked",
     "late",
-    "answered",
+    "responses",
     "hits",
     "false hits",
     "bytes",
@@ -160,8 +160,8 @@ pub(crate) fn table(hierarchy: Option<&Hierarchy>) -> Option<TableView> {
             count(cache.hits_for_caches),
             count(cache.icp.sent),
             count(cache.icp.timeouts),
-            count(cache.icp.answered),
-            count(cache.icp.answered_hits),
+            count(cache.icp.responded),
+            count(cache.icp.responded_hits),
             count(cache.icp.false_hits),
             bytes(cache.icp.bytes),
             if cache.icp.wait_ms > 0.0 { time_ms(cache.icp.wait_ms) } else { NOTHING.to_owned() },
@@ -199,19 +199,19 @@ fn sentence(cache: &CacheFigures) -> String {
         percent(cache.parent_hit_ratio),
     )];
     if cache.requests_of_caches > 0 {
-        let (asked, hits) = (count(cache.requests_of_caches), count(cache.hits_for_caches));
-        words.push(format!("{asked} requests of other caches, {hits} of them hits"));
+        let (requested, hits) = (count(cache.requests_of_caches), count(cache.hits_for_caches));
+        words.push(format!("{requested} requests of other caches, {hits} of them hits"));
     }
-    if cache.icp.sent + cache.icp.answered > 0 {
+    if cache.icp.sent + cache.icp.responded > 0 {
         let icp = &cache.icp;
-        let counts = [icp.sent, icp.timeouts, icp.answered, icp.answered_hits, icp.false_hits].map(count);
-        let [sent, late, answered, hits, false_hits] = counts;
+        let counts = [icp.sent, icp.timeouts, icp.responded, icp.responded_hits, icp.false_hits].map(count);
+        let [sent, late, responded, hits, false_hits] = counts;
         let mut text = format!(
-            "ICP: {sent} questions ({late} unanswered), {answered} answers ({hits} hits), {false_hits} false hits, {}",
+            "ICP: {sent} questions ({late} unanswered), {responded} answers ({hits} hits), {false_hits} false hits, {}",
             bytes(icp.bytes)
         );
         if icp.wait_ms > 0.0 {
-            text += &format!(", {} waited for answers in all", time_ms(icp.wait_ms));
+            text += &format!(", {} waited for responses in all", time_ms(icp.wait_ms));
         }
         words.push(text);
     }

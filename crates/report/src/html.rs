@@ -122,7 +122,7 @@ struct OwnView<'a> {
     facts: Vec<page::Fact>,
 }
 
-/// A question and its answer.
+/// A question and its response.
 #[derive(Serialize)]
 struct FindingView<'a> {
     question: &'static str,

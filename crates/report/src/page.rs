@@ -179,7 +179,7 @@ fn savings(summary: &Summary) -> TableView {
                 ],
             ),
             (
-                "answered",
+                "responses",
                 &[
                     ("hit", |f| count(f.outcomes.hit)),
                     ("collapsed", |f| count(f.outcomes.collapsed)),
@@ -200,7 +200,7 @@ fn times(summary: &Summary) -> TableView {
         summary,
         "times-table",
         "Response time, ms",
-        "From when a request was due to the last byte of its answer. \"All\" counts requests that were never sent or \
+        "From when a request was due to the last byte of its response. \"All\" counts requests that were never sent or \
          timed out as long as they had waited: ≥ is a lower bound.",
         &[
             (
@@ -364,7 +364,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
     let bad = |n: u64| if n > 0 { "bad" } else { "good" };
     tiles.push(Tile {
         mood: bad(total.errors.total),
-        ..tile("Errors", count(total.errors.total), "", "every byte of every answer is checked".into())
+        ..tile("Errors", count(total.errors.total), "", "every byte of every response is checked".into())
     });
     tiles.push(Tile {
         mood: if words::kept_up(summary) && total.counts.unsent > 0 { "" } else { bad(total.counts.unsent) },

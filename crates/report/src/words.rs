@@ -117,7 +117,7 @@ fn speed(summary: &Summary) -> Finding {
     }
     let worst = summary.phases.iter().max_by_key(|phase| phase.figures.counts.unsent);
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
-    let answered = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
+    let responded = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
         format!(
             " In these times, what was never sent counts as long as it had waited; of what was answered, 99 % took {} or less.",
             time_ms(p99)
@@ -127,7 +127,7 @@ fn speed(summary: &Summary) -> Finding {
         Topic::Speed,
         Mood::Bad,
         format!(
-            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{answered}",
+            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{responded}",
             count(total.counts.unsent),
             count(total.counts.due),
             share(total.counts.unsent, total.counts.due),
@@ -163,7 +163,7 @@ fn baseline_speed(summary: &Summary) -> String {
 fn half_and_nearly_all(p50: Figure, p99: Figure) -> String {
     let [half, nearly_all] = [p50, p99].map(|figure| time_ms(figure.value));
     match (p50.at_least, p99.at_least) {
-        (false, false) => format!("Half of the answers took {half} or less, 99 % {nearly_all} or less."),
+        (false, false) => format!("Half of the responses took {half} or less, 99 % {nearly_all} or less."),
         (false, true) => {
             format!("Half of the requests took {half} or less; the 99th percentile is at least {nearly_all}.")
         }
@@ -215,7 +215,7 @@ fn savings(summary: &Summary) -> Finding {
             )
         }
         (Some(requests), Some(bytes)) => format!(
-            " The origins got more than the robots asked for: offload is {} % of requests and {} % of bytes.",
+            " The origins got more than the robots requested: offload is {} % of requests and {} % of bytes.",
             percent(Some(requests)),
             percent(Some(bytes))
         ),
@@ -254,7 +254,7 @@ fn correctness(summary: &Summary) -> Finding {
     let total = &summary.total;
     if total.errors.total == 0 {
         let text = match total.counts.completed {
-            0 => "No answer came, so none could be checked.".to_owned(),
+            0 => "No response came, so none could be checked.".to_owned(),
             completed => format!(
                 "Nothing was wrong: every byte of {} answers was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
                 count(completed)
@@ -314,7 +314,7 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "truncated_body" => "truncated bodies",
         "wrong_version" => "wrong versions",
         "wrong_not_modified" => "wrong 304s",
-        "stale" => "stale answers",
+        "stale" => "stale responses",
         "hit_on_reload" => "hits on a reload",
         "hit_on_uncachable" => "hits on uncachable objects",
         "bad_status" => "bad statuses",
@@ -334,21 +334,23 @@ pub(crate) fn kind_words(kind: &str) -> &str {
 pub(crate) fn kind_meaning(kind: &str) -> &'static str {
     match kind {
         "foreign" => {
-            "The answer did not come from the origins of this run: an error page of the target, most likely."
+            "The response did not come from the origins of this run: an error page of the target, most likely."
         }
-        "wrong_object" => "Somebody asked for one object and got another.",
-        "wrong_length" | "truncated_body" => "The answer was shorter or longer than it said or should be.",
-        "wrong_bytes" => "The answer was as long as it should be, and not the same: bytes were damaged.",
-        "wrong_version" => "The answer was of a version that the object never had, or no longer should have.",
+        "wrong_object" => "Somebody requested one object and got another.",
+        "wrong_length" | "truncated_body" => "The response was shorter or longer than it said or should be.",
+        "wrong_bytes" => "The response was as long as it should be, and not the same: bytes were damaged.",
+        "wrong_version" => {
+            "The response was of a version that the object never had, or no longer should have."
+        }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
-        "stale" => "The answer had expired before it was served, and nobody had confirmed it.",
-        "hit_on_reload" => "The robot asked for a fresh answer and got one from the store.",
-        "hit_on_uncachable" => "An answer that must not be kept was kept, and given to somebody.",
+        "stale" => "The response had expired before it was served, and nobody had confirmed it.",
+        "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
+        "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",
         "bad_status" => "The status was not the one that the origin gave.",
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
         "connect_failed" => "No connection could be made: the target refused, or did not listen.",
-        "connection_lost" => "The connection ended before the answer did.",
-        "timed_out" => "No complete answer came in time.",
+        "connection_lost" => "The connection ended before the response did.",
+        "timed_out" => "No complete response came in time.",
         "queue_overflow" => {
             "More requests waited for a connection than the workload allows: the target is far behind."
         }
@@ -396,7 +398,7 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
     }
     let evicted = summary.counters.get("evictions").copied().unwrap_or(0.0);
     let declared = match summary.target.notes.as_slice() {
-        _ if evicted > 0.0 => "its cache was full, and threw out what was asked for again.",
+        _ if evicted > 0.0 => "its cache was full, and threw out what was requested again.",
         [] => "its description declares nothing that explains this.",
         _ => "what its description declares is under Notes.",
     };

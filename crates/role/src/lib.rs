@@ -11,6 +11,6 @@
 pub mod evaluation;
 pub mod load;
 pub mod mark;
+pub mod message;
 pub mod proxy;
 pub mod spread;
-pub mod words;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spread::Door;
+use crate::spread::Listener;
 
 /// The part that robots and origins must agree on: the universe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,13 +39,13 @@ pub struct RobotsSpec {
     pub target: Target,
     /// Where there are several caches: who speaks to which, in place of the one proxy of the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doors: Vec<Door>,
+    pub listeners: Vec<Listener>,
     /// Source address of each robot address of the workload, in order of first appearance; empty or
     /// unspecified (0.0.0.0): the system chooses.
     pub sources: Vec<IpAddr>,
     /// What the target is known to do, for the ideal hit ratio.
     pub behaviour: CacheBehaviour,
-    /// An xact without a complete answer after this long is an error, in milliseconds.
+    /// An xact without a complete response after this long is an error, in milliseconds.
     pub timeout_ms: u64,
     /// Every xact is recorded here as Parquet; none: not recorded.
     pub xact_log: Option<PathBuf>,
@@ -99,19 +99,19 @@ pub struct CacheBehaviour {
     pub head_fills: bool,
     /// A conditional request that misses fetches and stores the whole object, not the client's condition.
     pub conditional_fills: bool,
-    /// The answer to a reload replaces what is stored.
+    /// The response to a reload replaces what is stored.
     pub reload_fills: bool,
     /// A request for parts (`Range`) that misses fetches and stores the whole object.
     pub range_fills: bool,
     /// A POST to a URL drops what is stored under it.
     pub post_invalidates: bool,
-    /// A request for what is being fetched for another joins that fetch, before its answer has begun.
+    /// A request for what is being fetched for another joins that fetch, before its response has begun.
     pub collapses: bool,
-    /// Where requests are not collapsed: an answer that is still arriving goes to others too. False: it answers nobody
+    /// Where requests are not collapsed: a response that is still arriving goes to others too. False: it answers nobody
     /// else before it is complete.
     pub shares_arriving: bool,
-    /// A 304 from the origin updates the header fields of the stored reply, as RFC 9111 (4.3.4) wants it, or the cache
-    /// never validates at all. Where it does not hold, a validated reply keeps the id of the one it was first stored
+    /// A 304 from the origin updates the header fields of the stored response, as RFC 9111 (4.3.4) wants it, or the cache
+    /// never validates at all. Where it does not hold, a validated response keeps the id of the one it was first stored
     /// from, and looks older than it is; what is stale is then judged by what validation could have found.
     pub validation_updates: bool,
 }
@@ -133,7 +133,7 @@ impl Default for CacheBehaviour {
 }
 
 impl CacheBehaviour {
-    /// From when on an answer that is fetched for one request answers others.
+    /// From when on a response that is fetched for one request answers others.
     pub fn shares_from(&self) -> SharesFrom {
         match (self.collapses, self.shares_arriving) {
             (true, _) => SharesFrom::Sent,
@@ -143,14 +143,14 @@ impl CacheBehaviour {
     }
 }
 
-/// From when on an answer that is fetched for one request answers others.
+/// From when on a response that is fetched for one request answers others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharesFrom {
     /// From when the request was sent: others join the fetch.
     Sent,
-    /// From when the answer has begun.
+    /// From when the response has begun.
     Begun,
-    /// From when the answer is complete.
+    /// From when the response is complete.
     Complete,
 }
 

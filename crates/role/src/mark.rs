@@ -1,7 +1,7 @@
 //! How a request and a response say who they are (`X-Assay`).
 //!
 //! One field each way, decimal numbers joined by `-`. Robots put a [`RequestMark`] into each request; origins put a
-//! [`ReplyMark`] into each reply, and from it a robot tells how the reply came about. Written into a buffer that
+//! [`ResponseMark`] into each response, and from it a robot tells how the response came about. Written into a buffer that
 //! the caller keeps, parsed in place: nothing is allocated per xact.
 
 use assay_http::field::write_decimal;
@@ -36,24 +36,24 @@ pub struct RequestMark {
     pub kind: Kind,
 }
 
-/// What a reply carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-<note>`.
+/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReplyMark {
+pub struct ResponseMark {
     /// The xact that made the origin answer; [`XactId::NOBODY`] when it was told of none.
     pub xact: XactId,
     /// Key of the object.
     pub key: u64,
     /// Version of the object.
     pub version: u64,
-    /// When the origin made the reply: microseconds since the start of the run, `CLOCK_MONOTONIC`.
+    /// When the origin made the response: microseconds since the start of the run, `CLOCK_MONOTONIC`.
     pub made_us: u64,
     /// The status that the origin gave.
     pub status: u16,
-    /// What is wrong with the reply on purpose.
+    /// What is wrong with the response on purpose.
     pub note: Option<Note>,
 }
 
-/// What an origin says beforehand about a reply that is not as it should be.
+/// What an origin says beforehand about a response that is not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// `a<bytes>`: it will break off after so many bytes of the body.
@@ -92,7 +92,7 @@ impl RequestMark {
     }
 }
 
-impl ReplyMark {
+impl ResponseMark {
     /// True when the origin answered that nothing has changed.
     #[inline]
     pub fn not_modified(&self) -> bool {
@@ -268,12 +268,12 @@ mod tests {
         RequestMark { xact, phase: 1, kind: Kind::Basic }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
         out.clear();
-        let mark = ReplyMark { xact, key: 0xab, version: 0, made_us: 1_500_000, status: 304, note: None };
+        let mark = ResponseMark { xact, key: 0xab, version: 0, made_us: 1_500_000, status: 304, note: None };
         mark.write(&mut out);
         assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
         for (status, note, end) in [(503, Note::Fault, "-503-f"), (206, Note::BreaksOff(17), "-206-a17")] {
             out.clear();
-            ReplyMark { status, note: Some(note), ..mark }.write(&mut out);
+            ResponseMark { status, note: Some(note), ..mark }.write(&mut out);
             assert_eq!(String::from_utf8_lossy(&out), format!("7-12-3-00000000000000ab-0-1500000{end}"));
         }
     }
@@ -309,7 +309,7 @@ mod tests {
             "1-2-3-00000000000000ab-0-1-200-",
             "1-2-3-00000000000000ab-0--200",
         ] {
-            assert_eq!(ReplyMark::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(ResponseMark::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 
@@ -323,19 +323,19 @@ mod tests {
         }
 
         #[test]
-        fn a_reply_mark_is_read_back_as_written(
+        fn a_response_mark_is_read_back_as_written(
             xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000, note in note(),
         ) {
-            let mark = ReplyMark { xact, key, version, made_us, status, note };
+            let mark = ResponseMark { xact, key, version, made_us, status, note };
             let mut out = Vec::new();
             mark.write(&mut out);
-            prop_assert_eq!(ReplyMark::parse(&out), Some(mark));
+            prop_assert_eq!(ResponseMark::parse(&out), Some(mark));
         }
 
         #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
+        fn any_bytes_give_an_response(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
             let _ = RequestMark::parse(&bytes);
-            let _ = ReplyMark::parse(&bytes);
+            let _ = ResponseMark::parse(&bytes);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of an answer;
+/// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response;
 /// bytes are its body's.
 pub const ACCESS_LOG_FORMAT: &str =
     "{time-s} {duration-us} {client} {outcome}/{status} {bytes} {method} {url} {hierarchy} {xact}";
@@ -24,7 +24,7 @@ pub struct ProxySpec {
     pub cpus: Vec<u32>,
     /// Bound on the memory store, in bytes, overhead per object included.
     pub memory_bytes: u64,
-    /// How stale a reply may be served when its origin fails and the reply says nothing about that (`stale-if-error`),
+    /// How stale a response may be served when its origin fails and the response says nothing about that (`stale-if-error`),
     /// in seconds; 0: not at all.
     #[serde(default)]
     pub stale_if_error_s: u64,
@@ -37,12 +37,12 @@ pub struct ProxySpec {
     /// Other caches; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<Cooperation>,
-    /// What is fetched before it is asked for; none: nothing.
+    /// What is fetched before it is requested; none: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
 }
 
-/// What is fetched before it is asked for.
+/// What is fetched before it is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefetch {
     /// The pages that a page leads to as well, not only what it is shown with.
@@ -89,7 +89,7 @@ pub struct Cooperation {
     /// Where ICP queries are answered, and sent from; none: no ICP.
     pub icp: Option<SocketAddr>,
     /// Who may ask by ICP, beside the peers.
-    pub askers: Vec<IpAddr>,
+    pub clients: Vec<IpAddr>,
     /// Whom to ask, in order of preference.
     pub peers: Vec<Peer>,
     /// How long ICP answers are waited for, in milliseconds.

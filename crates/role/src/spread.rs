@@ -1,6 +1,6 @@
 //! Which robot speaks to which cache, where there are several.
 //!
-//! A pure function of the robot and of how it was asked for. Weights are kept as closely as whole robots allow, within
+//! A pure function of the robot and of how it was requested. Weights are kept as closely as whole robots allow, within
 //! every group of robots and however many of its first ones are taken: the next robot goes where most is missing.
 
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// One of the caches that robots speak to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Door {
+pub struct Listener {
     /// The cache.
     pub proxy: SocketAddr,
     /// Whose it is.

@@ -1,7 +1,7 @@
 //! Where a limit may lie. Each place has a probability, and each step changes it, by how probable what the step showed
 //! would be were the limit there.
 //!
-//! This is how thresholds of perception are found from answers that are partly guesses: a Bayesian search with a
+//! This is how thresholds of perception are found from responses that are partly guesses: a Bayesian search with a
 //! psychometric function and lapses (Watson and Pelli, "QUEST", Perception & Psychophysics 33, 1983; Wichmann and Hill,
 //! "The psychometric function", Perception & Psychophysics 63, 2001). A lapse, here, is a step below the limit that
 //! something else broke. How steep the function is depends on target and promise, so several widths are thought possible,

@@ -1,7 +1,7 @@
 //! Which rate is tried next: the one that the limit is as likely to lie above as below, going by all results so far
 //! ([`crate::belief`]); so a rate near the limit is come to again and again, from above and from below, and a step that
 //! something else broke moves nothing for good. It ends when the limit is known closely enough. Pure: told what a step
-//! showed, asked for the next.
+//! showed, requested the next.
 
 use assay_record::peak::{Between, Shift};
 
@@ -66,10 +66,10 @@ pub struct Bracket {
 pub type Range = (f64, f64);
 
 /// No target follows the function of [`crate::belief`] exactly: to be right 19 times of 20, it is asked for a little more.
-const ASKED: f64 = 0.98;
+const REQUESTED: f64 = 0.98;
 
 fn range_of(belief: &Belief) -> Range {
-    (belief.quantile((1.0 - ASKED) / 2.0), belief.quantile((1.0 + ASKED) / 2.0))
+    (belief.quantile((1.0 - REQUESTED) / 2.0), belief.quantile((1.0 + REQUESTED) / 2.0))
 }
 
 impl Search {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     /// A token bucket: it lets `limit` requests through a second, and up to `depth` more at once. What comes in a step is
-    /// not exactly what was asked for. Kept: fewer than one in a thousand is turned away.
+    /// not exactly what was requested. Kept: fewer than one in a thousand is turned away.
     struct Bucket {
         limit: f64,
         depth: f64,
@@ -479,7 +479,7 @@ mod tests {
             search.heard(rate, Showed::Broken);
         }
         assert_eq!(search.bracket(), Bracket { kept: None, broken: Some(20.0) });
-        assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "who asks for less gets it");
+        assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "who requests less gets it");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where documents are that somebody asked for. Made now, or made a moment ago; never so often that making it would take
+//! Where documents are that somebody requested. Made now, or made a moment ago; never so often that making it would take
 //! more than one part in fifty of the time.
 
 use std::cell::{Cell, RefCell};
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn who_asks_again_at_once_gets_the_same_until_the_run_has_ended() {
+    async fn who_requests_again_at_once_gets_the_same_until_the_run_has_ended() {
         let (desk, place) = desk_of(1);
         let first = desk.get(Kind::Summary).await.unwrap();
         let dir = assay_record::dir::RunDir::open(&place.path().join("run")).unwrap();

@@ -243,7 +243,7 @@ fn times(all: &mut Families, state: &State) {
     let service = vec![timed(Vec::new(), &state.origin_service)];
     all.times(
         "origin_service_time",
-        "From a whole request to its answer at an origin, think time included.",
+        "From a whole request to its response at an origin, think time included.",
         service,
     );
     let lags = state.timer_lag.iter().map(|(role, lag)| timed(vec![("role", role.clone())], lag)).collect();

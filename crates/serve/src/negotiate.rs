@@ -13,7 +13,7 @@ pub(crate) enum Format {
     Protobuf,
 }
 
-/// The best of what `Accept` fields ask for; Prometheus' text when that says nothing that we have.
+/// The best of what `Accept` fields request; Prometheus' text when that says nothing that we have.
 pub(crate) fn format<'v>(accept: impl IntoIterator<Item = &'v [u8]>) -> Format {
     let mut best = (Format::Text, 0);
     for member in accept.into_iter().flat_map(list) {

@@ -7,7 +7,7 @@ use assay_measurement::doubt::Doubt;
 use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::{PhaseInfo, TargetInfo};
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Stage {
     Preparing,
     /// The schedule goes on.
     Running,
-    /// Stopping was asked for: what is under way may finish.
+    /// Stopping was requested: what is under way may finish.
     Draining,
     /// Everything is being stopped and collected.
     Collecting,

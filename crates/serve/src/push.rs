@@ -17,7 +17,7 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// How long a collector may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// Longest answer that is read.
-const REPLY_MAX_BYTES: usize = 16 * 1024;
+const RESPONSE_MAX_BYTES: usize = 16 * 1024;
 
 /// Where metrics go, how often, and what is said with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,17 +141,17 @@ impl Collector {
             }
             request += "\r\n";
             stream.write_all(&[request.as_bytes(), document].concat()).await?;
-            let mut reply = Vec::new();
+            let mut response = Vec::new();
             loop {
-                match ResponseHead::parse(&reply) {
-                    Ok(Some((head, length))) if head.is_interim() => drop(reply.drain(..length)),
+                match ResponseHead::parse(&response) {
+                    Ok(Some((head, length))) if head.is_interim() => drop(response.drain(..length)),
                     Ok(Some((head, _))) => return Ok(head.status),
-                    Ok(None) if reply.len() < REPLY_MAX_BYTES => {
-                        if stream.read_buf(&mut reply).await? == 0 {
+                    Ok(None) if response.len() < RESPONSE_MAX_BYTES => {
+                        if stream.read_buf(&mut response).await? == 0 {
                             return Err(std::io::ErrorKind::UnexpectedEof.into());
                         }
                     }
-                    _ => return Err(std::io::Error::other("its answer is not HTTP")),
+                    _ => return Err(std::io::Error::other("its response is not HTTP")),
                 }
             }
         };
@@ -159,7 +159,7 @@ impl Collector {
             Ok(Ok(200..300)) => Ok(()),
             Ok(Ok(status)) => Err(format!("it answered {status}")),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer in {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("no response in {} s", PATIENCE.as_secs())),
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_read_when_it_is_asked_for() {
+    fn the_environment_is_read_when_it_is_requested_for() {
         let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:1");
         let whole = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://b:2/take");
         assert_eq!(collector("env", &[base]).unwrap().url(), "http://a:1/v1/metrics");

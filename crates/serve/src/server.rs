@@ -1,4 +1,4 @@
-//! A small server of HTTP/1.1: what can be asked for, and how it is answered.
+//! A small server of HTTP/1.1: what can be requested, and how it is answered.
 //!
 //! It answers GET and HEAD, on a bounded number of connections, each with a bounded head and bounded time. Names in `Host`
 //! that are none of ours are refused on loopback, so that no page from elsewhere can read a run through somebody's browser.
@@ -30,7 +30,7 @@ use crate::times::Family;
 /// Connections at a time; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may be silent between requests (longer than most scrape intervals), how long and how many bytes a head
-/// may be, and how long a client may take to receive an answer.
+/// may be, and how long a client may take to receive a response.
 const LIMITS: ClientLimits = ClientLimits {
     idle: Duration::from_secs(75),
     head: Duration::from_secs(5),
@@ -95,25 +95,25 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
 
     async fn respond(&mut self, request: &Request<'_>) -> io::Result<Next> {
         match understand(&request.head, self.source.listening) {
-            Ok(asked) => {
-                let reply = answer(&asked, &self.source).await;
-                send(&mut self.exchange, &reply, asked.head_only).await?;
+            Ok(requested) => {
+                let response = respond(&requested, &self.source).await;
+                send(&mut self.exchange, &response, requested.head_only).await?;
             }
-            Err(reply) => {
+            Err(response) => {
                 self.exchange.give_up();
-                send(&mut self.exchange, &reply, request.head.method == "HEAD").await?;
+                send(&mut self.exchange, &response, request.head.method == "HEAD").await?;
             }
         }
         Ok(Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
-        send(&mut self.exchange, &Reply::words(refusal.status(), refusal.to_string()), is_head).await
+        send(&mut self.exchange, &Response::words(refusal.status(), refusal.to_string()), is_head).await
     }
 }
 
-/// An answer.
-struct Reply {
+/// A response.
+struct Response {
     status: u16,
     content_type: &'static str,
     body: Vec<u8>,
@@ -122,7 +122,7 @@ struct Reply {
     extra: &'static str,
 }
 
-impl Reply {
+impl Response {
     fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type, body: body.into(), gzip: false, etag: None, extra: "" }
     }
@@ -136,8 +136,8 @@ impl Reply {
     }
 }
 
-/// What a request is, as far as its answer depends on it.
-struct Asked {
+/// What a request is, as far as its response depends on it.
+struct Requested {
     path: String,
     head_only: bool,
     gzip: bool,
@@ -146,18 +146,18 @@ struct Asked {
     known: Vec<String>,
 }
 
-/// What a head asks for; else the answer that refuses it.
-fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Asked, Reply> {
+/// What a head requests; else the response that refuses it.
+fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Requested, Response> {
     let head_only = head.method == "HEAD";
     if head.method != "GET" && !head_only {
-        let reply = Reply::words(405, "a run can only be looked at: GET and HEAD");
-        return Err(reply.with("Allow: GET, HEAD\r\n"));
+        let response = Response::words(405, "a run can only be looked at: GET and HEAD");
+        return Err(response.with("Allow: GET, HEAD\r\n"));
     }
     if head.facts.chunked || head.facts.content_length.is_some_and(|length| length > 0) {
-        return Err(Reply::words(413, "a request needs no body here"));
+        return Err(Response::words(413, "a request needs no body here"));
     }
     if !is_host_of_ours(head.host, listening) {
-        return Err(Reply::words(421, "ask for this machine by its address, or as localhost"));
+        return Err(Response::words(421, "request this machine by its address, or as localhost"));
     }
     // A proxy's form, http://host/path, means the same.
     let after = |scheme: &str| {
@@ -169,7 +169,7 @@ fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Asked, Reply>
         |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
     let accepted = Accepted::parse(values("accept-encoding"));
     let tag = |tag: &[u8]| String::from_utf8_lossy(tag.strip_prefix(b"W/").unwrap_or(tag)).into_owned();
-    Ok(Asked {
+    Ok(Requested {
         path,
         head_only,
         // A client that says nothing is not surprised with it.
@@ -180,80 +180,80 @@ fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Asked, Reply>
     })
 }
 
-async fn answer<M: Fn() -> Vec<Family>>(asked: &Asked, source: &Source<M>) -> Reply {
-    match asked.path.as_str() {
+async fn respond<M: Fn() -> Vec<Family>>(requested: &Requested, source: &Source<M>) -> Response {
+    match requested.path.as_str() {
         "/" | "/index.html" => match source.desk.get(Kind::Page).await {
-            Ok(document) => of_document(&document, asked),
-            Err(Missing::TooEarly) => Reply::new(200, HTML, EARLY),
+            Ok(document) => of_document(&document, requested),
+            Err(Missing::TooEarly) => Response::new(200, HTML, EARLY),
             Err(missing) => absent(missing),
         },
         "/summary.json" => match source.desk.get(Kind::Summary).await {
-            Ok(document) => of_document(&document, asked),
+            Ok(document) => of_document(&document, requested),
             Err(missing) => absent(missing),
         },
-        "/metrics" => metrics(asked, &(source.metrics)()),
-        "/healthz" => Reply::words(200, "ok"),
-        // Browsers ask for it unasked, and would note that it is missing.
-        "/favicon.ico" => Reply::new(204, PLAIN, ""),
-        _ => Reply::words(404, "there are /, /metrics, /summary.json and /healthz"),
+        "/metrics" => metrics(requested, &(source.metrics)()),
+        "/healthz" => Response::words(200, "ok"),
+        // Browsers request it unasked, and would note that it is missing.
+        "/favicon.ico" => Response::new(204, PLAIN, ""),
+        _ => Response::words(404, "there are /, /metrics, /summary.json and /healthz"),
     }
 }
 
-fn absent(missing: Missing) -> Reply {
-    let later = |words| Reply::words(503, words).with("Retry-After: 1\r\n");
+fn absent(missing: Missing) -> Response {
+    let later = |words| Response::words(503, words).with("Retry-After: 1\r\n");
     match missing {
         Missing::TooEarly => later("the run is getting ready"),
         Missing::Slow => later("the machine is busy with the run; come again"),
-        Missing::Failed(why) => Reply::words(500, why),
+        Missing::Failed(why) => Response::words(500, why),
     }
 }
 
-fn of_document(document: &Document, asked: &Asked) -> Reply {
-    if asked.known.iter().any(|tag| *tag == document.etag || tag == "*") {
-        let reply = Reply::new(304, document.content_type, "");
-        return Reply { etag: Some(document.etag.clone()), ..reply };
+fn of_document(document: &Document, requested: &Requested) -> Response {
+    if requested.known.iter().any(|tag| *tag == document.etag || tag == "*") {
+        let response = Response::new(304, document.content_type, "");
+        return Response { etag: Some(document.etag.clone()), ..response };
     }
-    let body = if asked.gzip { &document.gzipped } else { &document.body };
-    let reply = Reply::new(200, document.content_type, body.clone());
-    Reply { gzip: asked.gzip, etag: Some(document.etag.clone()), ..reply }
+    let body = if requested.gzip { &document.gzipped } else { &document.body };
+    let response = Response::new(200, document.content_type, body.clone());
+    Response { gzip: requested.gzip, etag: Some(document.etag.clone()), ..response }
 }
 
-fn metrics(asked: &Asked, families: &[Family]) -> Reply {
-    let (content_type, body) = match asked.format {
+fn metrics(requested: &Requested, families: &[Family]) -> Response {
+    let (content_type, body) = match requested.format {
         Format::Text => (text::PROMETHEUS_TYPE, text::prometheus(families).into_bytes()),
         Format::OpenMetrics => (text::OPENMETRICS_TYPE, text::openmetrics(families).into_bytes()),
         Format::Protobuf => (protobuf::TYPE, protobuf::delimited(families)),
     };
-    let mut reply = Reply::new(200, content_type, body);
-    if asked.gzip && reply.body.len() >= GZIP_MIN_BYTES {
+    let mut response = Response::new(200, content_type, body);
+    if requested.gzip && response.body.len() >= GZIP_MIN_BYTES {
         let mut gzipped = Vec::new();
-        GzipWriter::new().encode([reply.body.as_slice()], &mut gzipped);
-        (reply.body, reply.gzip) = (gzipped, true);
+        GzipWriter::new().encode([response.body.as_slice()], &mut gzipped);
+        (response.body, response.gzip) = (gzipped, true);
     }
-    reply
+    response
 }
 
-async fn send(exchange: &mut Exchange, reply: &Reply, head_only: bool) -> io::Result<()> {
-    let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
-    let has_body = !matches!(reply.status, 204 | 304);
+async fn send(exchange: &mut Exchange, response: &Response, head_only: bool) -> io::Result<()> {
+    let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
+    let has_body = !matches!(response.status, 204 | 304);
     if has_body {
-        head += &format!("Content-Type: {}\r\n", reply.content_type);
+        head += &format!("Content-Type: {}\r\n", response.content_type);
     }
-    if reply.gzip {
+    if response.gzip {
         head += "Content-Encoding: gzip\r\n";
     }
-    if let Some(etag) = &reply.etag {
+    if let Some(etag) = &response.etag {
         head += &format!("ETag: {etag}\r\n");
     }
     head += "Cache-Control: no-cache\r\nVary: Accept, Accept-Encoding\r\nX-Content-Type-Options: nosniff\r\n";
-    if reply.content_type == HTML {
+    if response.content_type == HTML {
         // The report is one file: it loads nothing, and asks this server for its next edition alone.
         head += "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                  img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
     }
-    head += reply.extra;
+    head += response.extra;
     let mut head = head.into_bytes();
-    let framing = if has_body { Framing::Length(reply.body.len() as u64) } else { Framing::None };
+    let framing = if has_body { Framing::Length(response.body.len() as u64) } else { Framing::None };
     exchange.append_framing(&mut head, framing);
-    exchange.write(&[&head, if head_only { &[] } else { &reply.body }]).await
+    exchange.write(&[&head, if head_only { &[] } else { &response.body }]).await
 }

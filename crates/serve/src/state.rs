@@ -12,7 +12,7 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels};
 use assay_record::run::{PhaseInfo, TargetInfo};
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 
 use crate::news::{News, Stage};
 use crate::times::Times;

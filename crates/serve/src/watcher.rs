@@ -33,7 +33,7 @@ pub struct Settings {
 }
 
 /// What is asked of the thread.
-enum Ask {
+enum Order {
     /// The report was written: documents made before are old.
     Renew,
     /// Send what is left and end.
@@ -44,7 +44,7 @@ enum Ask {
 #[derive(Debug)]
 pub struct Watcher {
     address: Option<SocketAddr>,
-    asks: UnboundedSender<Ask>,
+    orders: UnboundedSender<Order>,
     thread: JoinHandle<()>,
 }
 
@@ -69,19 +69,19 @@ impl Watcher {
         };
         let listening = settings.serve.map(listen).transpose()?;
         let address = listening.as_ref().map(|(_, address)| *address);
-        let (asks, asked) = unbounded_channel();
+        let (orders, received) = unbounded_channel();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Thread)?;
         let work = move || {
             idle::give_way();
             let Ok(maker) = Maker::start() else { return };
             let watch = Rc::new(Watch::new(about, maker, settings.collector, Box::new(say)));
-            LocalSet::new().block_on(&runtime, watch.work(listening, heard, translate, asked));
+            LocalSet::new().block_on(&runtime, watch.work(listening, heard, translate, received));
             // Looking up a name can take longer than anybody should wait for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("assay-serve".into()).spawn(work);
-        Ok(Self { address, asks, thread: thread.map_err(ServeError::Thread)? })
+        Ok(Self { address, orders, thread: thread.map_err(ServeError::Thread)? })
     }
 
     /// Where it listens, with the port that was found.
@@ -92,12 +92,12 @@ impl Watcher {
     /// The report of the run was written: from now on that is what is shown.
     pub fn report_written(&self) {
         // The thread ends by being asked to; if it ended otherwise, nobody watches any more.
-        let _ = self.asks.send(Ask::Renew);
+        let _ = self.orders.send(Order::Renew);
     }
 
     /// Sends the last metrics, and ends; takes a few seconds at most.
     pub fn finish(self) {
-        let _ = self.asks.send(Ask::Stop);
+        let _ = self.orders.send(Order::Stop);
         // A watcher that panicked has said so, and is no reason for a run to fail.
         let _ = self.thread.join();
     }
@@ -130,7 +130,7 @@ impl Watch {
         listening: Option<(std::net::TcpListener, SocketAddr)>,
         mut heard: UnboundedReceiver<E>,
         translate: fn(&E) -> Option<News>,
-        mut asked: UnboundedReceiver<Ask>,
+        mut received: UnboundedReceiver<Order>,
     ) {
         if let Some((listener, address)) = listening {
             match TcpListener::from_std(listener) {
@@ -152,9 +152,9 @@ impl Watch {
                     Some(event) => self.take(translate(&event)),
                     None => hearing = false,
                 },
-                ask = asked.recv() => match ask {
-                    Some(Ask::Renew) => self.desk.ended(),
-                    Some(Ask::Stop) | None => break,
+                request = received.recv() => match request {
+                    Some(Order::Renew) => self.desk.ended(),
+                    Some(Order::Stop) | None => break,
                 },
             }
         }

@@ -9,7 +9,7 @@ use assay_dispatch::Moment;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A client asks, or somebody does.
-    Ask(Option<u32>),
+    Request(Option<u32>),
     /// A request has reached the switch.
     AtSwitch(u32),
     /// The switch has read a request.
@@ -18,8 +18,8 @@ pub(crate) enum Event {
     Node(u32),
     /// A link may be done with something.
     Link(u32),
-    /// A client has the whole answer.
-    Answer(u32),
+    /// A client has the whole response.
+    Response(u32),
     /// A node answers the question how it is.
     Probe(u32),
     /// All nodes say how they are.

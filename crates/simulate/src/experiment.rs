@@ -22,9 +22,9 @@ pub struct Experiment {
     pub switch: SwitchSpec,
     /// Names of classes; their numbers are their places.
     pub classes: Vec<String>,
-    /// What can be asked for.
+    /// What can be requested.
     pub services: Vec<Service>,
-    /// How often each is asked for.
+    /// How often each is requested.
     pub mixes: Vec<Mix>,
     /// Nodes.
     pub clusters: Vec<Cluster>,
@@ -47,9 +47,9 @@ pub struct SwitchSpec {
     pub processors: u32,
     /// What it needs for each.
     pub per_request_s: f64,
-    /// Time on the way from client to node and back, for an answer of no size.
+    /// Time on the way from client to node and back, for a response of no size.
     pub network_s: f64,
-    /// The link over which all answers leave; none: as fast as anything.
+    /// The link over which all responses leave; none: as fast as anything.
     pub link_bits_per_s: Option<f64>,
     /// Servers that are tried after the first.
     pub retries: u32,
@@ -59,12 +59,12 @@ pub struct SwitchSpec {
     pub reports_every_s: f64,
 }
 
-/// Something that can be asked for.
+/// Something that can be requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
     /// What it is called.
     pub name: String,
-    /// Where it is asked for over HTTP; of several documents the first.
+    /// Where it is requested over HTTP; of several documents the first.
     pub path: String,
     /// Its class.
     pub class: ClassId,
@@ -74,7 +74,7 @@ pub struct Service {
     pub disk_s: f64,
     /// How these vary.
     pub law: Law,
-    /// Bytes of an answer.
+    /// Bytes of a response.
     pub bytes: u64,
     /// Different documents, all of that size; 0: a program, which reads none.
     pub documents: u64,
@@ -91,7 +91,7 @@ pub enum Law {
     Exponential,
 }
 
-/// How often each service is asked for.
+/// How often each service is requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// What it is called.

@@ -9,7 +9,7 @@ use crate::agenda::{Agenda, Event};
 use crate::experiment::{Cell, Cluster, Experiment, Load, PolicyChoice, SwitchSpec};
 use crate::links::Links;
 use crate::policies::{choice, site};
-use crate::stream::{Asked, Stream};
+use crate::stream::{Requested, Stream};
 use crate::switch::Switch;
 
 /// A client whose request failed asks again after this, in seconds.
@@ -21,16 +21,16 @@ pub const NOBODY: u64 = u64::MAX;
 
 /// A request that was answered while everything is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answered {
+pub struct Responded {
     /// Place of its service.
     pub service: usize,
     /// Its class.
     pub class: ClassId,
     /// The node that answered.
     pub server: ServerId,
-    /// From when it was due to when the client had all of the answer.
+    /// From when it was due to when the client had all of the response.
     pub response_nanos: u64,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     pub bytes: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct NodeSample {
 /// Who is told what happens; only what happens after warm-up.
 pub trait Recorder {
     /// A request was answered.
-    fn answered(&mut self, what: &Answered);
+    fn responded(&mut self, what: &Responded);
     /// A request failed on every server that it was tried on, or there was none.
     fn failed(&mut self);
     /// How all nodes are, once a second.
@@ -58,19 +58,19 @@ pub trait Recorder {
 /// A request on its way.
 #[derive(Debug, Clone)]
 struct Xact {
-    asked: Asked,
+    requested: Requested,
     client: Option<u32>,
     due: Moment,
     server: Option<ServerId>,
     started: Moment,
-    /// Links that still carry its answer.
+    /// Links that still carry its response.
     carriers: u8,
     tried: Vec<ServerId>,
 }
 
 impl Xact {
     fn request(&self) -> Request {
-        Request { class: self.asked.class, document: self.asked.document }
+        Request { class: self.requested.class, document: self.requested.document }
     }
 }
 
@@ -145,10 +145,10 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
     };
     if experiment.warm_memory {
         let mut documents = site(experiment, mix);
-        documents.retain(|asked| asked.requests > 0.0);
+        documents.retain(|requested| requested.requests > 0.0);
         documents.sort_by(|one, other| one.requests.total_cmp(&other.requests));
         for member in &mut kernel.members {
-            documents.iter().for_each(|asked| member.node.remember(asked.document, asked.bytes));
+            documents.iter().for_each(|requested| member.node.remember(requested.document, requested.bytes));
         }
     }
     kernel.begin(matches!(chosen, PolicyChoice::CapWithState));
@@ -163,7 +163,7 @@ impl<R: Recorder> Kernel<'_, R> {
         }
         match self.load {
             Load::Clients(clients) => {
-                (0..clients).for_each(|client| self.agenda.put(start, Event::Ask(Some(client))));
+                (0..clients).for_each(|client| self.agenda.put(start, Event::Request(Some(client))));
             }
             Load::Rate(_) => self.plan_arrival(start),
         }
@@ -195,12 +195,12 @@ impl<R: Recorder> Kernel<'_, R> {
 
     fn happens(&mut self, event: Event, now: Moment) {
         match event {
-            Event::Ask(client) => self.ask(client, now),
+            Event::Request(client) => self.request(client, now),
             Event::AtSwitch(xact) => self.agenda.put(self.switch.read(now), Event::Dispatch(xact)),
             Event::Dispatch(xact) => self.dispatch(xact, now),
             Event::Node(node) => self.node_is_due(node, now),
             Event::Link(link) => self.link_is_due(link, now),
-            Event::Answer(xact) => self.answer(xact, now),
+            Event::Response(xact) => self.response(xact, now),
             Event::Probe(node) => self.report(node, now),
             Event::Reports => {
                 (0..self.members.len() as u32).for_each(|node| self.report(node, now));
@@ -235,19 +235,19 @@ impl<R: Recorder> Kernel<'_, R> {
     fn plan_arrival(&mut self, now: Moment) {
         if let Load::Rate(per_s) = self.load {
             let gap_s = self.arrivals.exponential() / per_s;
-            self.agenda.put(now.plus_secs(gap_s), Event::Ask(None));
+            self.agenda.put(now.plus_secs(gap_s), Event::Request(None));
         }
     }
 
-    fn ask(&mut self, client: Option<u32>, now: Moment) {
+    fn request(&mut self, client: Option<u32>, now: Moment) {
         if client.is_none() {
             self.plan_arrival(now);
         }
         let number = &mut self.numbers[client.unwrap_or(0) as usize];
-        let asked = self.stream.ask(client.map_or(NOBODY, u64::from), *number);
+        let requested = self.stream.request(client.map_or(NOBODY, u64::from), *number);
         *number += 1;
         let xact =
-            Xact { asked, client, due: now, server: None, started: now, carriers: 0, tried: Vec::new() };
+            Xact { requested, client, due: now, server: None, started: now, carriers: 0, tried: Vec::new() };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.xacts[slot as usize] = xact;
@@ -278,7 +278,7 @@ impl<R: Recorder> Kernel<'_, R> {
             return;
         };
         (xact.server, xact.started) = (Some(server), now);
-        let work = xact.asked.work;
+        let work = xact.requested.work;
         self.policy.started(server, &request, now);
         let member = &mut self.members[server.0 as usize];
         let mut done = std::mem::take(&mut self.done);
@@ -296,7 +296,7 @@ impl<R: Recorder> Kernel<'_, R> {
         let xact = &mut self.xacts[slot as usize];
         let Some(server) = xact.server.take() else { return };
         xact.tried.push(server);
-        let how = Finish { took_nanos: now.nanos_since(xact.started), answered: false };
+        let how = Finish { took_nanos: now.nanos_since(xact.started), responded: false };
         let (request, tried) = (xact.request(), xact.tried.len());
         self.policy.finished(server, &request, &how, now);
         if tried <= self.spec.retries as usize {
@@ -314,7 +314,7 @@ impl<R: Recorder> Kernel<'_, R> {
         let client = self.xacts[slot as usize].client;
         self.free.push(slot);
         if client.is_some() {
-            self.agenda.put(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Ask(client));
+            self.agenda.put(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Request(client));
         }
     }
 
@@ -352,13 +352,13 @@ impl<R: Recorder> Kernel<'_, R> {
         self.plan_node(node);
     }
 
-    /// Nodes are done with these; their answers go on the links.
+    /// Nodes are done with these; their responses go on the links.
     fn finish_all(&mut self, mut done: Vec<JobId>, now: Moment) {
         for job in done.drain(..) {
             let slot = job as u32;
             let xact = &mut self.xacts[slot as usize];
             let Some(server) = xact.server else { continue };
-            let bytes = xact.asked.bytes;
+            let bytes = xact.requested.bytes;
             self.policy.first_byte(server, &xact.request(), now.nanos_since(xact.started), now);
             self.members[server.0 as usize].sent += bytes;
             let on = self.links.send(slot, bytes, server.0, now);
@@ -391,31 +391,31 @@ impl<R: Recorder> Kernel<'_, R> {
         self.plan_link(link);
     }
 
-    /// The switch has sent all of an answer.
+    /// The switch has sent all of a response.
     fn leaves(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let Some(server) = xact.server {
-            let how = Finish { took_nanos: now.nanos_since(xact.started), answered: true };
+            let how = Finish { took_nanos: now.nanos_since(xact.started), responded: true };
             self.policy.finished(server, &xact.request(), &how, now);
         }
-        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Answer(slot));
+        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));
     }
 
-    fn answer(&mut self, slot: u32, now: Moment) {
+    fn response(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let (true, Some(server)) = (self.counting, xact.server) {
-            self.recorder.answered(&Answered {
-                service: xact.asked.service as usize,
-                class: xact.asked.class,
+            self.recorder.responded(&Responded {
+                service: xact.requested.service as usize,
+                class: xact.requested.class,
                 server,
                 response_nanos: now.nanos_since(xact.due),
-                bytes: xact.asked.bytes,
+                bytes: xact.requested.bytes,
             });
         }
         let client = xact.client;
         self.free.push(slot);
         if client.is_some() {
-            self.ask(client, now);
+            self.request(client, now);
         }
     }
 

@@ -22,10 +22,10 @@ pub use experiment::{
     Cell, Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
     SwitchSpec, cells,
 };
-pub use kernel::{Answered, NOBODY, NodeSample, PAUSE_AFTER_FAILURE_S, Recorder, SAMPLE_EVERY_S, simulate};
+pub use kernel::{NOBODY, NodeSample, PAUSE_AFTER_FAILURE_S, Recorder, Responded, SAMPLE_EVERY_S, simulate};
 pub use links::Links;
 pub use paths::{document_at, path_of, usual_path};
 pub use policies::{choice, site, ward_costs};
 pub use read::{Extended, HAND_OVER_S, Resolver, read};
-pub use stream::{Asked, Stream, document_of};
+pub use stream::{Requested, Stream, document_of};
 pub use switch::Switch;

@@ -1,6 +1,6 @@
-//! When a response has left. The link of its node and that of the switch, each shared by all answers on it.
+//! When a response has left. The link of its node and that of the switch, each shared by all responses on it.
 //!
-//! An answer flows through both at once, so it has left when the slower of them is done with it.
+//! A response flows through both at once, so it has left when the slower of them is done with it.
 
 use assay_dispatch::Moment;
 use assay_dispatch::node::Sharing;
@@ -11,7 +11,7 @@ const BITS: f64 = 8.0;
 #[derive(Debug)]
 struct Link {
     bits_per_s: f64,
-    answers: Sharing<u32>,
+    responses: Sharing<u32>,
     /// The moment that is on the agenda for it.
     planned: Option<Moment>,
 }
@@ -25,25 +25,25 @@ pub struct Links {
 impl Links {
     /// The link of the switch, and those of nodes, in bits a second; none: as fast as anything.
     pub fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
-        let link = |bits_per_s| Link { bits_per_s, answers: Sharing::new(1, 1.0, 1.0), planned: None };
+        let link = |bits_per_s| Link { bits_per_s, responses: Sharing::new(1, 1.0, 1.0), planned: None };
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }
 
-    /// Puts an answer on its links; gives how many there are.
-    pub fn send(&mut self, answer: u32, bytes: u64, node: u32, now: Moment) -> u8 {
+    /// Puts a response on its links; gives how many there are.
+    pub fn send(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
         let mut on = 0;
         for number in [0, node as usize + 1] {
             if let Some(Some(link)) = self.links.get_mut(number) {
-                link.answers.add(answer, bytes as f64 * BITS / link.bits_per_s, now);
+                link.responses.add(response, bytes as f64 * BITS / link.bits_per_s, now);
                 on += 1;
             }
         }
         on
     }
 
-    /// An answer that a link is done with by now, if that moment was planned; call it until there is none.
+    /// A response that a link is done with by now, if that moment was planned; call it until there is none.
     pub fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
-        self.links.get_mut(number as usize)?.as_mut()?.answers.take(now)
+        self.links.get_mut(number as usize)?.as_mut()?.responses.take(now)
     }
 
     /// True when a moment is the one that was planned for a link.
@@ -66,7 +66,7 @@ impl Links {
     /// A moment to put on the agenda for a link, if there is a new one.
     pub fn plan(&mut self, number: u32) -> Option<Moment> {
         let link = self.links.get_mut(number as usize)?.as_mut()?;
-        let next = link.answers.next();
+        let next = link.responses.next();
         if next == link.planned {
             return None;
         }

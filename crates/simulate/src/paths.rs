@@ -1,4 +1,4 @@
-//! Where a document of a service is asked for over HTTP, and which one a path asks for.
+//! Where a document of a service is requested over HTTP, and which one a path requests.
 //!
 //! The first document is at the service's path (`/file5k.html`), number *n* has `-n` before the extension
 //! (`/file5k-17.html`): so a study's copies of WebStone's files have names of their own, and a switch can tell classes by
@@ -30,16 +30,16 @@ fn split(path: &str) -> (&str, &str) {
     path.split_at(dot)
 }
 
-/// The place of the service that a path asks for, and which of its documents. Parameters of programs are theirs: they
+/// The place of the service that a path requests, and which of its documents. Parameters of programs are theirs: they
 /// are not looked at.
 pub fn document_at(services: &[Service], path: &str) -> Option<(usize, u64)> {
     let file = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
-    let asked = file(path);
-    let same = |service: &Service| file(&service.path) == asked;
+    let requested = file(path);
+    let same = |service: &Service| file(&service.path) == requested;
     if let Some(place) = services.iter().position(same) {
         return Some((place, 0));
     }
-    let (stem, extension) = split(&asked);
+    let (stem, extension) = split(&requested);
     let (stem, digits) = stem.rsplit_once('-')?;
     let number: u64 = digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))?;
     let holds = |service: &Service| {

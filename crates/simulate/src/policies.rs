@@ -2,23 +2,23 @@
 
 use assay_dispatch::Choice;
 use assay_dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
-use assay_dispatch::policies::ward_analysis::{Asked, Costs, analyse};
+use assay_dispatch::policies::ward_analysis::{Costs, Requested, analyse};
 
 use crate::experiment::{Cluster, Experiment, Mix, PolicyChoice};
 use crate::stream::{document_of, popularity};
 
-/// A site is asked for so many requests in an analysis.
+/// A site is requested so many requests in an analysis.
 const REQUESTS: f64 = 1e6;
 
-/// Every document of a mix, and how often it is asked for.
-pub fn site(experiment: &Experiment, mix: &Mix) -> Vec<Asked> {
+/// Every document of a mix, and how often it is requested.
+pub fn site(experiment: &Experiment, mix: &Mix) -> Vec<Requested> {
     let total: f64 = mix.weights.iter().sum();
     let mut all = Vec::new();
     for (place, service) in experiment.services.iter().enumerate() {
         let share = mix.weights[place] / total;
         let ranks = |number| popularity(number, service.zipf);
         let sum: f64 = (0..service.documents).map(ranks).sum();
-        all.extend((0..service.documents).map(|number| Asked {
+        all.extend((0..service.documents).map(|number| Requested {
             document: document_of(place, number),
             bytes: service.bytes,
             requests: REQUESTS * share * ranks(number) / sum,

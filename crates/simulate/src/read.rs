@@ -263,7 +263,7 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
         };
         if let Some(other) = found.iter().find(|other| other.path == path) {
             return Err(
-                fields.wrong(&format!("`{}` is asked for at {path} already: give it a path", other.name))
+                fields.wrong(&format!("`{}` is requested at {path} already: give it a path", other.name))
             );
         }
         found.push(Service {
@@ -332,7 +332,7 @@ fn mixes(layers: &Layers<'_, '_>, services: &[Service]) -> Result<Vec<Mix>, Mist
             weights[service] = value.number(0.0, 1e12)?;
         }
         if weights.iter().sum::<f64>() <= 0.0 {
-            return Err(fields.wrong("it asks for nothing: give a service a weight"));
+            return Err(fields.wrong("it requests nothing: give a service a weight"));
         }
         found.push(Mix { label, weights });
     }

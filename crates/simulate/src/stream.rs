@@ -1,4 +1,4 @@
-//! What is asked for. A request is a pure function of the seed, who asks, and how often that one has asked before.
+//! What is requested. A request is a pure function of the seed, who asks, and how often that one has asked before.
 
 use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;
@@ -9,7 +9,7 @@ use crate::experiment::{Law, Service};
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct Requested {
     /// Place of its service.
     pub service: u32,
     /// Its class.
@@ -20,7 +20,7 @@ pub struct Asked {
     pub document: u64,
     /// What it costs a node.
     pub work: Work,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     pub bytes: u64,
 }
 
@@ -51,7 +51,7 @@ fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     sums.iter().map(|sum| sum / total).collect()
 }
 
-/// How much more often document `number` (from 0) is asked for than the last of an endless row.
+/// How much more often document `number` (from 0) is requested than the last of an endless row.
 pub(crate) fn popularity(number: u64, zipf: f64) -> f64 {
     libm::pow((number + 1) as f64, -zipf)
 }
@@ -72,7 +72,7 @@ impl Stream {
     }
 
     /// Request `number` of `client`.
-    pub fn ask(&self, client: u64, number: u64) -> Asked {
+    pub fn request(&self, client: u64, number: u64) -> Requested {
         let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
         let draw = rng.unit();
         let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
@@ -93,6 +93,13 @@ impl Stream {
         let (processor_s, disk_s) = (time(service.processor_s), time(service.disk_s));
         let read = (service.documents > 0).then_some((document, service.bytes));
         let work = Work { processor_s, disk_s, document: read };
-        Asked { service: place as u32, class: service.class, number, document, work, bytes: service.bytes }
+        Requested {
+            service: place as u32,
+            class: service.class,
+            number,
+            document,
+            work,
+            bytes: service.bytes,
+        }
     }
 }

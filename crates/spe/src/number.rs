@@ -3,14 +3,14 @@
 //!
 //! The Multiplier numbers each request ([`REQUEST`]). A request that a proxy sends on has the number still, so the Collector
 //! answers it with what it answered that very request of the client, in whatever order proxies ask. Where it could not
-//! keep that, the answer says so ([`LOST`]), and is not held against the proxy. Neither field reaches an origin or a client.
+//! keep that, the response says so ([`LOST`]), and is not held against the proxy. Neither field reaches an origin or a client.
 
 use assay_http::field::{Field, decimal};
 use assay_http::head::RequestHead;
 
 /// In requests: the number of the client's request.
 pub const REQUEST: &str = "X-Assay-Request";
-/// In answers to proxies: the number of the request whose own answer was not kept.
+/// In responses to proxies: the number of the request whose own response was not kept.
 pub const LOST: &str = "X-Assay-Lost";
 
 /// The number in a request; none: nobody numbered it, or more than one did.
@@ -18,7 +18,7 @@ pub fn of_request(head: &RequestHead<'_>) -> Option<u64> {
     only(head.headers().filter(|field| field.is(REQUEST)))
 }
 
-/// True where an answer is marked as one in place of what request `number` was answered.
+/// True where a response is marked as one in place of what request `number` was answered.
 pub fn is_lost<'b>(mut fields: impl Iterator<Item = Field<'b>>, number: u64) -> bool {
     fields.any(|field| field.is(LOST) && decimal(field.value) == Some(number))
 }

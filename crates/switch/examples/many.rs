@@ -123,7 +123,7 @@ fn file(servers: &[String], policy: &str) -> String {
 
 #[derive(Default)]
 struct Counts {
-    answered: AtomicU64,
+    responded: AtomicU64,
     refused: AtomicU64,
     lost: AtomicU64,
     open: AtomicU64,
@@ -161,7 +161,7 @@ async fn measure(clients: usize, seconds: u64) -> Result<(), Failure> {
     for (stream, number) in tasks {
         // Spread over the time for which a server holds a request.
         let begin = Instant::now() + HOLD.mul_f64(number as f64 / clients as f64);
-        running.push(spawn_local(ask(stream, begin, end, Rc::clone(&counts))));
+        running.push(spawn_local(request(stream, begin, end, Rc::clone(&counts))));
     }
     let quarter = Duration::from_secs(seconds) / 4;
     sleep(quarter).await;
@@ -181,7 +181,7 @@ async fn measure(clients: usize, seconds: u64) -> Result<(), Failure> {
     let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
     println!(
         "{} answered, {} answered other than 200, {} lost, in {seconds} s with {clients} clients",
-        count(&counts.answered),
+        count(&counts.responded),
         count(&counts.refused),
         count(&counts.lost)
     );
@@ -195,7 +195,7 @@ async fn measure(clients: usize, seconds: u64) -> Result<(), Failure> {
 }
 
 /// A client: asks again and again until the end.
-async fn ask(mut stream: TcpStream, begin: Instant, end: Instant, counts: Rc<Counts>) {
+async fn request(mut stream: TcpStream, begin: Instant, end: Instant, counts: Rc<Counts>) {
     sleep_until(begin).await;
     let mut bytes = [0; 1024];
     while Instant::now() < end {
@@ -213,7 +213,7 @@ async fn ask(mut stream: TcpStream, begin: Instant, end: Instant, counts: Rc<Cou
                 }
             }
             if bytes[..got].ends_with(b"\r\n\r\nok") {
-                counts.answered.fetch_add(1, Ordering::Relaxed);
+                counts.responded.fetch_add(1, Ordering::Relaxed);
                 break;
             }
             if !bytes.starts_with(b"HTTP/1.1 200") {

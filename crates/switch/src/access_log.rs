@@ -1,7 +1,7 @@
 //! The access log. A line for each request.
 //!
 //! `combined` and `common` are httpd's. `switch` is `combined` with what only a switch knows behind it: class, server, and how
-//! many microseconds the request waited for a server, until its answer began, and in all.
+//! many microseconds the request waited for a server, until its response began, and in all.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,11 +16,11 @@ const FLUSH_BYTES: usize = 64 * 1024;
 pub struct Line<'a> {
     /// Who asked.
     pub client: &'a str,
-    /// When the answer ended, in Unix seconds.
+    /// When the response ended, in Unix seconds.
     pub at_unix_s: u64,
     /// Method, target and version, as sent.
     pub request: &'a [u8],
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
     /// Bytes of its body.
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub struct Line<'a> {
     pub class: &'a str,
     /// The server that answered; none: the switch did.
     pub server: Option<&'a str>,
-    /// Microseconds until it had a server, until the answer began, and in all.
+    /// Microseconds until it had a server, until the response began, and in all.
     pub times_us: [u64; 3],
 }
 

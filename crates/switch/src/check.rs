@@ -1,4 +1,4 @@
-//! Health checks of servers. One question, and whether the answer is what it should be.
+//! Health checks of servers. One question, and whether the response is what it should be.
 
 use std::net::SocketAddr;
 
@@ -11,13 +11,13 @@ use crate::config::Check;
 
 /// Asks once.
 pub async fn is_well(address: SocketAddr, check: &Check) -> bool {
-    let status = timeout(check.timeout, ask(address, check)).await;
+    let status = timeout(check.timeout, probe(address, check)).await;
     let Ok(Some(status)) = status else { return false };
     check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
 }
 
-/// The status of the answer; none when there is no answer, or it is not HTTP.
-async fn ask(address: SocketAddr, check: &Check) -> Option<u16> {
+/// The status of the response; none when there is no response, or it is not HTTP.
+async fn probe(address: SocketAddr, check: &Check) -> Option<u16> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let host = check.host.clone().unwrap_or_else(|| address.to_string());
     let request = format!(
@@ -25,14 +25,14 @@ async fn ask(address: SocketAddr, check: &Check) -> Option<u16> {
         check.path
     );
     stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     loop {
-        match ResponseHead::parse(&answer) {
+        match ResponseHead::parse(&response) {
             Err(_) => return None,
-            Ok(Some((head, length))) if head.is_interim() => drop(answer.drain(..length)),
+            Ok(Some((head, length))) if head.is_interim() => drop(response.drain(..length)),
             Ok(Some((head, _))) => return Some(head.status),
             Ok(None) => {
-                if stream.read_buf(&mut answer).await.ok()? == 0 {
+                if stream.read_buf(&mut response).await.ok()? == 0 {
                     return None;
                 }
             }

@@ -28,10 +28,10 @@ use crate::tally::Snapshot;
 use crate::worker::{Start, work};
 
 /// What whoever runs a switch asks of it.
-pub enum Ask {
+pub enum Order {
     /// What have you done?
     Snapshot(SyncSender<Snapshot>),
-    /// Take on another configuration; the answer is where it listens then.
+    /// Take on another configuration; the response is where it listens then.
     Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
     /// Stop when all is answered.
     Stop,
@@ -65,11 +65,11 @@ struct Kept {
     up_since_ns: Option<u64>,
     /// What workers were told.
     told: Option<f64>,
-    asking: Option<AbortHandle>,
+    requesting: Option<AbortHandle>,
 }
 
 impl Kept {
-    fn can_be_asked(&self) -> bool {
+    fn can_be_requested(&self) -> bool {
         !self.spec.drains
             && self.active.as_ref().is_none_or(Active::is_up)
             && self.passive.as_ref().is_none_or(Passive::is_in)
@@ -77,7 +77,7 @@ impl Kept {
 
     /// Its weight now; none: it must not be asked.
     fn weigh(&mut self, now_ns: u64) -> Option<f64> {
-        if !self.can_be_asked() {
+        if !self.can_be_requested() {
             self.up_since_ns = None;
             return None;
         }
@@ -99,8 +99,8 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(asking) = &self.asking {
-            asking.abort();
+        if let Some(requesting) = &self.requesting {
+            requesting.abort();
         }
     }
 }
@@ -108,7 +108,7 @@ impl Drop for Kept {
 /// Words to all workers.
 type Workers = Vec<UnboundedSender<Word>>;
 
-/// An answer to the question whether a server is well.
+/// A response to the question whether a server is well.
 type Verdict = (ServerId, bool);
 
 /// The thread that steers.
@@ -131,21 +131,21 @@ impl Control {
         config: Config,
         bound: Vec<(SocketAddr, Bound)>,
         metrics: Option<Bound>,
-        asked: UnboundedReceiver<Ask>,
+        requested: UnboundedReceiver<Order>,
         ready: SyncSender<()>,
     ) -> Result<(), SwitchError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
-        LocalSet::new().block_on(&runtime, Self::steer(config, bound, metrics, asked, ready))
+        LocalSet::new().block_on(&runtime, Self::steer(config, bound, metrics, requested, ready))
     }
 
     async fn steer(
         config: Config,
         bound: Vec<(SocketAddr, Bound)>,
         metrics: Option<Bound>,
-        mut asked: UnboundedReceiver<Ask>,
+        mut requested: UnboundedReceiver<Order>,
         ready: SyncSender<()>,
     ) -> Result<(), SwitchError> {
         let (verdicts, mut judged) = unbounded_channel();
@@ -176,7 +176,7 @@ impl Control {
         while running > 0 {
             let wake = control.next_wake();
             tokio::select! {
-                ask = asked.recv() => control.answer(ask).await,
+                order = requested.recv() => control.response(order).await,
                 Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
                 Some(News::Failed(server)) = news.recv() => control.failed(server),
                 end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
@@ -218,20 +218,20 @@ impl Control {
         Ok(threads)
     }
 
-    async fn answer(&mut self, ask: Option<Ask>) {
-        match ask {
-            Some(Ask::Snapshot(answer)) => answer_snapshot(self.workers.clone(), answer),
-            Some(Ask::Reload(config, answer)) => {
+    async fn response(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Snapshot(response)) => response_snapshot(self.workers.clone(), response),
+            Some(Order::Reload(config, response)) => {
                 let taken = self.reload(*config).await;
                 // Whoever asked may have gone.
-                let _ = answer.send(taken);
+                let _ = response.send(taken);
             }
-            Some(Ask::Stop) if self.give_up.is_none() => {
+            Some(Order::Stop) if self.give_up.is_none() => {
                 self.give_up = Some(Instant::now() + self.config.timeouts.stop);
                 self.tell(|| Word::Stop);
             }
-            Some(Ask::Stop) => {}
-            Some(Ask::End) | None => self.tell(|| Word::End),
+            Some(Order::Stop) => {}
+            Some(Order::End) | None => self.tell(|| Word::End),
         }
     }
 
@@ -275,7 +275,7 @@ impl Control {
                         passive: None,
                         up_since_ns: Some(up_since_ns),
                         told: None,
-                        asking: None,
+                        requesting: None,
                     }
                 }
             };
@@ -287,18 +287,18 @@ impl Control {
                 (_, rules) => rules.map(Passive::new),
             };
             kept.spec = spec.clone();
-            if let Some(asking) = kept.asking.take() {
-                asking.abort();
+            if let Some(requesting) = kept.requesting.take() {
+                requesting.abort();
             }
             kept.told = kept.weigh(monotonic_ns());
-            kept.asking = spec.check.clone().map(|check| {
+            kept.requesting = spec.check.clone().map(|check| {
                 let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
-                let ask_again = async move {
+                let request_again = async move {
                     while verdicts.send((id, is_well(address, &check).await)).is_ok() {
                         sleep(check.interval).await;
                     }
                 };
-                spawn_local(ask_again).abort_handle()
+                spawn_local(request_again).abort_handle()
             });
             self.servers.push(kept);
         }
@@ -338,13 +338,13 @@ impl Control {
         let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), self.workers.len());
         let mut done = Vec::new();
         for (worker, own) in self.workers.iter().zip(sockets) {
-            let (answer, answered) = oneshot::channel();
-            if worker.send(Word::Plan(plan.clone(), own, answer)).is_ok() {
-                done.push(answered);
+            let (response, responded) = oneshot::channel();
+            if worker.send(Word::Plan(plan.clone(), own, response)).is_ok() {
+                done.push(responded);
             }
         }
-        for answered in done {
-            let _ = answered.await;
+        for responded in done {
+            let _ = responded.await;
         }
         Ok(plan.listen.to_vec())
     }
@@ -352,7 +352,7 @@ impl Control {
     fn judge(&mut self, server: ServerId, is_well: bool) {
         if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
             && let Some(active) = &mut kept.active
-            && active.answered(is_well)
+            && active.responded(is_well)
         {
             self.tell_standings();
         }
@@ -417,16 +417,16 @@ impl Control {
 
 /// What all workers have done.
 async fn gather(workers: Workers) -> Snapshot {
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for worker in &workers {
-        let (answer, answered) = oneshot::channel();
-        if worker.send(Word::Snapshot(answer)).is_ok() {
-            asked.push(answered);
+        let (response, responded) = oneshot::channel();
+        if worker.send(Word::Snapshot(response)).is_ok() {
+            requested.push(responded);
         }
     }
     let mut all = Snapshot::default();
-    for answered in asked {
-        if let Ok(one) = answered.await {
+    for responded in requested {
+        if let Ok(one) = responded.await {
             all.merge(one);
         }
     }
@@ -434,9 +434,9 @@ async fn gather(workers: Workers) -> Snapshot {
 }
 
 /// Answers when all workers have.
-fn answer_snapshot(workers: Workers, answer: SyncSender<Snapshot>) {
+fn response_snapshot(workers: Workers, response: SyncSender<Snapshot>) {
     spawn_local(async move {
-        let _ = answer.send(gather(workers).await);
+        let _ = response.send(gather(workers).await);
     });
 }
 

@@ -1,4 +1,4 @@
-//! The number that stands for what a request asks for. Equal targets, equal numbers.
+//! The number that stands for what a request requests. Equal targets, equal numbers.
 
 /// A hash of a request's target: what policies that look at content know of it.
 pub fn document(target: &[u8]) -> u64 {

@@ -1,15 +1,15 @@
-//! Health checks of servers. Two judges who only ever look at what they are told: one at the answers to its own questions,
+//! Health checks of servers. Two judges who only ever look at what they are told: one at the responses to its own questions,
 //! one at how ordinary requests fared. Time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many answers in a row change the verdict of a server that is asked.
+/// How many responses in a row change the verdict of a server that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActiveRules {
-    /// Good answers until a server that is down is up.
+    /// Good responses until a server that is down is up.
     pub rise: u32,
-    /// Bad answers until a server that is up is down.
+    /// Bad responses until a server that is up is down.
     pub fall: u32,
 }
 
@@ -29,7 +29,7 @@ pub struct PassiveRules {
 pub struct Active {
     rules: ActiveRules,
     is_up: bool,
-    /// Answers in a row that speak against the verdict.
+    /// Responses in a row that speak against the verdict.
     against: u32,
 }
 
@@ -44,8 +44,8 @@ impl Active {
         self.is_up
     }
 
-    /// An answer; whether the verdict has changed.
-    pub fn answered(&mut self, is_well: bool) -> bool {
+    /// A response; whether the verdict has changed.
+    pub fn responded(&mut self, is_well: bool) -> bool {
         if is_well == self.is_up {
             self.against = 0;
             return false;
@@ -125,14 +125,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_in_a_row_change_the_verdict() {
+    fn only_responses_in_a_row_change_the_verdict() {
         let mut server = Active::new(ActiveRules { rise: 2, fall: 3 });
-        let told: Vec<bool> =
-            [false, false, true, false, false, false].into_iter().map(|well| server.answered(well)).collect();
+        let told: Vec<bool> = [false, false, true, false, false, false]
+            .into_iter()
+            .map(|well| server.responded(well))
+            .collect();
         assert_eq!(told, [false, false, false, false, false, true]);
         assert!(!server.is_up());
-        assert!(!server.answered(true) && !server.answered(false) && !server.answered(true));
-        assert!(server.answered(true) && server.is_up());
+        assert!(!server.responded(true) && !server.responded(false) && !server.responded(true));
+        assert!(server.responded(true) && server.is_up());
     }
 
     #[test]
@@ -154,17 +156,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_server_is_down_only_after_enough_bad_answers_since_the_last_good_one(
-            answers in prop::collection::vec(any::<bool>(), 0..60), rise in 1u32..5, fall in 1u32..5,
+        fn a_server_is_down_only_after_enough_bad_responses_since_the_last_good_one(
+            responses in prop::collection::vec(any::<bool>(), 0..60), rise in 1u32..5, fall in 1u32..5,
         ) {
             let mut server = Active::new(ActiveRules { rise, fall });
             let mut before = true;
-            for (at, well) in answers.iter().enumerate() {
-                server.answered(*well);
+            for (at, well) in responses.iter().enumerate() {
+                server.responded(*well);
                 if server.is_up() != before {
                     let needed = if before { fall } else { rise } as usize;
                     prop_assert!(at + 1 >= needed);
-                    prop_assert!(answers[at + 1 - needed..=at].iter().all(|one| *one == server.is_up()));
+                    prop_assert!(responses[at + 1 - needed..=at].iter().all(|one| *one == server.is_up()));
                 }
                 before = server.is_up();
             }

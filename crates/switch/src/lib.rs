@@ -1,11 +1,11 @@
-//! The web switch: a reverse proxy that looks at what is asked for, and sends each request to a server by the policy of its
+//! The web switch: a reverse proxy that looks at what is requested, and sends each request to a server by the policy of its
 //! class. All policies of `assay-dispatch` serve it, as they serve the simulation.
 //!
 //! A switch file ([`config`]) says where clients connect, which classes of requests there are ([`classes`]), which servers,
 //! and what they may have. [`Switch`] runs it: worker threads that share nothing ([`worker`]) accept connections and pass
 //! requests on; one thread steers them ([`control`]): it asks servers whether they are well ([`health`]), brings new ones up
 //! slowly ([`slow_start`]), shows counters ([`metrics`]) and takes on another file without losing a request. What is decided
-//! without sockets and clocks stands apart: [`request`] and [`reply`] rewrite heads, [`forwarded`] says who asked, [`load`] reads
+//! without sockets and clocks stands apart: [`request`] and [`response`] rewrite heads, [`forwarded`] says who asked, [`load`] reads
 //! what servers say of themselves, [`upgrade`] says who may go over to another protocol.
 //!
 //! *Does not:* store answers, speak TLS or HTTP/2, open tunnels to anywhere (CONNECT), look into bodies, or resolve names. Workers do not
@@ -23,8 +23,8 @@ mod lines;
 mod load;
 mod metrics;
 mod plan;
-mod reply;
 mod request;
+mod response;
 mod slow_start;
 mod switch;
 pub mod tally;

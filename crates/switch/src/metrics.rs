@@ -92,7 +92,7 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         samples: of(value),
     };
     let by_code = |(labels, tally): &(Labels, &Tally)| -> Vec<Sample> {
-        let codes = (1..).zip(tally.answers).filter(|(_, count)| *count > 0);
+        let codes = (1..).zip(tally.responses).filter(|(_, count)| *count > 0);
         let sample = |(digit, count): (u32, u64)| {
             let code = [("code", format!("{digit}xx"))];
             Sample { labels: labels.iter().cloned().chain(code).collect(), value: Value::Count(count) }
@@ -116,10 +116,10 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         counter("switch_retried", Unit::None, "Of these, requests that went to another server", |tally| {
             Value::Count(tally.retried)
         }),
-        times("switch_duration", "From a request's head to the end of its answer", |tally| {
+        times("switch_duration", "From a request's head to the end of its response", |tally| {
             Value::Times(Box::new(tally.times.clone()))
         }),
-        times("switch_first_byte", "From a request's head to the beginning of its answer", |tally| {
+        times("switch_first_byte", "From a request's head to the beginning of its response", |tally| {
             Value::Times(Box::new(tally.first_byte.clone()))
         }),
     ]
@@ -152,7 +152,7 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
 /// How long whoever asks may take for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shows what `gather` gives to everyone who asks for `/metrics`, for ever.
+/// Shows what `gather` gives to everyone who requests `/metrics`, for ever.
 pub async fn serve<F: Future<Output = Snapshot> + 'static>(
     listener: TcpListener,
     gather: impl Fn() -> F + Clone + 'static,
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn counters_are_shown_by_class_and_server() {
         let mut tally =
-            Tally { answers: [0, 3, 0, 1, 0], bytes: 9, failed: 2, retried: 1, ..Tally::default() };
+            Tally { responses: [0, 3, 0, 1, 0], bytes: 9, failed: 2, retried: 1, ..Tally::default() };
         [10, 100, 1_000_000].into_iter().for_each(|us| tally.times.record(us));
         let server = ServerNow { name: "a".into(), up: true, weight: 0.5, in_flight: 2, idle: 1 };
         let all = Snapshot {

@@ -57,7 +57,7 @@ impl Refusal {
 /// What is known of a request once its head was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// `HEAD`: its answer has no body.
+    /// `HEAD`: its response has no body.
     pub is_head: bool,
     /// Sending it twice is as good as once, and nothing of it would be missing.
     pub can_repeat: bool,
@@ -82,7 +82,7 @@ pub struct Target<'h> {
     pub host: Option<&'h [u8]>,
 }
 
-/// What a request asks for (RFC 9112, 3.2).
+/// What a request requests (RFC 9112, 3.2).
 pub fn target<'h>(head: &RequestHead<'h>) -> Result<Target<'h>, Refusal> {
     if head.method == "TRACE" {
         return Err(Refusal::Trace);

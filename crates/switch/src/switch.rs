@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::access_log::LogWriter;
 use crate::config::Config;
-use crate::control::{Ask, Control, listeners};
+use crate::control::{Control, Order, listeners};
 use crate::tally::Snapshot;
 
 /// Why a switch does not run, or does not take on a configuration. Causes are part of the message, and so no `source`.
@@ -47,7 +47,7 @@ pub enum SwitchError {
 /// A switch that runs, on threads of its own.
 #[derive(Debug)]
 pub struct Switch {
-    asks: UnboundedSender<Ask>,
+    requests: UnboundedSender<Order>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
     addresses: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
@@ -64,13 +64,13 @@ impl Switch {
         let addresses: Vec<SocketAddr> = bound.iter().map(|(_, (actual, _))| *actual).collect();
         let metrics = config.metrics.map(|address| listeners(address, 1)).transpose()?;
         let metrics_address = metrics.as_ref().map(|(actual, _)| *actual);
-        let (asks, asked) = unbounded_channel();
+        let (requests, requested) = unbounded_channel();
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("switch".into())
-            .spawn(move || Control::run(config, bound, metrics, asked, ready))
+            .spawn(move || Control::run(config, bound, metrics, requested, ready))
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
-        let mut switch = Self { asks, thread: Some(thread), addresses, metrics: metrics_address };
+        let mut switch = Self { requests, thread: Some(thread), addresses, metrics: metrics_address };
         // Nothing comes when the thread could not even begin: its own word says why.
         if started.recv().is_err() {
             switch.wait()?;
@@ -91,34 +91,34 @@ impl Switch {
 
     /// What it has done so far.
     pub fn snapshot(&self) -> Result<Snapshot, SwitchError> {
-        let (answer, answered) = sync_channel(1);
-        self.ask(Ask::Snapshot(answer), &answered)
+        let (response, responded) = sync_channel(1);
+        self.order(Order::Snapshot(response), &responded)
     }
 
     /// Takes on another configuration: when this returns, requests that begin go by it. Those that have begun end as they
     /// would have. On an error, all is as it was.
     pub fn reload(&mut self, config: Config) -> Result<(), SwitchError> {
         check_log(&config)?;
-        let (answer, answered) = sync_channel(1);
-        self.addresses = self.ask(Ask::Reload(Box::new(config), answer), &answered)??;
+        let (response, responded) = sync_channel(1);
+        self.addresses = self.order(Order::Reload(Box::new(config), response), &responded)??;
         Ok(())
     }
 
-    fn ask<T>(&self, ask: Ask, answered: &Receiver<T>) -> Result<T, SwitchError> {
-        self.asks.send(ask).map_err(|_| SwitchError::Ended)?;
-        answered.recv().map_err(|_| SwitchError::Ended)
+    fn order<T>(&self, order: Order, responded: &Receiver<T>) -> Result<T, SwitchError> {
+        self.requests.send(order).map_err(|_| SwitchError::Ended)?;
+        responded.recv().map_err(|_| SwitchError::Ended)
     }
 
-    /// Begins to stop: accepts nothing more, and ends when all running requests have their answers, or the time for that is
+    /// Begins to stop: accepts nothing more, and ends when all running requests have their responses, or the time for that is
     /// over. [`Switch::wait`] waits for it.
     pub fn stop(&self) {
         // One that has ended needs no telling.
-        let _ = self.asks.send(Ask::Stop);
+        let _ = self.requests.send(Order::Stop);
     }
 
     /// Ends now, whatever is running.
     pub fn end(&self) {
-        let _ = self.asks.send(Ask::End);
+        let _ = self.requests.send(Order::End);
     }
 
     /// Whether it has ended.

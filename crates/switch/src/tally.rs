@@ -93,23 +93,23 @@ impl Times {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Answers sent, by the first digit of their status: 1 to 5 at places 0 to 4.
-    pub answers: [u64; 5],
+    pub responses: [u64; 5],
     /// Bytes of bodies to clients.
     pub bytes: u64,
     /// Requests that were lost there and sent again.
     pub retried: u64,
     /// Requests that were lost there.
     pub failed: u64,
-    /// From a request's head to the end of its answer.
+    /// From a request's head to the end of its response.
     pub times: Times,
-    /// From a request's head to the beginning of its answer.
+    /// From a request's head to the beginning of its response.
     pub first_byte: Times,
 }
 
 impl Tally {
     /// Adds another's.
     pub fn merge(&mut self, other: &Self) {
-        self.answers.iter_mut().zip(other.answers).for_each(|(own, more)| *own += more);
+        self.responses.iter_mut().zip(other.responses).for_each(|(own, more)| *own += more);
         self.bytes += other.bytes;
         self.retried += other.retried;
         self.failed += other.failed;
@@ -117,9 +117,9 @@ impl Tally {
         self.first_byte.merge(&other.first_byte);
     }
 
-    /// Answers in all.
+    /// Responses in all.
     pub fn requests(&self) -> u64 {
-        self.answers.iter().sum()
+        self.responses.iter().sum()
     }
 }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_workers_counted_adds_up() {
-        let tally = |n| Tally { answers: [0, n, 0, 0, 0], ..Tally::default() };
+        let tally = |n| Tally { responses: [0, n, 0, 0, 0], ..Tally::default() };
         let one = |n| Snapshot {
             tallies: vec![("a".into(), Some("s".into()), tally(n)), ("b".into(), None, tally(1))],
             servers: vec![ServerNow { name: "s".into(), up: true, weight: 1.0, in_flight: n, idle: 1 }],

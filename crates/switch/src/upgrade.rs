@@ -10,7 +10,7 @@ use assay_plane::fields;
 
 /// The protocol that a client wants, if it is among `allowed` and the request is one that can lead there: HTTP/1.1, without a
 /// body, and with `Upgrade` named in `Connection`.
-pub fn asked<'a>(head: &RequestHead<'_>, body: BodyFraming, allowed: &'a [String]) -> Option<&'a str> {
+pub fn requested<'a>(head: &RequestHead<'_>, body: BodyFraming, allowed: &'a [String]) -> Option<&'a str> {
     let may = head.facts.version == Version::Http11 && body == BodyFraming::None;
     // Hardly any request names fields in `Connection`; only these are looked through.
     if !may || !head.headers().names_others() || !names_upgrade(head.headers()) {
@@ -22,7 +22,7 @@ pub fn asked<'a>(head: &RequestHead<'_>, body: BodyFraming, allowed: &'a [String
         .map(String::as_str)
 }
 
-/// Whether an answer with status 101 agrees to this protocol and no other.
+/// Whether a response with status 101 agrees to this protocol and no other.
 pub fn agrees(head: &ResponseHead<'_>, protocol: &str) -> bool {
     let mut named = head.header("upgrade").into_iter().flat_map(tokens);
     let is_it = named.next().is_some_and(|member| member.eq_ignore_ascii_case(protocol.as_bytes()));
@@ -48,11 +48,11 @@ mod tests {
     fn wants(version: &str, rest: &str) -> Option<String> {
         let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{rest}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        asked(&head, head.body(), &["websocket".to_owned(), "x/2".to_owned()]).map(str::to_owned)
+        requested(&head, head.body(), &["websocket".to_owned(), "x/2".to_owned()]).map(str::to_owned)
     }
 
     #[test]
-    fn only_what_is_allowed_and_properly_asked_for_is_passed_on() {
+    fn only_what_is_allowed_and_properly_requested_for_is_passed_on() {
         let upgrade = "Connection: keep-alive, Upgrade\r\n";
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: WebSocket\r\n")), Some("websocket".into()));
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: h2c, x/2\r\n")), Some("x/2".into()));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_agrees_to_what_was_asked_and_nothing_else() {
+    fn a_server_agrees_to_what_was_requested_and_nothing_else() {
         let agreed = |rest: &str| {
             let text = format!("HTTP/1.1 101 Switching\r\n{rest}\r\n");
             let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");

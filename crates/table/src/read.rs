@@ -39,12 +39,12 @@ impl Values {
     }
 }
 
-/// Columns of a Parquet file, read whole; only those that were asked for.
+/// Columns of a Parquet file, read whole; only those that were requested.
 pub struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
-    /// Columns that the file has and nobody asked for.
+    /// Columns that the file has and nobody requested.
     others: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Table {
         Ok(())
     }
 
-    /// Columns that the file has and nobody asked for.
+    /// Columns that the file has and nobody requested.
     pub fn others(&self) -> &[String] {
         &self.others
     }
@@ -140,7 +140,7 @@ impl Table {
         value.ok_or_else(|| FileError::damaged(&self.path, format!("column {name} has an empty value")))
     }
 
-    /// Whether the file has a column that was asked for.
+    /// Whether the file has a column that was requested.
     pub fn has(&self, name: &str) -> bool {
         self.columns.contains_key(name)
     }

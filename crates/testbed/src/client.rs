@@ -32,20 +32,20 @@ impl Client {
     }
 
     /// `GET`s this path of host `a`, with these fields (each with its end of line).
-    pub async fn get(&mut self, path: &str, fields: &str) -> Reply {
+    pub async fn get(&mut self, path: &str, fields: &str) -> Response {
         self.request("GET", path, fields).await
     }
 
-    /// Asks for this path of host `a`, with these fields (each with its end of line) and no body.
-    pub async fn request(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+    /// Requests this path of host `a`, with these fields (each with its end of line) and no body.
+    pub async fn request(&mut self, method: &str, path: &str, fields: &str) -> Response {
         self.send(format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
-        self.reply(method).await
+        self.response(method).await
     }
 
-    /// The next answer, with its head taken out of the buffer: its status, its head, how its body is delimited.
+    /// The next response, with its head taken out of the buffer: its status, its head, how its body is delimited.
     pub async fn head(&mut self, method: &str) -> (u16, String, BodyFraming) {
         loop {
-            if let Some((head, length)) = ResponseHead::parse(&self.buf).expect("the answer is HTTP") {
+            if let Some((head, length)) = ResponseHead::parse(&self.buf).expect("the response is HTTP") {
                 let (status, framing) = (head.status, head.body(method));
                 let text = String::from_utf8(self.buf.drain(..length).collect()).expect("a head in UTF-8");
                 return (status, text, framing);
@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    /// The next answer to a request of this method; times count from this call.
-    pub async fn reply(&mut self, method: &str) -> Reply {
+    /// The next response to a request of this method; times count from this call.
+    pub async fn response(&mut self, method: &str) -> Response {
         let began = Instant::now();
         let (status, head, framing) = self.head(method).await;
         let first_byte = began.elapsed();
@@ -70,7 +70,7 @@ impl Client {
         };
         let body = read_body(&mut self.stream, &mut self.buf, framing, &mut came).await;
         let body = body.map(|bytes| String::from_utf8(bytes).expect("a body in UTF-8"));
-        Reply { status, head, body, first_byte, arrivals }
+        Response { status, head, body, first_byte, arrivals }
     }
 
     /// True when the connection was closed in order, and nothing more was sent.
@@ -79,9 +79,9 @@ impl Client {
     }
 }
 
-/// An answer as a client got it.
+/// A response as a client got it.
 #[derive(Debug)]
-pub struct Reply {
+pub struct Response {
     /// Its status.
     pub status: u16,
     /// With the empty line that ends it.
@@ -94,7 +94,7 @@ pub struct Reply {
     pub arrivals: Vec<(usize, Duration)>,
 }
 
-impl Reply {
+impl Response {
     /// The first field of this name, whatever the case of its letters.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
@@ -105,7 +105,7 @@ impl Reply {
 
     /// How a cache says that it came about (RFC 9211).
     pub fn cache_status(&self) -> &str {
-        self.field("Cache-Status").expect("a cache says how its answers come about")
+        self.field("Cache-Status").expect("a cache says how its responses come about")
     }
 
     /// The whole body.

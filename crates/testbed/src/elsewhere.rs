@@ -87,8 +87,8 @@ pub fn elsewhere(named: SocketAddr, other: SocketAddr) -> Vec<String> {
     all
 }
 
-/// What comes in answer to a request on a connection of its own, until that ends: status, and all of it.
-pub async fn answer_to(address: SocketAddr, request: &str) -> (u16, String) {
+/// What comes in response to a request on a connection of its own, until that ends: status, and all of it.
+pub async fn response_to(address: SocketAddr, request: &str) -> (u16, String) {
     let mut client = Client::connect(address).await;
     client.send(request).await;
     let mut bytes = Vec::new();

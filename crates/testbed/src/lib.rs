@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::yield_now;
 
 pub use browser::Browser;
-pub use client::{Client, Reply};
-pub use elsewhere::{answer_to, elsewhere};
+pub use client::{Client, Response};
+pub use elsewhere::{elsewhere, response_to};
 pub use server::{Part, Seen, Server, ok, pause_ms, send};
 
 /// No test takes this long unless it hangs.
@@ -57,9 +57,9 @@ mod tests {
             .await;
             let mut client = Client::connect(server.address).await;
             client.send("POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").await;
-            let reply = client.reply("POST").await;
+            let response = client.response("POST").await;
             assert_eq!(
-                (reply.status, reply.body(), reply.field("etag")),
+                (response.status, response.body(), response.field("etag")),
                 (200, "POST /1 HTTP/1.1", Some("\"a\""))
             );
             assert_eq!(client.request("GET", "/2", "").await.body(), "ab");
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_off_has_no_body() {
+    fn an_response_that_breaks_off_has_no_body() {
         run(async {
             let cut = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
             for end in [Part::Close, Part::Reset] {
                 let server = Server::of(vec![send(cut), end]).await;
-                let reply = Client::connect(server.address).await.request("GET", "/", "").await;
-                assert_eq!((reply.status, reply.body), (200, None));
+                let response = Client::connect(server.address).await.request("GET", "/", "").await;
+                assert_eq!((response.status, response.body), (200, None));
             }
         });
     }

@@ -1,4 +1,4 @@
-//! A server whose every answer is a script.
+//! A server whose every response is a script.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::task::spawn_local;
 
 use crate::body::read_body;
 
-/// What a server does for an answer, in order. After the last part it reads the next request.
+/// What a server does for a response, in order. After the last part it reads the next request.
 #[derive(Clone)]
 pub enum Part {
     /// Sends these bytes.
@@ -82,20 +82,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// `answer` gets each request and how many came before it.
-    pub async fn start(answer: impl Fn(&Seen, usize) -> Vec<Part> + 'static) -> Self {
+    /// `response` gets each request and how many came before it.
+    pub async fn start(response: impl Fn(&Seen, usize) -> Vec<Part> + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("is bound");
         let server = Self { address, seen: Rc::default(), open: Rc::default(), accepted: Rc::default() };
-        let (own, answer) = (server.clone(), Rc::new(answer));
+        let (own, response) = (server.clone(), Rc::new(response));
         spawn_local(async move {
             for connection in 0.. {
                 let (stream, from) = listener.accept().await.expect("somebody connects");
-                let (own, answer) = (own.clone(), Rc::clone(&answer));
+                let (own, response) = (own.clone(), Rc::clone(&response));
                 own.accepted.set((own.accepted.get().0 + 1, Some(from)));
                 spawn_local(async move {
                     own.open.set(own.open.get() + 1);
-                    own.serve(stream, connection, answer).await;
+                    own.serve(stream, connection, response).await;
                     own.open.set(own.open.get() - 1);
                 });
             }
@@ -140,7 +140,7 @@ impl Server {
         &self,
         mut stream: TcpStream,
         connection: usize,
-        answer: Rc<impl Fn(&Seen, usize) -> Vec<Part> + 'static>,
+        response: Rc<impl Fn(&Seen, usize) -> Vec<Part> + 'static>,
     ) {
         // Parts leave when they are sent: what a test says about times is about these.
         stream.set_nodelay(true).expect("a socket");
@@ -148,7 +148,7 @@ impl Server {
         while let Some(request) = read_request(&mut stream, &mut buf, connection).await {
             let before = self.count();
             self.seen.borrow_mut().push(request.clone());
-            for part in answer(&request, before) {
+            for part in response(&request, before) {
                 if !act(&mut stream, part).await {
                     return;
                 }

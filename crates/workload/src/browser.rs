@@ -1,7 +1,7 @@
-//! A robot's own cache. Embedded objects that it asked for before and need not ask for again.
+//! A robot's own cache. Embedded objects that it requested before and need not request again.
 //!
 //! A bounded number of keys; the one that was put in first makes room. An object is in from the instant at which its page
-//! comes due, whatever becomes of the request: so what a robot asks for does not depend on the target.
+//! comes due, whatever becomes of the request: so what a robot requests does not depend on the target.
 
 use std::collections::{HashSet, VecDeque};
 

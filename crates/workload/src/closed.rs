@@ -1,4 +1,4 @@
-//! What a best-effort robot asks for next. A pure function of the robot, the phase and its own counts.
+//! What a best-effort robot requests next. A pure function of the robot, the phase and its own counts.
 //!
 //! A request's identity is (robot, phase, number within the phase). Whether it introduces a public object is
 //! hashed from that alone, so any robot can tell of any past request whether it did: a revisit picks another
@@ -80,7 +80,7 @@ struct Plan {
 }
 
 impl ClosedRobot {
-    /// A robot that has asked for nothing yet and is in the first phase. A number that no robot has is taken
+    /// A robot that has requested nothing yet and is in the first phase. A number that no robot has is taken
     /// for the last robot's.
     pub fn new(universe: &Universe, robot: RobotIndex) -> Self {
         let robot = robot.min(universe.robot_count().saturating_sub(1));
@@ -153,7 +153,7 @@ impl ClosedRobot {
     }
 
     /// Imposes the counts of earlier phases (and of the freeze) as another run had them, and enters the phase
-    /// after them. Only a robot that has asked for nothing yet can resume.
+    /// after them. Only a robot that has requested nothing yet can resume.
     pub fn resume(&mut self, universe: &Universe, counts: &[u64], frozen_at: Option<u64>) {
         if self.total > 0 {
             return;
@@ -204,7 +204,7 @@ impl ClosedRobot {
         {
             return (object, false);
         }
-        // What should have been a revisit is asked for once.
+        // What should have been a revisit is requested once.
         let space = if plan.recur { Space::Once(self.robot) } else { Space::BestEffort(self.robot) };
         let object = match table.mix.direct.get(plan.chosen) {
             Some(direct) => new_object(direct, space, serial, &mut plan.rng),
@@ -341,7 +341,7 @@ const PHASE_STRIDE: u64 = 1_000_003;
 
 /// The object that a request introduces; the same whoever works it out.
 fn new_object(direct: &DirectMix, space: Space, serial: u64, rng: &mut Rng) -> ObjectId {
-    // Types that robots ask for have an origin that holds them.
+    // Types that robots request have an origin that holds them.
     let origin = direct.origins.pick(rng.unit()).unwrap_or_default();
     ObjectId { origin, content: direct.content, space, serial }
 }

@@ -1,5 +1,5 @@
 //! What is decided for one xact, by robots and origins alike. Faults on purpose, broken-off bodies, redirections, request
-//! bodies, patience: hashed from the seed and the xact's identity, and from what it asks for.
+//! bodies, patience: hashed from the seed and the xact's identity, and from what it requests.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Universe {
     }
 
     /// The older object that a request for an object is redirected to, if it reaches the origin; none: it is
-    /// answered. Of the same origin, content type and space; only objects that were asked for in their own
+    /// answered. Of the same origin, content type and space; only objects that were requested in their own
     /// right (not embedded ones) have any. The next step is asked about anew and may be redirected as well,
     /// to a still older object. For GET and HEAD.
     pub fn redirect(&self, xact: XactId, phase: u16, object: &Object) -> Option<ObjectId> {
@@ -199,7 +199,7 @@ impl Universe {
         server.body_allowed >= 1.0 || self.draws(Purpose::BodyAllowed, xact).unit() < server.body_allowed
     }
 
-    /// What a request of type [`crate::model::RequestType::Range`] asks for of an object of this type and
+    /// What a request of type [`crate::model::RequestType::Range`] requests of an object of this type and
     /// size; none when its robot has no ranges to choose from (a workload that passed validation has).
     pub fn ranges(&self, xact: XactId, content: ContentIndex, size_bytes: u64) -> Option<Ranges> {
         let group = &self.groups()[self.group_of(xact.robot)?];

@@ -11,10 +11,10 @@ use assay_random::{Rng, fold, hash, unit_of};
 const LONGEST_COOKIE_BYTES: u64 = 4000;
 /// Tells the draw of who sets cookies from those of who keeps them.
 const SENDER: u64 = 2;
-/// No reply sets more.
+/// No response sets more.
 const MOST_COOKIES: u64 = 50;
 
-/// One cookie that a reply sets.
+/// One cookie that a response sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cookie {
     /// Its name, unique for the object and the cookie's place.
@@ -32,19 +32,19 @@ impl Universe {
         fields(rules, seed)
     }
 
-    /// Fields that an origin adds to every reply about an object, whatever its status.
+    /// Fields that an origin adds to every response about an object, whatever its status.
     pub fn server_headers(&self, object: &Object) -> impl Iterator<Item = (&str, &str)> {
         let rules = self.server_of(object.id.origin).map_or(&[][..], |(server, _)| server.headers.as_slice());
-        fields(rules, hash(Purpose::ReplyHeader, &[object.key, 1]))
+        fields(rules, hash(Purpose::ResponseHeader, &[object.key, 1]))
     }
 
-    /// Fields added to every message that carries this object's body: replies, and requests that send it.
+    /// Fields added to every message that carries this object's body: responses, and requests that send it.
     pub fn content_headers(&self, object: &Object) -> impl Iterator<Item = (&str, &str)> {
         let rules = &self.workload().contents[usize::from(object.id.content)].headers;
-        fields(rules, hash(Purpose::ReplyHeader, &[object.key, 2]))
+        fields(rules, hash(Purpose::ResponseHeader, &[object.key, 2]))
     }
 
-    /// Cookies that a 200 reply about an object sets.
+    /// Cookies that a 200 response about an object sets.
     pub fn cookies(&self, object: &Object) -> impl Iterator<Item = Cookie> + use<> {
         let law = self.server_of(object.id.origin).and_then(|(server, table)| {
             let CookieSetting { senders, share, .. } = *server.cookies.as_ref()?;
@@ -100,7 +100,7 @@ impl Universe {
         coded.or(identity.then_some(Coding::Identity))
     }
 
-    /// True when replies of a type say `Vary: Accept-Encoding`: the origin has more than one coding to choose from.
+    /// True when responses of a type say `Vary: Accept-Encoding`: the origin has more than one coding to choose from.
     pub fn varies(&self, content: ContentIndex) -> bool {
         self.codings(content).len() > 1
     }

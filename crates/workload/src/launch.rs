@@ -1,4 +1,4 @@
-//! What is asked for, by whom and when: [`Launch`], and the embedded objects that it brings: [`Child`].
+//! What is requested, by whom and when: [`Launch`], and the embedded objects that it brings: [`Child`].
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ pub struct Launch {
     /// Which of the robot's sessions it belongs to; 0 for robots without sessions. Best-effort robots count theirs as
     /// they go: zero, the caller's to set.
     pub session: u64,
-    /// What is asked for.
+    /// What is requested.
     pub object: ObjectId,
-    /// True when the stream asked for it before (or, for best effort, when it is another request's first visit).
+    /// True when the stream requested it before (or, for best effort, when it is another request's first visit).
     pub revisit: bool,
     /// The kind of request.
     pub request_type: RequestType,
@@ -44,7 +44,7 @@ pub struct Launch {
 pub struct Child {
     /// Its place in the page, from 1 (0 is the page itself).
     pub place: u16,
-    /// What is asked for; always by GET.
+    /// What is requested; always by GET.
     pub object: ObjectId,
     /// The kind of request.
     pub request_type: RequestType,
@@ -55,13 +55,13 @@ pub struct Child {
 }
 
 impl Launch {
-    /// True when the answer carries the object's body, so that the links in it can be read.
+    /// True when the response carries the object's body, so that the links in it can be read.
     pub fn carries_body(&self) -> bool {
         carries_body(self.method, self.request_type)
     }
 
     /// What this request adds to the offered hit ratios if nothing on purpose is in store for it
-    /// ([`Universe::offered`] asks for that as well); `object` is that of the launch.
+    /// ([`Universe::offered`] requests that as well); `object` is that of the launch.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(self.method, self.request_type, object.cachable, self.revisit)
     }
@@ -69,13 +69,13 @@ impl Launch {
 
 impl Child {
     /// What this request adds to the offered hit ratios if nothing on purpose is in store for it
-    /// ([`Universe::offered_child`] asks for that as well); `object` is that of the child.
+    /// ([`Universe::offered_child`] requests that as well); `object` is that of the child.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(Method::Get, self.request_type, object.cachable, self.revisit)
     }
 }
 
-/// A launch before it is known how it is asked for.
+/// A launch before it is known how it is requested.
 pub(crate) struct Draft {
     pub(crate) due: Duration,
     pub(crate) robot: RobotIndex,
@@ -171,7 +171,7 @@ pub struct Offered {
     pub basic: bool,
     /// The object may be cached.
     pub cachable: bool,
-    /// The stream has asked for it before.
+    /// The stream has requested it before.
     pub revisit: bool,
 }
 

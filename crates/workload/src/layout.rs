@@ -32,7 +32,7 @@ pub(crate) struct WorldShare {
     pub(crate) scale: f64,
 }
 
-/// How often a group asks for what.
+/// How often a group requests what.
 #[derive(Debug)]
 pub(crate) struct GroupShares<'a> {
     pub(crate) group: usize,
@@ -70,7 +70,7 @@ struct Profile {
     /// The expected number of first visits, and of those that are points of the world's process.
     sum: Curve,
     points: Curve,
-    /// Groups that ask for it, with their part of its launches and its recurrence.
+    /// Groups that request it, with their part of its launches and its recurrence.
     parts: Vec<Part>,
 }
 
@@ -114,7 +114,7 @@ impl Layout {
         this
     }
 
-    /// Adds a world, if anybody asks for it.
+    /// Adds a world, if anybody requests it.
     fn add(&mut self, what: What, mut parts: Vec<Part>, segments: &[Segment]) {
         let scale: f64 = parts.iter().map(|part| part.share).sum();
         if !parts.iter().any(|part| part.share > 0.0) {
@@ -149,12 +149,12 @@ impl Layout {
         scale * at_instant(&self.profiles[profile].sum, segments, at_ns, 0)
     }
 
-    /// The groups that ask for a world, with their shares of its scale.
+    /// The groups that request a world, with their shares of its scale.
     pub(crate) fn parts(&self, world: usize) -> &[Part] {
         self.parts_of(self.worlds[world].profile)
     }
 
-    /// The groups that ask for the worlds of a profile, with their shares of its scale.
+    /// The groups that request the worlds of a profile, with their shares of its scale.
     #[inline]
     pub(crate) fn parts_of(&self, profile: usize) -> &[Part] {
         &self.profiles[profile].parts

@@ -1,4 +1,4 @@
-//! What a group of robots asks for, and how often. Its shares of content types, request types and methods, taken out of the
+//! What a group of robots requests, and how often. Its shares of content types, request types and methods, taken out of the
 //! workload once.
 
 use crate::model::{
@@ -8,12 +8,12 @@ use crate::picker::Picker;
 use crate::ranges::RangeTable;
 use assay_random::Rng;
 
-/// What one group asks for.
+/// What one group requests.
 #[derive(Debug, Clone)]
 pub(crate) struct GroupMix {
-    /// The types that it asks for directly, with positive shares that add up to 1.
+    /// The types that it requests directly, with positive shares that add up to 1.
     pub(crate) direct: Vec<DirectMix>,
-    /// How it asks for each content type of the workload, asked for directly or not.
+    /// How it requests each content type of the workload, requested directly or not.
     pub(crate) requests: Vec<RequestMix>,
     /// The group's own recurrence and popularity, for what is of no type of its own.
     pub(crate) recurrence: f64,
@@ -24,7 +24,7 @@ pub(crate) struct GroupMix {
     pub(crate) put_contents: Picker<ContentIndex>,
 }
 
-/// One content type as one group asks for it.
+/// One content type as one group requests it.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectMix {
     pub(crate) content: ContentIndex,
@@ -44,9 +44,9 @@ pub(crate) struct DirectMix {
 pub(crate) struct RequestMix {
     types: Picker<RequestType>,
     methods: Picker<Method>,
-    /// Which parts a Range request asks for.
+    /// Which parts a Range request requests.
     pub(crate) ranges: RangeTable,
-    /// Share of types that are Basic, and of those whose answer carries a whole body.
+    /// Share of types that are Basic, and of those whose response carries a whole body.
     basic_types: f64,
     body_types: f64,
     /// Share of Range requests, and of uploads.
@@ -72,7 +72,7 @@ impl GroupMix {
         }
     }
 
-    /// How the group asks for a content type.
+    /// How the group requests a content type.
     #[inline]
     pub(crate) fn request(&self, content: ContentIndex) -> &RequestMix {
         &self.requests[usize::from(content)]
@@ -152,7 +152,7 @@ impl RequestMix {
     }
 
     /// Type and method of a launch. One coin decides whether the mixes are consulted at all. An upload is a
-    /// PUT, and parts are asked for with GET, whatever the methods say.
+    /// PUT, and parts are requested with GET, whatever the methods say.
     #[inline]
     pub(crate) fn draw(&self, special: f64, rng: &mut Rng) -> (RequestType, Method) {
         let (coin, of_type, of_method) = (rng.unit(), rng.unit(), rng.unit());
@@ -183,7 +183,7 @@ impl RequestMix {
         1.0 - special + special * self.gets * self.basic_types
     }
 
-    /// Probability that a launch is a GET whose answer carries the whole body.
+    /// Probability that a launch is a GET whose response carries the whole body.
     pub(crate) fn carries_body(&self, special: f64) -> f64 {
         1.0 - special + special * self.gets * self.body_types
     }
@@ -193,7 +193,7 @@ impl RequestMix {
         special * (self.uploads + (1.0 - self.uploads - self.range_types) * self.sends)
     }
 
-    /// Probability that a request asks for parts.
+    /// Probability that a request requests parts.
     pub(crate) fn range(&self, special: f64) -> f64 {
         special * self.range_types
     }
@@ -203,7 +203,7 @@ impl RequestMix {
         1.0 - special + special * (self.basic_types + self.uploads)
     }
 
-    /// Probability that the answer for an embedded object carries its whole body.
+    /// Probability that the response for an embedded object carries its whole body.
     pub(crate) fn child_carries_body(&self, special: f64) -> f64 {
         1.0 - special + special * (self.body_types + self.uploads)
     }
@@ -213,7 +213,7 @@ fn sum<'a, T: 'a>(items: impl Iterator<Item = &'a (T, f64)>) -> f64 {
     items.map(|(_, share)| share).sum()
 }
 
-/// The answer to such a request carries the object's body.
+/// The response to such a request carries the object's body.
 pub(crate) fn carries_body(method: Method, request_type: RequestType) -> bool {
     // Of a part of a page, the links are not read.
     method == Method::Get && !matches!(request_type, RequestType::Ims304 | RequestType::Range)

@@ -27,7 +27,7 @@ pub enum Space {
     Public,
     /// One robot's private world.
     Private(RobotIndex),
-    /// Asked for once, because there was nothing to revisit; `serial` is the robot's request number.
+    /// Requested once, because there was nothing to revisit; `serial` is the robot's request number.
     Once(RobotIndex),
     /// Introduced by a best-effort robot; `serial` is phase × 2^40 + number within the phase.
     BestEffort(RobotIndex),
@@ -61,7 +61,7 @@ impl Space {
 pub struct Object {
     /// Its id.
     pub id: ObjectId,
-    /// The hash that all else follows from; replies carry it.
+    /// The hash that all else follows from; responses carry it.
     pub key: u64,
     /// Size of the body.
     pub size_bytes: u64,

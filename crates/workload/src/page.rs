@@ -1,7 +1,7 @@
 //! What a page contains, and which of it a robot fetches.
 //!
 //! Contents follow from the page's key, so they are the same for everyone. What is fetched is hashed from
-//! (robot, number, place): each embedded object with the robot's `embedded_recurrence`. All are asked for by GET,
+//! (robot, number, place): each embedded object with the robot's `embedded_recurrence`. All are requested by GET,
 //! with a type drawn from the robot's request types (or the embedded type's own): a browser that reloads
 //! or revalidates does so for images as well, but never posts one. Embedded objects that are pages themselves
 //! are fetched as plain objects.
@@ -26,7 +26,7 @@ impl Universe {
         (1..=self.embedded_count(page)).contains(&place).then(|| self.embedded_id(page, place)).flatten()
     }
 
-    /// The embedded objects that the robot of a launch fetches, in page order. Empty unless the answer carries
+    /// The embedded objects that the robot of a launch fetches, in page order. Empty unless the response carries
     /// the page's body.
     pub fn children(&self, launch: &Launch) -> Children<'_> {
         let page = self.object(launch.object);

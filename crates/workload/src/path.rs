@@ -1,7 +1,7 @@
 //! Objects, written into URLs and read back. `[prefix]/w<world>/t<type>/<space>_<serial>[extension]`.
 //!
 //! The space is a letter, where needed with hexadecimal numbers: `p` public, `s<robot>` private (the robot's
-//! own self), `o<robot>` asked for once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
+//! own self), `o<robot>` requested once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
 //! `i<page type>s|o|u<robot>` in a page of a robot's space. Objects of a trace have the paths that the trace says.
 
 use crate::Purpose;

@@ -112,7 +112,7 @@ pub(crate) struct HotSet {
 }
 
 impl HotSet {
-    /// The hot part of a window. Windows of one world must be asked for in order.
+    /// The hot part of a window. Windows of one world must be requested in order.
     pub(crate) fn within(&mut self, window: &Window, fraction: f64, world: u64) -> Window {
         let size = hot_size(window.size(), fraction);
         if window.low == 0 {
@@ -173,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn the_hot_set_does_not_depend_on_how_often_it_is_asked(
+        fn the_hot_set_does_not_depend_on_how_often_it_is_requested(
             frozen in 1u64..500, steps in prop::collection::vec(0u64..50, 1..60), fraction in 0.0f64..=1.0,
         ) {
             let mut often = HotSet::default();

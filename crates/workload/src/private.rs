@@ -1,4 +1,4 @@
-//! What a robot asks for in its own world. Its own history decides, and no one else's.
+//! What a robot requests in its own world. Its own history decides, and no one else's.
 
 use crate::Purpose;
 use crate::mix::DirectMix;

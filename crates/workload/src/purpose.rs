@@ -47,7 +47,7 @@ pub enum Purpose {
     HotSet = 0x686f_7414,
     /// The order in which robots live and die.
     Rank = 0x7261_6e15,
-    /// What a best-effort robot asks for.
+    /// What a best-effort robot requests.
     Closed = 0x636c_6f16,
     /// What a best-effort robot revisits.
     ClosedRevisit = 0x636c_7217,
@@ -67,7 +67,7 @@ pub enum Purpose {
     File = 0x6669_6c1e,
     /// Whether lines are put into a body, which, and where.
     Injection = 0x696e_6a1f,
-    /// Which part of an object is asked for.
+    /// Which part of an object is requested.
     Range = 0x726e_6720,
     /// Whether a request meets a fault on purpose, and which.
     Fault = 0x666c_7421,
@@ -83,9 +83,9 @@ pub enum Purpose {
     RequestBody = 0x7262_6f26,
     /// Fields that a request carries beside its own.
     RequestHeader = 0x7268_6427,
-    /// Fields that a reply carries beside its own.
-    ReplyHeader = 0x7065_7028,
-    /// Cookies that a reply sets, and those that a robot keeps.
+    /// Fields that a response carries beside its own.
+    ResponseHeader = 0x7065_7028,
+    /// Cookies that a response sets, and those that a robot keeps.
     Cookie = 0x636f_6f29,
     /// Whether and whereto a request is redirected.
     Redirect = 0x7265_642a,
@@ -101,7 +101,7 @@ pub enum Purpose {
     Pause = 0x7061_752f,
     /// How long an xact may take.
     Lifetime = 0x6c66_7430,
-    /// Which URL of a trace is asked for.
+    /// Which URL of a trace is requested.
     Foreign = 0x666f_7231,
     /// Times between requests that are no Poisson arrivals.
     Renewal = 0x726e_7732,

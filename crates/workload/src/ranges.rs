@@ -1,11 +1,11 @@
-//! The part of an object that a `Range` request asks for, and what must come back.
+//! The part of an object that a `Range` request requests, and what must come back.
 
 use crate::distribution::Sampler;
 use crate::model::{Extent, RandomExtent, RangeSpec, Weighted};
 use crate::picker::Picker;
 use assay_random::Rng;
 
-/// A request never asks for more parts than this: a field line has its limits.
+/// A request never requests more parts than this: a field line has its limits.
 pub const MOST_PARTS: u64 = 64;
 
 /// One part, as the request says it (RFC 9110, 14.1.2).
@@ -31,7 +31,7 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` request asks for.
+/// What a `Range` request requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
     parts: Vec<ByteRange>,
@@ -66,7 +66,7 @@ impl Ranges {
     }
 }
 
-/// Ways to ask for parts, ready for draws.
+/// Ways to request parts, ready for draws.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeTable {
     specs: Vec<Spec>,
@@ -138,7 +138,7 @@ impl RangeTable {
         }
     }
 
-    /// What one request asks for of an object of this size; none when there is nothing to choose from.
+    /// What one request requests of an object of this size; none when there is nothing to choose from.
     pub(crate) fn draw(&self, size_bytes: u64, rng: &mut Rng) -> Option<Ranges> {
         let spec = &self.specs[self.choice.pick(rng.unit())?];
         let parts = match spec {

@@ -1,4 +1,4 @@
-//! Who asks for what, when. The pure stream of all scheduled robots, or of a slice of them.
+//! Who requests what, when. The pure stream of all scheduled robots, or of a slice of them.
 //!
 //! Two sources are merged in order of due time: first visits of public worlds ([`crate::introductions`]), of which a slice
 //! keeps those that its robots make; and each robot's own arrivals ([`crate::arrivals`]): revisits of public objects, and
@@ -30,7 +30,7 @@ use crate::universe::Universe;
 use crate::worlds::Worlds;
 use assay_random::{Rng, hash};
 
-/// The version of how a stream follows from workload and seed. Streams of different versions ask for other things at other
+/// The version of how a stream follows from workload and seed. Streams of different versions request other things at other
 /// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson.
 pub const STREAM_VERSION: u32 = 2;
 
@@ -106,7 +106,7 @@ pub struct Stream {
     clocks: Vec<Option<SessionClock>>,
 }
 
-/// Which of its worlds a robot asks for something from.
+/// Which of its worlds a robot requests something from.
 enum Kind {
     Public,
     Private,
@@ -215,7 +215,7 @@ impl Stream {
         Some(self.dress(robot, number, due_ns, at, object, revisit))
     }
 
-    /// What a world's first visit with a serial asks for, and whether it was asked for before: a trace may name a URL twice.
+    /// What a world's first visit with a serial requests, and whether it was requested before: a trace may name a URL twice.
     fn introduced(&self, world: u32, serial: u64) -> Option<(ObjectId, bool)> {
         match self.worlds.worlds()[world as usize].what {
             What::Objects(origin, content) => {

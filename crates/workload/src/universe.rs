@@ -1,4 +1,4 @@
-//! What an object is like. [`Universe`] answers from the id and the seed alone.
+//! What an object is like. [`Universe`] responses from the id and the seed alone.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub(crate) struct GroupTable {
     /// Place of each robot of the group in that order.
     pub(crate) ranks: Vec<u32>,
     /// Requests per second of a living robot at load 1, on average over its busy and idle periods; none: it
-    /// waits for answers.
+    /// waits for responses.
     pub(crate) mean_rate: Option<f64>,
     /// The same while it is busy.
     pub(crate) rate: Option<f64>,
@@ -85,7 +85,7 @@ pub(crate) struct GroupTable {
     pub(crate) foreign_share: f64,
     pub(crate) cookie_limit: Sampler,
     pub(crate) lifetime: Option<Sampler>,
-    /// Time between an answer and the next request.
+    /// Time between a response and the next request.
     pub(crate) pause: Option<Sampler>,
     pub(crate) session: Option<SessionTable>,
 }

@@ -22,9 +22,9 @@ pub enum UniverseError {
     },
     /// An origin that robots see has nothing for them.
     #[error(
-        "server {kind:?} has no content that robots ask for directly; give it `direct_access` or `contents`"
+        "server {kind:?} has no content that robots request directly; give it `direct_access` or `contents`"
     )]
-    NothingToAskFor {
+    NothingToRequestFor {
         /// The server's label.
         kind: String,
     },
@@ -64,10 +64,10 @@ pub enum UniverseError {
         /// Where it is.
         path: std::path::PathBuf,
     },
-    /// Something that is asked for, and nothing to do it with.
+    /// Something that is requested, and nothing to do it with.
     #[error("{what}, but {missing}")]
     Lacks {
-        /// What is asked for, and by whom.
+        /// What is requested, and by whom.
         what: String,
         /// What it takes, and where to put it.
         missing: &'static str,
@@ -279,7 +279,7 @@ fn sees(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> {
     for origin in seen {
         let server = &workload.servers[usize::from(workload.origins[usize::from(origin)].server)];
         if positive(&server.direct_access).next().is_none() {
-            return Err(UniverseError::NothingToAskFor { kind: server.kind.clone() });
+            return Err(UniverseError::NothingToRequestFor { kind: server.kind.clone() });
         }
     }
     Ok(())
@@ -307,15 +307,17 @@ fn pace(group: &RobotGroup, name: &dyn Fn(&str) -> String) -> Result<(), Univers
     if seen.is_finite() { Ok(()) } else { Err(UniverseError::Number { what, seen, wanted: "a time" }) }
 }
 
-/// Where parts can be asked for, there are parts to ask for.
+/// Where parts can be requested, there are parts to request.
 fn ranges(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> {
-    let asks = |types: &Weighted<RequestType>| positive(types).any(|t| *t == RequestType::Range);
+    let requests = |types: &Weighted<RequestType>| positive(types).any(|t| *t == RequestType::Range);
     for content in &workload.contents {
         let ClientBehaviour { request_types, ranges, .. } = &content.behaviour;
         let ranges = ranges.as_ref().unwrap_or(&group.ranges);
-        if asks(request_types.as_ref().unwrap_or(&group.request_types)) && positive(ranges).next().is_none() {
+        if requests(request_types.as_ref().unwrap_or(&group.request_types))
+            && positive(ranges).next().is_none()
+        {
             return Err(UniverseError::Lacks {
-                what: format!("robot {:?} may ask for parts of content {:?}", group.kind, content.kind),
+                what: format!("robot {:?} may request parts of content {:?}", group.kind, content.kind),
                 missing: "it does not say which; give it `ranges`",
             });
         }
@@ -328,7 +330,7 @@ fn foreign(url: &ForeignUrl, workload: &Workload) -> Result<(), UniverseError> {
     exists("origin", usize::from(url.origin), workload.origins.len())?;
     let server = &workload.servers[usize::from(workload.origins[usize::from(url.origin)].server)];
     if positive(&server.direct_access).chain(positive(&server.contents)).next().is_none() {
-        return Err(UniverseError::NothingToAskFor { kind: server.kind.clone() });
+        return Err(UniverseError::NothingToRequestFor { kind: server.kind.clone() });
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use assay_random::{Rng, fold, hash};
 /// Draws of a busy robot before all are looked at.
 const LOOKS: u32 = 32;
 
-/// All public worlds that scheduled robots ask for.
+/// All public worlds that scheduled robots request.
 #[derive(Debug)]
 pub(crate) struct Worlds {
     layout: Layout,
@@ -89,7 +89,7 @@ impl Worlds {
         &self.worlds
     }
 
-    /// The world that `unit` falls on when a robot of a group asks for one of its direct types.
+    /// The world that `unit` falls on when a robot of a group requests one of its direct types.
     #[inline]
     pub(crate) fn pick(&self, group: usize, direct: usize, unit: f64) -> Option<u32> {
         self.pickers[group][direct].pick(unit)

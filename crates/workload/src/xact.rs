@@ -24,7 +24,7 @@ impl XactId {
 /// How an origin misbehaves on purpose towards one request; one way at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
-    /// Answers with this status, and no object.
+    /// Responses with this status, and no object.
     Status(u16),
     /// Resets the connection once the request has been read.
     Reset,

@@ -20,7 +20,7 @@ const RECORD: &str = "Results";
 
 /// What to keep in mind.
 const ALL_TOGETHER: &str = "\
-All parts of a run are given the same workload, --seed, --world, --rehearse and --start-at; then robots ask for the same \
+All parts of a run are given the same workload, --seed, --world, --rehearse and --start-at; then robots request the same \
 objects, and origins make the same ones, as in a run on one machine. The clocks of the machines must agree to well \
 within a second (ntpd, chrony).";
 
@@ -93,7 +93,7 @@ pub struct RobotsArgs {
     /// You may load a target with a public address: it is yours
     #[arg(long, help_heading = WHERE)]
     pub i_own_this_target: bool,
-    /// An answer that is not complete after DUR is an error
+    /// A response that is not complete after DUR is an error
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = WHAT)]
     pub timeout: Duration,
     /// Record every single request (Parquet)

@@ -99,16 +99,16 @@ async fn watched(plan: RunPlan, budget: Duration, heading: &str) -> Result<Calib
     };
     let both = async { tokio::join!(work, show).0 };
     tokio::pin!(both);
-    let mut asked_before = false;
+    let mut requested_before = false;
     loop {
         tokio::select! {
             result = &mut both => return result.map_err(End::from),
             () = interrupts.next() => {
                 output::eprint("\n");
-                if asked_before {
+                if requested_before {
                     return Err(End::Interrupted);
                 }
-                asked_before = true;
+                requested_before = true;
                 // Nobody listens any more when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }
@@ -150,7 +150,7 @@ fn words(workload: &str, calibration: &Calibration, peak: Option<f64>, path: &Pa
     );
     if let Some(peak) = peak {
         let share = peak / requests_per_s.max(1e-9) * 100.0;
-        text += &format!("  workload  asks for up to {} requests/s: {share:.1} % of that\n", thousands(peak));
+        text += &format!("  workload  requests up to {} requests/s: {share:.1} % of that\n", thousands(peak));
     }
     if NOISE.iter().any(|reason| reason.name() == limit) {
         text += "  note      other work kept this machine busy: calibrate again when it is quiet\n";
@@ -201,7 +201,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!words("demo", &calibration(), None, Path::new("x")).contains("asks for"));
+        assert!(!words("demo", &calibration(), None, Path::new("x")).contains("requests"));
     }
 
     #[test]

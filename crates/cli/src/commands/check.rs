@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   assay check image.pg
   assay check image.pg --rehearse 60s         as it would be rehearsed
-  assay check image.pg --stream-digest 1000   do two machines ask for the same?";
+  assay check image.pg --stream-digest 1000   do two machines request the same?";
 
 /// Version of the JSON document.
 const SCHEMA: &str = "assay-check/1";
@@ -50,12 +50,12 @@ pub struct CheckArgs {
     /// Look for included files in DIR too
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub include: Vec<PathBuf>,
-    /// The answer as one JSON document
+    /// The response as one JSON document
     #[arg(long)]
     pub json: bool,
 }
 
-/// The answer as JSON.
+/// The response as JSON.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     schema: &'static str,

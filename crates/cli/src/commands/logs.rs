@@ -206,7 +206,7 @@ fn cache_of<'i>(info: &'i RunInfo, wanted: Option<&str>) -> Result<Option<&'i Ca
     }
 }
 
-/// True when robots also ask for URLs of a trace, which do not carry the run's mark.
+/// True when robots also request URLs of a trace, which do not carry the run's mark.
 fn has_foreign_urls(dir: &RunDir) -> bool {
     let text = std::fs::read_to_string(dir.workload_path()).unwrap_or_default();
     serde_json::from_str::<Workload>(&text).is_ok_and(|workload| !workload.foreign.is_empty())

@@ -37,7 +37,7 @@ pub struct PeakArgs {
     /// How long the cache is warmed before, at the first rate
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = units::duration, requires = "find_peak")]
     pub peak_warm: Duration,
-    /// The first rate, in requests per second [default: what the workload asks for at its peak]
+    /// The first rate, in requests per second [default: what the workload requests at its peak]
     #[arg(long, value_name = "N", value_parser = rate, requires = "find_peak")]
     pub peak_from: Option<f64>,
 }
@@ -150,16 +150,16 @@ async fn watched(
     };
     let both = async { tokio::join!(work, show).0 };
     tokio::pin!(both);
-    let mut asked_before = false;
+    let mut requested_before = false;
     loop {
         tokio::select! {
             result = &mut both => return result.map(Some),
             () = interrupts.next() => {
                 output::eprint("\n");
-                if asked_before {
+                if requested_before {
                     return Ok(None);
                 }
-                asked_before = true;
+                requested_before = true;
                 // Nobody listens any more when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }

@@ -146,27 +146,27 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     let run = assay_lab::run(plan, event_sender, stop);
     let all = async { tokio::join!(run, listeners.tell_all(events), requirements, view).0 };
     tokio::pin!(all);
-    let mut asked_before = false;
+    let mut requested_before = false;
     let mut failure = None;
     loop {
         tokio::select! {
             result = &mut all => return result.map(|outcome| Ended::Run(outcome, failure)).or_else(ended_badly),
-            // Whoever has asked for the end already is told that it was asked for.
-            words = &mut failed, if results.stop_on_failure && !asked_before => {
+            // Whoever has requested the end already is told that it was requested.
+            words = &mut failed, if results.stop_on_failure && !requested_before => {
                 failure = Some(words);
-                asked_before = true;
+                requested_before = true;
                 let _ = stop_sender.send(true);
             }
-            // A key asks for a good end only; for a bad one there is Ctrl-C.
+            // A key requests a good end only; for a bad one there is Ctrl-C.
             Some(()) = keys.recv() => {
-                asked_before = true;
+                requested_before = true;
                 let _ = stop_sender.send(true);
             }
             () = interrupts.next() => {
-                if asked_before {
+                if requested_before {
                     return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
                 }
-                asked_before = true;
+                requested_before = true;
                 // Nobody listens any more when the run has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }

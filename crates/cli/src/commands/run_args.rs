@@ -89,7 +89,7 @@ pub struct RunArgs {
     /// Look for included files in DIR too
     #[arg(short = 'I', long = "include", value_name = "DIR", help_heading = LOAD)]
     pub include: Vec<PathBuf>,
-    /// An answer that is not complete after DUR is an error
+    /// A response that is not complete after DUR is an error
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = LOAD)]
     pub timeout: Duration,
 

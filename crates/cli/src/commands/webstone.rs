@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::is_private;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Outcome, Target, run_unless as ask};
+use assay_node::clients::{ClientsSpec, Outcome, Target, run_unless as request};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
 use assay_review::policies::services_words;
@@ -62,7 +62,7 @@ pub struct WebstoneArgs {
     /// Time before each that is not counted; WebStone has none
     #[arg(long, value_name = "DUR", value_parser = units::duration)]
     pub warm_up: Option<Duration>,
-    /// Seed of what is asked for; iteration r has this plus r − 1, unless the testbed says FIXED_RANDOM_SEED=true
+    /// Seed of what is requested; iteration r has this plus r − 1, unless the testbed says FIXED_RANDOM_SEED=true
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Clients use their connections again, as WebStone's do not
@@ -86,7 +86,7 @@ struct Plan {
     crowds: Crowds,
     iterations: u32,
     time_s: f64,
-    /// All iterations ask for the same.
+    /// All iterations request the same.
     fixed_seed: bool,
 }
 
@@ -210,7 +210,7 @@ fn once(
         patience: PATIENCE,
         pace: Pace::now_at(1.0),
     };
-    ask(spec, interrupt::asked(&mut stop)).map_err(Failure::failed)
+    request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)
 }
 
 /// A line for those who wait.

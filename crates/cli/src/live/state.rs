@@ -164,7 +164,7 @@ pub struct State {
     pub run_dir: String,
     /// The schedule began.
     pub started: bool,
-    /// Stopping was asked for.
+    /// Stopping was requested.
     pub draining: bool,
     /// Phases in order.
     pub phases: Vec<PhaseState>,
@@ -288,7 +288,7 @@ impl State {
         }
     }
 
-    /// Says what seconds came to that are over by now. Late answers may change the last few; older ones let go of what
+    /// Says what seconds came to that are over by now. Late responses may change the last few; older ones let go of what
     /// it was taken from.
     fn settle(&mut self) {
         let now = self.seconds.len();
@@ -442,17 +442,17 @@ impl Recent {
 }
 
 /// Response times of all requests: those that were answered, and how long the others had waited.
-fn together<'a>(answered: impl IntoIterator<Item = &'a Histogram>, waits: Option<&Histogram>) -> Censored {
+fn together<'a>(responded: impl IntoIterator<Item = &'a Histogram>, waits: Option<&Histogram>) -> Censored {
     let mut all = Histogram::new();
-    answered.into_iter().for_each(|times| all.merge(times));
+    responded.into_iter().for_each(|times| all.merge(times));
     Censored::new(all, waits.as_slice())
 }
 
 impl PhaseState {
     /// Response times of all requests so far.
     pub fn all(&self) -> Censored {
-        let answered = [&self.hit, &self.miss, &self.other].into_iter().filter_map(Option::as_deref);
-        together(answered, self.waits.as_deref())
+        let responded = [&self.hit, &self.miss, &self.other].into_iter().filter_map(Option::as_deref);
+        together(responded, self.waits.as_deref())
     }
 
     /// Document hit ratios so far.

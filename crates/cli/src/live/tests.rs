@@ -317,7 +317,7 @@ fn trouble_of_assay_itself_is_on_every_screen() {
 }
 
 #[test]
-fn validations_that_no_reply_showed_are_no_hits() {
+fn validations_that_no_response_showed_are_no_hits() {
     let mut state = state(8);
     let before = state.phases[1].outcomes();
     let mut origins = OriginInterval { phase: 1, ..OriginInterval::default() };

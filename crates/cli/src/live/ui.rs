@@ -48,7 +48,7 @@ pub struct Ui {
     /// Help lies over the page.
     pub help: bool,
     /// It was asked whether the run is to end.
-    pub asking: bool,
+    pub requesting: bool,
     /// What stands still; none: the view goes on.
     pub paused: Option<Box<State>>,
     /// Keys can be pressed.
@@ -69,7 +69,7 @@ impl Ui {
     }
 
     fn with(pages: &'static [Page], keys: bool) -> Self {
-        Self { pages, at: 0, help: false, asking: false, paused: None, keys, scrolled: 0 }
+        Self { pages, at: 0, help: false, requesting: false, paused: None, keys, scrolled: 0 }
     }
 
     /// All pages.
@@ -85,11 +85,11 @@ impl Ui {
     /// Takes a key; true when the run is to end.
     pub fn take(&mut self, key: Key, state: &State) -> bool {
         // The only question is answered by the same key again, or by yes; all else means no.
-        if std::mem::take(&mut self.asking) && matches!(key, Key::Char('q' | 'y' | '\n')) {
+        if std::mem::take(&mut self.requesting) && matches!(key, Key::Char('q' | 'y' | '\n')) {
             return true;
         }
         match key {
-            Key::Char('q') => self.asking = !state.draining,
+            Key::Char('q') => self.requesting = !state.draining,
             Key::Char('?' | 'h') => self.help = !self.help,
             Key::Escape => self.help = false,
             Key::Char('p' | ' ') => {
@@ -138,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_when_it_was_asked_for_twice() {
+    fn a_run_ends_when_it_was_requested_for_twice() {
         let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
-        assert!(!ui.take(Key::Char('q'), &state) && ui.asking);
-        assert!(!ui.take(Key::Char('x'), &state) && !ui.asking, "any other key means no");
+        assert!(!ui.take(Key::Char('q'), &state) && ui.requesting);
+        assert!(!ui.take(Key::Char('x'), &state) && !ui.requesting, "any other key means no");
         assert!(!ui.take(Key::Char('q'), &state));
         assert!(ui.take(Key::Char('q'), &state));
         state.draining = true;
         ui.take(Key::Char('q'), &state);
-        assert!(!ui.asking, "it ends already");
+        assert!(!ui.requesting, "it ends already");
     }
 
     #[test]

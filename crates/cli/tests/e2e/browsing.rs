@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use assay_record::spe::{AnswerRow, Verdict};
+use assay_record::spe::{ResponseRow, Verdict};
 use assay_testbed::Browser;
 
 use crate::evaluation::Going;
@@ -53,7 +53,7 @@ fn browse(site: &Site, way: Way) -> String {
     report
 }
 
-/// What curl is told, after the options that say where, and the paths that it asks for.
+/// What curl is told, after the options that say where, and the paths that it requests.
 const CURLS: [(&[&str], &[&str]); 22] = [
     (&[], &["/", "/style.css", "/now", "/a.bmp", "/now"]),
     (&["--compressed"], &["/", "/style.css", "/none", "/d.bmp"]),
@@ -139,9 +139,9 @@ fn pipeline(site: &Site, way: Way) -> Vec<String> {
     requests += &format!("GET {prefix}/login HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let mut stream = TcpStream::connect(to).expect("somebody listens");
     stream.write_all(requests.as_bytes()).expect("it is read");
-    let mut answers = String::new();
-    stream.read_to_string(&mut answers).expect("it is text");
-    answers.lines().filter(|line| !is_of_the_way(line)).map(str::to_owned).collect()
+    let mut responses = String::new();
+    stream.read_to_string(&mut responses).expect("it is text");
+    responses.lines().filter(|line| !is_of_the_way(line)).map(str::to_owned).collect()
 }
 
 /// All that is seen on one way.
@@ -151,14 +151,14 @@ struct Sight {
     curls: Vec<Got>,
     pipelined: Vec<String>,
     /// What the origin was asked meanwhile.
-    asked: BTreeMap<String, u32>,
+    requested: BTreeMap<String, u32>,
 }
 
 fn look(site: &Site, way: Way, upload: &Path, has_browser: bool) -> Sight {
     let page = has_browser.then(|| browse(site, way));
     let curls = CURLS.iter().map(|told| curl(site, way, upload, *told)).collect();
     let pipelined = pipeline(site, way);
-    Sight { page, curls, pipelined, asked: site.asked() }
+    Sight { page, curls, pipelined, requested: site.requested() }
 }
 
 fn hold(directly: &Sight, through: &Sight) {
@@ -173,37 +173,37 @@ fn hold(directly: &Sight, through: &Sight) {
     assert_eq!(directly.pipelined, through.pipelined);
 }
 
-/// What may be kept is asked for once, whatever else is; what may not, as often as by clients alone.
+/// What may be kept is requested once, whatever else is; what may not, as often as by clients alone.
 fn once_for_each_need(directly: &Sight, through: &Sight) {
     let of = |sight: &Sight, path: &str| -> u32 {
-        let is_it = |need: &str| need.split(' ').nth(1).is_some_and(|asked| asked == path);
-        sight.asked.iter().filter(|(need, _)| is_it(need)).map(|(_, times)| times).sum()
+        let is_it = |need: &str| need.split(' ').nth(1).is_some_and(|requested| requested == path);
+        sight.requested.iter().filter(|(need, _)| is_it(need)).map(|(_, times)| times).sum()
     };
     let anew = ["/now", "/c.bmp", "/moved.bmp", "/fails", "/login", "/private", "/parts", "/submit", "/echo"];
     for path in anew.into_iter().chain(["/none", "/missing", "/echo?chunked", "/echo?form", "/echo?gone"]) {
-        assert_eq!(of(through, path), of(directly, path), "{path}: {:#?}", through.asked);
+        assert_eq!(of(through, path), of(directly, path), "{path}: {:#?}", through.requested);
     }
     let whole = |path: &str| {
         let needs = [format!("GET {path} gzip - -"), format!("GET {path} - - -")];
-        needs.iter().filter_map(|need| through.asked.get(need)).sum::<u32>()
+        needs.iter().filter_map(|need| through.requested.get(need)).sum::<u32>()
     };
-    // The large one is asked for by its parts with `no-cache` too, and a proxy may want all of it for that.
+    // The large one is requested by its parts with `no-cache` too, and a proxy may want all of it for that.
     assert_eq!(
         (whole("/a.bmp") <= 1, whole("/b.bmp") <= 1, whole("/large") <= 2),
         (true, true, true),
         "{:#?}",
-        through.asked
+        through.requested
     );
 }
 
-/// Every proxy gave every answer, and gave it as the Collector did.
-fn all_alike(rows: &[AnswerRow], proxies: u16) {
+/// Every proxy gave every response, and gave it as the Collector did.
+fn all_alike(rows: &[ResponseRow], proxies: u16) {
     let requests = rows.iter().filter(|row| row.target == 0).count();
     for target in 1..=proxies {
         let of: Vec<_> = rows.iter().filter(|row| row.target == target).collect();
         let numbers: BTreeSet<_> = of.iter().map(|row| row.request).collect();
-        let unasked = |row: &&AnswerRow| row.target == 0 && !numbers.contains(&row.request);
-        let missing: Vec<_> = rows.iter().filter(unasked).map(|row| (&row.method, &row.url)).collect();
+        let unrequested = |row: &&ResponseRow| row.target == 0 && !numbers.contains(&row.request);
+        let missing: Vec<_> = rows.iter().filter(unrequested).map(|row| (&row.method, &row.url)).collect();
         assert_eq!(of.len(), requests, "proxy {target} was not asked {missing:?}");
         let wrong: Vec<_> = of.iter().filter(|row| !matches!(row.verdict, Verdict::Ok)).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");

@@ -7,17 +7,17 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use assay_record::spe::{AnswerError, AnswerRow, Verdict};
+use assay_record::spe::{ResponseError, ResponseRow, Verdict};
 
-use crate::evaluation::{Asked, Going, ask, origin};
+use crate::evaluation::{Going, Requested, exchange, origin};
 
 const CLIENTS: usize = 60;
-/// Pages that all clients ask for.
+/// Pages that all clients request.
 const SHARED: usize = 10;
-/// What each client asks for.
+/// What each client requests.
 const EACH: usize = 5;
 
-/// All ask at the same moment; every answer is the origin's own. Each tenth goes away in the middle of its last answer, if
+/// All ask at the same moment; every response is the origin's own. Each tenth goes away in the middle of its last response, if
 /// clients are to leave.
 fn crowd(listen: SocketAddr, origin: SocketAddr, some_leave: bool) {
     let start = Arc::new(Barrier::new(CLIENTS));
@@ -28,7 +28,7 @@ fn crowd(listen: SocketAddr, origin: SocketAddr, some_leave: bool) {
             let [first, second] = [number, number + 3].map(|n| format!("/shared/{}", n % SHARED));
             start.wait();
             for path in [&first, &own, &second, "/now"] {
-                let body = ask(listen, origin, "GET", path, "");
+                let body = exchange(listen, origin, "GET", path, "");
                 let body = body.split_once("\r\n\r\n").expect("a head").1.to_owned();
                 let right = if path == "/now" { "made anew each time".to_owned() } else { path.repeat(3000) };
                 assert!(body == right, "{path}");
@@ -38,19 +38,19 @@ fn crowd(listen: SocketAddr, origin: SocketAddr, some_leave: bool) {
                 stream.write_all(b"GET /left HTTP/1.1\r\nHost: origin\r\n\r\n").expect("it is read");
                 stream.read_exact(&mut [0; 100]).expect("it is answered");
             } else {
-                ask(listen, origin, "POST", "/post", &format!("client={number}"));
+                exchange(listen, origin, "POST", "/post", &format!("client={number}"));
             }
         })
     });
     for client in clients.collect::<Vec<_>>() {
-        client.join().expect("a client gets what it asked for");
+        client.join().expect("a client gets what it requested");
     }
 }
 
 /// Once for what may be kept, and once for each request for what may not.
-fn once_for_each_need(asked: &Asked, posts: usize) {
-    let asked = asked.lock().expect("nobody panics");
-    for (line, times) in asked.iter() {
+fn once_for_each_need(requested: &Requested, posts: usize) {
+    let requested = requested.lock().expect("nobody panics");
+    for (line, times) in requested.iter() {
         let needs = match line.as_str() {
             "GET /now" => CLIENTS,
             "POST /post" => posts,
@@ -58,17 +58,17 @@ fn once_for_each_need(asked: &Asked, posts: usize) {
         };
         assert_eq!(*times as usize, needs, "{line}");
     }
-    assert!(asked.len() >= SHARED + CLIENTS + 2, "{asked:#?}");
+    assert!(requested.len() >= SHARED + CLIENTS + 2, "{requested:#?}");
 }
 
-fn verdicts(rows: &[AnswerRow], target: u16, verdict: Verdict) -> usize {
+fn verdicts(rows: &[ResponseRow], target: u16, verdict: Verdict) -> usize {
     rows.iter().filter(|row| row.target == target && row.verdict == verdict).count()
 }
 
 #[test]
-fn with_six_proxies_the_origin_is_asked_once_for_each_need_of_a_crowd() {
+fn with_six_proxies_the_origin_is_requested_once_for_each_need_of_a_crowd() {
     for when in ["--after", "--at-once"] {
-        let (origin, asked) = origin();
+        let (origin, requested) = origin();
         let name = origin.to_string();
         let mut options = vec!["--origin", &name, when];
         options.extend(["--proxy", "builtin"].repeat(6));
@@ -79,7 +79,7 @@ fn with_six_proxies_the_origin_is_asked_once_for_each_need_of_a_crowd() {
         for target in 1..=6 {
             assert_eq!(verdicts(&rows, target, Verdict::Ok), CLIENTS * EACH, "proxy {target}, {when}");
         }
-        once_for_each_need(&asked, CLIENTS);
+        once_for_each_need(&requested, CLIENTS);
     }
 }
 
@@ -112,7 +112,7 @@ fn closes(mut stream: TcpStream) -> Option<()> {
 fn talks_garbage(mut stream: TcpStream) -> Option<()> {
     loop {
         read(&mut stream)?;
-        stream.write_all(b"\x00\x01 this is no answer\r\n\r\n").ok()?;
+        stream.write_all(b"\x00\x01 this is no response\r\n\r\n").ok()?;
     }
 }
 
@@ -136,14 +136,14 @@ fn is_late(mut stream: TcpStream) -> Option<()> {
 
 #[test]
 fn a_crowd_does_not_notice_that_proxies_and_origin_fail_and_that_others_leave() {
-    let (origin, asked) = origin();
+    let (origin, requested) = origin();
     let name = origin.to_string();
     let faults = [hangs, closes, talks_garbage, never_ends, is_late].map(faulty);
     let mut options = vec!["--origin", &name, "--patience", "15s", "--proxy", "builtin"];
     options.extend(faults.iter().flat_map(|address| ["--proxy", address]));
     let going = Going::start(&options);
-    // What the origin breaks off is broken off for the client, and is nobody's whole answer.
-    let cut = ask(going.listen, origin, "GET", "/cut", "");
+    // What the origin breaks off is broken off for the client, and is nobody's whole response.
+    let cut = exchange(going.listen, origin, "GET", "/cut", "");
     assert!(cut.len() < "/cut".repeat(3000).len(), "{} bytes", cut.len());
     crowd(going.listen, origin, true);
     let (_, rows, code) = going.end();
@@ -153,11 +153,13 @@ fn a_crowd_does_not_notice_that_proxies_and_origin_fail_and_that_others_leave() 
         rows.iter().filter(|row| row.target == 1 && row.verdict != Verdict::Ok).collect();
     assert!(of_the_sound.is_empty(), "{of_the_sound:#?}");
     assert_eq!(verdicts(&rows, 1, Verdict::Ok), CLIENTS * EACH);
-    for (target, error) in [(3, AnswerError::Reset), (4, AnswerError::Garbage), (5, AnswerError::TooLong)] {
+    for (target, error) in
+        [(3, ResponseError::Reset), (4, ResponseError::Garbage), (5, ResponseError::TooLong)]
+    {
         let other = rows.iter().find(|row| row.target == target && row.error != Some(error));
         assert!(other.is_none(), "{other:?}");
     }
-    assert!(rows.iter().all(|row| row.target != 2 || row.verdict == Verdict::NoAnswer));
+    assert!(rows.iter().all(|row| row.target != 2 || row.verdict == Verdict::NoResponse));
     assert!(rows.iter().all(|row| row.target != 6 || row.verdict != Verdict::Ok));
-    once_for_each_need(&asked, CLIENTS - leaving);
+    once_for_each_need(&requested, CLIENTS - leaving);
 }

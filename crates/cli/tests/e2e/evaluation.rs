@@ -9,31 +9,31 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use assay_record::spe::{AnswerRow, How, SpeDir, SpeInfo, Verdict, read_answers};
+use assay_record::spe::{How, ResponseRow, SpeDir, SpeInfo, Verdict, read_responses};
 
 use crate::real::has;
 use crate::support::{one_date, own_address};
 
-/// How often each line was asked for.
-pub type Asked = Arc<Mutex<BTreeMap<String, u32>>>;
+/// How often each line was requested.
+pub type Requested = Arc<Mutex<BTreeMap<String, u32>>>;
 
 /// An origin in threads of its own: some pages may be cached, others not.
-pub fn origin() -> (SocketAddr, Asked) {
+pub fn origin() -> (SocketAddr, Requested) {
     // Traffic Server sends what is at 127.0.0.1 to no parent.
     let listener = TcpListener::bind("127.0.0.2:0").expect("there is a port");
     let address = listener.local_addr().expect("it has an address");
-    let asked = Asked::default();
-    let counted = Arc::clone(&asked);
+    let requested = Requested::default();
+    let counted = Arc::clone(&requested);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let counted = Arc::clone(&counted);
             thread::spawn(move || serve(stream, &counted));
         }
     });
-    (address, asked)
+    (address, requested)
 }
 
-fn serve(stream: TcpStream, asked: &Asked) -> Option<()> {
+fn serve(stream: TcpStream, requested: &Requested) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let mut line = String::new();
@@ -54,20 +54,20 @@ fn serve(stream: TcpStream, asked: &Asked) -> Option<()> {
         reader.read_exact(&mut body).ok()?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let path = words.get(1)?.to_string();
-        *asked.lock().expect("nobody panics").entry(format!("{} {path}", words[0])).or_default() += 1;
-        let mut answer = answer(words[0], &path, &body);
+        *requested.lock().expect("nobody panics").entry(format!("{} {path}", words[0])).or_default() += 1;
+        let mut response = response(words[0], &path, &body);
         if path == "/cut" {
-            answer.truncate(answer.len() / 2);
+            response.truncate(response.len() / 2);
             close = true;
         }
-        reader.get_mut().write_all(&answer).ok()?;
+        reader.get_mut().write_all(&response).ok()?;
         if close {
             return None;
         }
     }
 }
 
-fn answer(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+fn response(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let (status, cache, body) = match path {
         "/missing" => ("404 Not Found", "no-store", b"there is none".to_vec()),
         "/now" => ("200 OK", "no-store", b"made anew each time".to_vec()),
@@ -115,33 +115,33 @@ impl Going {
     }
 
     /// Ends it as a user does: what was written down, and its exit code.
-    pub fn end(mut self) -> (SpeInfo, Vec<AnswerRow>, Option<i32>) {
+    pub fn end(mut self) -> (SpeInfo, Vec<ResponseRow>, Option<i32>) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
         let code = self.child.wait().expect("it ends").code();
         let dir = SpeDir::open(&self.directory.path().join("spe")).expect("it has left something");
-        let rows = read_answers(&dir.answers_path()).expect("answers were written down");
+        let rows = read_responses(&dir.responses_path()).expect("answers were written down");
         (dir.read_info().expect("there is a head"), rows, code)
     }
 }
 
 /// All that comes back for one request on a connection of its own, without what is said of the connection, and without
-/// `Age`: a cached answer says how old it is.
-pub fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
+/// `Age`: a cached response says how old it is.
+pub fn exchange(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let request =
         format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{length}Connection: close\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).expect("it is read");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it is text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("there is a head");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it is text");
+    let (head, body) = response.split_once("\r\n\r\n").expect("there is a head");
     let of_this_hop = |line: &&str| *line == "Connection: close" || line.starts_with("Age: ");
     let lines: Vec<&str> = head.split("\r\n").filter(|line| !of_this_hop(line)).collect();
     format!("{}\r\n\r\n{body}", lines.join("\r\n"))
 }
 
-/// What clients ask for; each line is one need, but for the second of those that may be cached.
+/// What clients request; each line is one need, but for the second of those that may be cached.
 const REQUESTS: [(&str, &str, &str); 8] = [
     ("GET", "/page", ""),
     ("GET", "/page", ""),
@@ -153,24 +153,24 @@ const REQUESTS: [(&str, &str, &str); 8] = [
     ("GET", "/page", ""),
 ];
 
-/// Asks for everything, directly and through the Multiplier, and holds one against the other.
+/// Requests everything, directly and through the Multiplier, and holds one against the other.
 fn see_the_same(going: &Going, origin: SocketAddr, is_forward: bool) {
     for (method, path, body) in REQUESTS {
         let target = if is_forward { format!("http://{origin}{path}") } else { path.to_owned() };
-        let directly = ask(origin, origin, method, path, body);
-        let through = ask(going.listen, origin, method, &target, body);
-        let heads = [&through, &directly].map(|answer| answer.split_once("\r\n\r\n").expect("a head").0);
+        let directly = exchange(origin, origin, method, path, body);
+        let through = exchange(going.listen, origin, method, &target, body);
+        let heads = [&through, &directly].map(|response| response.split_once("\r\n\r\n").expect("a head").0);
         assert_eq!(heads[0], heads[1], "{method} {path}");
         assert!(through == directly, "the bodies of {method} {path} differ");
     }
 }
 
-fn hold(origin_asked: &Asked, rows: &[AnswerRow], proxies: u16) {
-    let asked = origin_asked.lock().expect("nobody panics");
+fn hold(origin_requested: &Requested, rows: &[ResponseRow], proxies: u16) {
+    let requested = origin_requested.lock().expect("nobody panics");
     let directly = |line: &str| {
         REQUESTS.iter().filter(|(method, path, _)| format!("{method} {path}") == line).count() as u32
     };
-    for (line, times) in asked.iter() {
+    for (line, times) in requested.iter() {
         let needs = if line == "GET /page" { 1 } else { directly(line) };
         assert_eq!(times - directly(line), needs, "{line}");
     }
@@ -183,14 +183,14 @@ fn hold(origin_asked: &Asked, rows: &[AnswerRow], proxies: u16) {
 }
 
 #[test]
-fn clients_see_what_they_see_directly_and_the_origin_is_asked_once_for_each_need() {
-    let (origin, asked) = origin();
+fn clients_see_what_they_see_directly_and_the_origin_is_requested_once_for_each_need() {
+    let (origin, requested) = origin();
     let name = origin.to_string();
     let going = Going::start(&["--origin", &name, "--proxy", "builtin", "--proxy", "second=builtin"]);
     see_the_same(&going, origin, false);
     let (info, rows, code) = going.end();
     assert_eq!(code, Some(0));
-    hold(&asked, &rows, 2);
+    hold(&requested, &rows, 2);
     let labels: Vec<_> = info.targets.iter().map(|target| target.label.as_str()).collect();
     assert_eq!(labels, ["direct", "builtin", "second"]);
     assert_eq!(info.ended.expect("it has ended").how, How::Finished, "nobody said how long");
@@ -199,12 +199,12 @@ fn clients_see_what_they_see_directly_and_the_origin_is_asked_once_for_each_need
 }
 
 #[test]
-fn a_forward_proxy_that_is_started_here_asks_for_everything_through_its_door() {
-    let (origin, asked) = origin();
+fn a_forward_proxy_that_is_started_here_requests_for_everything_through_its_listener() {
+    let (origin, requested) = origin();
     let going = Going::start(&["--proxy", "builtin", "--at-once"]);
     see_the_same(&going, origin, true);
     let (info, rows, _) = going.end();
-    hold(&asked, &rows, 1);
+    hold(&requested, &rows, 1);
     assert!(info.forward && info.when == "at_once");
 }
 
@@ -213,19 +213,19 @@ fn real_proxies_at_once() {
     if !has("squid", "squid") || !has("varnishd", "varnish") {
         return;
     }
-    let (origin, asked) = origin();
+    let (origin, requested) = origin();
     let name = origin.to_string();
     let going =
         Going::start(&["--origin", &name, "--proxy", "squid", "--proxy", "varnish", "--proxy", "builtin"]);
     see_the_same(&going, origin, false);
     let (info, rows, code) = going.end();
     assert_eq!(code, Some(0));
-    hold(&asked, &rows, 3);
+    hold(&requested, &rows, 3);
     assert!(info.targets[1].software.as_deref().is_some_and(|name| name.starts_with("Squid ")), "{info:?}");
 }
 
 #[test]
-fn every_forward_proxy_has_its_door_as_parent_and_is_set_by_its_label() {
+fn every_forward_proxy_has_its_listener_as_parent_and_is_set_by_its_label() {
     let programs = [
         ("squid", "squid"),
         ("apache2", "apache2"),
@@ -235,14 +235,14 @@ fn every_forward_proxy_has_its_door_as_parent_and_is_set_by_its_label() {
     if !programs.into_iter().all(|(program, package)| has(program, package)) {
         return;
     }
-    let (origin, asked) = origin();
+    let (origin, requested) = origin();
     let proxies = ["squid", "httpd", "trafficserver", "haproxy", "tuned=squid", "builtin"];
     let named = proxies.iter().flat_map(|proxy| ["--proxy", proxy]);
     let set = ["--set", "tuned:replacement=heap-lfuda", "--set", "httpd:disk=96MB"];
     let going = Going::start(&named.chain(set).collect::<Vec<_>>());
     see_the_same(&going, origin, true);
     let (info, rows, _) = going.end();
-    hold(&asked, &rows, 6);
+    hold(&requested, &rows, 6);
     let setting = |target: usize, name: &str| info.targets[target].settings.get(name).cloned();
     assert_eq!(setting(1, "replacement").as_deref(), Some("lru"));
     assert_eq!(setting(5, "replacement").as_deref(), Some("heap-lfuda"));

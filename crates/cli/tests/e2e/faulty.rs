@@ -46,14 +46,14 @@ struct Shared {
     fault: Fault,
     origin: SocketAddr,
     injected: AtomicU64,
-    answered: AtomicU64,
+    responded: AtomicU64,
     stop: AtomicBool,
-    store: Mutex<HashMap<String, Reply>>,
+    store: Mutex<HashMap<String, Response>>,
     gate: Mutex<()>,
 }
 
 #[derive(Clone)]
-struct Reply {
+struct Response {
     head: Vec<String>,
     body: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Faulty {
             fault,
             origin,
             injected: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
+            responded: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             store: Mutex::new(HashMap::new()),
             gate: Mutex::new(()),
@@ -94,7 +94,7 @@ impl Faulty {
         Faulty { address, shared }
     }
 
-    /// How many answers it got wrong so far.
+    /// How many responses it got wrong so far.
     pub fn injected(&self) -> u64 {
         self.shared.injected.load(Ordering::SeqCst)
     }
@@ -112,9 +112,9 @@ fn serve(client: TcpStream, shared: &Shared) -> std::io::Result<()> {
     client.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut reader = BufReader::new(client.try_clone()?);
     let mut writer = client;
-    let mut last: Option<Reply> = None;
+    let mut last: Option<Response> = None;
     while let Some(request) = read_request(&mut reader)? {
-        if !answer(&mut writer, &request, &mut last, shared)? || request.wants_close() {
+        if !respond(&mut writer, &request, &mut last, shared)? || request.wants_close() {
             break;
         }
     }
@@ -122,10 +122,10 @@ fn serve(client: TcpStream, shared: &Shared) -> std::io::Result<()> {
 }
 
 /// Answers one request; false when the connection is to end.
-fn answer(
+fn respond(
     client: &mut TcpStream,
     request: &Request,
-    last: &mut Option<Reply>,
+    last: &mut Option<Response>,
     shared: &Shared,
 ) -> std::io::Result<bool> {
     let path = request.path();
@@ -133,45 +133,46 @@ fn answer(
     let robot = request.header("x-assay").is_some();
     if robot
         && is_get
-        && let Some(stored) = shared.stored_answer(request, &path)
+        && let Some(stored) = shared.stored_response(request, &path)
     {
         shared.injected.fetch_add(1, Ordering::SeqCst);
-        write_reply(client, &stored, stored.body.len(), true)?;
+        write_response(client, &stored, stored.body.len(), true)?;
         return Ok(true);
     }
     if robot && shared.fault == Fault::Slow {
         thread::sleep(Duration::from_secs(2));
     }
     let gate = (shared.fault == Fault::OneAtATime).then(|| shared.gate.lock());
-    let reply = fetch(request, shared.origin)?;
+    let response = fetch(request, shared.origin)?;
     drop(gate);
-    let nth = if robot { shared.answered.fetch_add(1, Ordering::SeqCst) } else { 1 };
-    let every_third = robot && is_get && nth.is_multiple_of(3) && reply.is_ok() && reply.body.len() > 40;
+    let nth = if robot { shared.responded.fetch_add(1, Ordering::SeqCst) } else { 1 };
+    let every_third =
+        robot && is_get && nth.is_multiple_of(3) && response.is_ok() && response.body.len() > 40;
     match shared.fault {
         Fault::FlippedByte if every_third => {
-            let mut wrong = reply.clone();
+            let mut wrong = response.clone();
             let middle = wrong.body.len() / 2;
             wrong.body[middle] ^= 0x10;
             shared.injected.fetch_add(1, Ordering::SeqCst);
-            write_reply(client, &wrong, wrong.body.len(), true)?;
+            write_response(client, &wrong, wrong.body.len(), true)?;
         }
         Fault::TruncatedBody if every_third => {
             shared.injected.fetch_add(1, Ordering::SeqCst);
-            write_reply(client, &reply, reply.body.len() / 2, true)?;
+            write_response(client, &response, response.body.len() / 2, true)?;
             return Ok(false);
         }
         Fault::SwappedObject if every_third && last.as_ref().is_some_and(|l| l.path_differs(&path)) => {
             shared.injected.fetch_add(1, Ordering::SeqCst);
             let other = last.clone().expect("just tested");
-            write_reply(client, &other, other.body.len(), true)?;
+            write_response(client, &other, other.body.len(), true)?;
         }
         _ => {
-            shared.keep(request, &path, &reply);
-            write_reply(client, &reply, reply.body.len(), !request.line.starts_with("HEAD "))?;
+            shared.keep(request, &path, &response);
+            write_response(client, &response, response.body.len(), !request.line.starts_with("HEAD "))?;
         }
     }
-    if robot && is_get && reply.is_ok() {
-        let mut kept = reply;
+    if robot && is_get && response.is_ok() {
+        let mut kept = response;
         kept.head.push(format!("x-path: {path}"));
         *last = Some(kept);
     }
@@ -179,8 +180,8 @@ fn answer(
 }
 
 impl Shared {
-    /// A stored answer that this fault makes the forwarder give, though it must not.
-    fn stored_answer(&self, request: &Request, path: &str) -> Option<Reply> {
+    /// A stored response that this fault makes the forwarder give, though it must not.
+    fn stored_response(&self, request: &Request, path: &str) -> Option<Response> {
         let stored = self.store.lock().expect("no thread panics with it").get(path).cloned()?;
         let reload = request.header("cache-control").is_some_and(|v| v.contains("no-cache"));
         let conditional = request.header("if-modified-since").is_some();
@@ -193,12 +194,12 @@ impl Shared {
         wrong.then_some(stored)
     }
 
-    fn keep(&self, request: &Request, path: &str, reply: &Reply) {
+    fn keep(&self, request: &Request, path: &str, response: &Response) {
         let storing =
             matches!(self.fault, Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry);
-        if storing && request.line.starts_with("GET ") && reply.is_ok() {
+        if storing && request.line.starts_with("GET ") && response.is_ok() {
             let mut store = self.store.lock().expect("no thread panics with it");
-            store.entry(path.to_owned()).or_insert_with(|| reply.clone());
+            store.entry(path.to_owned()).or_insert_with(|| response.clone());
         }
     }
 }
@@ -217,7 +218,7 @@ impl Request {
     }
 }
 
-impl Reply {
+impl Response {
     fn is_ok(&self) -> bool {
         self.head[0].contains(" 200")
     }
@@ -289,7 +290,7 @@ fn length(lines: &[String]) -> usize {
 }
 
 /// Asks the origin on a connection of its own.
-fn fetch(request: &Request, origin: SocketAddr) -> std::io::Result<Reply> {
+fn fetch(request: &Request, origin: SocketAddr) -> std::io::Result<Response> {
     let mut socket = TcpStream::connect(origin)?;
     socket.set_nodelay(true)?;
     let mut message = format!("{}\r\n", request.line).into_bytes();
@@ -305,13 +306,18 @@ fn fetch(request: &Request, origin: SocketAddr) -> std::io::Result<Reply> {
     let bodiless = request.line.starts_with("HEAD ") || head[0].contains(" 304");
     let mut body = vec![0; if bodiless { 0 } else { length(&head) }];
     reader.read_exact(&mut body)?;
-    Ok(Reply { head, body })
+    Ok(Response { head, body })
 }
 
 /// Writes the head and the first `bytes` of the body.
-fn write_reply(client: &mut TcpStream, reply: &Reply, bytes: usize, with_body: bool) -> std::io::Result<()> {
+fn write_response(
+    client: &mut TcpStream,
+    response: &Response,
+    bytes: usize,
+    with_body: bool,
+) -> std::io::Result<()> {
     let mut message = Vec::new();
-    for line in &reply.head {
+    for line in &response.head {
         let lower = line.to_ascii_lowercase();
         if !lower.starts_with("connection:") && !lower.starts_with("x-path:") {
             message.extend_from_slice(line.as_bytes());
@@ -320,7 +326,7 @@ fn write_reply(client: &mut TcpStream, reply: &Reply, bytes: usize, with_body: b
     }
     message.extend_from_slice(b"\r\n");
     if with_body {
-        message.extend_from_slice(&reply.body[..bytes.min(reply.body.len())]);
+        message.extend_from_slice(&response.body[..bytes.min(response.body.len())]);
     }
     client.write_all(&message)
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | what must be true |
 //! |---|---|
-//! | `caught` | every kind of wrong answer is counted under its own name, as often as it was given |
+//! | `caught` | every kind of wrong response is counted under its own name, as often as it was given |
 //! | `alone::slow` | a slow target changes what is late, never what is due |
 //! | `browsing` | a browser and curl see through an evaluation what they see directly |
 //! | `crowd` | many clients, six proxies, all kinds of faults: nothing is lost, the origin is asked once for each need |

@@ -14,7 +14,7 @@ use crate::support::{Ran, at, run};
 /// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
 const REHEARSAL: &str = "20s";
 
-/// Errors that say that a wrong answer was given, as opposed to none.
+/// Errors that say that a wrong response was given, as opposed to none.
 const CONTENT_ERRORS: [&str; 10] = [
     "foreign",
     "wrong_object",
@@ -52,7 +52,7 @@ fn rehearse(name: &str, proxy: &str) -> Ran {
 /// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
 ///
 /// Where the run itself calls a phase invalid, robots may have seen responses long after a proxy that joins no requests had
-/// them: it may then have hit whatever was asked for before, which no machine changes.
+/// them: it may then have hit whatever was requested before, which no machine changes.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
     for kind in CONTENT_ERRORS {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
@@ -65,7 +65,7 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
         let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
         let most = if phase["invalid"] == true && !COLLAPSING.contains(&proxy) {
-            let [documents, _] = asked_for_before(ran, Some(index));
+            let [documents, _] = requested_for_before(ran, Some(index));
             ideal.max(documents)
         } else {
             ideal
@@ -196,10 +196,10 @@ const COLLAPSING: [&str; 3] = ["builtin", "varnish", "trafficserver"];
 /// How much more than it may be measured is: requests of one microsecond may go either way.
 const CHANCE: f64 = 0.01;
 
-/// The most that can be a hit: plain GETs for what is cachable and was asked for before, by requests and by bytes; counted from
-/// the log of every xact. Where requests do not join a fetch, how much of it is ideal is a matter of who saw an answer when: robots
+/// The most that can be a hit: plain GETs for what is cachable and was requested before, by requests and by bytes; counted from
+/// the log of every xact. Where requests do not join a fetch, how much of it is ideal is a matter of who saw a response when: robots
 /// see it after the proxy. Of one phase where it is given, else of the whole run.
-fn asked_for_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
+fn requested_for_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
     let mut rows = ran.xacts();
     rows.sort_by_key(|row| row.sent_us);
     let (mut first, mut all, mut before) = (HashMap::new(), [0, 0], [0, 0]);
@@ -225,7 +225,7 @@ fn does_not_beat_ideal(workload: &str, proxy: &str) {
     let room = ["--memory", "64MB", "--disk", "256MB", "--no-report", "--xact-log"];
     let ran = run(&[&[file, "--proxy", proxy, "--rehearse", "3s"][..], &room].concat());
     let collapses = COLLAPSING.contains(&proxy);
-    for (kind, most) in ["dhr", "bhr"].into_iter().zip(asked_for_before(&ran, None)) {
+    for (kind, most) in ["dhr", "bhr"].into_iter().zip(requested_for_before(&ran, None)) {
         let [offered, ideal, measured] = ["offered", "ideal", "measured"]
             .map(|which| ran.number(&format!("total.{kind}.{which}")).unwrap_or_default());
         let allowed = if collapses { ideal } else { ideal.max(most) };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::real::has;
 
-/// Sixteen URLs of two hosts, each asked for three times, sixteen seconds of the log apart.
+/// Sixteen URLs of two hosts, each requested three times, sixteen seconds of the log apart.
 fn log() -> String {
     let line = |n: u64| {
         let (at, host, url) = (1_700_000_000 + n, ["a", "b"][n as usize % 2], n % 16);
@@ -34,7 +34,7 @@ fn replay(directory: &Path, proxy: &str) -> Value {
 }
 
 #[test]
-fn what_was_asked_for_before_comes_from_the_cache_of_a_real_proxy_and_is_what_it_was() {
+fn what_was_requested_for_before_comes_from_the_cache_of_a_real_proxy_and_is_what_it_was() {
     for (proxy, program, is_forward) in [("squid", "squid", true), ("nginx", "nginx", false)] {
         if !has(program, program) {
             continue;

@@ -180,7 +180,7 @@ pub fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |value, key| &value[key])
 }
 
-/// A `Date` that is the same in all answers of this process, so that they can be held against each other.
+/// A `Date` that is the same in all responses of this process, so that they can be held against each other.
 pub fn one_date() -> &'static str {
     static DATE: OnceLock<String> = OnceLock::new();
     DATE.get_or_init(|| {

@@ -230,11 +230,11 @@ fn files_are_short_or_say_why_not() {
 #[test]
 fn every_file_begins_with_a_statement_of_what_it_holds() {
     let silent = |file: &PathBuf| !is_test(file) && !read(file).starts_with("//! ");
-    let asks = |file: &PathBuf| first_paragraph(&read(file)).contains('?');
+    let requests = |file: &PathBuf| first_paragraph(&read(file)).contains('?');
     let all = files(&[".rs"]);
     let wrong: Vec<_> = all.iter().filter(|file| silent(file)).map(|file| shown(file)).collect();
     assert!(wrong.is_empty(), "no module documentation on the first line: {wrong:#?}");
-    let wrong: Vec<_> = all.iter().filter(|file| asks(file)).map(|file| shown(file)).collect();
+    let wrong: Vec<_> = all.iter().filter(|file| requests(file)).map(|file| shown(file)).collect();
     assert!(wrong.is_empty(), "module documentation begins with a question: {wrong:#?}");
 }
 

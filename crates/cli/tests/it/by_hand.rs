@@ -8,7 +8,7 @@ use assay_record::series::Series;
 
 use crate::support::{Assay, Said};
 
-/// What robots of a run directory were due to ask for: how many requests, and their digest; and how many errors there were.
+/// What robots of a run directory were due to request: how many requests, and their digest; and how many errors there were.
 fn due(assay: &Assay, run_dir: &str) -> (u64, u64, u64) {
     let dir = RunDir::open(&assay.path(run_dir)).expect("a run directory");
     let robots = Series::read(&dir).expect("what was measured").robots;
@@ -24,7 +24,7 @@ fn start(assay: &Assay, arguments: &[&str]) -> Child {
 }
 
 #[test]
-fn two_halves_of_the_robots_ask_for_what_all_of_them_ask_for() {
+fn two_halves_of_the_robots_request_for_what_all_of_them_request_for() {
     let assay = Assay::new();
     let workload = assay.file("special.pg", include_str!("special.pg"));
     let whole = assay.run(&["run", workload, "--direct", "--run-dir", "whole", "--no-report"]);
@@ -47,11 +47,11 @@ fn two_halves_of_the_robots_ask_for_what_all_of_them_ask_for() {
     let (all, one, other) = (due(&assay, "whole"), due(&assay, "0-19"), due(&assay, "20-39"));
     assert!(one.0 > 200 && other.0 > 200, "{one:?} {other:?}");
     assert_eq!((one.0 + other.0, one.1.wrapping_add(other.1)), (all.0, all.1));
-    assert_eq!((one.2, other.2), (0, 0), "every answer was checked");
+    assert_eq!((one.2, other.2), (0, 0), "every response was checked");
     let dir = RunDir::open(&assay.path("o")).expect("a run directory");
-    let answered: u64 =
+    let responded: u64 =
         Series::read(&dir).expect("what was measured").origins.iter().map(|o| o.counts.responses).sum();
-    assert!(answered >= one.0 + other.0 - 100, "{answered}");
+    assert!(responded >= one.0 + other.0 - 100, "{responded}");
 }
 
 #[test]

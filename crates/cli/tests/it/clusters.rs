@@ -41,7 +41,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn webstones_files_are_asked_for_and_the_report_is_made_again() {
+fn webstones_files_are_requested_for_and_the_report_is_made_again() {
     let assay = Assay::new();
     let (_running, nodes) = start(&assay, &[assay.file("small.toml", SMALL)]);
     let list =
@@ -167,9 +167,9 @@ fn an_interrupt_keeps_the_runs_that_were_complete_and_nothing_of_a_calibration()
     assert!(said.stdout.is_empty() && said.stderr.contains("nothing is kept of the calibration"), "{said:?}");
     let (_running, nodes) = start(&assay, &[small]);
     assay.file("list", "/file5k.html 1 #5125\n");
-    let asked =
+    let requested =
         ["webstone", "list", "--to", &nodes[0], "--time", "100ms", "--clients", "1", "--iterations", "1000"];
-    let said = interrupted(&assay, &asked, "1/1000: ");
+    let said = interrupted(&assay, &requested, "1/1000: ");
     assert_eq!(said.code, Some(105), "{said:?}");
     assert!(said.stdout.contains("1 clients"), "{said:?}");
 }

@@ -128,7 +128,7 @@ fn the_result_comes_as_markdown_json_and_a_page() {
     let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
     assert_eq!(document["gate"]["outcome"], "regressed");
     assert_eq!(document["command"][1], "compare");
-    assert!(!assay.path("base/comparison.json").exists(), "nothing is written where nothing was asked for");
+    assert!(!assay.path("base/comparison.json").exists(), "nothing is written where nothing was requested");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn every_command_of_the_workflow_for_a_hosted_ci_is_understood() {
             .map(|word| word.trim_matches('"').replace("$seed", "1").replace("$side", "base"))
             .collect();
         let said = assay.run(&arguments.iter().map(String::as_str).chain(["--help"]).collect::<Vec<_>>());
-        // A flag that is not known is found before help is asked for.
+        // A flag that is not known is found before help is requested.
         said.exits(0);
         let known = assay.run(&[&arguments[0], "--help"]).exits(0).stdout;
         for flag in arguments.iter().filter(|word| word.starts_with("--")) {

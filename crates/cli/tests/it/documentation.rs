@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::{Assay, Said, read, root};
 
-/// README is a door, not the manual.
+/// README is a listener, not the manual.
 const README_LINES_MAX: usize = 150;
 
 /// All pages of the manual.
@@ -75,7 +75,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn the_readme_is_a_door() {
+fn the_readme_is_a_listener() {
     let lines = read(&root().join("README.md")).lines().count();
     assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
 }

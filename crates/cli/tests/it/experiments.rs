@@ -87,7 +87,7 @@ fn process_of(directory: &Path, file: &str) -> i32 {
 }
 
 #[test]
-fn every_subject_is_asked_the_same_and_the_comparison_is_made() {
+fn every_subject_is_requested_the_same_and_the_comparison_is_made() {
     let assay = set_up();
     let said = assay.run(&["lab", "which.toml", "--dir", "e", "--no-live"]);
     assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
@@ -100,9 +100,9 @@ fn every_subject_is_asked_the_same_and_the_comparison_is_made() {
     };
     for repetition in [1, 2] {
         let cells = info.cells.iter().filter(|cell| cell.repetition == repetition);
-        let asked: Vec<_> =
+        let requested: Vec<_> =
             cells.map(|cell| [run(cell)["stream_digest"].clone(), run(cell)["world"].clone()]).collect();
-        assert_eq!(asked[0], asked[1], "subjects of one repetition are asked different things");
+        assert_eq!(requested[0], requested[1], "subjects of one repetition are asked different things");
     }
     assert_eq!(said.stderr.lines().filter(|line| line.contains(": runs; ")).count(), 4, "{}", said.stderr);
     assert_eq!(read(&assay.path("e/experiment.toml")), EXPERIMENT);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
 
-/// A workload of two seconds that asks for `rate` (`100/sec`, or nothing for best effort).
+/// A workload of two seconds that requests `rate` (`100/sec`, or nothing for best effort).
 fn small(rate: &str) -> String {
     let rate = if rate.is_empty() { String::new() } else { format!("req_rate = {rate};") };
     format!(
@@ -123,7 +123,7 @@ fn a_rate_that_no_processor_of_this_machine_can_carry_is_refused() {
         let said = refused(&assay, assay.run(&["run", name, "--run-dir", "r", target]));
         said.complains("processors of robots").complains("10000000 requests/s").complains("--calibrate");
     }
-    // Nothing is said of processors where robots wait for their answers.
+    // Nothing is said of processors where robots wait for their responses.
     let name = assay.file("best.pg", &small(""));
     let said = assay.run(&["check", name]).exits(0).stdout;
     assert!(said.contains("robots ask as fast as they are answered"), "{said}");
@@ -204,7 +204,7 @@ fn a_calibration_is_kept_and_later_runs_find_it() {
     let files = std::fs::read_dir(assay.path("runs")).expect("a directory").count();
     assert_eq!(files, 1, "a step left its run directory");
 
-    // Where it says that there is less than the schedule asks for, the user is warned.
+    // Where it says that there is less than the schedule requests, the user is warned.
     let slow = Calibration { requests_per_s: 1.0, ..found };
     std::fs::write(&path, serde_json::to_vec(&slow).expect("JSON")).expect("a writable directory");
     let said = assay.run(&["run", name, "--run-dir", "runs/r", "--no-report"]);

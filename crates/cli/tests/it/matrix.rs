@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use assay_cache::ideal::{Ask, Behaviour, FOREVER, IdealCache, Request};
+use assay_cache::ideal::{Behaviour, FOREVER, IdealCache, Lookup, Request};
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_pgl::{SearchPath, compile};
 use assay_proxy::{Clock, Limits, Proxy};
@@ -151,13 +151,19 @@ const BUILTIN: Behaviour = Behaviour {
 /// Which requests of a stream an ideal cache hits.
 fn ideal(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
     let mut cache = IdealCache::new(BUILTIN);
-    let ask = |launch: &Launch| {
+    let lookup = |launch: &Launch| {
         let object = universe.object(launch.object);
         let at_us = launch.due.as_micros() as u64;
         let cachable = object.cachable;
-        cache.ask(Ask { key: object.key, request: Request::Get, cachable, at_us, fresh_until_ms: FOREVER })
+        cache.lookup(Lookup {
+            key: object.key,
+            request: Request::Get,
+            cachable,
+            at_us,
+            fresh_until_ms: FOREVER,
+        })
     };
-    launches.iter().map(ask).collect()
+    launches.iter().map(lookup).collect()
 }
 
 fn offered(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
@@ -165,13 +171,13 @@ fn offered(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
 }
 
 #[test]
-fn an_ideal_cache_hits_what_the_stream_offers_whoever_asks_for_whatever() {
+fn an_ideal_cache_hits_what_the_stream_offers_whoever_requests_for_whatever() {
     for cell in cells() {
         let (universe, launches) = cell.universe(40);
         let offered = Ratio::of(&offered(&universe, &launches));
         let ideal = Ratio::of(&ideal(&universe, &launches));
         eprintln!("{cell:?}: offered {:.4}, ideal {:.4} of {}", offered.value(), ideal.value(), ideal.all);
-        assert!(offered.all > 10_000 && offered.value() > 0.2, "{cell:?} asks for too little: {offered:?}");
+        assert!(offered.all > 10_000 && offered.value() > 0.2, "{cell:?} requests too little: {offered:?}");
         ideal.is_near(offered.value(), &format!("{cell:?}: ideal and offered"));
     }
 }
@@ -191,7 +197,7 @@ fn the_proxy_hits_exactly_what_an_ideal_cache_hits_when_nothing_happens_at_once(
     }
 }
 
-/// Which requests of a stream the built-in proxy answers without its origin, one after the other, each at its time.
+/// Which requests of a stream the built-in proxy responses without its origin, one after the other, each at its time.
 fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
@@ -220,19 +226,19 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
         let (mut buf, mut hits) = (Vec::new(), Vec::new());
         for launch in launches {
             now_ms.set(START_MS + i64::try_from(launch.due.as_millis()).expect("not for ever"));
-            let (before, object) = (origin.asked.get(), universe.object(launch.object));
+            let (before, object) = (origin.requested.get(), universe.object(launch.object));
             let authority = &universe.workload().origins[usize::from(object.id.origin)].authority;
             let request = format!("GET {} HTTP/1.1\r\nHost: {authority}\r\n\r\n", universe.path(&object));
             client.write_all(request.as_bytes()).await.expect("sent");
-            assert_eq!(answer(&mut client, &mut buf).await, 200, "{request}");
-            hits.push(origin.asked.get() == before);
+            assert_eq!(response(&mut client, &mut buf).await, 200, "{request}");
+            hits.push(origin.requested.get() == before);
         }
         hits
     })
 }
 
-/// The status of the next answer; its body is read and forgotten.
-async fn answer(stream: &mut TcpStream, buf: &mut Vec<u8>) -> u16 {
+/// The status of the next response; its body is read and forgotten.
+async fn response(stream: &mut TcpStream, buf: &mut Vec<u8>) -> u16 {
     loop {
         if let Some((head, length)) = ResponseHead::parse(buf).expect("HTTP") {
             let (status, body) = (head.status, head.facts.content_length.unwrap_or(0) as usize);
@@ -248,15 +254,15 @@ async fn answer(stream: &mut TcpStream, buf: &mut Vec<u8>) -> u16 {
 /// All origins of a universe behind one address; bodies are short.
 struct Origin {
     address: std::net::SocketAddr,
-    asked: Rc<Shared<u64>>,
+    requested: Rc<Shared<u64>>,
 }
 
 impl Origin {
     async fn start(universe: Arc<Universe>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let asked = Rc::new(Shared::new(0));
-        let counted = Rc::clone(&asked);
+        let requested = Rc::new(Shared::new(0));
+        let counted = Rc::clone(&requested);
         let names: HashMap<String, OriginIndex> =
             (0..).zip(&universe.workload().origins).map(|(index, o)| (o.authority.clone(), index)).collect();
         let names = Rc::new(names);
@@ -266,7 +272,7 @@ impl Origin {
                 spawn_local(serve(stream, Arc::clone(&universe), Rc::clone(&names), Rc::clone(&counted)));
             }
         });
-        Self { address, asked }
+        Self { address, requested }
     }
 }
 
@@ -274,7 +280,7 @@ async fn serve(
     mut stream: TcpStream,
     universe: Arc<Universe>,
     names: Rc<HashMap<String, OriginIndex>>,
-    asked: Rc<Shared<u64>>,
+    requested: Rc<Shared<u64>>,
 ) {
     let mut buf = Vec::new();
     loop {
@@ -284,7 +290,7 @@ async fn serve(
                 _ => return,
             }
         };
-        asked.set(asked.get() + 1);
+        requested.set(requested.get() + 1);
         let host = head.host.map(String::from_utf8_lossy).unwrap_or_default();
         let id = universe.parse_path(names[&*host], head.target.as_bytes()).expect("one of ours");
         // As docs/architecture.md has it, of an object without a life cycle.
@@ -292,9 +298,10 @@ async fn serve(
             true => "public, max-age=31536000",
             false => "private, no-cache, no-store",
         };
-        let reply = format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4\r\n\r\nbody");
+        let response =
+            format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4\r\n\r\nbody");
         buf.drain(..length);
-        if stream.write_all(reply.as_bytes()).await.is_err() {
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }

@@ -58,7 +58,7 @@ fn pass(mut robot: TcpStream, origin: SocketAddr, bucket: &Mutex<Bucket>) -> Opt
     loop {
         let length = robot.read(&mut buffer).ok().filter(|length| *length > 0)?;
         head.extend_from_slice(&buffer[..length]);
-        // Robots wait for an answer before they ask again, so a head is all there is.
+        // Robots wait for a response before they ask again, so a head is all there is.
         if !head.ends_with(b"\r\n\r\n") {
             continue;
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 
-use assay_record::spe::{AnswerRow, AnswerWriter, Ended, How, SpeDir, SpeInfo, Target, Verdict};
+use assay_record::spe::{Ended, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Target, Verdict};
 
 use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
 
@@ -16,7 +16,7 @@ fn server() -> SocketAddr {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
                 let mut out = stream.try_clone().unwrap();
-                // The end of a head is the answer's beginning.
+                // The end of a head is the response's beginning.
                 for _ in BufReader::new(stream).lines().map_while(Result::ok).filter(String::is_empty) {
                     if out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_err() {
                         return;
@@ -46,10 +46,10 @@ fn a_log_is_replayed_and_the_result_is_one_document() {
     assert!(text.contains("4 sent, 4 answered") && text.contains("2 made"), "{text}");
 }
 
-/// Twelve requests of a Squid log: three URLs that can be kept, asked for four, three and two times, and one that cannot, three
+/// Twelve requests of a Squid log: three URLs that can be kept, requested four, three and two times, and one that cannot, three
 /// times. The log had two hits.
 fn squid_log() -> String {
-    let asked = [
+    let requested = [
         ("a.example/page", 200, 30_000, "TCP_MISS"),
         ("b.example/style", 200, 700, "TCP_MISS"),
         ("a.example/page", 200, 30_000, "TCP_MEM_HIT"),
@@ -67,7 +67,7 @@ fn squid_log() -> String {
         let at = 1_700_000_000 + n;
         format!("{at}.000 0 192.0.2.1 {word}/{status} {bytes} GET http://{url} - HIER_DIRECT/x text/plain\n")
     };
-    asked.into_iter().enumerate().map(line).collect()
+    requested.into_iter().enumerate().map(line).collect()
 }
 
 fn number(document: &serde_json::Value, name: &str) -> u64 {
@@ -103,7 +103,7 @@ fn a_log_goes_through_a_proxy_before_simulated_origins_and_its_hits_are_told() {
     let words =
         assay.run(&["replay", log, "--proxy", "builtin", "--reverse", "--speed", "20", "--dir", "again"]);
     let words = words.exits(0).stdout;
-    assert!(words.contains("wrong answers    0"), "{words}");
+    assert!(words.contains("wrong responses    0"), "{words}");
     assert!(words.contains("measured            50.00 %") && words.contains("16.67 %"), "{words}");
     assay.run(&["replay", log, "--proxy", "builtin", "--dir", "out"]).exits(2).complains("is not empty");
     assay.run(&["replay", "-", "--proxy", "builtin"]).exits(2).complains("read once");
@@ -150,7 +150,7 @@ fn an_interrupt_while_the_proxy_is_still_starting_is_said_to_be_one_and_leaves_n
 }
 
 #[test]
-fn a_replay_that_is_interrupted_twice_does_not_wait_for_the_answers() {
+fn a_replay_that_is_interrupted_twice_does_not_wait_for_the_responses() {
     // It accepts, and says nothing.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
@@ -190,10 +190,10 @@ fn an_evaluation_is_reported_and_leaves_its_documents() {
         ..SpeInfo::default()
     })
     .unwrap();
-    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
     for request in 0..4u64 {
         for target in 0..2u16 {
-            let row = AnswerRow {
+            let row = ResponseRow {
                 request,
                 target,
                 place: 0,
@@ -213,10 +213,10 @@ fn an_evaluation_is_reported_and_leaves_its_documents() {
                 header: None,
                 error: None,
             };
-            answers.push(&row).unwrap();
+            responses.push(&row).unwrap();
         }
     }
-    answers.finish().unwrap();
+    responses.finish().unwrap();
     let said = assay.run(&["spe", "report", "e", "--json"]).exits(0);
     let document: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(document["targets"][1]["matching"]["value"], 1.0);

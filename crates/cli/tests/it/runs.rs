@@ -70,7 +70,7 @@ fn the_builtin_proxy_is_a_forward_proxy_too() {
 }
 
 #[test]
-fn all_that_is_special_about_requests_and_answers_is_right() {
+fn all_that_is_special_about_requests_and_responses_is_right() {
     let assay = Assay::new();
     let workload = assay.file("special.pg", include_str!("special.pg"));
     for target in [&["--direct"][..], &[], &["--forward"]] {

@@ -16,11 +16,11 @@ fn server(body: &'static str) -> String {
         for stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(&stream).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
                 body.len()
             );
-            let _ = (&stream).write_all(answer.as_bytes());
+            let _ = (&stream).write_all(response.as_bytes());
         }
     });
     address
@@ -29,9 +29,9 @@ fn server(body: &'static str) -> String {
 fn get(address: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("is listened at");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("is taken");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("text");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("text");
+    response
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_switch_file_is_explained_and_mistakes_are_shown() {
 }
 
 #[test]
-fn a_switch_runs_takes_on_another_file_and_stops_when_asked() {
+fn a_switch_runs_takes_on_another_file_and_stops_when_requested() {
     let assay = Assay::new();
     let (one, two) = (server("one"), server("two"));
     let text = |address: &str| {

@@ -14,7 +14,7 @@ use crate::support::{Assay, Said, send};
 /// Nothing here takes longer, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` asks for the real
+/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` requests the real
 /// thing: there it fails.
 fn program(names: &[&str], package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -88,13 +88,13 @@ fn wait(good: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer.split_once("\r\n\r\n").expect("a head").1.to_owned()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response");
+    response.split_once("\r\n\r\n").expect("a head").1.to_owned()
 }
 
 /// A Prometheus that scrapes one address; it ends when this is dropped.

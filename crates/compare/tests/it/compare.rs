@@ -45,7 +45,8 @@ fn the_better_performer_of_each_scenario_falls_out_of_the_runs() {
         !image.cells.iter().any(|cell| cell.metric == "saturation_per_s"),
         "there the load does not rise"
     );
-    let speaks = |about: &str| found.verdict.iter().find(|answer| answer.question.contains(about)).unwrap();
+    let speaks =
+        |about: &str| found.verdict.iter().find(|response| response.question.contains(about)).unwrap();
     assert!(
         speaks("carries more").text.contains("varnish is better in mixed: inc"),
         "{:?}",
@@ -189,7 +190,7 @@ fn text_and_markdown_stay_as_they_are() {
 }
 
 #[test]
-fn the_page_asks_nothing_of_the_network_and_names_cannot_become_markup() {
+fn the_page_requests_nothing_of_the_network_and_names_cannot_become_markup() {
     let hostile = experiments::Kind { label: HOSTILE, ..ATS };
     let plan = Plan {
         name: HOSTILE,

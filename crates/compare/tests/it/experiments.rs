@@ -33,7 +33,7 @@ pub struct Kind {
     /// Processor time per request, in microseconds.
     pub cpu_us: f64,
     pub memory_mb: u64,
-    /// One in so many answers is stale; 0: none.
+    /// One in so many responses is stale; 0: none.
     pub stale_one_in: u64,
 }
 

@@ -67,7 +67,7 @@ fn a_document_needs_memory_for_its_bytes_and_128_more() {
     assert_eq!(
         reads(10 * (1000 + 128) - 1),
         20,
-        "one does not: each drives out the one that is asked for next"
+        "one does not: each drives out the one that is requested next"
     );
 }
 

@@ -1,4 +1,4 @@
-//! LARD/R: LARD in which a document that is asked for very often may have several servers.
+//! LARD/R: LARD in which a document that is requested very often may have several servers.
 //!
 //! Each document has a set of servers, at first the least loaded one; its requests go to the least loaded of the set. When
 //! that one has too much (LARD's own rule), the least loaded of all servers joins. A set that has not changed for K seconds

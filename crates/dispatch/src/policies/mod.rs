@@ -1,7 +1,7 @@
 //! All balancing policies. One file each, with what it does, and who thought of it.
 //!
 //! Blind to the request: [`random`], [`round_robin`], [`weighted_round_robin`], [`least_connections`],
-//! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By what is asked for:
+//! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By what is requested:
 //! [`bounded_hash`], [`lard`], [`lard_replicated`], [`ward`]. By the kind of work: [`cap`], [`cap_with_state`].
 
 pub mod bounded_hash;
@@ -44,7 +44,7 @@ mod testing {
         (0..count).for_each(|number| policy.server_up(ServerId(number), 1.0, Moment::START));
     }
 
-    /// Asks for a server and starts the request there.
+    /// Requests a server and starts the request there.
     pub(crate) fn send(policy: &mut dyn Policy, request: &Request, now: Moment) -> u32 {
         let server = policy.choose(request, now).expect("a server");
         policy.started(server, request, now);
@@ -58,6 +58,6 @@ mod testing {
 
     /// A request ends well after so many nanoseconds.
     pub(crate) fn finish(policy: &mut dyn Policy, server: u32, took_nanos: u64, now: Moment) {
-        policy.finished(ServerId(server), &ANY, &Finish { took_nanos, answered: true }, now);
+        policy.finished(ServerId(server), &ANY, &Finish { took_nanos, responded: true }, now);
     }
 }

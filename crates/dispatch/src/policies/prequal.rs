@@ -21,9 +21,9 @@ pub struct PrequalSettings {
     pub probes: f64,
     /// Answers removed with each request.
     pub removals: f64,
-    /// Answers that are kept.
+    /// Responses that are kept.
     pub pool: usize,
-    /// Answers that are older count no more.
+    /// Responses that are older count no more.
     pub age_s: f64,
     /// A server is hot above this quantile of requests in flight.
     pub hot_quantile: f64,
@@ -39,7 +39,7 @@ impl Default for PrequalSettings {
 }
 
 /// With fewer answers than these, chance decides.
-const LEAST_ANSWERS: usize = 2;
+const LEAST_RESPONSES: usize = 2;
 
 /// Prequal.
 #[derive(Debug, Clone)]
@@ -65,13 +65,13 @@ impl Prequal {
         }
     }
 
-    /// How often an answer may be used, so that the pool neither runs dry nor grows stale.
+    /// How often a response may be used, so that the pool neither runs dry nor grows stale.
     fn uses(&self) -> u32 {
         let PrequalSettings { probes, removals, pool, reuse_margin, .. } = self.settings;
         let others = 1.0 - pool as f64 / self.members.len().max(1) as f64;
         let gained = others * probes - removals;
         if gained <= 0.0 {
-            // Few servers: the pool knows all of them, and age alone ends an answer.
+            // Few servers: the pool knows all of them, and age alone ends a response.
             return u32::MAX;
         }
         libm::ceil(((1.0 + reuse_margin) / gained).clamp(1.0, 1e6)) as u32
@@ -99,7 +99,7 @@ impl Policy for Prequal {
     fn choose(&mut self, _request: &Request, now: Moment) -> Option<ServerId> {
         self.pool.drop_older_than(self.settings.age_s, now);
         let hot_above = self.pool.hot_above(self.settings.hot_quantile);
-        let chosen = match self.pool.len() < LEAST_ANSWERS {
+        let chosen = match self.pool.len() < LEAST_RESPONSES {
             true => None,
             false => self.pool.take_best(hot_above),
         };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_older_than_a_second_says_nothing() {
+    fn an_response_older_than_a_second_says_nothing() {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 50);
         (0..4).for_each(|server| policy.reported(ServerId(server), &state(0, 1), Moment::START));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_asks_three_different_servers() {
+    fn each_request_requests_three_different_servers() {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 5);
         for _ in 0..100 {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_used_as_often_as_the_paper_says() {
+    fn responses_are_used_as_often_as_the_paper_says() {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 160);
         // (1 + 1) / ((1 − 16/160) · 3 − 1) = 1.18

@@ -1,4 +1,4 @@
-//! The pool of the last probes. Prequal's pool: a few answers, each used a few times, the oldest and worst thrown away.
+//! The pool of the last probes. Prequal's pool: a few responses, each used a few times, the oldest and worst thrown away.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::policy::ServerId;
 /// Requests in flight of so many recent answers decide what counts as hot.
 const RECENT: usize = 64;
 
-/// One answer.
+/// One response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     pub(super) server: ServerId,
@@ -110,9 +110,9 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn pool(answers: &[(u32, u32, u64)]) -> Pool {
+    fn pool(responses: &[(u32, u32, u64)]) -> Pool {
         let mut pool = Pool::default();
-        for (server, in_flight, latency) in answers {
+        for (server, in_flight, latency) in responses {
             pool.add((ServerId(*server), *in_flight), *latency, (Moment::START, 1), 16);
         }
         pool

@@ -1,6 +1,6 @@
 //! RR: the servers take turns.
 //!
-//! Each request goes to the server after the one before, in a circle, whatever it asks for. It needs one number of
+//! Each request goes to the server after the one before, in a circle, whatever it requests. It needs one number of
 //! state. Servers get evenly spaced requests (Erlang instead of exponential gaps when arrivals are Poisson), so it is
 //! never worse than RAND for equal servers and requests. A server that comes or goes does not disturb the turns of
 //! the others. Source: as old as time sharing; here as in Jones's switch (2002), whose RR is CAP with one class.

@@ -6,9 +6,9 @@
 //! over. Source: as [`super::ward`]; here requests that are read from disk pay a seek and their bytes, and loading the
 //! memories once is counted too.
 
-/// A document and how often it is asked for.
+/// A document and how often it is requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct Requested {
     /// Its hash, as in a request.
     pub document: u64,
     /// Its size.
@@ -76,8 +76,8 @@ pub struct Analysis {
 }
 
 /// Finds the cheapest core.
-pub fn analyse(documents: &[Asked], costs: &Costs) -> Analysis {
-    let mut order: Vec<Asked> = documents.to_vec();
+pub fn analyse(documents: &[Requested], costs: &Costs) -> Analysis {
+    let mut order: Vec<Requested> = documents.to_vec();
     order.sort_by(|one, other| {
         other
             .requests
@@ -97,7 +97,7 @@ pub fn analyse(documents: &[Asked], costs: &Costs) -> Analysis {
             best = full_core;
         }
     }
-    let core = order[..best.core_documents].iter().map(|asked| asked.document).collect();
+    let core = order[..best.core_documents].iter().map(|requested| requested.document).collect();
     Analysis { core, best, no_core, full_core }
 }
 
@@ -112,13 +112,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(order: &[Asked], costs: &Costs) -> Self {
+    fn of(order: &[Requested], costs: &Costs) -> Self {
         let mut sums = Self { bytes: vec![0], requests: vec![0.0], disk_s: vec![0.0], load_s: vec![0.0] };
-        for (place, asked) in order.iter().enumerate() {
-            let read_s = costs.read_s(asked.bytes);
-            sums.bytes.push(sums.bytes[place].saturating_add(asked.bytes));
-            sums.requests.push(sums.requests[place] + asked.requests);
-            sums.disk_s.push(sums.disk_s[place] + asked.requests * read_s);
+        for (place, requested) in order.iter().enumerate() {
+            let read_s = costs.read_s(requested.bytes);
+            sums.bytes.push(sums.bytes[place].saturating_add(requested.bytes));
+            sums.requests.push(sums.requests[place] + requested.requests);
+            sums.disk_s.push(sums.disk_s[place] + requested.requests * read_s);
             sums.load_s.push(sums.load_s[place] + read_s);
         }
         sums
@@ -157,8 +157,8 @@ mod tests {
         disk_bytes_per_s: 1e6,
     };
 
-    fn site(count: u64, requests: impl Fn(u64) -> f64) -> Vec<Asked> {
-        (0..count).map(|document| Asked { document, bytes: 100, requests: requests(document) }).collect()
+    fn site(count: u64, requests: impl Fn(u64) -> f64) -> Vec<Requested> {
+        (0..count).map(|document| Requested { document, bytes: 100, requests: requests(document) }).collect()
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             sizes in proptest::collection::vec((1u64..400, 0.0f64..1e5), 1..60), nodes in 1u32..9,
         ) {
             let documents: Vec<_> = sizes.iter().enumerate()
-                .map(|(n, (bytes, requests))| Asked { document: n as u64, bytes: *bytes, requests: *requests })
+                .map(|(n, (bytes, requests))| Requested { document: n as u64, bytes: *bytes, requests: *requests })
                 .collect();
             let costs = Costs { nodes, ..COSTS };
             let analysis = analyse(&documents, &costs);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 enum Step {
     Up(u32, f64),
     Gone(u32),
-    Ask(u16, u64),
-    AskAgain(u16, u64),
+    Choose(u16, u64),
+    RequestAgain(u16, u64),
     Finish(usize, bool),
     Report(u32, f64),
 }
@@ -19,8 +19,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (0u32..8, 0.1f64..5.0).prop_map(|(server, weight)| Step::Up(server, weight)),
         1 => (0u32..8).prop_map(Step::Gone),
-        8 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::Ask(class, document)),
-        2 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::AskAgain(class, document)),
+        8 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::Choose(class, document)),
+        2 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::RequestAgain(class, document)),
         5 => (0usize..20, any::<bool>()).prop_map(|(which, well)| Step::Finish(which, well)),
         2 => (0u32..8, 0.0f64..1.0).prop_map(|(server, busy)| Step::Report(server, busy)),
     ]
@@ -42,7 +42,7 @@ fn drive(policy: &mut dyn Policy, steps: &[Step]) -> Result<Vec<Option<ServerId>
                 up.remove(&ServerId(*server));
                 policy.server_gone(ServerId(*server), now);
             }
-            Step::Ask(class, document) => {
+            Step::Choose(class, document) => {
                 let request = Request { class: ClassId(*class), document: *document };
                 let mut wanted = Vec::new();
                 policy.probes(now, &mut wanted);
@@ -56,7 +56,7 @@ fn drive(policy: &mut dyn Policy, steps: &[Step]) -> Result<Vec<Option<ServerId>
                 }
                 names.push(named);
             }
-            Step::AskAgain(class, document) => {
+            Step::RequestAgain(class, document) => {
                 let request = Request { class: ClassId(*class), document: *document };
                 let tried: Vec<_> = up.iter().take(up.len() / 2).copied().collect();
                 let named = policy.choose_again(&request, &tried, now);
@@ -68,11 +68,11 @@ fn drive(policy: &mut dyn Policy, steps: &[Step]) -> Result<Vec<Option<ServerId>
                 prop_assert!(named.is_none_or(|server| up.contains(&server) && !tried.contains(&server)));
                 names.push(named);
             }
-            Step::Finish(which, answered) => {
+            Step::Finish(which, responded) => {
                 if *which < under_way.len() {
                     let (server, request) = under_way.swap_remove(*which);
                     policy.first_byte(server, &request, 1_000, now);
-                    let how = Finish { took_nanos: 1_000_000 * (1 + *which as u64), answered: *answered };
+                    let how = Finish { took_nanos: 1_000_000 * (1 + *which as u64), responded: *responded };
                     policy.finished(server, &request, &how, now);
                 }
             }
@@ -122,7 +122,7 @@ proptest! {
                 policy.started(server, &request, Moment::START);
                 under_way.push(server);
             }
-            let well = Finish { took_nanos: 1, answered: true };
+            let well = Finish { took_nanos: 1, responded: true };
             under_way.iter().for_each(|server| policy.finished(*server, &request, &well, Moment::START));
             let mut named = BTreeSet::new();
             for _ in 0..servers {

@@ -2,7 +2,7 @@
 //!
 //! The instant is the kernel's receive timestamp, which loopback takes while the sender is still writing: how late
 //! this process wakes and reads is not in it. A request is told by its `X-Assay`, by vegeta's sequence number, or by a
-//! path `/i/NUMBER`. Robots get the object that they ask for, everybody else 1 KB of zeros.
+//! path `/i/NUMBER`. Robots get the object that they request, everybody else 1 KB of zeros.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use assay_http::field::{decimal, write_decimal};
 use assay_http::head::RequestHead;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
-use assay_role::mark::{self, ReplyMark, RequestMark, XactId};
+use assay_role::mark::{self, RequestMark, ResponseMark, XactId};
 use assay_workload::Universe;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -43,7 +43,7 @@ struct Origin {
     /// Wall clock minus `CLOCK_MONOTONIC`: timestamps are of the former.
     offset_ns: u64,
     buffer: Vec<u8>,
-    reply: Vec<u8>,
+    response: Vec<u8>,
 }
 
 /// Serves until the end of standard input; then writes the arrivals, and says how many connections there were.
@@ -53,7 +53,7 @@ pub fn serve(spec: &str, address: SocketAddr, out: &str) -> Result<(), Box<dyn E
     unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) };
     listener.set_nonblocking(true)?;
     // Before there is a connection: the first request may arrive before it is accepted.
-    ask_for_timestamps(listener.as_raw_fd())?;
+    request_for_timestamps(listener.as_raw_fd())?;
     let epoll = Epoll::new()?;
     epoll.add(listener.as_raw_fd(), LISTENER)?;
     epoll.add(io::stdin().as_raw_fd(), STDIN)?;
@@ -65,7 +65,7 @@ pub fn serve(spec: &str, address: SocketAddr, out: &str) -> Result<(), Box<dyn E
         arrivals: Vec::with_capacity(1 << 20),
         offset_ns: clock_offset_ns(),
         buffer: vec![0; 16_384],
-        reply: Vec::with_capacity(4096),
+        response: Vec::with_capacity(4096),
     };
     println!("listening");
     while origin.turn()? {}
@@ -130,12 +130,12 @@ impl Origin {
         }
         connection.head.extend_from_slice(&self.buffer[..count]);
         while let Ok(Some((head, length))) = RequestHead::parse(&connection.head) {
-            let id = answer(&self.universe, &head, &mut self.reply);
+            let id = respond(&self.universe, &head, &mut self.response);
             if let Some(id) = id {
                 self.arrivals.push((id, connection.arrived_ns));
             }
             // Whoever has sent its last request may be gone.
-            if connection.stream.write_all(&self.reply).is_err() {
+            if connection.stream.write_all(&self.response).is_err() {
                 return Ok(false);
             }
             connection.head.drain(..length);
@@ -144,39 +144,39 @@ impl Origin {
     }
 }
 
-/// Makes the reply; gives the number of the request, if it has one.
-fn answer(universe: &Universe, head: &RequestHead<'_>, reply: &mut Vec<u8>) -> Option<u64> {
-    reply.clear();
+/// Makes the response; gives the number of the request, if it has one.
+fn respond(universe: &Universe, head: &RequestHead<'_>, response: &mut Vec<u8>) -> Option<u64> {
+    response.clear();
     let target = head.target.as_bytes();
     if let Some(mark) = head.header(mark::HEADER).and_then(RequestMark::parse) {
-        write_object(universe, mark.xact, target, reply);
+        write_object(universe, mark.xact, target, response);
         return Some(request_id(mark.xact.robot, mark.xact.number));
     }
-    reply.extend_from_slice(
+    response.extend_from_slice(
         b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=31536000\r\nContent-Length: 1024\r\n",
     );
-    reply.extend_from_slice(b"X-Assay: 0-0-0-0000000000000000-0-0-200\r\n\r\n");
-    reply.resize(reply.len() + 1024, 0);
+    response.extend_from_slice(b"X-Assay: 0-0-0-0000000000000000-0-0-200\r\n\r\n");
+    response.resize(response.len() + 1024, 0);
     head.header("x-vegeta-seq").and_then(decimal).or_else(|| decimal(target.strip_prefix(b"/i/")?))
 }
 
-fn write_object(universe: &Universe, xact: XactId, path: &[u8], reply: &mut Vec<u8>) {
+fn write_object(universe: &Universe, xact: XactId, path: &[u8], response: &mut Vec<u8>) {
     let Ok(id) = universe.parse_path(0, path) else {
-        reply.extend_from_slice(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        response.extend_from_slice(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         return;
     };
     let object = universe.object(id);
     let body = universe.body(&object, 0);
-    reply
+    response
         .extend_from_slice(b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=31536000\r\nContent-Length: ");
-    write_decimal(reply, object.size_bytes);
-    reply.extend_from_slice(b"\r\nX-Assay: ");
-    ReplyMark { xact, key: object.key, version: 0, made_us: 0, status: 200, note: None }.write(reply);
-    reply.extend_from_slice(b"\r\n\r\n");
+    write_decimal(response, object.size_bytes);
+    response.extend_from_slice(b"\r\nX-Assay: ");
+    ResponseMark { xact, key: object.key, version: 0, made_us: 0, status: 200, note: None }.write(response);
+    response.extend_from_slice(b"\r\n\r\n");
     let mut from = 0;
     while from < object.size_bytes {
         let chunk = body.chunk(universe.pool(), from, usize::MAX);
-        reply.extend_from_slice(chunk);
+        response.extend_from_slice(chunk);
         from += chunk.len() as u64;
     }
 }
@@ -194,7 +194,7 @@ fn clock_offset_ns() -> u64 {
 }
 
 /// Connections that a listener accepts do as it does.
-fn ask_for_timestamps(socket: RawFd) -> io::Result<()> {
+fn request_for_timestamps(socket: RawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
     let done = unsafe {

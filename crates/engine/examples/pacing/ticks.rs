@@ -1,7 +1,7 @@
 //! How exactly wrk2's way of pacing sends. A stand-in for it, written from a description of what it does.
 //!
 //! Each connection has a schedule of its own: request *n* is due *n* periods after the connection was begun, and
-//! connections are begun 5 ms apart. After an answer (and at first) a connection looks whether its next request is due;
+//! connections are begun 5 ms apart. After a response (and at first) a connection looks whether its next request is due;
 //! if not it asks the event loop to be woken after the time that is left, rounded up to whole milliseconds. The loop keeps
 //! its timers in milliseconds and sleeps for whole milliseconds. A connection that has fallen behind sends at twice its rate
 //! until it has caught up. Not here: what wrk2 measures, its scripts and its parser.
@@ -36,14 +36,14 @@ pub struct Job {
 struct Connection {
     stream: Option<TcpStream>,
     began_ns: u64,
-    answered: u64,
+    responded: u64,
     /// When it fell behind, and how many were answered then; none: it is on time.
     behind: Option<(u64, u64)>,
 }
 
 impl Connection {
     fn due_ns(&self, period_ns: u64) -> u64 {
-        self.began_ns + self.answered * period_ns
+        self.began_ns + self.responded * period_ns
     }
 
     /// How long until it may send; 0: now.
@@ -53,8 +53,8 @@ impl Connection {
             self.behind = None;
             return due_ns - now_ns;
         }
-        let (since_ns, answered) = *self.behind.get_or_insert((now_ns, self.answered));
-        (since_ns + (self.answered - answered) * period_ns / 2).saturating_sub(now_ns)
+        let (since_ns, responded) = *self.behind.get_or_insert((now_ns, self.responded));
+        (since_ns + (self.responded - responded) * period_ns / 2).saturating_sub(now_ns)
     }
 }
 
@@ -71,7 +71,7 @@ struct Loop {
 
 /// Offers the job; writes when each request it sent was due by its connection's schedule.
 pub fn run(job: &Job, out: &str) -> Result<(), Box<dyn Error>> {
-    let fresh = || Connection { stream: None, began_ns: 0, answered: 0, behind: None };
+    let fresh = || Connection { stream: None, began_ns: 0, responded: 0, behind: None };
     let mut this = Loop {
         epoll: Epoll::new()?,
         connections: (0..job.connections).map(|_| fresh()).collect(),
@@ -98,7 +98,7 @@ impl Loop {
             let connection = &mut self.connections[token as usize];
             let Some(stream) = &mut connection.stream else { continue };
             discard(stream, &mut self.buffer)?;
-            connection.answered += 1;
+            connection.responded += 1;
             self.send_or_wait(token as usize)?;
         }
         let now_ms = monotonic_ns() / MS_NS;
@@ -129,7 +129,7 @@ impl Loop {
             self.timers.push(Reverse((now_ns / MS_NS + wait_ns / MS_NS + 1, index)));
             return Ok(());
         }
-        let id = request_id(index as u32, connection.answered);
+        let id = request_id(index as u32, connection.responded);
         self.due.push((id, connection.due_ns(self.period_ns)));
         if let Some(stream) = &mut connection.stream {
             stream.write_all(&request(id))?;

@@ -16,16 +16,16 @@ use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
-use super::answer::{Answer, Sending};
 use super::fault::Attempt;
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
-use super::request::{Ask, Special, What};
+use super::request::{Request, Special, What};
+use super::response::{Response, Sending};
 use super::upload::Upload;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
-/// How long a closing connection is read from, so that the client gets to see the last answer.
+/// How long a closing connection is read from, so that the client gets to see the last response.
 const LINGER_NS: u64 = SECOND_NS;
 
 /// Where a connection stands.
@@ -34,9 +34,9 @@ enum State {
     /// Before a request.
     Between,
     /// Within the body of one.
-    Body(Ask, Upload),
+    Body(Request, Upload),
     /// It is complete, and its think time over.
-    Ready(Ask),
+    Ready(Request),
 }
 
 /// What a connection does next.
@@ -80,7 +80,7 @@ pub struct Connection {
     uses_left: u64,
     /// Bytes that were read and not yet used. Mostly empty, and then without memory.
     pending: Vec<u8>,
-    /// The client sends without waiting for answers.
+    /// The client sends without waiting for responses.
     pipelines: bool,
     state: State,
     /// When bytes were last read, or gone on with.
@@ -227,8 +227,8 @@ impl Connection {
             let rest = &input[used..];
             let step = match std::mem::replace(&mut self.state, State::Between) {
                 State::Between => self.take_head(rest, &mut used),
-                State::Body(ask, upload) => self.take_body(ask, upload, rest, &mut used),
-                State::Ready(ask) => self.answer(ask),
+                State::Body(request, upload) => self.take_body(request, upload, rest, &mut used),
+                State::Ready(request) => self.response(request),
             };
             if let Some(step) = step {
                 return (used, step);
@@ -251,87 +251,99 @@ impl Connection {
         };
         *used += length;
         self.request_bytes = length as u64;
-        let mut ask = match Ask::read(&self.local.world, self.at, &head) {
-            Ok(ask) => ask,
+        let mut request = match Request::read(&self.local.world, self.at, &head) {
+            Ok(request) => request,
             Err(error) => return Some(self.refuse(error.status(), head.method == "HEAD")),
         };
-        let Some(upload) = Upload::new(&self.local.world.universe, &ask, head.body()) else {
-            return self.complete(ask);
+        let Some(upload) = Upload::new(&self.local.world.universe, &request, head.body()) else {
+            return self.complete(request);
         };
         if head.expect_continue {
-            if self.is_unwanted(&ask) {
-                ask.special.get_or_insert_with(Box::<Special>::default).is_unwanted = true;
+            if self.is_unwanted(&request) {
+                request.special.get_or_insert_with(Box::<Special>::default).is_unwanted = true;
                 // Nobody can tell whether the body comes all the same: nothing is read after this.
                 self.pipelines = true;
-                return self.complete(ask);
+                return self.complete(request);
             }
-            if length == input.len() && !self.say_continue(&ask) {
+            if length == input.len() && !self.say_continue(&request) {
                 return Some(Step::Close);
             }
         }
-        self.state = State::Body(ask, upload);
+        self.state = State::Body(request, upload);
         None
     }
 
     /// The origin refuses a share of the request bodies that it is asked about.
-    fn is_unwanted(&self, ask: &Ask) -> bool {
-        matches!(ask.what, What::Object { .. })
-            && !self.local.world.universe.body_allowed(ask.xact(), ask.origin)
+    fn is_unwanted(&self, request: &Request) -> bool {
+        matches!(request.what, What::Object { .. })
+            && !self.local.world.universe.body_allowed(request.xact(), request.origin)
     }
 
     /// The client waits for a word before it sends the body. That word is short enough to be written at once, or the
     /// client does not read at all.
-    fn say_continue(&self, ask: &Ask) -> bool {
+    fn say_continue(&self, request: &Request) -> bool {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut tally = self.local.tally.borrow_mut();
-        let phase = ask.phase(&tally);
+        let phase = request.phase(&tally);
         tally.of(phase).counts.continued += 1;
         self.stream.try_write(CONTINUE).is_ok_and(|written| written == CONTINUE.len())
     }
 
     /// Takes what has come of a request body.
-    fn take_body(&mut self, ask: Ask, mut upload: Upload, input: &[u8], used: &mut usize) -> Option<Step> {
+    fn take_body(
+        &mut self,
+        request: Request,
+        mut upload: Upload,
+        input: &[u8],
+        used: &mut usize,
+    ) -> Option<Step> {
         let Ok((taken, is_complete)) = upload.take(self.local.world.universe.pool(), input) else {
-            return Some(self.refuse(400, ask.head_only()));
+            return Some(self.refuse(400, request.head_only()));
         };
         *used += taken;
         self.request_bytes += taken as u64;
         if is_complete {
             if let Some(wrong) = upload.wrong() {
                 let now_ms = self.local.clock.get().since_start_us(self.read_ns) / 1000;
-                self.local.tally.borrow_mut().wrong_upload(&self.local.world.universe, &ask, &wrong, now_ms);
+                self.local.tally.borrow_mut().wrong_upload(
+                    &self.local.world.universe,
+                    &request,
+                    &wrong,
+                    now_ms,
+                );
             }
-            return self.complete(ask);
+            return self.complete(request);
         }
-        self.state = State::Body(ask, upload);
+        self.state = State::Body(request, upload);
         Some(Step::Receive)
     }
 
     /// The request is complete: counts it, and lets the origin think.
-    fn complete(&mut self, mut ask: Ask) -> Option<Step> {
+    fn complete(&mut self, mut request: Request) -> Option<Step> {
         self.complete_ns = self.read_ns;
-        if !ask.is_health() {
+        if !request.is_health() {
             let mut tally = self.local.tally.borrow_mut();
-            let phase = ask.phase(&tally);
+            let phase = request.phase(&tally);
             tally.enter(phase);
             let counts = &mut tally.of(phase).counts;
             counts.requests += 1;
             counts.wire_bytes_in += self.request_bytes;
-            match ask.what {
-                What::Object { .. } => counts.validations += u64::from(ask.validates),
+            match request.what {
+                What::Object { .. } => counts.validations += u64::from(request.validates),
                 What::Plain(_) => counts.refused += 1,
             }
         }
         let local = Rc::clone(&self.local);
-        let site = local.world.sites.get(ask.origin).filter(|_| matches!(ask.what, What::Object { .. }));
+        let site =
+            local.world.sites.get(request.origin).filter(|_| matches!(request.what, What::Object { .. }));
         let mut think_ns =
-            site.and_then(|site| site.think_ns(local.world.universe.seed(), &ask.xact())).unwrap_or(0);
+            site.and_then(|site| site.think_ns(local.world.universe.seed(), &request.xact())).unwrap_or(0);
         if let Some(delay_ns) = site.and_then(|site| site.delay_ns()) {
-            self.under_way = Some(UnderWay { local: Rc::clone(&local), origin: ask.origin });
+            self.under_way = Some(UnderWay { local: Rc::clone(&local), origin: request.origin });
             think_ns = think_ns.saturating_add(delay_ns);
         }
-        if ask.special.is_some() {
-            match self.meet_fault(&mut ask) {
+        if request.special.is_some() {
+            match self.meet_fault(&mut request) {
                 Some(Fault::Reset) => return Some(Step::Reset),
                 Some(Fault::SlowStart(late)) => {
                     think_ns = think_ns.saturating_add(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
@@ -340,21 +352,23 @@ impl Connection {
                 Some(Fault::Status(_) | Fault::SlowBody { .. }) | None => {}
             }
         }
-        self.state = State::Ready(ask);
+        self.state = State::Ready(request);
         (think_ns > 0).then(|| Step::Think(self.complete_ns.saturating_add(think_ns)))
     }
 
     /// What goes wrong with this request on purpose: the fault that is meant for it, unless it has met it before.
-    fn meet_fault(&self, ask: &mut Ask) -> Option<Fault> {
+    fn meet_fault(&self, request: &mut Request) -> Option<Fault> {
         let world = &self.local.world;
-        let (What::Object { object, .. }, Some(special)) = (ask.what, &mut ask.special) else { return None };
-        let xact = ask.mark?.xact;
-        let fault = world.universe.fault(xact, ask.origin)?;
+        let (What::Object { object, .. }, Some(special)) = (request.what, &mut request.special) else {
+            return None;
+        };
+        let xact = request.mark?.xact;
+        let fault = world.universe.fault(xact, request.origin)?;
         let attempt = world.attempts.note(xact, object.key, self.complete_ns);
         special.fault = (attempt == Attempt::First).then_some(fault);
         let fault = special.fault;
         let mut tally = self.local.tally.borrow_mut();
-        let phase = ask.phase(&tally);
+        let phase = request.phase(&tally);
         let counts = &mut tally.of(phase).counts;
         match fault {
             None => counts.retried += u64::from(attempt == Attempt::Again),
@@ -368,36 +382,36 @@ impl Connection {
     }
 
     /// Answers a complete request; none: it is answered in full, and the next one may come.
-    fn answer(&mut self, ask: Ask) -> Option<Step> {
-        if ask.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
+    fn response(&mut self, request: Request) -> Option<Step> {
+        if request.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
             return Some(Step::Reset);
         }
         self.uses_left = self.uses_left.saturating_sub(1);
         let may_persist =
-            self.uses_left > 0 && !ask.special.as_ref().is_some_and(|special| special.is_unwanted);
+            self.uses_left > 0 && !request.special.as_ref().is_some_and(|special| special.is_unwanted);
         let local = Rc::clone(&self.local);
         let mut output = local.output.borrow_mut();
         output.clear();
         // When it was read, or when its think time ended: a moment ago.
-        let answer = Answer::write(&local, ask, self.read_ns, may_persist, &mut output);
-        self.reply(answer, &output)
+        let response = Response::write(&local, request, self.read_ns, may_persist, &mut output);
+        self.begin(response, &output)
     }
 
     /// Writes as much as the socket takes; none: all of it, and the next request may come.
-    fn reply(&mut self, answer: Answer, head: &[u8]) -> Option<Step> {
-        if answer.bytes_per_s().is_some() {
-            return Some(Step::Send(Box::new(Sending { answer, head: head.into(), written: 0 })));
+    fn begin(&mut self, response: Response, head: &[u8]) -> Option<Step> {
+        if response.bytes_per_s().is_some() {
+            return Some(Step::Send(Box::new(Sending { response, head: head.into(), written: 0 })));
         }
-        let outgoing = answer.outgoing(head);
+        let outgoing = response.outgoing(head);
         let length = outgoing.len();
         match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, length) {
             Ok(written) if written == length => {
-                let closes = answer.closes;
-                self.used_ns = answer.sent(&self.local, self.complete_ns, head.len(), length);
+                let closes = response.closes;
+                self.used_ns = response.sent(&self.local, self.complete_ns, head.len(), length);
                 self.under_way = None;
                 closes.then_some(Step::Close)
             }
-            Ok(written) => Some(Step::Send(Box::new(Sending { answer, head: head.into(), written }))),
+            Ok(written) => Some(Step::Send(Box::new(Sending { response, head: head.into(), written }))),
             Err(_) => {
                 self.local.tally.borrow_mut().here().counts.broken += 1;
                 Some(Step::Close)
@@ -407,8 +421,8 @@ impl Connection {
 
     /// Writes the rest as the socket takes it; tells whether the connection ends then.
     async fn send(&mut self, mut sending: Box<Sending>) -> io::Result<bool> {
-        let outgoing = sending.answer.outgoing(&sending.head);
-        let pace = sending.answer.bytes_per_s().map(|bytes_per_s| Pace {
+        let outgoing = sending.response.outgoing(&sending.head);
+        let pace = sending.response.bytes_per_s().map(|bytes_per_s| Pace {
             begun_ns: monotonic_ns(),
             head_bytes: sending.head.len() as u64,
             bytes_per_s,
@@ -424,8 +438,8 @@ impl Connection {
             let pool = self.local.world.universe.pool();
             sending.written += outgoing.try_write(&self.stream, pool, sending.written, to)?;
         }
-        let closes = sending.answer.closes;
-        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, sending.head.len(), length);
+        let closes = sending.response.closes;
+        self.used_ns = sending.response.sent(&self.local, self.complete_ns, sending.head.len(), length);
         self.under_way = None;
         Ok(closes)
     }
@@ -436,18 +450,18 @@ impl Connection {
         local.tally.borrow_mut().here().counts.refused += 1;
         let mut output = local.output.borrow_mut();
         output.clear();
-        let answer = Answer::write_refusal(&local, self.at, (status, head_only), &mut output);
+        let response = Response::write_refusal(&local, self.at, (status, head_only), &mut output);
         // The client is likely to be sending still.
         self.pipelines = true;
-        self.reply(answer, &output).unwrap_or(Step::Close)
+        self.begin(response, &output).unwrap_or(Step::Close)
     }
 
     async fn think(&mut self, until_ns: u64) {
         self.wait(until_ns).await;
         let late_us = monotonic_ns().saturating_sub(until_ns) / 1000;
         let mut tally = self.local.tally.borrow_mut();
-        if let State::Ready(ask) = &self.state {
-            let phase = ask.phase(&tally);
+        if let State::Ready(request) = &self.state {
+            let phase = request.phase(&tally);
             tally.of(phase).lateness.record(late_us);
         }
     }

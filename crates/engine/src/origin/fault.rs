@@ -36,7 +36,7 @@ pub struct Attempts {
 struct Recent {
     /// In the order of time.
     order: VecDeque<(u64, XactId)>,
-    /// The object that was asked for.
+    /// The object that was requested.
     keys: HashMap<XactId, u64>,
 }
 

@@ -10,19 +10,19 @@ use assay_workload::model::{Distribution, Weighted, Workload};
 
 use super::special_tests::{bytes, lasting, mark, public, xact};
 use super::testing::path;
-use super::tests::{Client, Reply, Running, start};
+use super::tests::{Client, Response, Running, start};
 
 /// Reads until the other side is done: a head, and what came of the body; whether the connection was reset.
-fn broken(mut client: Client) -> (Option<Reply>, bool) {
+fn broken(mut client: Client) -> (Option<Response>, bool) {
     let mut read = std::mem::take(&mut client.read);
     let reset = client.stream.read_to_end(&mut read).is_err();
-    let reply = ResponseHead::parse(&read).expect("is HTTP").map(|(head, length)| Reply {
+    let response = ResponseHead::parse(&read).expect("is HTTP").map(|(head, length)| Response {
         status: head.status,
         persists: head.persists("GET"),
         body: read[length..].to_vec(),
         head: read[..length].to_vec(),
     });
-    (reply, reset)
+    (response, reset)
 }
 
 fn send_get(origins: &Running, path: &str, fields: &str) -> Client {
@@ -32,7 +32,7 @@ fn send_get(origins: &Running, path: &str, fields: &str) -> Client {
 }
 
 #[test]
-fn a_body_is_broken_off_where_the_reply_said() {
+fn a_body_is_broken_off_where_the_response_said() {
     let mut fragile = lasting();
     fragile.servers[0].abort_share = 0.5;
     let origins = start(fragile, 1);
@@ -45,11 +45,11 @@ fn a_body_is_broken_off_where_the_reply_said() {
             assert!(origins.get(&path, &mark(number)).is_object(&origins.world, 0, 1));
             continue;
         };
-        let (reply, reset) = broken(send_get(&origins, &path, &mark(number)));
-        let reply = reply.expect("is there");
-        assert_eq!((reply.status, reply.mark().note, reset), (200, Some(Note::BreaksOff(cut)), false));
-        assert_eq!(reply.field("content-length"), Some(&*whole.len().to_string()));
-        assert!(reply.body == whole[..cut as usize] && reply.persists);
+        let (response, reset) = broken(send_get(&origins, &path, &mark(number)));
+        let response = response.expect("is there");
+        assert_eq!((response.status, response.mark().note, reset), (200, Some(Note::BreaksOff(cut)), false));
+        assert_eq!(response.field("content-length"), Some(&*whole.len().to_string()));
+        assert!(response.body == whole[..cut as usize] && response.persists);
         cuts += 1;
     }
     assert!(cuts > 3);
@@ -92,14 +92,17 @@ fn what_an_origin_would_think_about_for_too_long_is_reset() {
 }
 
 #[test]
-fn faults_are_made_once_and_second_attempts_are_answered() {
+fn faults_are_made_once_and_second_attempts_get_responses() {
     let origins = start(misbehaving(), 2);
     let path = path(&origins.world, 1);
     let error = faulty(&origins, |fault| fault == Fault::Status(503));
-    let reply = origins.get(&path, &mark(error));
-    assert_eq!((reply.status, reply.mark().status, reply.mark().note), (503, 503, Some(Note::Fault)));
+    let response = origins.get(&path, &mark(error));
     assert_eq!(
-        (reply.mark().key, reply.field("cache-control")),
+        (response.status, response.mark().status, response.mark().note),
+        (503, 503, Some(Note::Fault))
+    );
+    assert_eq!(
+        (response.mark().key, response.field("cache-control")),
         (public(&origins.world, 1).key, Some("no-store"))
     );
     let reset = faulty(&origins, |fault| fault == Fault::Reset);
@@ -115,17 +118,17 @@ fn faults_are_made_once_and_second_attempts_are_answered() {
 }
 
 #[test]
-fn slow_replies_take_their_time() {
+fn slow_responses_take_their_time() {
     let origins = start(misbehaving(), 1);
     let path = path(&origins.world, 1);
     let late = faulty(&origins, |fault| matches!(fault, Fault::SlowStart(_)));
     let slow = faulty(&origins, |fault| matches!(fault, Fault::SlowBody { .. }));
     for (number, least_ms) in [(late, 150), (slow, 195)] {
         let begun = Instant::now();
-        let reply = origins.get(&path, &mark(number));
+        let response = origins.get(&path, &mark(number));
         assert!(begun.elapsed() >= Duration::from_millis(least_ms));
-        assert!(reply.is_object(&origins.world, 0, 1));
-        assert_eq!(reply.mark().note, Some(Note::Fault));
+        assert!(response.is_object(&origins.world, 0, 1));
+        assert_eq!(response.mark().note, Some(Note::Fault));
     }
     let counts = &origins.stop()[0];
     assert_eq!((counts.fault_slow_starts, counts.fault_slow_bodies, counts.responses), (1, 1, 2));
@@ -143,7 +146,7 @@ fn an_origin_slows_down_with_the_requests_under_way() {
     let mut times: Vec<Duration> = clients
         .iter_mut()
         .map(|client| {
-            assert!(client.reply("GET").is_object(&origins.world, 0, 1));
+            assert!(client.response("GET").is_object(&origins.world, 0, 1));
             begun.elapsed()
         })
         .collect();

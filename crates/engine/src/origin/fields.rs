@@ -8,14 +8,14 @@ use assay_http::range::ContentRange;
 use assay_measurement::counts::OriginCounts;
 use assay_workload::model::{AuthDemand, AuthScheme, Coding};
 
-use super::reply::{DateWriters, ObjectHead};
+use super::head::{DateWriters, ObjectHead};
 use super::special::{Case, Verdict};
 use crate::coded::on_the_wire;
 
-/// A reply whose fields are to be written.
+/// A response whose fields are to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct SpecialHead<'a> {
-    /// What all replies about objects carry.
+    /// What all responses about objects carry.
     pub head: ObjectHead<'a>,
     /// What was asked, of whom.
     pub case: Case<'a>,

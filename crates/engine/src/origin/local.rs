@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use assay_http::coding::GzipWriter;
 
-use super::reply::DateWriters;
+use super::head::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
 use assay_plane::clock::{RunClock, monotonic_ns};

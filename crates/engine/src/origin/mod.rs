@@ -1,11 +1,11 @@
-//! The origins: simulated servers that answer the requests that reach them.
+//! The origins: simulated servers that response the requests that reach them.
 //!
 //! `assay role origins` is [`run`]: it listens where it is told, answers every object of the universe with bytes
-//! of the static pool ([`reply`]), and counts what it did by the phase that requests name ([`tally`]). A worker
+//! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker
 //! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
 //! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
 //!
-//! Where a workload asks for more than objects, a request has a special part ([`request::Special`]); what it is answered is
+//! Where a workload requests more than objects, a request has a special part ([`request::Special`]); what it is answered is
 //! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
 //! compared with what their robots send ([`upload`]), who asks is proven ([`password`]), and a fault on purpose is met
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
@@ -14,19 +14,19 @@
 //! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
 //! anyone and is not counted.
 
-mod answer;
 mod connection;
 mod fault;
 #[cfg(test)]
 mod fault_tests;
 mod fields;
+mod head;
 mod listen;
 mod local;
 mod pace;
 mod password;
 mod payload;
-mod reply;
 mod request;
+mod response;
 mod server;
 mod site;
 mod special;
@@ -43,7 +43,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use assay_workload::model::{OriginIndex, Workload};
 use assay_workload::{Universe, UniverseError, UniverseOptions};
 use thiserror::Error;

@@ -5,7 +5,7 @@ use assay_plane::clock::SECOND_NS;
 /// A body goes out in pieces of what falls due in this time, or of one byte.
 const PIECE_NS: u64 = 20_000_000;
 
-/// A reply whose head goes out at once, and whose body does so at a steady rate.
+/// A response whose head goes out at once, and whose body does so at a steady rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// When it began.

@@ -1,7 +1,7 @@
 //! The bytes that follow the head of a response, and the slices in which they go out.
 //!
 //! Nearly always the body of an object: slices of the static pool. Else parts of one, with what stands between them, or
-//! bytes that were made for this reply.
+//! bytes that were made for this response.
 
 use std::io::{self, IoSlice};
 
@@ -97,7 +97,7 @@ impl Payload {
     }
 }
 
-/// A reply on its way out: a head with the start of the body, then the rest of the body.
+/// A response on its way out: a head with the start of the body, then the rest of the body.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
     /// Head, and the start of the body.
@@ -213,13 +213,13 @@ mod tests {
 
     use super::*;
 
-    /// All bytes of a reply, written in steps.
-    fn written(reply: &Outgoing<'_>, pool: &Pool, steps: &[u64]) -> Vec<u8> {
+    /// All bytes of a response, written in steps.
+    fn written(response: &Outgoing<'_>, pool: &Pool, steps: &[u64]) -> Vec<u8> {
         let (mut at, mut got, mut step) = (0, Vec::new(), steps.iter().cycle());
-        while at < reply.len() {
+        while at < response.len() {
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let max = (*step.next().expect("there are steps")).min(reply.len() - at);
-            let filled = reply.slices(pool, at, max, &mut slices);
+            let max = (*step.next().expect("there are steps")).min(response.len() - at);
+            let filled = response.slices(pool, at, max, &mut slices);
             let bytes: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.iter().copied()).collect();
             assert!(!bytes.is_empty() && bytes.len() as u64 <= max);
             at += bytes.len() as u64;
@@ -247,8 +247,8 @@ mod tests {
             let copied = size.min(16);
             let head = [b"head", body.chunk(&pool, 0, copied as usize)].concat();
             let payload = Payload::Whole { body: body.clone(), copied };
-            let reply = Outgoing { head: &head, payload: &payload, cut: cut.map(|cut| cut.max(16)) };
-            let got = written(&reply, &pool, &steps);
+            let response = Outgoing { head: &head, payload: &payload, cut: cut.map(|cut| cut.max(16)) };
+            let got = written(&response, &pool, &steps);
             let want = cut.map_or(size, |cut| cut.max(16).min(size));
             prop_assert_eq!(&got[..4], b"head");
             prop_assert_eq!(got.len() as u64, want + 4);
@@ -271,9 +271,9 @@ mod tests {
             }
             let payload = Payload::Pieces(Box::new(Pieces { body: Some(body), pieces }));
             prop_assert_eq!(payload.len() + 4, want.len() as u64);
-            let reply = Outgoing { head: b"head", payload: &payload, cut };
+            let response = Outgoing { head: b"head", payload: &payload, cut };
             want.truncate(cut.map_or(usize::MAX, |cut| cut as usize + 4));
-            prop_assert_eq!(written(&reply, &pool, &steps), want);
+            prop_assert_eq!(written(&response, &pool, &steps), want);
         }
     }
 }

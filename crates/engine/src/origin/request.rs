@@ -26,9 +26,9 @@ pub enum What {
     Plain(u16),
 }
 
-/// A request, as far as it matters for the answer.
+/// A request, as far as it matters for the response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct Request {
     /// What for.
     pub what: What,
     /// The origin that is meant.
@@ -48,7 +48,7 @@ pub struct Ask {
 /// What there is to a request that may be answered otherwise than with a whole object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Special {
-    /// Parts asked for; empty: none, or none that are understood.
+    /// Parts requested; empty: none, or none that are understood.
     pub ranges: Vec<ByteRange>,
     /// `If-Range`: the parts are wanted only if the object is still of this date; [`u64::MAX`] when it names something else.
     pub if_range_s: Option<u64>,
@@ -89,13 +89,13 @@ pub enum ClientWish {
     Close,
 }
 
-impl Ask {
+impl Request {
     /// Reads a request that came to the address of origin `at`; an error: its target, or its host, is none.
     pub fn read(world: &World, at: OriginIndex, head: &RequestHead<'_>) -> Result<Self, TargetError> {
         let fields = OurFields::find(head);
         let (authority, path) = split_target(head.target);
         let host = authority.or(head.host);
-        let named = host.map(|host| world.sites.asked(at, host));
+        let named = host.map(|host| world.sites.requested(at, host));
         let origin = named.flatten().unwrap_or(at);
         let method = method(head.method);
         let what = match world.universe.parse_path(origin, path) {
@@ -157,7 +157,7 @@ impl Special {
         }
     }
 
-    /// Reads the fields that only matter here. Parts are asked for with GET alone (RFC 9110, 14.2).
+    /// Reads the fields that only matter here. Parts are requested with GET alone (RFC 9110, 14.2).
     #[cold]
     fn read(is_get: bool, head: &RequestHead<'_>, path: &[u8]) -> Self {
         let range = head.header("range").filter(|_| is_get);
@@ -250,11 +250,11 @@ mod tests {
     use super::super::testing;
     use super::*;
 
-    fn ask(text: &str) -> Ask {
+    fn request(text: &str) -> Request {
         let world = testing::world();
         let text = text.replace("PATH", &testing::path(&world, 5));
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        Ask::read(&world, 0, &head).expect("names something")
+        Request::read(&world, 0, &head).expect("names something")
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         let read = |text: &str| {
             let text = text.replace("PATH", &testing::path(&world, 5));
             let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-            Ask::read(&world, 0, &head).map(|ask| ask.what).map_err(TargetError::status)
+            Request::read(&world, 0, &head).map(|request| request.what).map_err(TargetError::status)
         };
         assert_eq!(read("GET /none HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Plain(404)));
         assert!(matches!(read("GET PATH HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Object { .. })));
@@ -274,8 +274,8 @@ mod tests {
         assert_eq!(read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(What::Plain(405)));
     }
 
-    fn since(ask: &Ask) -> Option<u64> {
-        match ask.what {
+    fn since(request: &Request) -> Option<u64> {
+        match request.what {
             What::Object { since_s, .. } => since_s,
             What::Plain(status) => panic!("{status}"),
         }
@@ -283,8 +283,9 @@ mod tests {
 
     #[test]
     fn both_forms_of_a_target_name_the_same_object() {
-        let origin_form = ask("GET PATH HTTP/1.1\r\nHost: a.test:80\r\nX-Assay: 1-2-0-0-b\r\n\r\n");
-        let absolute = ask("GET HTTP://a.test:80PATH HTTP/1.1\r\nHost: other\r\nX-Assay: 1-2-0-0-b\r\n\r\n");
+        let origin_form = request("GET PATH HTTP/1.1\r\nHost: a.test:80\r\nX-Assay: 1-2-0-0-b\r\n\r\n");
+        let absolute =
+            request("GET HTTP://a.test:80PATH HTTP/1.1\r\nHost: other\r\nX-Assay: 1-2-0-0-b\r\n\r\n");
         assert_eq!(origin_form, absolute);
         assert!(matches!(origin_form.what, What::Object { since_s: None, .. }));
         assert_eq!(origin_form.xact(), XactId { robot: 1, number: 2, place: 0 });
@@ -292,20 +293,20 @@ mod tests {
 
     #[test]
     fn the_authority_of_the_target_goes_before_host() {
-        assert_eq!(ask("GET http://b.testPATH HTTP/1.1\r\nHost: a.test\r\n\r\n").origin, 1);
-        assert_eq!(ask("GET PATH HTTP/1.1\r\nHost: b.test\r\n\r\n").origin, 1);
+        assert_eq!(request("GET http://b.testPATH HTTP/1.1\r\nHost: a.test\r\n\r\n").origin, 1);
+        assert_eq!(request("GET PATH HTTP/1.1\r\nHost: b.test\r\n\r\n").origin, 1);
     }
 
     #[test]
-    fn a_request_that_names_nobody_is_answered_to_nobody() {
-        assert_eq!(ask("GET PATH HTTP/1.1\r\nHost: a\r\n\r\n").xact(), XactId::NOBODY);
-        assert_eq!(ask("GET PATH HTTP/1.1\r\nHost: a\r\nX-Assay: who?\r\n\r\n").xact(), XactId::NOBODY);
+    fn a_request_that_names_nobody_gets_a_response_to_nobody() {
+        assert_eq!(request("GET PATH HTTP/1.1\r\nHost: a\r\n\r\n").xact(), XactId::NOBODY);
+        assert_eq!(request("GET PATH HTTP/1.1\r\nHost: a\r\nX-Assay: who?\r\n\r\n").xact(), XactId::NOBODY);
     }
 
     #[test]
     fn a_condition_is_the_proxys_own_unless_the_robot_says_that_it_made_it() {
         let with = |kind: &str, field: &str| {
-            ask(&format!("GET PATH HTTP/1.1\r\nHost: a\r\nX-Assay: 1-2-0-0-{kind}\r\n{field}\r\n\r\n"))
+            request(&format!("GET PATH HTTP/1.1\r\nHost: a\r\nX-Assay: 1-2-0-0-{kind}\r\n{field}\r\n\r\n"))
                 .validates
         };
         let since = "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT";
@@ -316,7 +317,9 @@ mod tests {
     #[test]
     fn dates_count_for_get_and_head_and_only_when_they_are_dates() {
         let with = |method: &str, date: &str| {
-            since(&ask(&format!("{method} PATH HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: {date}\r\n\r\n")))
+            since(&request(&format!(
+                "{method} PATH HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: {date}\r\n\r\n"
+            )))
         };
         assert_eq!(with("GET", "Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(with("HEAD", "Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
@@ -326,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_by_name() {
-        let what = |line: &str| ask(&format!("{line}\r\nHost: a\r\n\r\n")).what;
+        let what = |line: &str| request(&format!("{line}\r\nHost: a\r\n\r\n")).what;
         assert_eq!(what("GET /assay/health HTTP/1.1"), What::Plain(200));
         assert_eq!(what("GET http://x/assay/health HTTP/1.1"), What::Plain(200));
         for line in ["GET / HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
@@ -338,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_plain_request_for_a_plain_object_has_nothing_special() {
-        let special = |line: &str, field: &str| ask(&format!("{line}\r\nHost: a\r\n{field}\r\n\r\n")).special;
+        let special =
+            |line: &str, field: &str| request(&format!("{line}\r\nHost: a\r\n{field}\r\n\r\n")).special;
         for method in ["GET", "HEAD", "POST", "PUT"] {
             assert_eq!(
                 special(&format!("{method} PATH HTTP/1.1"), "Accept-Encoding: gzip"),
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn the_clients_wish_is_read_from_version_and_field() {
         let wish = |version: &str, field: &str| {
-            ask(&format!("GET PATH {version}\r\nHost: a\r\n{field}\r\n\r\n")).client
+            request(&format!("GET PATH {version}\r\nHost: a\r\n{field}\r\n\r\n")).client
         };
         assert_eq!(wish("HTTP/1.1", "A: b"), ClientWish::Persist);
         assert_eq!(wish("HTTP/1.1", "Connection: close"), ClientWish::Close);

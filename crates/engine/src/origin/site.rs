@@ -160,14 +160,14 @@ impl Sites {
     /// A reverse proxy may send everything to one address and keep `Host`; a forward proxy uses the real
     /// addresses. Both end here.
     #[inline]
-    pub fn asked(&self, at: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
+    pub fn requested(&self, at: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
         match self.get(at) {
             Some(site) if host == &*site.authority => Some(at),
-            _ => self.by_host.get(host).copied().or_else(|| self.asked_folded(host)),
+            _ => self.by_host.get(host).copied().or_else(|| self.requested_folded(host)),
         }
     }
 
-    fn asked_folded(&self, host: &[u8]) -> Option<OriginIndex> {
+    fn requested_folded(&self, host: &[u8]) -> Option<OriginIndex> {
         let has_upper = host.iter().any(u8::is_ascii_uppercase);
         if has_upper { self.by_host.get(&*host.to_ascii_lowercase()).copied() } else { None }
     }
@@ -213,7 +213,7 @@ impl World {
         self.universe.group_of(robot).map_or(object.size_bytes, |group| coded.sent_bytes(group, object))
     }
 
-    /// True when only the object itself, or 304, can be the answer to a request for an object that asks for no parts.
+    /// True when only the object itself, or 304, can be the response to a request for an object that requests no parts.
     #[inline]
     pub fn is_plain(&self, origin: OriginIndex, object: &Object) -> bool {
         !object.checksum
@@ -277,7 +277,7 @@ mod tests {
             (b"WWW.Test:80", Some(20)),
             (b"elsewhere", None),
         ] {
-            assert_eq!(sites.asked(5, host), origin, "{}", String::from_utf8_lossy(host));
+            assert_eq!(sites.requested(5, host), origin, "{}", String::from_utf8_lossy(host));
         }
     }
 

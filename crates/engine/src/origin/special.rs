@@ -1,7 +1,7 @@
 //! Responses other than a whole object with 200.
 //!
 //! In this order: a fault on purpose, 401 (who asks is not proven), 417 (the body is not wanted), 406 (no coding is
-//! acceptable), 302 (to an older object), 304, 416 (none of the bytes asked for are there), then the object or parts of it.
+//! acceptable), 302 (to an older object), 304, 416 (none of the bytes requested are there), then the object or parts of it.
 //! Parts are those of the identity coding; a request for parts gets that coding if it may, and else the whole object, coded.
 //! `Location` is a path without host, so that it means the same origin through every kind of proxy.
 
@@ -17,7 +17,7 @@ use assay_workload::{Fault, Object};
 
 use super::password::{Shown, shown};
 use super::payload::{Payload, Piece, Pieces};
-use super::request::{Ask, Special};
+use super::request::{Request, Special};
 use super::site::World;
 use crate::coded::{self, chunks};
 
@@ -27,7 +27,7 @@ pub struct Case<'a> {
     /// The universe.
     pub world: &'a World,
     /// The request.
-    pub ask: &'a Ask,
+    pub request: &'a Request,
     /// What is special about it.
     pub special: &'a Special,
     /// The object.
@@ -40,7 +40,7 @@ pub struct Case<'a> {
     pub now_s: u64,
 }
 
-/// What the answer is.
+/// What the response is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// An error status, on purpose.
@@ -82,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// True for a reply that is about the object, and may be kept as long as that says.
+    /// True for a response that is about the object, and may be kept as long as that says.
     pub fn is_of_object(&self) -> bool {
         matches!(self, Verdict::NotModified | Verdict::Whole(_) | Verdict::Parts(_))
     }
@@ -120,7 +120,7 @@ impl<'a> Case<'a> {
             return Some(Verdict::Fault(status));
         }
         if let Some(demand) = self.demand() {
-            match shown(self.world, demand, self.special, self.ask.method, self.now_s) {
+            match shown(self.world, demand, self.special, self.request.method, self.now_s) {
                 Shown::Proven => counts.authenticated += 1,
                 Shown::Stale => return Some(Verdict::Challenge { is_stale: true }),
                 Shown::Nothing => return Some(Verdict::Challenge { is_stale: false }),
@@ -136,10 +136,11 @@ impl<'a> Case<'a> {
         if self.coding().is_none() {
             return Some(Verdict::Unacceptable);
         }
-        let phase = self.ask.mark.map_or(0, |mark| mark.phase);
-        let may_redirect = !self.ask.method.has_body();
-        let older =
-            may_redirect.then(|| self.world.universe.redirect(self.ask.xact(), phase, self.object)).flatten();
+        let phase = self.request.mark.map_or(0, |mark| mark.phase);
+        let may_redirect = !self.request.method.has_body();
+        let older = may_redirect
+            .then(|| self.world.universe.redirect(self.request.xact(), phase, self.object))
+            .flatten();
         older.map(Verdict::Redirect)
     }
 
@@ -157,26 +158,26 @@ impl<'a> Case<'a> {
         if spans.is_empty() { Verdict::Unsatisfied } else { Verdict::Parts(spans) }
     }
 
-    /// The coding of the reply; none: the client takes none that there is.
+    /// The coding of the response; none: the client takes none that there is.
     fn coding(&self) -> Option<Coding> {
         let offered = self.world.universe.codings(self.object.id.content);
         let for_parts = !self.special.ranges.is_empty();
         coded::choose(offered, &self.special.accepted, self.object.size_bytes, for_parts)
     }
 
-    /// What is told beforehand about the reply, and after how many bytes of its body it is broken off.
+    /// What is told beforehand about the response, and after how many bytes of its body it is broken off.
     pub fn note(&self, verdict: &Verdict, body_bytes: u64) -> (Option<Note>, Option<u64>) {
         if self.special.fault.is_some() {
             return (Some(Note::Fault), None);
         }
-        let has_body = matches!(verdict, Verdict::Whole(_) | Verdict::Parts(_)) && !self.ask.head_only();
+        let has_body = matches!(verdict, Verdict::Whole(_) | Verdict::Parts(_)) && !self.request.head_only();
         let cut = has_body
-            .then(|| self.world.universe.origin_abort(self.ask.xact(), self.ask.origin, body_bytes))
+            .then(|| self.world.universe.origin_abort(self.request.xact(), self.request.origin, body_bytes))
             .flatten();
         (cut.map(Note::BreaksOff), cut)
     }
 
-    /// The bytes of the reply to a GET, and their digest where the object is sent with one.
+    /// The bytes of the response to a GET, and their digest where the object is sent with one.
     pub fn payload(
         &self,
         verdict: &Verdict,
@@ -253,7 +254,7 @@ fn explanation(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Challenge { .. } => "who asks must be known\n",
         Verdict::Unwanted => "this body is not wanted\n",
-        Verdict::Unacceptable => "not in a coding that was asked for\n",
+        Verdict::Unacceptable => "not in a coding that was requested\n",
         _ => "a fault on purpose\n",
     }
 }

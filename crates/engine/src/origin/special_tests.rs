@@ -16,7 +16,7 @@ use assay_workload::model::{
 use assay_workload::object::{ObjectId, Space};
 
 use super::testing::{path, workload};
-use super::tests::{Reply, start};
+use super::tests::{Response, start};
 use super::*;
 
 /// The test universe, with connections that last.
@@ -48,14 +48,14 @@ pub(super) fn mark(number: u64) -> String {
     format!("X-Assay: 1-{number}-0-0-b")
 }
 
-fn fields<'r>(reply: &'r Reply, name: &str) -> Vec<&'r [u8]> {
-    let (head, _) = ResponseHead::parse(&reply.head).expect("is HTTP").expect("is complete");
+fn fields<'r>(response: &'r Response, name: &str) -> Vec<&'r [u8]> {
+    let (head, _) = ResponseHead::parse(&response.head).expect("is HTTP").expect("is complete");
     let named: Vec<(usize, usize)> = head
         .headers()
         .filter(|field| field.is(name))
-        .map(|field| (field.value.as_ptr() as usize - reply.head.as_ptr() as usize, field.value.len()))
+        .map(|field| (field.value.as_ptr() as usize - response.head.as_ptr() as usize, field.value.len()))
         .collect();
-    named.into_iter().map(|(at, length)| &reply.head[at..at + length]).collect()
+    named.into_iter().map(|(at, length)| &response.head[at..at + length]).collect()
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn one_part_is_sent_alone_and_says_which_it_is() {
         ("-7", size - 7, size),
         ("3-99999999", 3, size),
     ] {
-        let reply = client.ask("GET", &path, &format!("Range: bytes={range}"));
-        assert_eq!((reply.status, reply.mark().status), (206, 206), "{range}");
-        assert_eq!(reply.field("content-range"), Some(&*format!("bytes {from}-{}/{size}", to - 1)));
-        assert!(reply.body == whole[from..to], "{range}");
-        assert_eq!(reply.field("cache-control"), Some("public"));
+        let response = client.request("GET", &path, &format!("Range: bytes={range}"));
+        assert_eq!((response.status, response.mark().status), (206, 206), "{range}");
+        assert_eq!(response.field("content-range"), Some(&*format!("bytes {from}-{}/{size}", to - 1)));
+        assert!(response.body == whole[from..to], "{range}");
+        assert_eq!(response.field("cache-control"), Some("public"));
     }
-    let beyond = client.ask("GET", &path, &format!("Range: bytes={size}-"));
+    let beyond = client.request("GET", &path, &format!("Range: bytes={size}-"));
     assert_eq!((beyond.status, beyond.mark().status, beyond.body.len()), (416, 416, 0));
     assert_eq!(beyond.field("content-range"), Some(&*format!("bytes */{size}")));
     assert_eq!(beyond.field("cache-control"), Some("no-store"));
@@ -89,11 +89,11 @@ fn one_part_is_sent_alone_and_says_which_it_is() {
 fn several_parts_are_sent_in_one_body() {
     let origins = start(lasting(), 1);
     let whole = bytes(&origins.world, 1);
-    let reply = origins.get(&path(&origins.world, 1), "Range: bytes=0-9, 20-29, -5, 999999999-");
-    assert_eq!(reply.status, 206);
-    let kind = reply.field("content-type").expect("has a type").as_bytes();
+    let response = origins.get(&path(&origins.world, 1), "Range: bytes=0-9, 20-29, -5, 999999999-");
+    assert_eq!(response.status, 206);
+    let kind = response.field("content-type").expect("has a type").as_bytes();
     let mut reader = MultipartReader::new(boundary(kind).expect("names a boundary"));
-    let (mut rest, mut parts) = (&reply.body[..], Vec::new());
+    let (mut rest, mut parts) = (&response.body[..], Vec::new());
     loop {
         let (part, used) = reader.next(rest).expect("is multipart");
         rest = &rest[used..];
@@ -116,7 +116,7 @@ fn several_parts_are_sent_in_one_body() {
 }
 
 #[test]
-fn parts_are_sent_only_where_parts_may_be_asked_for() {
+fn parts_are_sent_only_where_parts_may_be_requested_for() {
     let origins = start(lasting(), 1);
     let path = path(&origins.world, 1);
     let whole = origins.get(&path, "");
@@ -126,7 +126,7 @@ fn parts_are_sent_only_where_parts_may_be_asked_for() {
     assert_eq!(dated("\"tag\""), 200);
     assert_eq!(origins.get(&path, "Range: bytes=2-1").status, 200);
     assert_eq!(origins.get(&path, "Range: lines=1-2").status, 200);
-    let head = origins.connect().ask("HEAD", &path, "Range: bytes=0-0");
+    let head = origins.connect().request("HEAD", &path, "Range: bytes=0-0");
     assert_eq!((head.status, head.field("content-length")), (200, whole.field("content-length")));
     let since = format!("Range: bytes=0-0\r\nIf-Modified-Since: {}", whole.field("date").expect("is dated"));
     assert_eq!(origins.get(&path, &since).status, 304);
@@ -156,21 +156,29 @@ fn bodies_are_coded_when_the_client_likes_that_best() {
         ("A: b", false),
         ("Accept-Encoding: gzip\r\nRange: bytes=0-999999999", false),
     ] {
-        let reply = origins.get(&path, accepts);
-        assert_eq!(reply.field("vary"), Some("Accept-Encoding"), "{accepts}");
-        assert_eq!(reply.field("content-encoding"), is_coded.then_some("gzip"), "{accepts}");
-        assert!(if is_coded { unzipped(&reply.body) == whole } else { reply.body == whole }, "{accepts}");
-        assert!(!is_coded || 2 * reply.body.len() < whole.len(), "{} of {}", reply.body.len(), whole.len());
-        if reply.status == 200 {
+        let response = origins.get(&path, accepts);
+        assert_eq!(response.field("vary"), Some("Accept-Encoding"), "{accepts}");
+        assert_eq!(response.field("content-encoding"), is_coded.then_some("gzip"), "{accepts}");
+        assert!(
+            if is_coded { unzipped(&response.body) == whole } else { response.body == whole },
+            "{accepts}"
+        );
+        assert!(
+            !is_coded || 2 * response.body.len() < whole.len(),
+            "{} of {}",
+            response.body.len(),
+            whole.len()
+        );
+        if response.status == 200 {
             let mut digest = ContentMd5::new();
-            digest.update(&reply.body);
-            let said = parse_content_md5(reply.field("content-md5").expect("is there").as_bytes());
+            digest.update(&response.body);
+            let said = parse_content_md5(response.field("content-md5").expect("is there").as_bytes());
             assert_eq!(said, Some(digest.finish()));
         }
-        let head = origins.connect().ask("HEAD", &path, accepts);
-        if reply.status == 200 {
+        let head = origins.connect().request("HEAD", &path, accepts);
+        if response.status == 200 {
             for name in ["content-length", "content-encoding", "content-md5", "vary"] {
-                assert_eq!(head.field(name), reply.field(name), "{name}");
+                assert_eq!(head.field(name), response.field(name), "{name}");
             }
         }
     }
@@ -208,10 +216,10 @@ fn cookies_and_added_fields_are_sent() {
     });
     let origins = start(rich, 1);
     let path = path(&origins.world, 1);
-    let reply = origins.get(&path, "");
-    assert!(reply.is_object(&origins.world, 0, 1));
-    assert_eq!((reply.field("x-server"), reply.field("x-content")), (Some("x"), Some("x")));
-    let said: Vec<(Vec<u8>, Vec<u8>)> = fields(&reply, "set-cookie")
+    let response = origins.get(&path, "");
+    assert!(response.is_object(&origins.world, 0, 1));
+    assert_eq!((response.field("x-server"), response.field("x-content")), (Some("x"), Some("x")));
+    let said: Vec<(Vec<u8>, Vec<u8>)> = fields(&response, "set-cookie")
         .into_iter()
         .map(|value| SetCookie::parse(value).expect("sets a cookie"))
         .map(|cookie| (cookie.name.to_vec(), cookie.value.to_vec()))
@@ -223,7 +231,7 @@ fn cookies_and_added_fields_are_sent() {
     );
     assert_eq!(said.len(), 3);
     let unchanged =
-        origins.get(&path, &format!("If-Modified-Since: {}", reply.field("date").expect("is dated")));
+        origins.get(&path, &format!("If-Modified-Since: {}", response.field("date").expect("is dated")));
     assert_eq!(
         (unchanged.status, unchanged.field("x-server"), unchanged.field("x-content")),
         (304, Some("x"), None)
@@ -242,16 +250,16 @@ fn redirections_lead_to_older_objects_and_end_somewhere() {
     for number in 0..30 {
         let (mut serial, mut at) = (50, path(&origins.world, 50));
         loop {
-            let reply = origins.get(&at, &mark(number));
+            let response = origins.get(&at, &mark(number));
             let want = origins.world.universe.redirect(xact(number), 0, &public(&origins.world, serial));
-            assert_eq!(reply.mark().xact.number, number);
+            assert_eq!(response.mark().xact.number, number);
             let Some(older) = want else {
-                assert!(reply.is_object(&origins.world, 0, serial));
+                assert!(response.is_object(&origins.world, 0, serial));
                 break;
             };
-            assert_eq!((reply.status, reply.mark().status, reply.body.len()), (302, 302, 0));
+            assert_eq!((response.status, response.mark().status, response.body.len()), (302, 302, 0));
             assert!(older.serial < serial);
-            at = reply.field("location").expect("leads somewhere").to_owned();
+            at = response.field("location").expect("leads somewhere").to_owned();
             assert_eq!(at, path(&origins.world, older.serial), "a path without host");
             serial = older.serial;
             redirects += 1;
@@ -263,7 +271,7 @@ fn redirections_lead_to_older_objects_and_end_somewhere() {
 }
 
 #[test]
-fn who_asks_must_be_proven_and_a_wrong_password_is_refused() {
+fn who_requests_must_be_proven_and_a_wrong_password_is_refused() {
     let mut guarded = lasting();
     guarded.servers[0].authentication = Some(AuthDemand {
         schemes: vec![AuthScheme::Basic, AuthScheme::Digest],
@@ -281,7 +289,7 @@ fn who_asks_must_be_proven_and_a_wrong_password_is_refused() {
     let said = fields(&refused, "www-authenticate");
     let found: Vec<Challenge<'_>> = said.iter().flat_map(|value| challenges(value)).collect();
     assert_eq!(found.len(), 3);
-    let ask = |text: Vec<u8>| {
+    let request = |text: Vec<u8>| {
         let value = String::from_utf8(text).expect("is text");
         origins.get(&path, &format!("Authorization: {value}"))
     };
@@ -294,14 +302,14 @@ fn who_asks_must_be_proven_and_a_wrong_password_is_refused() {
     ] {
         let mut basic = Vec::new();
         write_basic(user.as_bytes(), password.as_bytes(), &mut basic);
-        assert_eq!(ask(basic).status, status, "{user}");
+        assert_eq!(request(basic).status, status, "{user}");
         for challenge in &found {
             let Challenge::Digest(challenge) = challenge else { continue };
             let mut client = DigestClient::new(challenge);
             for _ in 0..2 {
                 let mut digest = Vec::new();
                 client.write((user.as_bytes(), password.as_bytes()), "GET", path.as_bytes(), 7, &mut digest);
-                assert_eq!(ask(digest).status, status, "{user}");
+                assert_eq!(request(digest).status, status, "{user}");
             }
         }
     }
@@ -319,7 +327,7 @@ fn who_asks_must_be_proven_and_a_wrong_password_is_refused() {
             ..challenge.clone()
         })
         .write((b"joe", b"secret"), "GET", uri.as_bytes(), 7, &mut digest);
-        let again = ask(digest);
+        let again = request(digest);
         let stale = fields(&again, "www-authenticate").iter().any(|v| v.ends_with(b"stale=true"));
         assert_eq!((again.status, stale), (401, is_stale));
     }
@@ -339,11 +347,11 @@ fn a_body_that_is_not_wanted_is_refused_before_it_comes() {
         client.send(&format!(
             "POST {path} HTTP/1.1\r\nHost: a\r\nX-Assay: 1-{number}-0-0-o\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
         ));
-        let word = client.reply("POST");
+        let word = client.response("POST");
         if origins.world.universe.body_allowed(xact(number), 0) {
             assert_eq!(word.status, 100);
             client.send("abc");
-            assert!(client.reply("POST").is_object(&origins.world, 0, 1));
+            assert!(client.response("POST").is_object(&origins.world, 0, 1));
             allowed += 1;
         } else {
             assert_eq!((word.status, word.mark().status, word.persists), (417, 417, false));
@@ -358,7 +366,7 @@ fn a_body_that_is_not_wanted_is_refused_before_it_comes() {
 }
 
 #[test]
-fn urls_of_a_trace_are_answered_like_any_object() {
+fn urls_of_a_trace_get_responses_like_any_object() {
     let mut traced = lasting();
     traced.foreign = vec![ForeignUrl { origin: 0, path: "/some/page?x=1".into() }];
     traced.robots[0].foreign_share = 0.5;
@@ -366,11 +374,11 @@ fn urls_of_a_trace_are_answered_like_any_object() {
     let id = origins.world.universe.parse_path(0, b"/some/page?x=1").expect("is known");
     assert_eq!(id.space, Space::Foreign);
     let object = origins.world.universe.object(id);
-    let reply = origins.get("/some/page?x=1", &mark(1));
-    assert_eq!((reply.status, reply.mark().key), (200, object.key));
+    let response = origins.get("/some/page?x=1", &mark(1));
+    assert_eq!((response.status, response.mark().key), (200, object.key));
     let body = origins.world.universe.body(&object, 0);
-    assert_eq!(body.matches(origins.world.universe.pool(), 0, &reply.body), Ok(()));
-    assert_eq!(reply.body.len() as u64, object.size_bytes);
+    assert_eq!(body.matches(origins.world.universe.pool(), 0, &response.body), Ok(()));
+    assert_eq!(response.body.len() as u64, object.size_bytes);
     assert_eq!(origins.get("/some/page", "").status, 404);
 }
 
@@ -391,9 +399,9 @@ fn files_are_served_as_they_are() {
     for serial in 0..20 {
         let at = path(&origins.world, serial);
         assert!(at.ends_with(".html"), "{at}");
-        let reply = origins.get(&at, "");
-        assert_eq!(reply.body.len() as u64, public(&origins.world, serial).size_bytes);
-        seen.push(String::from_utf8(reply.body).expect("is text"));
+        let response = origins.get(&at, "");
+        assert_eq!(response.body.len() as u64, public(&origins.world, serial).size_bytes);
+        seen.push(String::from_utf8(response.body).expect("is text"));
     }
     seen.sort();
     seen.dedup();
@@ -407,9 +415,9 @@ fn pages_hold_their_links() {
     paged.contents[0].embedded =
         Some(Embedded { count: Distribution::Constant(7.0), contents: Weighted::one(1) });
     let origins = start(paged, 1);
-    let reply = origins.get(&path(&origins.world, 1), "");
-    assert!(reply.is_object(&origins.world, 0, 1));
-    let text = String::from_utf8(reply.body).expect("a page is text");
+    let response = origins.get(&path(&origins.world, 1), "");
+    assert!(response.is_object(&origins.world, 0, 1));
+    let text = String::from_utf8(response.body).expect("a page is text");
     let links: Vec<&str> =
         text.split("src=\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect();
     assert_eq!(links.len(), 7);
@@ -450,7 +458,7 @@ fn request_bodies_are_compared_byte_for_byte() {
         // In two pieces.
         client.stream.write_all(&body[..body.len() / 2]).expect("is read");
         client.stream.write_all(&body[body.len() / 2..]).expect("is read");
-        assert!(client.reply(name).is_object(&origins.world, 0, 1));
+        assert!(client.response(name).is_object(&origins.world, 0, 1));
     };
     for method in [Method::Post, Method::Put] {
         let (number, right) = upload(&origins.world, method);
@@ -465,7 +473,7 @@ fn request_bodies_are_compared_byte_for_byte() {
     }
     let mut client = origins.connect();
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
-    assert!(client.reply("POST").is_object(&origins.world, 0, 1), "nobody's body is anything");
+    assert!(client.response("POST").is_object(&origins.world, 0, 1), "nobody's body is anything");
     let (counts, events) = origins.stop_and_tell();
     assert_eq!((counts[0].wrong_uploads, counts[0].requests), (6, 11));
     let examples: Vec<_> = events

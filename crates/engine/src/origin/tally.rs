@@ -11,7 +11,7 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::OriginInterval;
 use assay_workload::Universe;
 
-use super::request::{Ask, method_name};
+use super::request::{Request, method_name};
 use super::upload::WrongUpload;
 
 /// Most examples of wrong request bodies that a worker keeps in a run.
@@ -79,16 +79,16 @@ impl Tally {
 
     /// Counts a request body that was not what its robot sends, and keeps the first ones for people to look at.
     #[cold]
-    pub fn wrong_upload(&mut self, universe: &Universe, ask: &Ask, wrong: &WrongUpload, at_ms: u64) {
-        let phase = ask.phase(self);
+    pub fn wrong_upload(&mut self, universe: &Universe, request: &Request, wrong: &WrongUpload, at_ms: u64) {
+        let phase = request.phase(self);
         self.of(phase).counts.wrong_uploads += 1;
         if self.example_count == MOST_EXAMPLES {
             return;
         }
         self.example_count += 1;
-        let xact = ask.xact();
+        let xact = request.xact();
         let workload = universe.workload();
-        let host = workload.origins.get(usize::from(ask.origin)).map_or("", |origin| &origin.authority);
+        let host = workload.origins.get(usize::from(request.origin)).map_or("", |origin| &origin.authority);
         let detail = match wrong.byte {
             Some(at) => format!(
                 "the request body that reached the origin differs from byte {at} of {} on",
@@ -106,7 +106,7 @@ impl Tally {
             xact: format!("{}.{}.{}", xact.robot, xact.number, xact.place),
             request: format!(
                 "{} {host} with the body of {}",
-                method_name(ask.method),
+                method_name(request.method),
                 universe.path(&wrong.object)
             ),
             detail,

@@ -13,7 +13,7 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 use super::testing::{path, path_of, workload, world_of};
 use super::*;
 use assay_plane::clock::monotonic_ns;
-use assay_role::mark::{ReplyMark, XactId};
+use assay_role::mark::{ResponseMark, XactId};
 
 const START_UNIX_S: u64 = 1_700_000_000;
 
@@ -55,11 +55,11 @@ pub(super) fn start(workload: Workload, threads: u32) -> Running {
 }
 
 impl Running {
-    /// Until the origins date their replies from the start of the run, it has not reached them.
+    /// Until the origins date their responses from the start of the run, it has not reached them.
     fn wait_for_start(&self) {
         loop {
-            let reply = self.get("/assay/health", "Connection: close");
-            let date = parse_date(reply.field("date").expect("is dated").as_bytes()).expect("is a date");
+            let response = self.get("/assay/health", "Connection: close");
+            let date = parse_date(response.field("date").expect("is dated").as_bytes()).expect("is a date");
             if date < START_UNIX_S + 1000 {
                 return;
             }
@@ -73,8 +73,8 @@ impl Running {
         Client { stream, read: Vec::new() }
     }
 
-    pub(super) fn get(&self, path: &str, fields: &str) -> Reply {
-        self.connect().ask("GET", path, fields)
+    pub(super) fn get(&self, path: &str, fields: &str) -> Response {
+        self.connect().request("GET", path, fields)
     }
 
     /// Stops them; gives the counts of each phase.
@@ -103,12 +103,12 @@ impl Running {
 
 pub(super) struct Client {
     pub(super) stream: TcpStream,
-    /// Bytes of the next reply.
+    /// Bytes of the next response.
     pub(super) read: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) head: Vec<u8>,
     pub(super) body: Vec<u8>,
@@ -120,9 +120,9 @@ impl Client {
         self.stream.write_all(text.as_bytes()).expect("is read");
     }
 
-    pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+    pub(super) fn request(&mut self, method: &str, path: &str, fields: &str) -> Response {
         self.send(&format!("{method} {path} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n\r\n"));
-        self.reply(method)
+        self.response(method)
     }
 
     pub(super) fn more(&mut self) -> bool {
@@ -132,7 +132,7 @@ impl Client {
         bytes > 0
     }
 
-    pub(super) fn reply(&mut self, method: &str) -> Reply {
+    pub(super) fn response(&mut self, method: &str) -> Response {
         loop {
             if let Some((head, length)) = ResponseHead::parse(&self.read).expect("is HTTP") {
                 let body = match head.body(method) {
@@ -147,7 +147,7 @@ impl Client {
                 let rest = self.read.split_off(length + body);
                 let mut head = std::mem::replace(&mut self.read, rest);
                 let body = head.split_off(length);
-                return Reply { status, head, body, persists };
+                return Response { status, head, body, persists };
             }
             assert!(self.more(), "ends in the middle");
         }
@@ -158,14 +158,14 @@ impl Client {
     }
 }
 
-impl Reply {
+impl Response {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let (head, _) = ResponseHead::parse(&self.head).expect("is HTTP").expect("is complete");
         head.header(name).map(|value| std::str::from_utf8(value).expect("is ASCII"))
     }
 
-    pub(super) fn mark(&self) -> ReplyMark {
-        ReplyMark::parse(self.field("x-assay").expect("is marked").as_bytes()).expect("is a mark")
+    pub(super) fn mark(&self) -> ResponseMark {
+        ResponseMark::parse(self.field("x-assay").expect("is marked").as_bytes()).expect("is a mark")
     }
 
     pub(super) fn date(&self, name: &str) -> u64 {
@@ -185,16 +185,16 @@ impl Reply {
 }
 
 #[test]
-fn objects_are_answered_byte_by_byte_until_the_connection_is_used_up() {
+fn objects_get_responses_byte_by_byte_until_the_connection_is_used_up() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
     for serial in 0..3 {
-        let reply = client.ask("GET", &path(&origins.world, serial), "X-Assay: 1-2-0-1-b");
-        assert!(reply.is_object(&origins.world, 0, serial), "{serial}");
-        assert_eq!(reply.mark().xact, XactId { robot: 1, number: 2, place: 0 });
-        assert_eq!((reply.persists, reply.field("cache-control")), (serial < 2, Some("public")));
-        assert_eq!(reply.date("expires"), reply.date("date") + 60);
-        assert!(reply.date("last-modified") <= reply.date("date"));
+        let response = client.request("GET", &path(&origins.world, serial), "X-Assay: 1-2-0-1-b");
+        assert!(response.is_object(&origins.world, 0, serial), "{serial}");
+        assert_eq!(response.mark().xact, XactId { robot: 1, number: 2, place: 0 });
+        assert_eq!((response.persists, response.field("cache-control")), (serial < 2, Some("public")));
+        assert_eq!(response.date("expires"), response.date("date") + 60);
+        assert!(response.date("last-modified") <= response.date("date"));
     }
     assert!(client.is_closed());
     let phases = origins.stop();
@@ -204,21 +204,21 @@ fn objects_are_answered_byte_by_byte_until_the_connection_is_used_up() {
 }
 
 #[test]
-fn head_and_post_and_uncachable_objects_are_answered() {
+fn head_and_post_and_uncachable_objects_get_responses() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
-    let head = client.ask("HEAD", &path(&origins.world, 1), "");
+    let head = client.request("HEAD", &path(&origins.world, 1), "");
     assert!(head.body.is_empty() && head.field("content-length").is_some_and(|l| l != "0"));
     assert_eq!(head.mark().xact, XactId::NOBODY);
     let post =
-        client.ask("POST", &path_of(&origins.world, 1, 1), "Content-Length: 5\r\n\r\nhello".trim_end());
+        client.request("POST", &path_of(&origins.world, 1, 1), "Content-Length: 5\r\n\r\nhello".trim_end());
     assert!(post.is_object(&origins.world, 1, 1));
     assert_eq!(post.field("cache-control"), Some("private, no-cache, no-store"));
     assert!(post.field("last-modified").is_none() && post.field("expires").is_none());
 }
 
 #[test]
-fn a_body_is_read_to_its_end_and_asked_for_when_the_client_waits() {
+fn a_body_is_read_to_its_end_and_requested_for_when_the_client_waits() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
     let path = path(&origins.world, 1);
@@ -230,14 +230,14 @@ fn a_body_is_read_to_its_end_and_asked_for_when_the_client_waits() {
     }
     assert_eq!(std::mem::take(&mut client.read), b"HTTP/1.1 100 Continue\r\n\r\n");
     client.send("abc");
-    assert!(client.reply("POST").is_object(&origins.world, 0, 1));
+    assert!(client.response("POST").is_object(&origins.world, 0, 1));
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab"));
     client.send("c\r\n0\r\n\r\n");
-    assert!(client.reply("POST").is_object(&origins.world, 0, 1));
+    assert!(client.response("POST").is_object(&origins.world, 0, 1));
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order_and_the_last_answer_arrives() {
+fn pipelined_requests_get_responses_in_order_and_the_last_response_arrives() {
     let mut slow = workload();
     slow.servers[0].think_s = Some(Distribution::Uniform { low: 0.0, high: 0.01 });
     for workload in [workload(), slow] {
@@ -253,9 +253,9 @@ fn pipelined_requests_are_answered_in_order_and_the_last_answer_arrives() {
             .collect();
         client.send(&text);
         for serial in 0..3 {
-            let reply = client.reply("GET");
-            assert_eq!(reply.mark().xact.number, serial);
-            assert!(reply.is_object(&origins.world, 0, serial));
+            let response = client.response("GET");
+            assert_eq!(response.mark().xact.number, serial);
+            assert!(response.is_object(&origins.world, 0, serial));
         }
         assert!(client.is_closed(), "its three uses are up");
     }
@@ -271,7 +271,7 @@ fn a_request_that_arrives_in_pieces_is_put_together() {
     // Answered on another connection: by then the first piece has been read, too.
     assert_eq!(origins.get("/assay/health", "A: b").status, 200);
     client.send(second);
-    assert!(client.reply("GET").is_object(&origins.world, 0, 1));
+    assert!(client.response("GET").is_object(&origins.world, 0, 1));
     drop(client);
     assert_eq!(origins.stop()[0].broken, 0);
 }
@@ -290,8 +290,12 @@ fn conditions_are_judged_by_the_life_of_the_object_and_validations_counted() {
         origins.get(&path, &format!("X-Assay: 1-2-0-0-{kind}\r\n{}", since(offset)))
     };
     for (kind, offset, status) in [('b', 0, 304), ('b', -1, 200), ('c', 1, 304), ('r', 1, 304)] {
-        let reply = with(kind, offset);
-        assert_eq!((reply.status, reply.mark().not_modified()), (status, status == 304), "{kind} {offset}");
+        let response = with(kind, offset);
+        assert_eq!(
+            (response.status, response.mark().not_modified()),
+            (status, status == 304),
+            "{kind} {offset}"
+        );
     }
     let counts = &origins.stop()[0];
     assert_eq!((counts.not_modified, counts.validations, counts.validated_basic), (3, 3, 1));
@@ -303,16 +307,16 @@ fn conditions_are_judged_by_the_life_of_the_object_and_validations_counted() {
 fn what_is_no_object_is_refused_and_what_is_no_http_ends_the_connection() {
     let origins = start(workload(), 1);
     assert_eq!(origins.get("/nothing", "").status, 404);
-    assert_eq!(origins.connect().ask("DELETE", "/", "").status, 405);
+    assert_eq!(origins.connect().request("DELETE", "/", "").status, 405);
     assert_eq!(origins.get("/assay/health", "").body, b"ok\n");
     let mut client = origins.connect();
     client.send("\x01\x02 nonsense\r\n\r\n more");
-    let reply = client.reply("GET");
-    assert_eq!((reply.status, reply.persists), (400, false));
+    let response = client.response("GET");
+    assert_eq!((response.status, response.persists), (400, false));
     assert!(client.is_closed());
     let mut client = origins.connect();
     client.send("GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(client.reply("GET").status, 400, "no Host");
+    assert_eq!(client.response("GET").status, 400, "no Host");
     let mut broken = origins.connect();
     broken.send("GET / HT");
     broken.stream.shutdown(Shutdown::Write).expect("is open");
@@ -322,15 +326,15 @@ fn what_is_no_object_is_refused_and_what_is_no_http_ends_the_connection() {
 }
 
 #[test]
-fn http_1_0_lives_on_only_when_the_client_asks_for_it() {
+fn http_1_0_lives_on_only_when_the_client_requests_for_it() {
     let mut old = workload();
     old.servers[0].http_versions = Weighted::one(HttpVersion::Http10);
     let origins = start(old, 1);
     let path = path(&origins.world, 1);
     let plain = origins.get(&path, "");
     assert!(plain.head.starts_with(b"HTTP/1.0 200 ") && !plain.persists);
-    let asked = origins.get(&path, "Connection: keep-alive");
-    assert!(asked.persists && asked.field("connection") == Some("keep-alive"));
+    let requested = origins.get(&path, "Connection: keep-alive");
+    assert!(requested.persists && requested.field("connection") == Some("keep-alive"));
 }
 
 #[test]
@@ -340,13 +344,13 @@ fn an_idle_connection_is_closed_after_its_timeout() {
     let origins = start(hasty, 1);
     let mut client = origins.connect();
     let before_ns = monotonic_ns();
-    assert!(client.ask("GET", &path(&origins.world, 1), "").persists);
+    assert!(client.request("GET", &path(&origins.world, 1), "").persists);
     assert!(client.is_closed());
     assert!(monotonic_ns() - before_ns >= 20_000_000);
 }
 
 #[test]
-fn a_reply_that_the_client_is_slow_to_read_arrives_whole() {
+fn a_response_that_the_client_is_slow_to_read_arrives_whole() {
     let mut large = workload();
     large.contents[0].size_bytes = Distribution::Constant(20e6);
     let origins = start(large, 1);
@@ -355,7 +359,7 @@ fn a_reply_that_the_client_is_slow_to_read_arrives_whole() {
         client.send(&format!("GET {} HTTP/1.1\r\nHost: a.test\r\n\r\n", path(&origins.world, serial)));
     }
     for (client, serial) in clients.iter_mut().zip(0..) {
-        assert!(client.reply("GET").is_object(&origins.world, 0, serial));
+        assert!(client.response("GET").is_object(&origins.world, 0, serial));
     }
     drop(clients);
     assert_eq!(origins.stop()[0].body_bytes_out, 80_000_000);

@@ -5,7 +5,7 @@ use assay_http::framing::BodyFraming;
 use assay_workload::body::{Body, Pool};
 use assay_workload::{Object, Universe};
 
-use super::request::{Ask, What};
+use super::request::{Request, What};
 
 /// What is left of a request body.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub struct WrongUpload {
 impl Upload {
     /// The body of a request that is delimited like this; none: there is none, and should be none. Only what a robot marked as its own request can
     /// be compared.
-    pub fn new(universe: &Universe, ask: &Ask, framing: BodyFraming) -> Option<Self> {
-        let check = || Check::new(universe, ask).map(Box::new);
+    pub fn new(universe: &Universe, request: &Request, framing: BodyFraming) -> Option<Self> {
+        let check = || Check::new(universe, request).map(Box::new);
         match framing {
             BodyFraming::Length(bytes) if bytes > 0 => {
                 Some(Self { framing: Framing::Length(bytes), check: check() })
@@ -115,9 +115,9 @@ impl Upload {
 }
 
 impl Check {
-    fn new(universe: &Universe, ask: &Ask) -> Option<Self> {
-        let (What::Object { .. }, Some(mark)) = (ask.what, ask.mark) else { return None };
-        let id = universe.request_body(mark.xact, ask.method, ask.origin)?;
+    fn new(universe: &Universe, request: &Request) -> Option<Self> {
+        let (What::Object { .. }, Some(mark)) = (request.what, request.mark) else { return None };
+        let id = universe.request_body(mark.xact, request.method, request.origin)?;
         let object = universe.object(id);
         Some(Self { object, body: universe.body(&object, 0), at: 0, wrong_at: None })
     }

@@ -9,7 +9,7 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::health::Baseline;
 use assay_measurement::interval::RobotInterval;
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

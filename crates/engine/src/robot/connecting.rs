@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::answer::Answer;
 use super::connection::{Connection, Link, Pipeline};
 use super::crew::Crew;
+use super::response::Response;
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::sockets::Readiness;
@@ -159,7 +159,7 @@ impl Crew {
             destination,
             uses_left,
             xact: place,
-            answer: Answer::default(),
+            response: Response::default(),
             is_fresh: true,
             is_established: false,
             idle_since_ns: 0,
@@ -195,7 +195,7 @@ impl Crew {
         self.mark_sent(place, monotonic_ns());
         let connection = &mut self.connections[slot as usize];
         connection.xact = place;
-        connection.answer = Answer::default();
+        connection.response = Response::default();
         self.xacts[place as usize].connection = Some(connection.serial);
         self.link_busy(slot);
         self.write_request(slot, place);
@@ -240,7 +240,7 @@ impl Crew {
         if self.xacts[connection.xact as usize].first_byte_ns == 0 {
             return self.lose(slot, error);
         }
-        // The target answers before it has read everything, and has stopped reading: the answer counts.
+        // The target answers before it has read everything, and has stopped reading: the response counts.
         connection.unsent.clear();
         connection.uses_left = 0;
     }
@@ -332,7 +332,7 @@ impl Crew {
         }
     }
 
-    /// The connection of an xact is gone before an answer began. A reused one may have been closed by the target
+    /// The connection of an xact is gone before a response began. A reused one may have been closed by the target
     /// while the request was on its way: that is nobody's fault, and the request is sent once more, on a new one.
     pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];

@@ -2,7 +2,7 @@
 
 use socket2::Socket;
 
-use super::answer::Answer;
+use super::response::Response;
 use super::xact::NONE;
 
 /// One connection of a robot.
@@ -20,8 +20,8 @@ pub struct Connection {
     pub uses_left: u32,
     /// The request it carries, the one to be answered next; [`NONE`]: it is idle.
     pub xact: u32,
-    /// The answer to it.
-    pub answer: Answer,
+    /// The response to it.
+    pub response: Response,
     /// It has not carried a request to its end yet.
     pub is_fresh: bool,
     /// Its TCP handshake is done.

@@ -101,7 +101,7 @@ impl Control {
         self.stop_ns.fetch_min(at_ns, Relaxed);
     }
 
-    /// True once a stop was asked for.
+    /// True once a stop was requested.
     pub fn is_stopping(&self) -> bool {
         self.stop_ns.load(Relaxed) != OPEN
     }

@@ -8,8 +8,8 @@ use assay_measurement::planned_fault::PlannedFault;
 use assay_measurement::xact::XactRow;
 use assay_workload::Fault;
 
-use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
+use super::response::Opening;
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
 use crate::tally::{self, Completed};
@@ -156,8 +156,8 @@ impl Crew {
         Some(page.robot)
     }
 
-    /// Bytes came on a connection on which nothing was asked for.
-    pub fn count_unasked(&mut self, bytes: usize, robot: u32, now_ns: u64) {
+    /// Bytes came on a connection on which nothing was requested.
+    pub fn count_unrequested(&mut self, bytes: usize, robot: u32, now_ns: u64) {
         let (phase, index) = (self.phase(), self.robots[robot as usize].index);
         self.recorder(phase).error(ErrorKind::ExtraBytes);
         let detail = format_args!("{bytes} bytes on an idle connection");

@@ -1,13 +1,12 @@
-//! What passes between a robot and the target. A request is put together, bytes of the answer are judged.
+//! What passes between a robot and the target. A request is put together, bytes of the response are judged.
 
 use std::io;
 
-use assay_cache::ideal::{Ask, FOREVER, Request as Asking};
+use assay_cache::ideal::{FOREVER, Lookup, Request as Requesting};
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::answer::Opening;
 use super::connection::Connection;
 use super::crew::Crew;
 use super::extras::{Ending, Pause};
@@ -15,6 +14,7 @@ use super::judge::{Judge, unix_second};
 use super::login::{Claim, Shown};
 use super::memory::{Memory, cnonce};
 use super::request::{Request, write_target};
+use super::response::Opening;
 use super::setup::Setup;
 use super::special::path_of;
 use super::xact::{NONE, Xact};
@@ -85,7 +85,7 @@ impl Crew {
                 let now_s = unix_second(&control.clock, monotonic_ns());
                 has_cookies = write_personal(setup, memory, xact, now_s, &mut personal);
             }
-            expects = may_ask(xact, robot.version);
+            expects = may_request(xact, robot.version);
         }
         let xact = &*xact;
         let request = Request {
@@ -111,7 +111,7 @@ impl Crew {
         expects
     }
 
-    /// Bytes have come on a connection: of one answer, or of several.
+    /// Bytes have come on a connection: of one response, or of several.
     pub fn receive(&mut self, slot: u32, bytes: &[u8]) {
         let now_ns = monotonic_ns();
         let id = self.connections[slot as usize].id;
@@ -124,15 +124,15 @@ impl Crew {
         }
     }
 
-    /// Takes bytes of the answer whose turn it is. How many were its own, when it is complete and more bytes can be of
+    /// Takes bytes of the response whose turn it is. How many were its own, when it is complete and more bytes can be of
     /// the one behind it.
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
         let Self { connections, xacts, robots, setup, control, notes, .. } = self;
-        let Connection { xact: place, answer, robot, .. } = &mut connections[slot as usize];
+        let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
         let (place, robot) = (*place, *robot);
         if place == NONE {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
-                self.count_unasked(bytes.len(), robot, now_ns);
+                self.count_unrequested(bytes.len(), robot, now_ns);
             }
             self.discard(slot);
             return None;
@@ -154,13 +154,13 @@ impl Crew {
             memory: &mut robots[robot as usize].memory,
             cookies_taken: 0,
         };
-        let before = answer.body_bytes();
-        let fed = answer.feed(bytes, method, setup.universe.pool(), |head, mark| judge.judge(head, mark));
+        let before = response.body_bytes();
+        let fed = response.feed(bytes, method, setup.universe.pool(), |head, mark| judge.judge(head, mark));
         let cookies_taken = judge.cookies_taken;
-        let is_invitation = answer.is_invitation();
-        let body_bytes = answer.body_bytes();
-        let is_complete = answer.is_complete();
-        let opening = answer.opening().map(|opening| (opening.persists, opening.ending.is_object()));
+        let is_invitation = response.is_invitation();
+        let body_bytes = response.body_bytes();
+        let is_complete = response.is_complete();
+        let opening = response.opening().map(|opening| (opening.persists, opening.ending.is_object()));
         let (persists, is_object) = opening.unwrap_or_default();
         let pipeline = connections[slot as usize].pipeline;
         let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.owes;
@@ -203,35 +203,36 @@ impl Crew {
         if self.xacts[place as usize].first_byte_ns == 0 {
             return match broken {
                 Some(error) => self.lose(slot, error),
-                None => self.lose(slot, &"the target closed the connection without an answer"),
+                None => self.lose(slot, &"the target closed the connection without a response"),
             };
         }
-        match connection.answer.end() {
+        match connection.response.end() {
             Ok(()) => self.finish(slot, now_ns),
-            Err(_) if connection.answer.opening().is_some_and(|opening| opening.breaks_off) => {
+            Err(_) if connection.response.opening().is_some_and(|opening| opening.breaks_off) => {
                 self.break_off(slot, Ending::BreaksOff, now_ns);
             }
             Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
         }
     }
 
-    /// The robot breaks an answer off here, on purpose.
+    /// The robot breaks a response off here, on purpose.
     fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
         let extras = self.xacts.get(place as usize).and_then(|xact| xact.extras.as_ref());
         extras.and_then(|extras| extras.break_off).is_some_and(|enough| body_bytes > enough)
     }
 
-    /// An answer ends early, on purpose: its connection is closed, and nothing is wrong.
+    /// A response ends early, on purpose: its connection is closed, and nothing is wrong.
     fn break_off(&mut self, slot: u32, ending: Ending, now_ns: u64) {
         let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
-        let Some(opening) = connection.answer.opening().cloned() else { return };
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let Some(opening) = connection.response.opening().cloned() else { return };
         self.close_and_go_on(slot);
         self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
         self.fill_slots(robot);
     }
 
-    /// A connection was lost without an answer, as it was to be: a fault on purpose that the target has passed on.
+    /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
     pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
         let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
         let opening =
@@ -239,7 +240,7 @@ impl Crew {
         self.end_early(place, &opening, 0, now_ns);
     }
 
-    /// An xact that did not get what it asked for, and is no error either. Nothing more of its page is seen.
+    /// An xact that did not get what it requested, and is no error either. Nothing more of its page is seen.
     fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
@@ -248,11 +249,11 @@ impl Crew {
         self.complete(place, opening, body_bytes, now_ns);
     }
 
-    /// The answer of a connection's xact is complete and right.
+    /// The response of a connection's xact is complete and right.
     fn finish(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
-        let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
-        let Some(opening) = connection.answer.opening().cloned() else { return };
+        let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
+        let Some(opening) = connection.response.opening().cloned() else { return };
         // Answered before its body was sent: the other side may wait for that.
         let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
@@ -271,7 +272,7 @@ impl Crew {
         self.complete(place, &opening, body_bytes, now_ns);
     }
 
-    /// The object is somewhere else: the same xact asks for it there.
+    /// The object is somewhere else: the same xact requests it there.
     fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
         let clock = self.control.clock;
@@ -319,38 +320,44 @@ impl Crew {
         }
     }
 
-    /// The answer of a connection's xact is wrong: the connection cannot be trusted any more.
+    /// The response of a connection's xact is wrong: the connection cannot be trusted any more.
     fn spoil(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
         let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
-        let status = connection.answer.opening().map(|opening| opening.status);
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let status = connection.response.opening().map(|opening| opening.status);
         self.close_and_go_on(slot);
         self.fail(place, kind, detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
     }
 }
 
-/// Bytes after the end of an answer, in words.
+/// Bytes after the end of a response, in words.
 struct Extra(usize);
 
 impl std::fmt::Display for Extra {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes after the end of the answer", self.0)
+        write!(f, "{} bytes after the end of the response", self.0)
     }
 }
 
 /// What the ideal cache is told of an xact.
 fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
     let object = &xact.object;
-    let ask =
-        Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_ms };
-    IdealNote::Sent { ask, basic: xact.basic.then_some(xact.id) }
+    let lookup = Lookup {
+        key: object.key,
+        request: requesting(xact),
+        cachable: object.cachable,
+        at_us,
+        fresh_until_ms,
+    };
+    IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
 }
 
-/// Until when an answer that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
+/// Until when a response that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
 ///
 /// Dates are whole seconds: what is made at 10.9 says that it was made at 10. A lifetime is the difference of two dates
-/// (RFC 9111, 4.2.1), and an ideal cache grants all of it from the instant at which the answer was made.
+/// (RFC 9111, 4.2.1), and an ideal cache grants all of it from the instant at which the response was made.
 fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
     let Some(expires_s) = expires_s else { return FOREVER };
     let lifetime_s = expires_s.saturating_sub((at_us / 1_000_000) as i64).max(0) as u64;
@@ -360,15 +367,15 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
 }
 
 /// What a request asks of a cache.
-fn asking(xact: &Xact) -> Asking {
+fn requesting(xact: &Xact) -> Requesting {
     match (xact.method, xact.request_type) {
-        (Method::Post | Method::Put, _) => Asking::Post,
-        (Method::Head, _) => Asking::Head,
-        (Method::Get, RequestType::Reload) => Asking::Reload,
-        (Method::Get, _) if xact.is_for_parts() => Asking::Range,
-        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Asking::ConditionalChanged,
-        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => Asking::ConditionalUnchanged,
-        (Method::Get, _) => Asking::Get,
+        (Method::Post | Method::Put, _) => Requesting::Post,
+        (Method::Head, _) => Requesting::Head,
+        (Method::Get, RequestType::Reload) => Requesting::Reload,
+        (Method::Get, _) if xact.is_for_parts() => Requesting::Range,
+        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Requesting::ConditionalChanged,
+        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => Requesting::ConditionalUnchanged,
+        (Method::Get, _) => Requesting::Get,
     }
 }
 
@@ -394,7 +401,7 @@ fn write_personal(
         &mut uri,
     );
     extras.shown = Shown::default();
-    if memory.was_asked() {
+    if memory.was_requested() {
         let cnonce = cnonce(xact.id, extras.challenges);
         let claim = Claim { origin, method: method_name(xact.method), uri: &uri, cnonce };
         extras.shown = memory.write_login(&claim, out);
@@ -403,11 +410,11 @@ fn write_personal(
 }
 
 /// The request asks whether its body may come. HTTP/1.0 has no word for it.
-fn may_ask(xact: &mut Xact, version: HttpVersion) -> bool {
+fn may_request(xact: &mut Xact, version: HttpVersion) -> bool {
     let Some(extras) = &mut xact.extras else { return false };
-    let asks = extras.expects && version == HttpVersion::Http11;
-    extras.pause = if asks { Pause::begin(monotonic_ns()) } else { Pause::None };
-    asks
+    let requests = extras.expects && version == HttpVersion::Http11;
+    extras.pause = if requests { Pause::begin(monotonic_ns()) } else { Pause::None };
+    requests
 }
 
 #[cfg(test)]
@@ -415,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifetime_counts_from_the_instant_at_which_the_answer_was_made() {
+    fn a_lifetime_counts_from_the_instant_at_which_the_response_was_made() {
         assert_eq!(fresh_until_ms(10_900_000, Some(12)), 12_900);
         assert_eq!(fresh_until_ms(10_900_000, None), FOREVER);
         assert_eq!(fresh_until_ms(10_900_000, Some(3)), 10_900, "stale when it is made");

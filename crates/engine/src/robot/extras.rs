@@ -1,4 +1,4 @@
-//! What may be special about an xact: what its request asks for beside an object, what is in store for it on purpose, and
+//! What may be special about an xact: what its request requests beside an object, what is in store for it on purpose, and
 //! how it may end.
 
 use assay_http::coding::{self, write_accept_encoding};
@@ -13,7 +13,7 @@ use super::login::Shown;
 /// What is special about an xact.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
-    /// Parts of the object that it asks for.
+    /// Parts of the object that it requests.
     pub ranges: Option<Ranges>,
     /// Codings that it accepts.
     pub accepts: Vec<coding::Coding>,
@@ -23,7 +23,7 @@ pub struct Extras {
     pub fault: Option<Fault>,
     /// After how many bytes of the body the robot breaks off.
     pub break_off: Option<u64>,
-    /// The origin breaks off the body of its answer.
+    /// The origin breaks off the body of its response.
     pub origin_breaks_off: bool,
     /// Redirections followed so far.
     pub steps: u8,
@@ -33,7 +33,7 @@ pub struct Extras {
     pub shown: Shown,
     /// Asks whether its body may come.
     pub expects: bool,
-    /// Its body waits for the answer.
+    /// Its body waits for the response.
     pub pause: Pause,
     /// When it is given up; none: not of itself.
     pub expires_ns: Option<u64>,
@@ -76,7 +76,7 @@ impl Extras {
         out.extend_from_slice(&self.fields);
     }
 
-    /// The parts asked for that an object of this size has; none: no parts were asked for.
+    /// The parts requested that an object of this size has; none: no parts were requested.
     pub fn wanted(&self, size_bytes: u64) -> Option<Vec<Span>> {
         let ranges = self.ranges.as_ref()?;
         let span = |(first, last): (u64, u64)| Span { from: first, to: last + 1 };
@@ -92,7 +92,7 @@ impl Extras {
     }
 }
 
-/// What an answer means for its xact.
+/// What a response means for its xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The object, or word that it has not changed.
@@ -124,7 +124,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The xact got what it asked for.
+    /// The xact got what it requested.
     pub fn is_object(self) -> bool {
         matches!(self, Ending::Object | Ending::Parts { .. } | Ending::Coded)
     }

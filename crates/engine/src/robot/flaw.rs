@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::check::Wrong;
 
-/// Why an answer is an error.
+/// Why a response is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flaw {
     /// Not HTTP.
@@ -24,13 +24,13 @@ pub enum Flaw {
     /// A body of several parts that is none.
     #[error("{0}")]
     Parts(MultipartError),
-    /// A change of protocol that nobody asked for.
-    #[error("status 101, but no upgrade was asked for")]
+    /// A change of protocol that nobody requested.
+    #[error("status 101, but no upgrade was requested")]
     Upgrade,
     /// The connection ended in the middle of the head.
     #[error("the connection was closed after {0} bytes of the head")]
     HeadCutOff(usize),
-    /// HTTP, but not the answer that it must be.
+    /// HTTP, but not the response that it must be.
     #[error("{0}")]
     Wrong(Wrong),
 }

@@ -4,24 +4,24 @@ use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
 use assay_workload::Universe;
 
-use super::answer::Settled;
 use super::extras::Ending;
 use super::flaw::Flaw;
-use super::login::Asker;
+use super::login::Requester;
 use super::memory::{Memory, sets_cookies};
 use super::payload::Payload;
+use super::response::Settled;
 use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
-use crate::check::{Reply, Verdict, judge_head};
+use crate::check::{Response, Verdict, judge_head};
 use assay_plane::clock::RunClock;
-use assay_role::mark::{Note, ReplyMark};
+use assay_role::mark::{Note, ResponseMark};
 
-/// Who judges the head of one answer.
+/// Who judges the head of one response.
 #[derive(Debug)]
 pub struct Judge<'a> {
     /// What objects there are.
     pub universe: &'a Universe,
-    /// See [`Xact::asked`].
+    /// See [`Xact::requested`].
     pub validation_updates: bool,
     /// The run's.
     pub clock: RunClock,
@@ -39,17 +39,17 @@ impl Judge<'_> {
     /// Judges the head; `mark` is the value of our field in it.
     pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
         let Self { universe, clock, .. } = *self;
-        let reply = read_head(head, mark, &clock);
-        if let Some(ending) = settle(universe, self.xact, head, reply.mark.as_ref())? {
-            let ending = if ending == Ending::Refused { self.answer_challenge(head) } else { ending };
+        let response = read_head(head, mark, &clock);
+        if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
+            let ending = if ending == Ending::Refused { self.response_challenge(head) } else { ending };
             let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
             return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
         }
-        let asked = self.xact.asked(clock.since_start_us(self.xact.sent_ns), self.validation_updates);
+        let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.validation_updates);
         let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
-        let verdict = judge_head(&asked, &reply, clock.since_start_us(self.now_ns), life_at)?;
+        let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at)?;
         self.take_cookies(head);
-        let breaks_off = reply.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+        let breaks_off = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
         if let Some((ending, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
             return Ok(Settled { verdict, ending, breaks_off, payload });
         }
@@ -59,15 +59,17 @@ impl Judge<'_> {
     }
 
     /// Somebody wants to know who asks: whether the robot can say more than it did.
-    fn answer_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
+    fn response_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
         let id = self.xact.id;
-        let asker = Asker::of(head.status, self.xact.object.id.origin);
-        let (Some(asker), Some(extras)) = (asker, &mut self.xact.extras) else { return Ending::Refused };
+        let requester = Requester::of(head.status, self.xact.object.id.origin);
+        let (Some(requester), Some(extras)) = (requester, &mut self.xact.extras) else {
+            return Ending::Refused;
+        };
         if extras.challenges >= MOST_STEPS || self.universe.is_anonymous(id.robot) {
             return Ending::Refused;
         }
         let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
-        if memory.ask(self.universe, asker, head, extras.shown) {
+        if memory.request(self.universe, requester, head, extras.shown) {
             extras.challenges += 1;
             Ending::Challenged
         } else {
@@ -92,7 +94,7 @@ pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
 }
 
 /// What the checker has to know of a head.
-fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> Reply {
+fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> Response {
     let last_modified_s = match head.status {
         304 => head
             .header("Last-Modified")
@@ -100,9 +102,9 @@ fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> 
             .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
         _ => None,
     };
-    Reply {
+    Response {
         status: head.status,
-        mark: mark.and_then(ReplyMark::parse),
+        mark: mark.and_then(ResponseMark::parse),
         content_length: head.facts.content_length,
         last_modified_s,
     }

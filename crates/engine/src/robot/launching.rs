@@ -164,7 +164,7 @@ impl Crew {
         }
     }
 
-    /// All best-effort robots that have nothing to do ask for something.
+    /// All best-effort robots that have nothing to do request something.
     pub fn launch_all_closed(&mut self) {
         for place in 0..self.robots.len() as u32 {
             if self.robots[place as usize].closed.as_ref().is_some_and(|closed| !closed.busy) {
@@ -173,7 +173,7 @@ impl Crew {
         }
     }
 
-    /// A best-effort robot asks for the next object, if it is alive. Who is alive is decided for a whole phase, by the
+    /// A best-effort robot requests the next object, if it is alive. Who is alive is decided for a whole phase, by the
     /// mean of its population, as the stream does.
     pub fn launch_closed(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
@@ -195,7 +195,7 @@ impl Crew {
         }
     }
 
-    /// Nothing of a robot's launch of this number is under way any more: it asks for the next, at once or after a pause.
+    /// Nothing of a robot's launch of this number is under way any more: it requests the next, at once or after a pause.
     pub fn set_free(&mut self, place: u32, number: u64) {
         let robot = &self.robots[place as usize];
         if robot.closed.is_none() {
@@ -232,7 +232,7 @@ fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
     now_ns > end_ns.saturating_add(GRACE_NS)
 }
 
-/// Counts a request as due whose answer has so many bytes of body, as the origin sends it.
+/// Counts a request as due whose response has so many bytes of body, as the origin sends it.
 fn count_due(recorder: &mut Recorder, offered: &Offered, sent_bytes: u64) {
     let counts = &mut recorder.counts;
     counts.due += 1;

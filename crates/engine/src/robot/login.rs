@@ -1,7 +1,7 @@
 //! Authentication of a robot that is asked for it. It answers a 401 or a 407 within the xact, and says so beforehand from
 //! then on.
 //!
-//! Whoever asks is one protection space: an origin with all its paths, or the target itself. What a space has asked for is
+//! Whoever asks is one protection space: an origin with all its paths, or the target itself. What a space has requested is
 //! kept until the robot's session ends; a password that it did not take is not shown to it again.
 
 use assay_http::authentication::{Algorithm, Challenge, DigestClient, challenges, write_basic};
@@ -12,7 +12,7 @@ use assay_workload::model::OriginIndex;
 
 /// Who wants to know who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum Requester {
     /// An origin (401).
     Origin(OriginIndex),
     /// The target (407).
@@ -54,37 +54,37 @@ pub struct Claim<'a> {
 
 /// Who has asked so far.
 #[derive(Debug, Default)]
-pub struct Askers {
-    spaces: Vec<(Asker, Space)>,
+pub struct Requesters {
+    spaces: Vec<(Requester, Space)>,
 }
 
-impl Asker {
-    /// Who asks, by the status of an answer.
+impl Requester {
+    /// Who asks, by the status of a response.
     pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
         match status {
-            401 => Some(Asker::Origin(origin)),
-            407 => Some(Asker::Target),
+            401 => Some(Requester::Origin(origin)),
+            407 => Some(Requester::Target),
             _ => None,
         }
     }
 
     fn challenge_field(self) -> &'static str {
         match self {
-            Asker::Origin(_) => "WWW-Authenticate",
-            Asker::Target => "Proxy-Authenticate",
+            Requester::Origin(_) => "WWW-Authenticate",
+            Requester::Target => "Proxy-Authenticate",
         }
     }
 
     /// True when a request said to it who asks.
     fn was_told(self, shown: Shown) -> bool {
         match self {
-            Asker::Origin(_) => shown.origin,
-            Asker::Target => shown.target,
+            Requester::Origin(_) => shown.origin,
+            Requester::Target => shown.target,
         }
     }
 }
 
-impl Askers {
+impl Requesters {
     /// Nobody has asked yet.
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
@@ -92,16 +92,16 @@ impl Askers {
 
     /// Somebody asks. True when a request that says who asks may do better than the one before, which said what `shown`
     /// tells.
-    pub fn ask(&mut self, asker: Asker, head: &ResponseHead<'_>, shown: Shown) -> bool {
-        let fields = head.headers().filter(|field| field.is(asker.challenge_field()));
+    pub fn request(&mut self, requester: Requester, head: &ResponseHead<'_>, shown: Shown) -> bool {
+        let fields = head.headers().filter(|field| field.is(requester.challenge_field()));
         let Some((space, is_stale)) = best(fields) else { return false };
-        let known = self.spaces.iter().position(|(other, _)| *other == asker);
-        let space = if asker.was_told(shown) && !is_stale { Space::Closed } else { space };
+        let known = self.spaces.iter().position(|(other, _)| *other == requester);
+        let space = if requester.was_told(shown) && !is_stale { Space::Closed } else { space };
         let known = match known {
             Some(place) if self.spaces[place].1 == Space::Closed => return false,
             Some(place) => place,
             None => {
-                self.spaces.push((asker, Space::Closed));
+                self.spaces.push((requester, Space::Closed));
                 self.spaces.len() - 1
             }
         };
@@ -113,11 +113,11 @@ impl Askers {
     pub fn write(&mut self, login: &Login, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let mut shown = Shown::default();
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
-        for (asker, space) in &mut self.spaces {
-            let (name, said) = match asker {
-                Asker::Origin(origin) if *origin != claim.origin => continue,
-                Asker::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
-                Asker::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
+        for (requester, space) in &mut self.spaces {
+            let (name, said) = match requester {
+                Requester::Origin(origin) if *origin != claim.origin => continue,
+                Requester::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
+                Requester::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
             };
             if *space == Space::Closed {
                 continue;
@@ -164,71 +164,76 @@ mod tests {
         Login { user: "u".into(), password: "p".into(), wrong: false }
     }
 
-    fn ask(askers: &mut Askers, asker: Asker, challenges: &[&str], shown: Shown) -> bool {
+    fn request(requesters: &mut Requesters, requester: Requester, challenges: &[&str], shown: Shown) -> bool {
         let mut text = String::from("HTTP/1.1 401 No\r\n");
         for challenge in challenges {
-            text.push_str(&format!("{}: {challenge}\r\n", asker.challenge_field()));
+            text.push_str(&format!("{}: {challenge}\r\n", requester.challenge_field()));
         }
         text.push_str("\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        askers.ask(asker, &head, shown)
+        requesters.request(requester, &head, shown)
     }
 
-    fn said(askers: &mut Askers, origin: OriginIndex) -> (Shown, String) {
+    fn said(requesters: &mut Requesters, origin: OriginIndex) -> (Shown, String) {
         let claim = Claim { origin, method: "GET", uri: b"/x", cnonce: 7 };
         let mut out = Vec::new();
-        let shown = askers.write(&login(), &claim, &mut out);
+        let shown = requesters.write(&login(), &claim, &mut out);
         (shown, String::from_utf8(out).expect("is ASCII"))
     }
 
     #[test]
-    fn nobody_is_told_who_has_not_asked() {
-        let mut askers = Askers::default();
-        assert!(askers.is_empty());
-        assert_eq!(said(&mut askers, 0), (Shown::default(), String::new()));
-        assert!(ask(&mut askers, Asker::Origin(3), &["Basic realm=r"], Shown::default()));
-        assert_eq!(said(&mut askers, 2).1, "", "another origin has not");
-        let (shown, text) = said(&mut askers, 3);
+    fn nobody_is_told_who_has_not_requested() {
+        let mut requesters = Requesters::default();
+        assert!(requesters.is_empty());
+        assert_eq!(said(&mut requesters, 0), (Shown::default(), String::new()));
+        assert!(request(&mut requesters, Requester::Origin(3), &["Basic realm=r"], Shown::default()));
+        assert_eq!(said(&mut requesters, 2).1, "", "another origin has not");
+        let (shown, text) = said(&mut requesters, 3);
         assert_eq!(text, "Authorization: Basic dTpw\r\n");
         assert!(shown.origin && !shown.target);
     }
 
     #[test]
-    fn the_best_scheme_is_answered() {
-        let mut askers = Askers::default();
+    fn the_best_scheme_gets_a_response() {
+        let mut requesters = Requesters::default();
         let all = ["Basic realm=r", "Digest realm=r, nonce=a", "Digest realm=r, nonce=b, algorithm=SHA-256"];
-        assert!(ask(&mut askers, Asker::Target, &all, Shown::default()));
-        let text = said(&mut askers, 0).1;
+        assert!(request(&mut requesters, Requester::Target, &all, Shown::default()));
+        let text = said(&mut requesters, 0).1;
         let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
         let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else {
             panic!("{text}")
         };
         assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
         assert!(digest.proves(b"p", "GET"));
-        assert!(!ask(&mut askers, Asker::Origin(0), &["Negotiate", "Bearer x=y"], Shown::default()));
-        assert!(!ask(&mut askers, Asker::Origin(0), &[], Shown::default()));
+        assert!(!request(
+            &mut requesters,
+            Requester::Origin(0),
+            &["Negotiate", "Bearer x=y"],
+            Shown::default()
+        ));
+        assert!(!request(&mut requesters, Requester::Origin(0), &[], Shown::default()));
     }
 
     #[test]
     fn a_password_that_was_not_taken_is_not_shown_again() {
-        let mut askers = Askers::default();
+        let mut requesters = Requesters::default();
         let basic = ["Basic realm=r"];
-        assert!(ask(&mut askers, Asker::Origin(0), &basic, Shown::default()));
-        assert!(!ask(&mut askers, Asker::Origin(0), &basic, SAID));
-        assert_eq!(said(&mut askers, 0).1, "");
-        assert!(!ask(&mut askers, Asker::Origin(0), &basic, Shown::default()));
+        assert!(request(&mut requesters, Requester::Origin(0), &basic, Shown::default()));
+        assert!(!request(&mut requesters, Requester::Origin(0), &basic, SAID));
+        assert_eq!(said(&mut requesters, 0).1, "");
+        assert!(!request(&mut requesters, Requester::Origin(0), &basic, Shown::default()));
     }
 
     #[test]
     fn a_nonce_that_is_too_old_is_replaced_and_uses_are_counted() {
-        let mut askers = Askers::default();
+        let mut requesters = Requesters::default();
         let first = ["Digest realm=r, nonce=a, qop=\"auth\""];
-        assert!(ask(&mut askers, Asker::Origin(0), &first, Shown::default()));
-        assert!(said(&mut askers, 0).1.contains("nc=00000001"));
-        assert!(said(&mut askers, 0).1.contains("nc=00000002"));
+        assert!(request(&mut requesters, Requester::Origin(0), &first, Shown::default()));
+        assert!(said(&mut requesters, 0).1.contains("nc=00000001"));
+        assert!(said(&mut requesters, 0).1.contains("nc=00000002"));
         let stale = ["Digest realm=r, nonce=c, qop=\"auth\", stale=true"];
-        assert!(ask(&mut askers, Asker::Origin(0), &stale, SAID));
-        let text = said(&mut askers, 0).1;
+        assert!(request(&mut requesters, Requester::Origin(0), &stale, SAID));
+        let text = said(&mut requesters, 0).1;
         assert!(text.contains("nonce=\"c\"") && text.contains("nc=00000001"), "{text}");
     }
 }

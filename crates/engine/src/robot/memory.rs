@@ -8,7 +8,7 @@ use assay_http::head::ResponseHead;
 use assay_workload::model::{OriginIndex, RobotIndex};
 use assay_workload::{Browser, Login, SessionClock, SessionState, Universe, XactId};
 
-use super::login::{Asker, Askers, Claim, Shown};
+use super::login::{Claim, Requester, Requesters, Shown};
 
 /// Cookies kept for one origin, whatever the workload says.
 const MOST_COOKIES: u64 = 50;
@@ -25,7 +25,7 @@ pub struct Memory {
     session: u64,
     /// Who it is in this session, once it was asked; none inside: nobody.
     login: Option<Option<Login>>,
-    askers: Askers,
+    requesters: Requesters,
     /// What origins have set, for a robot that keeps cookies.
     jars: Vec<(OriginIndex, Jar)>,
     /// How many cookies of each origin it keeps, once one was set.
@@ -77,13 +77,13 @@ impl Memory {
     /// A session ends: who has asked, what the cache holds, and cookies that are of the session alone are forgotten.
     pub fn forget(&mut self) {
         self.login = None;
-        self.askers = Askers::default();
+        self.requesters = Requesters::default();
         self.jars.iter_mut().for_each(|(_, jar)| jar.end_session());
         self.jars.retain(|(_, jar)| !jar.is_empty());
         self.browser.iter_mut().for_each(Browser::clear);
     }
 
-    /// Whether the robot is busy at a moment of the schedule, not earlier than the last one asked for; none: it has no
+    /// Whether the robot is busy at a moment of the schedule, not earlier than the last one requested; none: it has no
     /// sessions.
     pub fn state_at(&mut self, universe: &Universe, at_ns: u64) -> Option<SessionState> {
         self.sessions.as_mut().map(|sessions| sessions.clock.at(universe, at_ns))
@@ -106,11 +106,17 @@ impl Memory {
         self.browser.as_mut().is_some_and(|browser| browser.has(key, cachable))
     }
 
-    /// Somebody asks who asks. True when the robot has an answer that the request before did not give.
-    pub fn ask(&mut self, universe: &Universe, asker: Asker, head: &ResponseHead<'_>, shown: Shown) -> bool {
+    /// Somebody asks who asks. True when the robot has a response that the request before did not give.
+    pub fn request(
+        &mut self,
+        universe: &Universe,
+        requester: Requester,
+        head: &ResponseHead<'_>,
+        shown: Shown,
+    ) -> bool {
         // What was said in another session says nothing of this one.
         let shown = if shown.session == self.session { shown } else { Shown::default() };
-        self.login(universe).is_some() && self.askers.ask(asker, head, shown)
+        self.login(universe).is_some() && self.requesters.request(requester, head, shown)
     }
 
     fn login(&mut self, universe: &Universe) -> Option<&Login> {
@@ -121,18 +127,18 @@ impl Memory {
     /// Appends the lines that say who asks; what was said, and to whom.
     pub fn write_login(&mut self, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let shown = match &self.login {
-            Some(Some(login)) => self.askers.write(login, claim, out),
+            Some(Some(login)) => self.requesters.write(login, claim, out),
             _ => Shown::default(),
         };
         Shown { session: self.session, ..shown }
     }
 
     /// True when a request has to say who asks.
-    pub fn was_asked(&self) -> bool {
-        !self.askers.is_empty()
+    pub fn was_requested(&self) -> bool {
+        !self.requesters.is_empty()
     }
 
-    /// Takes the cookies in that a reply sets; how many.
+    /// Takes the cookies in that a response sets; how many.
     pub fn take_cookies(
         &mut self,
         universe: &Universe,
@@ -180,7 +186,7 @@ impl Memory {
     }
 }
 
-/// True when a reply sets a cookie.
+/// True when a response sets a cookie.
 pub fn sets_cookies(head: &ResponseHead<'_>) -> bool {
     head.header("Set-Cookie").is_some()
 }

@@ -1,9 +1,9 @@
-//! The robots: simulated users that ask for objects and check what comes back.
+//! The robots: simulated users that request objects and check what comes back.
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
 //! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`],
-//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`], [`judge`]), and however it ends it is counted
+//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
 //! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
 //!
@@ -12,7 +12,6 @@
 //! those that were sent, once nothing is under way.
 
 mod agenda;
-mod answer;
 mod conductor;
 mod connecting;
 mod connection;
@@ -37,6 +36,7 @@ mod pipeline;
 mod pool;
 mod reporting;
 mod request;
+mod response;
 mod sampling;
 mod session;
 mod setup;
@@ -46,7 +46,7 @@ mod xact;
 
 use std::sync::Arc;
 
-use assay_role::words::Event;
+use assay_role::message::Event;
 use thiserror::Error;
 
 use self::conductor::Ensemble;

@@ -1,7 +1,7 @@
 //! What the ideal cache is told of an xact after it was sent.
 //!
 //! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
-//! do not, also when the answer was there for others. And of each basic xact, what it got: ideal is of the same xacts and
+//! do not, also when the response was there for others. And of each basic xact, what it got: ideal is of the same xacts and
 //! bytes as what is measured.
 
 use super::extras::Ending;
@@ -11,7 +11,7 @@ use assay_plane::clock::RunClock;
 use assay_role::load::SharesFrom;
 
 impl Xact {
-    /// Its answer has begun.
+    /// Its response has begun.
     pub fn begun(&self, shares_from: SharesFrom, clock: &RunClock) -> Option<IdealNote> {
         let is_told = shares_from == SharesFrom::Begun;
         if is_told { self.arrived(clock, self.first_byte_ns) } else { None }

@@ -44,8 +44,8 @@ impl Crew {
             self.timer.schedule(now_ns + AGAIN_NS, Alarm::Expiry(place));
             return;
         };
-        let body_bytes = connection.answer.body_bytes();
-        let status = connection.answer.opening().map(|opening| opening.status);
+        let body_bytes = connection.response.body_bytes();
+        let status = connection.response.opening().map(|opening| opening.status);
         self.close_and_go_on(slot);
         self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);

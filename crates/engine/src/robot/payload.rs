@@ -30,7 +30,7 @@ pub enum Payload {
 /// Bodies that are not whole objects as they are.
 #[derive(Debug)]
 pub enum Other {
-    /// What is said about an answer that is no object.
+    /// What is said about a response that is no object.
     Remark {
         /// Bytes so far.
         seen: u64,
@@ -64,7 +64,7 @@ pub enum Other {
 pub struct Parts {
     body: Body,
     reader: MultipartReader,
-    /// What was asked for and is there.
+    /// What was requested and is there.
     wanted: Vec<Span>,
     /// What has come.
     come: Vec<Span>,
@@ -79,7 +79,7 @@ impl Payload {
         Payload::Whole { body, check: BodyCheck::new(bytes) }
     }
 
-    /// Something that is said about an answer.
+    /// Something that is said about a response.
     pub fn remark() -> Self {
         Payload::Other(Box::new(Other::Remark { seen: 0 }))
     }
@@ -227,7 +227,7 @@ impl Parts {
         }
     }
 
-    /// Parts may be merged and reordered on the way (RFC 9110, 15.3.7.2), but all that was asked for must be there.
+    /// Parts may be merged and reordered on the way (RFC 9110, 15.3.7.2), but all that was requested must be there.
     fn end(&self) -> Result<(), Flaw> {
         if !self.reader.is_done() {
             return Err(Flaw::Parts(MultipartError::Boundary));

@@ -10,7 +10,7 @@
 //! - what is under way can be repeated: nothing is put behind a POST.
 //!
 //! Robots that speak HTTP/1.0 do not pipeline. A request counts as sent when it is written, so its service time holds
-//! the answers before it: that is what pipelining costs.
+//! the responses before it: that is what pipelining costs.
 //!
 //! When a connection ends before the turn of those behind, they are sent again (counted as retries) on a new one, one by
 //! one as each is answered, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
@@ -18,9 +18,9 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::answer::Answer;
 use super::connection::{Listed, Pipeline};
 use super::crew::Crew;
+use super::response::Response;
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
 
@@ -35,7 +35,7 @@ impl Crew {
             && connection.uses_left > 0
             && connection.is_established
             && connection.is_through()
-            && connection.answer.opening().is_none_or(|opening| opening.persists)
+            && connection.response.opening().is_none_or(|opening| opening.persists)
             && !self.xacts[connection.xact as usize].method.has_body()
     }
 
@@ -86,7 +86,7 @@ impl Crew {
             pipeline.owes = false;
         }
         connection.xact = place;
-        connection.answer = Answer::default();
+        connection.response = Response::default();
         connection.is_fresh = false;
         if owes {
             xact.connection = Some(connection.serial);
@@ -131,12 +131,13 @@ impl Crew {
     /// The request whose turn it is took too long.
     pub fn time_out(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
-        let status = connection.answer.opening().map(|opening| opening.status);
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let status = connection.response.opening().map(|opening| opening.status);
         let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
         let detail = match (connection.is_established, status) {
             (false, _) => format!("no connection after {waited_ms} ms"),
-            (true, None) => format!("no answer after {waited_ms} ms"),
+            (true, None) => format!("no response after {waited_ms} ms"),
             (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
         };
         self.close_and_go_on(slot);

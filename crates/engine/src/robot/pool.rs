@@ -114,7 +114,7 @@ impl Crew {
         }
     }
 
-    /// Looks through all connections for answers that take too long, and for those that were idle for too long.
+    /// Looks through all connections for responses that take too long, and for those that were idle for too long.
     pub fn scan(&mut self, now_ns: u64) {
         if self.setup.has_sessions {
             self.look_at_sessions(now_ns);

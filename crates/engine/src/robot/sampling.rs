@@ -1,4 +1,4 @@
-//! What was measured in the last tenth of a second. For thermostats and scripts, which ask for it; other runs have none of
+//! What was measured in the last tenth of a second. For thermostats and scripts, which request it; other runs have none of
 //! this.
 
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ impl Sampler {
         }
         if xact.extras.as_ref().is_some_and(|extras| extras.steps > 0) {
             record(Class::RedirectedRequest);
-            record(Class::ReplyToRedirect);
+            record(Class::ResponseToRedirect);
         }
         if matches!(ending, Ending::BreaksOff | Ending::BrokenOff) {
             record(Class::Abort);

@@ -1,4 +1,4 @@
-//! What changes when a robot goes idle, and when it comes back. Idle, it asks for nothing and has no connections; back, it
+//! What changes when a robot goes idle, and when it comes back. Idle, it requests nothing and has no connections; back, it
 //! is somebody else as far as its [`super::memory`] goes.
 //!
 //! Busy and idle periods are places in the schedule: where load adapts, they go along with it. Robots with a rate get their
@@ -16,7 +16,7 @@ impl Crew {
         }
     }
 
-    /// A robot without a rate wants to ask for something: its session. None: it is idle, and is woken later.
+    /// A robot without a rate wants to request something: its session. None: it is idle, and is woken later.
     pub fn session_of_next(&mut self, robot: u32, now_ns: u64) -> Option<u64> {
         let Some(memory) = &mut self.robots[robot as usize].memory else { return Some(0) };
         let (universe, at_ns) = (&self.setup.universe, self.agenda.schedule_ns(now_ns));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use assay_random::Rng;
 use assay_role::load::{RobotsSpec, SharesFrom, Target};
 use assay_role::mark;
-use assay_role::spread::{Door, Share, SpreadError, spread};
+use assay_role::spread::{Listener, Share, SpreadError, spread};
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::model::{
@@ -99,10 +99,10 @@ pub struct Setup {
     /// Where requests for each origin go, and what they call it; for each cache that robots speak to, one after the other.
     routes: Vec<Vec<Route>>,
     /// Which of them each robot takes; empty: there is one for all.
-    doors: Vec<u16>,
+    listeners: Vec<u16>,
     /// Absolute-form request targets.
     pub absolute: bool,
-    /// Longest time for an answer.
+    /// Longest time for a response.
     pub timeout: Duration,
     /// How long coded bodies are; none: none are coded.
     coded: Option<CodedSizes>,
@@ -112,11 +112,11 @@ pub struct Setup {
     pub substitutes: Vec<Vec<u16>>,
     /// The target stores answers at all.
     pub caches: bool,
-    /// From when on an answer that the target fetches for one request answers others.
+    /// From when on a response that the target fetches for one request answers others.
     pub shares_from: SharesFrom,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
-    /// Requests of the group can be special whatever they ask for.
+    /// Requests of the group can be special whatever they request.
     special_groups: Vec<bool>,
     /// Requests for the content type can be.
     special_contents: Vec<bool>,
@@ -198,13 +198,13 @@ impl Setup {
         let (hosts, address_runs) =
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
-        let shares: Vec<&Share> = spec.doors.iter().map(|door| &door.robots).collect();
-        let doors = if shares.is_empty() { Vec::new() } else { spread(&shares, &workload)? };
+        let shares: Vec<&Share> = spec.listeners.iter().map(|listener| &listener.robots).collect();
+        let listeners = if shares.is_empty() { Vec::new() } else { spread(&shares, &workload)? };
         let routes = all_routes(&workload, spec)?;
         Ok(Self {
             groups: workload.robots.iter().map(GroupRules::new).collect(),
             substitutes: substitutes(&workload, &routes[0]),
-            doors,
+            listeners,
             coded: CodedSizes::measure(&universe),
             has_sessions: workload.robots.iter().any(|group| group.session.is_some()),
             routes,
@@ -291,8 +291,8 @@ impl Setup {
 
     /// A robot's way to an origin.
     pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &Route {
-        let door = self.doors.get(robot as usize).copied().unwrap_or(0);
-        &self.routes[usize::from(door)][usize::from(origin)]
+        let listener = self.listeners.get(robot as usize).copied().unwrap_or(0);
+        &self.routes[usize::from(listener)][usize::from(origin)]
     }
 }
 
@@ -308,7 +308,7 @@ fn is_special_group(group: &RobotGroup) -> bool {
         || group.expectation != Expectation::Never
 }
 
-/// A type that has codings, or is asked for in parts, or brings fields of its own into requests.
+/// A type that has codings, or is requested in parts, or brings fields of its own into requests.
 fn is_special_content(content: &Content) -> bool {
     let types = content.behaviour.request_types.as_ref().map_or(&[][..], |types| types.items());
     !content.body.codings.is_empty()
@@ -373,18 +373,18 @@ fn robot_addresses<'w>(
 
 /// The ways through each cache that robots speak to.
 fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<Route>>, SetupError> {
-    let through = |door: &Door| {
-        let proxy = door.proxy;
+    let through = |listener: &Listener| {
+        let proxy = listener.proxy;
         let target = match &spec.target {
             Target::Forward { origins, .. } => Target::Forward { proxy, origins: origins.clone() },
             Target::Reverse { .. } | Target::Direct { .. } => Target::Reverse { proxy },
         };
         routes(workload, &target)
     };
-    if spec.doors.is_empty() {
+    if spec.listeners.is_empty() {
         return Ok(vec![routes(workload, &spec.target)?]);
     }
-    spec.doors.iter().map(through).collect()
+    spec.listeners.iter().map(through).collect()
 }
 
 fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError> {

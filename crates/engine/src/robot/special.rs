@@ -1,13 +1,13 @@
 //! Requests that are special, and the responses that are right for them though they are no whole objects.
 //!
 //! Whatever both sides know beforehand (parts, codings, faults on purpose, broken-off bodies, redirections, refusals) comes
-//! from `assay_workload`; here it is put into the request, and the answer is held against it. Plain xacts, nearly all, have
+//! from `assay_workload`; here it is put into the request, and the response is held against it. Plain xacts, nearly all, have
 //! nothing of this and pass none of this code.
 
 use assay_http::coding;
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
-use assay_role::mark::{Note, ReplyMark};
+use assay_role::mark::{Note, ResponseMark};
 use assay_workload::Universe;
 use assay_workload::model::RequestType;
 use assay_workload::object::ObjectId;
@@ -59,12 +59,12 @@ fn line(name: &str, value: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// An answer that is right though it is not an object: what it means. None: it must be the object.
+/// A response that is right though it is not an object: what it means. None: it must be the object.
 pub fn settle(
     universe: &Universe,
     xact: &Xact,
     head: &ResponseHead<'_>,
-    mark: Option<&ReplyMark>,
+    mark: Option<&ResponseMark>,
 ) -> Result<Option<Ending>, Wrong> {
     let Some(extras) = &xact.extras else { return Ok(None) };
     let object = &xact.object;
@@ -95,7 +95,7 @@ pub fn settle(
     })
 }
 
-/// The body that must follow the head of an answer with parts of an object, or with all of it, coded. None: as it is.
+/// The body that must follow the head of a response with parts of an object, or with all of it, coded. None: as it is.
 pub fn payload(
     universe: &Universe,
     xact: &Xact,
@@ -126,7 +126,7 @@ pub fn payload(
             if extras.accepts.contains(&coding::Coding::Gzip) {
                 Ok(Some((Ending::Coded, Payload::gzip(body(), size))))
             } else {
-                Err(Wrong::CodingUnasked.into())
+                Err(Wrong::CodingUnrequested.into())
             }
         }
         _ => Ok(None),

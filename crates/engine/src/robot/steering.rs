@@ -299,15 +299,15 @@ impl Steering {
 
     fn note(&self, what: Decided, at_ns: u64, value: f64) -> Adapted {
         let Some(steered) = &self.phase else { return Adapted::default() };
-        let replies = steered.since.class(Class::Rep);
-        let mean_us = || (replies.time_s.sum / replies.count as f64 * 1e6) as u64;
+        let responses = steered.since.class(Class::Rep);
+        let mean_us = || (responses.time_s.sum / responses.count as f64 * 1e6) as u64;
         Adapted {
             at_ms: at_ns / 1_000_000,
             schedule_ns: self.course.clock.schedule_ns(at_ns).saturating_sub(steered.begin_schedule_ns),
             phase: steered.index,
             what,
             value,
-            response_us: (replies.count > 0).then(mean_us),
+            response_us: (responses.count > 0).then(mean_us),
             text: String::new(),
         }
     }

@@ -7,13 +7,13 @@ use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
 use super::extras::{Ending, Extras};
-use crate::check::Asked;
+use crate::check::Requested;
 use crate::tally::Instants;
 
 /// No place in a slab.
 pub const NONE: u32 = u32::MAX;
 
-/// One request with its answer. Instants are nanoseconds of `CLOCK_MONOTONIC`; 0: not yet.
+/// One request with its response. Instants are nanoseconds of `CLOCK_MONOTONIC`; 0: not yet.
 #[derive(Debug)]
 pub struct Xact {
     /// Who it is.
@@ -26,13 +26,13 @@ pub struct Xact {
     pub method: Method,
     /// Request type, as the stream says.
     pub request_type: RequestType,
-    /// What is asked for.
+    /// What is requested.
     pub object: Object,
     /// It counts for hit ratios: a GET of type Basic with nothing in store that keeps it from being answered as it is.
     pub basic: bool,
     /// What is special about it; none for plain ones.
     pub extras: Option<Box<Extras>>,
-    /// The stream says that it was asked for before.
+    /// The stream says that it was requested before.
     pub revisit: bool,
     /// Body of a POST.
     pub post_body: Option<ObjectId>,
@@ -46,7 +46,7 @@ pub struct Xact {
     pub sent_ns: u64,
     /// Connection established (new connections only).
     pub connected_ns: u64,
-    /// First byte of the answer.
+    /// First byte of the response.
     pub first_byte_ns: u64,
     /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
     pub noted_us: Option<u64>,
@@ -115,12 +115,12 @@ impl Xact {
         }
     }
 
-    /// A cache may keep the answer: the origin sends one.
+    /// A cache may keep the response: the origin sends one.
     pub fn may_fill(&self) -> bool {
         !self.method.has_body() && !self.is_to_fail()
     }
 
-    /// It asks for parts of the object.
+    /// It requests parts of the object.
     pub fn is_for_parts(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some())
     }
@@ -150,9 +150,9 @@ impl Xact {
         self.request_type == RequestType::Reload
     }
 
-    /// What its answer is judged by; `validation_updates` is the target's, see [`Asked`].
-    pub fn asked(&self, sent_us: u64, validation_updates: bool) -> Asked {
-        Asked {
+    /// What its response is judged by; `validation_updates` is the target's, see [`Requested`].
+    pub fn requested(&self, sent_us: u64, validation_updates: bool) -> Requested {
+        Requested {
             id: self.id,
             method: self.method,
             since_s: self.since_s,
@@ -183,6 +183,6 @@ pub struct Page {
     pub seen: usize,
     /// Xacts of it that have not ended.
     pub open: u32,
-    /// Something of it failed or was never asked for.
+    /// Something of it failed or was never requested.
     pub incomplete: bool,
 }

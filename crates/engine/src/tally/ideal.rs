@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use assay_cache::ideal::{Ask, Behaviour, IdealCache};
+use assay_cache::ideal::{Behaviour, IdealCache, Lookup};
 use assay_measurement::counts::RobotCounts;
 
 use assay_role::load::CacheBehaviour;
@@ -14,7 +14,7 @@ pub enum IdealNote {
     /// A request was sent.
     Sent {
         /// What it asks.
-        ask: Ask,
+        lookup: Lookup,
         /// Who it is, if it is basic: it counts if it gets the object.
         basic: Option<XactId>,
     },
@@ -27,7 +27,7 @@ pub enum IdealNote {
         /// What it counts for; none: it did not get the object.
         counted: Option<Counted>,
     },
-    /// The answer to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
+    /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
     Arrived {
         /// The object.
         key: u64,
@@ -59,7 +59,7 @@ pub struct Counted {
 impl IdealNote {
     fn at_us(&self) -> u64 {
         match self {
-            IdealNote::Sent { ask, .. } => ask.at_us,
+            IdealNote::Sent { lookup, .. } => lookup.at_us,
             IdealNote::Arrived { at_us, .. }
             | IdealNote::Failed { at_us, .. }
             | IdealNote::Ended { at_us, .. } => *at_us,
@@ -89,7 +89,7 @@ impl IdealFeed {
             collapses,
             // When it is shared, workers know: they note the arrival.
             shares_arriving: _,
-            // Whether a validation shows in the reply makes no difference to what is stored.
+            // Whether a validation shows in the response makes no difference to what is stored.
             validation_updates: _,
         } = behaviour;
         let behaviour = Behaviour {
@@ -118,8 +118,8 @@ impl IdealFeed {
             match note {
                 IdealNote::Failed { key, sent_us, .. } => self.cache.undo(key, sent_us),
                 IdealNote::Arrived { key, sent_us, at_us } => self.cache.arrive(key, sent_us, at_us),
-                IdealNote::Sent { ask, basic } => {
-                    let hit = self.cache.ask(ask);
+                IdealNote::Sent { lookup, basic } => {
+                    let hit = self.cache.lookup(lookup);
                     // One that was redirected asks again: what it got in the end counts.
                     if let Some(xact) = basic {
                         self.under_way.insert(xact, hit);
@@ -152,8 +152,8 @@ mod tests {
 
     /// A basic request that was sent then; its number is that instant.
     fn sent(key: u64, at_us: u64) -> IdealNote {
-        let ask = Ask { key, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
-        IdealNote::Sent { ask, basic: Some(id(at_us)) }
+        let lookup = Lookup { key, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
+        IdealNote::Sent { lookup, basic: Some(id(at_us)) }
     }
 
     /// It got so many bytes.
@@ -216,7 +216,7 @@ mod tests {
     fn one_that_was_led_elsewhere_counts_for_what_it_got_in_the_end() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
         let again = |key, at_us| match sent(key, at_us) {
-            IdealNote::Sent { ask, .. } => IdealNote::Sent { ask, basic: Some(id(20)) },
+            IdealNote::Sent { lookup, .. } => IdealNote::Sent { lookup, basic: Some(id(20)) },
             other => other,
         };
         feed.take(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);

@@ -157,7 +157,7 @@ impl Merger {
 
 #[cfg(test)]
 mod tests {
-    use assay_cache::ideal::{Ask, FOREVER, Request};
+    use assay_cache::ideal::{FOREVER, Lookup, Request};
     use assay_role::load::CacheBehaviour;
     use assay_role::mark::XactId;
 
@@ -232,11 +232,12 @@ mod tests {
     #[test]
     fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
         let notes = |at_us, phase| {
-            let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
+            let lookup =
+                Lookup { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
             let xact = XactId { robot: 0, number: at_us, place: 0 };
             let counted = Some(Counted { phase, body_bytes: 10 });
             let ended = IdealNote::Ended { xact, at_us: at_us + 10, counted };
-            vec![IdealNote::Sent { ask, basic: Some(xact) }, ended]
+            vec![IdealNote::Sent { lookup, basic: Some(xact) }, ended]
         };
         let mut merger = merger(2);
         merger.take(Handover { notes: notes(500, 1), ..handover(0, &[]) });
@@ -249,11 +250,12 @@ mod tests {
 
     #[test]
     fn what_ends_at_the_instant_of_the_last_cut_is_counted() {
-        let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us: 5, fresh_until_ms: FOREVER };
+        let lookup =
+            Lookup { key: 1, request: Request::Get, cachable: true, at_us: 5, fresh_until_ms: FOREVER };
         let xact = XactId { robot: 0, number: 0, place: 0 };
         let counted = Some(Counted { phase: 1, body_bytes: 10 });
         let notes = vec![
-            IdealNote::Sent { ask, basic: Some(xact) },
+            IdealNote::Sent { lookup, basic: Some(xact) },
             IdealNote::Ended { xact, at_us: CUT.to_us, counted },
         ];
         let intervals = intervals(&mut merger(1), Handover { notes, last: true, ..handover(0, &[(1, 1)]) });

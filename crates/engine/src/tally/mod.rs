@@ -68,9 +68,9 @@ pub struct Instants {
     pub due: u64,
     /// Connect begun, or first byte written on a reused connection.
     pub sent: u64,
-    /// First byte of the answer.
+    /// First byte of the response.
     pub first_byte: u64,
-    /// Last byte of the answer.
+    /// Last byte of the response.
     pub last_byte: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Completed {
     pub basic: bool,
     /// Status code.
     pub status: u16,
-    /// How the answer came about.
+    /// How the response came about.
     pub outcome: Option<Outcome>,
     /// Body bytes received.
     pub body_bytes: u64,
@@ -144,7 +144,7 @@ impl Recorder {
                 Some(Outcome::Hit) => (&mut counts.hits, &mut counts.hit_bytes),
                 Some(Outcome::Collapsed) => (&mut counts.collapsed, &mut counts.collapsed_bytes),
                 Some(Outcome::Revalidated) => (&mut counts.revalidated, &mut counts.revalidated_bytes),
-                // A basic xact is never answered with a 304, the only answer that may not tell.
+                // A basic xact is never answered with a 304, the only response that may not tell.
                 Some(Outcome::Miss) | None => (&mut counts.misses, &mut counts.miss_bytes),
             };
             *number += 1;

@@ -39,7 +39,7 @@ impl AcceptQueues {
         }
     }
 
-    /// The fullest since it was asked for last.
+    /// The fullest since it was requested last.
     pub fn take(&mut self) -> Depth {
         std::mem::take(&mut self.fullest)
     }

@@ -11,8 +11,8 @@ use crate::strict::{self, Message, Read};
 
 /// Nothing of the corpus is an object: 404 is right, and 405 for methods that origins do not know. What is no refusal of the
 /// message itself leaves its end beyond doubt.
-fn is_answer(answer: &Message, method: &str, target: &str) -> Result<(), String> {
-    match answer.start[1].as_str() {
+fn is_response(response: &Message, method: &str, target: &str) -> Result<(), String> {
+    match response.start[1].as_str() {
         "404" | "405" => Ok(()),
         status => Err(format!("{method} {target:.60} was answered with {status}")),
     }
@@ -27,7 +27,7 @@ fn no_request_of_the_corpus_is_taken_for_another_by_an_origin() {
     let cases = requests();
     let mut wrong = Vec::new();
     for case in &cases {
-        let seen = seen::front(origins.listening[0], case, is_answer);
+        let seen = seen::front(origins.listening[0], case, is_response);
         wrong.extend(seen.err().map(|what| format!("{}: {what}", case.name())));
     }
     origins.stop();

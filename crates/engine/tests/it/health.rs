@@ -10,7 +10,7 @@ use assay_engine::{origin, robot};
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use assay_workload::model::{Pace, Workload};
 use assay_workload::{Universe, UniverseOptions};
 use rustix::process::{Pid, Signal, kill_process};
@@ -194,7 +194,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Reverse { proxy: server.address },
-        doors: Vec::new(),
+        listeners: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour::default(),
         timeout_ms: 5_000,
@@ -206,7 +206,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
 }
 
 #[test]
-fn origins_that_were_stopped_say_so_though_nobody_asked_them_for_anything() {
+fn origins_that_were_stopped_say_so_though_nobody_requested_them_for_anything() {
     let dir = tempfile::tempdir().expect("there is room");
     let spec = OriginsSpec {
         first: 0,

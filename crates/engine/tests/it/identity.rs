@@ -73,18 +73,18 @@ fn a_wrong_password_is_shown_once_and_its_robot_refused() {
 }
 
 #[test]
-fn a_target_may_ask_as_well() {
+fn a_target_may_request_as_well() {
     let mut workload = simple();
     workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
-    let known = run(&workload, together(Manner::AsksWho));
+    let known = run(&workload, together(Manner::RequestsWho));
     let counts = known.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.refused, counts.logged_in), (0, 0, ROBOTS), "{counts:#?}");
     assert_eq!(silent(&known), ROBOTS, "only the first request of each does not say it");
     workload.robots[0].credentials.users.clear();
     workload.robots[0].accepts = vec![Coding::Identity];
-    let counts = run(&workload, together(Manner::AsksWho)).total();
-    assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no answer");
+    let counts = run(&workload, together(Manner::RequestsWho)).total();
+    assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no response");
 }
 
 /// Requests that did not say who asked.
@@ -94,14 +94,14 @@ fn silent(run: &crate::robots::Run) -> u64 {
 }
 
 #[test]
-fn a_robot_that_breaks_off_hears_out_who_asks_first() {
+fn a_robot_that_breaks_off_hears_out_who_requests_first() {
     let mut workload = simple();
     workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
     workload.robots[0].abort_share = 1.0;
     // Most have had enough within the remark, were it the object. Neither can come at once: what has come in full is
     // not broken off.
     workload.contents[0].size_bytes = Distribution::Constant(LONG_BYTES as f64);
-    let run = run(&workload, together(Manner::AsksWho));
+    let run = run(&workload, together(Manner::RequestsWho));
     let counts = run.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.refused, silent(&run)), (0, 0, ROBOTS), "{counts:#?}");
@@ -176,7 +176,7 @@ fn a_body_is_sent_when_no_word_comes_in_time() {
 }
 
 #[test]
-fn what_a_robot_has_in_its_own_cache_is_not_asked_for() {
+fn what_a_robot_has_in_its_own_cache_is_not_requested_for() {
     let mut workload = simple();
     workload.contents.push(content("image", 500.0));
     workload.contents[0].embedded =
@@ -213,7 +213,7 @@ fn an_xact_is_given_up_when_its_lifetime_is_over() {
 }
 
 #[test]
-fn robots_that_come_and_go_are_asked_anew_and_keep_no_connections() {
+fn robots_that_come_and_go_are_requested_anew_and_keep_no_connections() {
     let mut workload = protected(&[AuthScheme::Digest]);
     workload.robots[0].connection_use_limit = never();
     workload.robots[0].session = Some(Session {

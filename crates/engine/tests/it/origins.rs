@@ -13,7 +13,7 @@ use assay_measurement::error_kind::ErrorExample;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
 use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use assay_workload::model::Workload;
 use tempfile::TempDir;
 
@@ -143,7 +143,7 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, xact_log: Option<PathBuf>, st
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Direct { origins },
-        doors: Vec::new(),
+        listeners: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },
         timeout_ms: 10_000,

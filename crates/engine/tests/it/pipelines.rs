@@ -29,19 +29,19 @@ fn is_embedded(seen: &Seen) -> bool {
 }
 
 /// Everything that was sent was answered, and rightly.
-fn check_all_answered(counts: &RobotCounts) {
+fn check_all_responded(counts: &RobotCounts) {
     check_sums(counts);
     assert_eq!(counts.error_total(), 0, "{counts:#?}");
     assert!(counts.pages >= 9, "{counts:#?}");
 }
 
 #[test]
-fn answers_to_a_pipeline_may_be_cut_anywhere() {
-    // The server keeps the answers back until all three are asked for: without a pipeline, nobody gets any.
+fn responses_to_a_pipeline_may_be_cut_anywhere() {
+    // The server keeps the responses back until all three are requested: without a pipeline, nobody gets any.
     for piece in [usize::MAX, 1, 7, 64, 501] {
         let run = run(&pages(Some(3.0)), Options { manner: Manner::InThrees(piece), ..Options::default() });
         let counts = run.total();
-        check_all_answered(&counts);
+        check_all_responded(&counts);
         assert_eq!((counts.retries, counts.connections_opened), (0, 4), "{piece}");
         assert_eq!(counts.completed, run.server.requests().len() as u64, "{piece}");
     }
@@ -69,7 +69,7 @@ fn a_pipeline_is_as_deep_as_its_connection_and_its_use_limit_allow() {
         workload.robots[0].open_connection_limit = limit;
         let run = run(&workload, Options::default());
         let counts = run.total();
-        check_all_answered(&counts);
+        check_all_responded(&counts);
         assert_eq!(counts.retries, 0, "{limit:?}");
         let requests = run.server.requests();
         let mut uses = BTreeMap::<usize, Vec<&Seen>>::new();
@@ -84,7 +84,7 @@ fn a_pipeline_is_as_deep_as_its_connection_and_its_use_limit_allow() {
 
 #[test]
 fn what_is_behind_when_a_connection_ends_is_sent_again() {
-    // Before the first answer, and in the middle of each.
+    // Before the first response, and in the middle of each.
     for (cut, truncated_of_three, again_of_three) in [(0, 0, 3), (100, 1, 2), (900, 1, 1), (1500, 1, 0)] {
         let options = Options { manner: Manner::CutsThrees(cut), ..Options::default() };
         let run = run(&pages(Some(3.0)), options);
@@ -108,7 +108,7 @@ fn what_is_behind_when_a_connection_ends_is_sent_again() {
 }
 
 #[test]
-fn a_server_that_closes_after_every_answer_loses_nothing() {
+fn a_server_that_closes_after_every_response_loses_nothing() {
     let options = Options { manner: Manner::ClosesAfterOne, ..Options::default() };
     let run = run(&pages(Some(3.0)), options);
     let counts = run.total();
@@ -118,11 +118,11 @@ fn a_server_that_closes_after_every_answer_loses_nothing() {
 }
 
 #[test]
-fn a_pipeline_that_is_not_answered_times_out_as_a_whole() {
+fn a_pipeline_that_is_not_responded_times_out_as_a_whole() {
     let mut workload = pages(Some(3.0));
     workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
     workload.schedule.phases = vec![phase("only", lasts(300))];
-    // Two answers are all that ever come: the third would not fit the depth.
+    // Two responses are all that ever come: the third would not fit the depth.
     workload.robots[0].pipeline_depth = Some(Distribution::Constant(2.0));
     let options = Options { manner: Manner::InThrees(64), timeout_ms: 300, ..Options::default() };
     let counts = run(&workload, options).total();

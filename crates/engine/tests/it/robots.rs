@@ -15,7 +15,7 @@ use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
 use assay_record::xact_log::XactLog;
 use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use assay_workload::model::{Server as Kind, *};
 use assay_workload::{Universe, UniverseOptions};
 
@@ -194,7 +194,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         cpus: Vec::new(),
         timing: options.timing,
         target: (options.target)(server.address),
-        doors: Vec::new(),
+        listeners: Vec::new(),
         sources: options.sources,
         behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },
         timeout_ms: options.timeout_ms,
@@ -238,7 +238,7 @@ pub fn check_sums(counts: &RobotCounts) {
 }
 
 #[test]
-fn best_effort_robots_do_what_the_phase_asks_for() {
+fn best_effort_robots_do_what_the_phase_requests_for() {
     let run = run(&simple(), Options::default());
     let counts = run.total();
     check_sums(&counts);
@@ -376,7 +376,7 @@ fn a_hit_is_wrong_on_a_reload_after_expiry_and_on_what_may_not_be_stored() {
 }
 
 #[test]
-fn answers_may_be_framed_in_any_way() {
+fn responses_may_be_framed_in_any_way() {
     for manner in [Manner::Chunked, Manner::UntilClose] {
         let counts = run(&simple(), Options { manner, ..Options::default() }).total();
         check_sums(&counts);
@@ -480,7 +480,7 @@ fn a_forward_proxy_gets_absolute_targets() {
 }
 
 #[test]
-fn http_1_0_robots_keep_connections_only_by_asking() {
+fn http_1_0_robots_keep_connections_only_by_requesting() {
     let mut workload = simple();
     workload.robots[0].http_versions = Weighted::one(HttpVersion::Http10);
     let run = run(&workload, Options::default());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::head::RequestHead;
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_role::mark::{HEADER, ReplyMark, RequestMark, XactId};
+use assay_role::mark::{HEADER, RequestMark, ResponseMark, XactId};
 use assay_workload::{Object, Universe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ pub enum Manner {
     NoMark,
     /// Names a version that is not there yet.
     EarlyVersion,
-    /// Says that the reply was made for another, at the start of the run.
+    /// Says that the response was made for another, at the start of the run.
     FromTheStore,
     /// Answers 503.
     Unavailable,
@@ -48,16 +48,16 @@ pub enum Manner {
     /// Never answers.
     Silent,
     /// Answers 407 to who does not say who it is, in so many words that no robot hears them all at once.
-    AsksWho,
-    /// Closes without an answer.
+    RequestsWho,
+    /// Closes without a response.
     Closes,
-    /// Closes each connection after its first answer, without saying so.
+    /// Closes each connection after its first response, without saying so.
     ClosesAfterOne,
     /// Chunked, in many small pieces.
     Chunked,
     /// Without a length, until the end of the connection.
     UntilClose,
-    /// Waits until three embedded objects are asked for on one connection, then sends the three answers, in pieces of so
+    /// Waits until three embedded objects are requested on one connection, then sends the three answers, in pieces of so
     /// many bytes.
     InThrees(usize),
     /// The same, but cuts the connection off after so many bytes. Embedded objects that are the first of their connection
@@ -136,13 +136,13 @@ impl Server {
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, peer: IpAddr) {
     let mut buffer = Vec::new();
-    // Answers to embedded objects that wait for the third of them.
+    // Responses to embedded objects that wait for the third of them.
     let mut held = (0, Vec::new());
     let mut is_first = true;
     let mut in_turn = false;
     loop {
-        let (head_bytes, body_bytes, reply) = loop {
-            if let Some(whole) = answer(&buffer, &shared) {
+        let (head_bytes, body_bytes, response) = loop {
+            if let Some(whole) = respond(&buffer, &shared) {
                 break whole;
             }
             let mut piece = [0; 8192];
@@ -168,7 +168,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
         };
         if piece > 0 {
             held.0 += 1;
-            held.1.extend_from_slice(&reply);
+            held.1.extend_from_slice(&response);
             if held.0 == 3 {
                 held.0 = 0;
                 let batch = std::mem::take(&mut held.1);
@@ -185,7 +185,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
             continue;
         }
         let endless = shared.manner == Manner::EndlessHead;
-        let mut sent = stream.write_all(&reply).await;
+        let mut sent = stream.write_all(&response).await;
         while endless && sent.is_ok() {
             sent = stream.write_all(b"X-More: and more\r\n").await;
         }
@@ -203,14 +203,14 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
     }
 }
 
-/// The lengths of the head and the body of the request that `buffer` begins with, and the reply to it.
-fn answer(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
+/// The lengths of the head and the body of the request that `buffer` begins with, and the response to it.
+fn respond(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
     let (head, length) = RequestHead::parse(buffer).expect("robots speak HTTP")?;
     let body = head.facts.content_length.unwrap_or(0) as usize;
-    (buffer.len() >= length + body).then(|| (length, body, reply(&head, shared)))
+    (buffer.len() >= length + body).then(|| (length, body, response(&head, shared)))
 }
 
-fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
+fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let Shared { universe, clock, manner, .. } = shared;
     let path = head
         .target
@@ -219,7 +219,7 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let origins = &universe.workload().origins;
     let named = origins.iter().position(|origin| head.host == Some(origin.authority.as_bytes())).unwrap_or(0);
     let id =
-        universe.parse_path(named as u16, path.as_bytes()).expect("robots ask for objects of the universe");
+        universe.parse_path(named as u16, path.as_bytes()).expect("robots request objects of the universe");
     let mut object = universe.object(id);
     let mark = head.header(HEADER).and_then(RequestMark::parse).expect("robots mark their requests");
     let now_us = clock.since_start_us(monotonic_ns());
@@ -230,7 +230,7 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let not_modified = since_s
         .is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
         || *manner == Manner::NeverModified;
-    let mut mark = ReplyMark {
+    let mut mark = ResponseMark {
         xact: mark.xact,
         key: object.key,
         version: life.version,
@@ -256,7 +256,7 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::HeadCutOff => return b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(),
         Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
         Manner::Closes => return Vec::new(),
-        Manner::AsksWho if head.header("Proxy-Authorization").is_none() => {
+        Manner::RequestsWho if head.header("Proxy-Authorization").is_none() => {
             let fields = format!("Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: {LONG_BYTES}");
             let head = format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n");
             return [head.into_bytes(), vec![b'?'; LONG_BYTES]].concat();
@@ -275,7 +275,7 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
 }
 
 /// The status line and the fields that do not depend on the body.
-fn start(manner: Manner, mark: &ReplyMark, modified_s: Option<i64>, clock: &RunClock) -> Vec<u8> {
+fn start(manner: Manner, mark: &ResponseMark, modified_s: Option<i64>, clock: &RunClock) -> Vec<u8> {
     let mut out = match mark.not_modified() {
         true => b"HTTP/1.1 304 Not Modified\r\n".to_vec(),
         false => b"HTTP/1.1 200 OK\r\n".to_vec(),

@@ -12,10 +12,10 @@ pub const FLAT_PHASE: u16 = 1;
 const DEVIATIONS: f64 = 6.0;
 /// The least that loopback carries for one of many connections.
 const SLOWEST_BYTES_PER_S: f64 = 1e8;
-/// What an answer may take beside.
+/// What a response may take beside.
 const PATIENCE_S: f64 = 0.5;
 
-/// Where in the workload's schedule most is asked for.
+/// Where in the workload's schedule most is requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     /// Requests per second; none: as many as are answered (some robot is best effort).
@@ -86,9 +86,9 @@ pub fn flat(workload: &Workload, peak: &Peak, multiple: f64, rise: Duration, len
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }
 }
 
-/// How long an answer of the origins may take when nothing is in its way: thought, and sent. Whoever waits longer for it
+/// How long a response of the origins may take when nothing is in its way: thought, and sent. Whoever waits longer for it
 /// waits for Assay.
-pub fn longest_answer(workload: &Workload) -> Option<Duration> {
+pub fn longest_response(workload: &Workload) -> Option<Duration> {
     let deliberate =
         |server: &Server| server.faults.slow_start_share > 0.0 || server.faults.slow_body_share > 0.0;
     if workload.servers.iter().any(deliberate) {
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_where_most_is_asked_for() {
+    fn the_peak_is_where_most_is_requested_for() {
         let peak = Peak::of(&workload()).unwrap();
         assert_eq!((peak.load, peak.recurrence), (2.0, 0.8));
         assert!((peak.requests_per_s.unwrap() - 20.0).abs() < 1e-9, "{peak:?}");
     }
 
     #[test]
-    fn a_multiple_of_the_peak_is_asked_for_all_through_the_flat_phase() {
+    fn a_multiple_of_the_peak_is_requested_for_all_through_the_flat_phase() {
         let workload = workload();
         let peak = Peak::of(&workload).unwrap();
         let flat = flat(&workload, &peak, 3.0, Duration::from_secs(1), Duration::from_secs(4));
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_waited_for_as_long_as_origins_think_and_a_little_more() {
+    fn responses_are_waited_for_as_long_as_origins_think_and_a_little_more() {
         let mut workload = workload();
         workload.servers[0].think_s = Some(Distribution::Normal { mean: 2.5, deviation: 0.5 });
-        let longest = longest_answer(&workload).unwrap();
+        let longest = longest_response(&workload).unwrap();
         assert!(longest > Duration::from_secs(6) && longest < Duration::from_secs(7), "{longest:?}");
         workload.servers[0].faults.slow_start_share = 0.1;
-        assert_eq!(longest_answer(&workload), None);
+        assert_eq!(longest_response(&workload), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use self::flat::{Peak, flat, longest_answer};
+use self::flat::{Peak, flat, longest_response};
 use self::search::Search;
 use self::step::{Figures, Heard, Limit, Processors};
 pub use self::store::{find, keep};
@@ -53,7 +53,7 @@ pub enum CalibrationEvent {
     Tried(CalibrationStep),
 }
 
-/// What the schedule asks for at its peak, in requests per second; none: as many as are answered.
+/// What the schedule requests at its peak, in requests per second; none: as many as are answered.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
     Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
 }
@@ -68,13 +68,13 @@ pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
     Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
 }
 
-/// Why a run of this plan may be limited by the machine, as it was calibrated; none: it asks for less, or nobody knows.
+/// Why a run of this plan may be limited by the machine, as it was calibrated; none: it requests less, or nobody knows.
 pub fn shortfall(plan: &RunPlan) -> Option<String> {
     let offered = plan.calibration.as_ref()?.requests_per_s;
     let peak = peak_requests_per_s(plan).ok()??;
     (peak > offered).then(|| {
         format!(
-            "the schedule asks for up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
+            "the schedule requests up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
              them: expect the run to be invalid; lower the rate, or use more processors"
         )
     })
@@ -100,7 +100,7 @@ struct Bench {
     cpus: Vec<u32>,
     /// Holds the run directories of the steps, and goes with them.
     temp: tempfile::TempDir,
-    /// Nobody waits longer for an answer.
+    /// Nobody waits longer for a response.
     patience: Duration,
     rise: Duration,
     length: Duration,
@@ -129,14 +129,14 @@ impl Bench {
     ) -> Result<Self, LabError> {
         let peak = Peak::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
         if peak.requests_per_s.is_some_and(|rate| rate <= 0.0) {
-            return Err(LabError::plan("the schedule asks for nothing: there is no load to look for"));
+            return Err(LabError::plan("the schedule requests nothing: there is no load to look for"));
         }
         let cpus = placement::available();
         let placement = prepare::place(&plan, &cpus)?;
         let temp = tempfile::Builder::new().prefix("assay-calibration-").tempdir().map_err(|e| {
             LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
         })?;
-        let patience = longest_answer(&plan.workload).unwrap_or(plan.timeout);
+        let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);
         let runs = if peak.requests_per_s.is_some() { STEPS } else { BEST_EFFORT_RUNS };
         let each = (budget / runs).saturating_sub(OVERHEAD).clamp(FLAT_LENGTH.0, FLAT_LENGTH.1);
         Ok(Self {

@@ -44,7 +44,7 @@ pub struct Experiment {
     pub source: String,
     /// A sentence that says what it is to find out.
     pub title: String,
-    /// What is asked for.
+    /// What is requested.
     pub workloads: Vec<WorkloadChoice>,
     /// What is compared; the first is what the others are held against.
     pub subjects: Vec<Subject>,
@@ -58,7 +58,7 @@ pub struct Experiment {
     pub rehearse: Option<Duration>,
     /// A rehearsal shrinks memory and disk too.
     pub scale_capacity: bool,
-    /// An answer that takes longer is an error.
+    /// A response that takes longer is an error.
     pub timeout: Duration,
     /// Longest wait for connections of the last cell to be gone.
     pub cool_down: Duration,

@@ -15,7 +15,7 @@ pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
     }
     if let Some(group) = workload.robots.iter().find(|group| group.pace.is_closed()) {
         return Err(format!(
-            "its robots of kind {} send when they have an answer, so that they have no rate to multiply",
+            "its robots of kind {} send when they have a response, so that they have no rate to multiply",
             group.kind
         ));
     }
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn robots_without_a_rate_cannot_be_asked_for_more() {
+    fn robots_without_a_rate_cannot_be_requested_for_more() {
         let mut workload = testing::workload();
         workload.robots[0].pace = Pace::BestEffort;
         assert!(at_rate(&mut workload, 2.0).unwrap_err().contains("no rate"));

@@ -6,7 +6,7 @@ use assay_measurement::adapted::Decided;
 use assay_record::dir::RunDir;
 use assay_record::peak::{Outcome, Peak, Step};
 use assay_record::run::RunInfo;
-use assay_role::words::Command;
+use assay_role::message::Command;
 use assay_search::Search;
 use assay_search::belief::Showed;
 use tokio::sync::mpsc;

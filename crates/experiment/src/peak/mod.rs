@@ -20,7 +20,7 @@ use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::peak::{Check, Peak, Step};
 use assay_record::series::Series;
-use assay_role::words::Command;
+use assay_role::message::Command;
 use assay_workload::model::{Goal, Phase, Ramp, Schedule, Script, WorkingSet, Workload};
 use tokio::sync::{mpsc, watch};
 
@@ -43,7 +43,7 @@ pub struct Wish {
     pub step: Duration,
     /// How long all of it may take.
     pub most: Duration,
-    /// The first rate, in requests per second; none: what the workload asks for at its peak.
+    /// The first rate, in requests per second; none: what the workload requests at its peak.
     pub from_per_s: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
 
-/// So much of what was asked for must come due, …
+/// So much of what was requested must come due, …
 const OFFERED_SHARE: f64 = 0.95;
 /// … less so many standard deviations of chance.
 const CHANCE: f64 = 4.0;
@@ -69,7 +69,7 @@ impl Lately {
         }
     }
 
-    /// The most that an answer between two moments was delayed by robots that came late to it or to its request, and by origins.
+    /// The most that a response between two moments was delayed by robots that came late to it or to its request, and by origins.
     fn late_us(&self, from_ms: u64, to_ms: u64) -> u64 {
         let touches = |start_ms: u64, length_ms: u64| start_ms < to_ms && start_ms + length_ms > from_ms;
         let (mut robots_us, mut origins_us) = (0, 0);
@@ -152,7 +152,7 @@ impl Lately {
 
 /// What was measured of a step.
 pub(super) struct Measured<'a> {
-    /// Rate that was asked for.
+    /// Rate that was requested.
     pub rate_per_s: f64,
     /// When it began.
     pub from_ms: u64,
@@ -170,19 +170,19 @@ pub(super) struct Measured<'a> {
 
 /// What Assay or the machine did to a step.
 enum Disturbed<'a> {
-    /// Delayed some answers, none by more than so much.
+    /// Delayed some responses, none by more than so much.
     Delayed { late_us: u64 },
     /// Delayed answers, nobody knows by how much.
     Unknown(&'a Doubt),
     /// Requests did not reach the target.
-    NotAsked(&'a Doubt),
+    NotRequested(&'a Doubt),
 }
 
 /// What was done to a step, going by what Assay did and not by what came of it.
 fn disturbed<'a>(measured: &'a Measured<'_>) -> Disturbed<'a> {
     let find = |reasons: &[Reason]| measured.doubts.iter().find(|doubt| reasons.contains(&doubt.reason));
     if let Some(doubt) = find(&[Reason::RoleFailed, Reason::LabFailed, Reason::Descriptors, Reason::Ports]) {
-        return Disturbed::NotAsked(doubt);
+        return Disturbed::NotRequested(doubt);
     }
     let of_the_machine =
         [Reason::AcceptBacklog, Reason::SocketMemory, Reason::Retransmissions, Reason::Stolen];
@@ -212,7 +212,7 @@ pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
         rate_per_s: measured.rate_per_s,
         from_ms: measured.from_ms,
         to_ms: measured.from_ms + (stretch.length_s * 1e3).round() as u64,
-        // What no page led to was never asked for.
+        // What no page led to was never requested.
         offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
         error_share: ratio(errors, ended).unwrap_or(0.0),
@@ -238,24 +238,24 @@ struct Shown {
 ///
 /// Times are judged over the seconds in which Assay was in time; which these are depends on nothing that the target did. A
 /// step is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have
-/// been without that: a queue that is given its requests up to `d` later gives its answers up to `d` later, so with `d` taken
+/// been without that: a queue that is given its requests up to `d` later gives its responses up to `d` later, so with `d` taken
 /// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
 /// ([`assay_search::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
 fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
     let all = &measured.all;
     let mut checks = judge(&measured.in_time);
     let mut why = broken_by(&checks, &measured.with_before, 0);
-    // What is left to break when no answer takes any time.
+    // What is left to break when no response takes any time.
     let but_times = sooner(all, judge, MAX_US);
     if let Some(broken) = but_times.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
         why = format!("{}: {}", broken.text, broken.seen);
         checks = judge(all);
     }
-    let asked = measured.rate_per_s * all.length_s;
-    let is_short = (due as f64) < asked * OFFERED_SHARE - CHANCE * asked.sqrt();
+    let requested = measured.rate_per_s * all.length_s;
+    let is_short = (due as f64) < requested * OFFERED_SHARE - CHANCE * requested.sqrt();
     let (late_us, excuse) = match disturbed(measured) {
         // Whether it was kept or not: errors of Assay's own are among those that are counted.
-        Disturbed::NotAsked(doubt) => {
+        Disturbed::NotRequested(doubt) => {
             why = if why.is_empty() { doubt.seen.clone() } else { format!("{why}; but {}", doubt.seen) };
             return Shown { outcome: Outcome::Invalid, checks, why };
         }
@@ -271,7 +271,7 @@ fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
     let outcome = match why.is_empty() {
         // The target was given less than it was to be: what it did not keep even so is broken.
         true if is_short => {
-            why = format!("only {due} of {asked:.0} requests came due");
+            why = format!("only {due} of {requested:.0} requests came due");
             Outcome::Invalid
         }
         true => Outcome::Kept,

@@ -25,7 +25,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// For answers that do not come out of files.
+    /// For responses that do not come out of files.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.0
     }

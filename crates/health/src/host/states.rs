@@ -32,7 +32,7 @@ mod state {
         [SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING, NEW_SYN_RECV];
 }
 
-/// Message types of netlink: a question of ours, the end of an answer, an error.
+/// Message types of netlink: a question of ours, the end of a response, an error.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
@@ -110,7 +110,7 @@ impl Sockets {
         self.pace.when_due(now, || {
             let mut states = States::default();
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                ask(socket, family, &mut states, room)?;
+                request(socket, family, &mut states, room)?;
             }
             Some(states)
         })?
@@ -121,7 +121,7 @@ fn diagnosing() -> Option<OwnedFd> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).ok()
 }
 
-fn ask(socket: &OwnedFd, family: AddressFamily, states: &mut States, room: &mut Room) -> Option<()> {
+fn request(socket: &OwnedFd, family: AddressFamily, states: &mut States, room: &mut Room) -> Option<()> {
     send(socket, &question(u8::try_from(family.as_raw()).ok()?), SendFlags::empty()).ok()?;
     loop {
         let room = room.bytes();
@@ -145,7 +145,7 @@ fn question(family: u8) -> [u8; 72] {
     message
 }
 
-/// What a part of an answer leaves to be done.
+/// What a part of a response leaves to be done.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     More,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_an_answer_are_counted_by_state() {
+    fn sockets_of_an_response_are_counted_by_state() {
         let socket = |state| message(SOCK_DIAG_BY_FAMILY, &[2, state, 0, 0, 9]);
         let mut states = States::default();
         let part = [socket(state::CLOSE_WAIT), socket(state::CLOSE_WAIT), socket(state::CLOSING)].concat();

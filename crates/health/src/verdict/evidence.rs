@@ -275,7 +275,7 @@ impl Evidence {
             seen = true;
             add(phase, part(stall.length_us));
         });
-        // After the last phase, its last answers are still under way.
+        // After the last phase, its last responses are still under way.
         if !seen && let Some(phase) = last.and_then(|last| self.phases.get_mut(last)) {
             add(phase, stall.length_us);
         }
@@ -371,7 +371,11 @@ mod tests {
             assert_eq!((sum.count, sum.total_us, sum.longest[0].length_us), (1, 100_000, 200_000));
         }
         evidence.stall(&stall(3100, 50_000));
-        assert_eq!(evidence.phases[1].stalls[&Side::Robots].count, 2, "the last answers are still under way");
+        assert_eq!(
+            evidence.phases[1].stalls[&Side::Robots].count,
+            2,
+            "the last responses are still under way"
+        );
     }
 
     #[test]

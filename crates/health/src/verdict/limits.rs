@@ -8,7 +8,7 @@ use assay_measurement::doubt::Reason;
 use super::finding::{percent, time};
 
 /// A thread that stood still for so long makes its phase invalid. Timers of robots and origins are served late by 10 ms
-/// and more on a busy machine now and then; a tenth of a second is no accident of scheduling, and every answer and every
+/// and more on a busy machine now and then; a tenth of a second is no accident of scheduling, and every response and every
 /// due request of that time is touched.
 pub const STALL_INVALID_US: u64 = 100_000;
 /// Shorter stalls (10 ms and more) are worth knowing when together they take up this share of a phase: then one request in a
@@ -32,7 +32,7 @@ pub const LATE_COUNT: u64 = 5;
 pub const UNSENT_LATE_SHARE: f64 = 0.001;
 
 /// Share of the times that a thread's timer was due at which it may be served later than lateness may be: above, whatever
-/// comes for this thread (a request that is due, an answer that has arrived) waits as long as often.
+/// comes for this thread (a request that is due, a response that has arrived) waits as long as often.
 pub const LAG_SHARE: f64 = 0.01;
 /// Share of the time that a thread must have waited for a processor, if that is to be why its timer was served late.
 pub const WAITED_SHARE: f64 = 0.01;
@@ -56,7 +56,7 @@ pub const OWN_SHARE: f64 = 0.85;
 /// An accept queue that is this full, while the machine counts connections that found a full one, was the full one.
 pub const ACCEPT_QUEUE_SHARE: f64 = 0.9;
 
-/// Share of segments sent again that is worth knowing: each costs an answer 200 ms and more, so the 99.9th percentile may
+/// Share of segments sent again that is worth knowing: each costs a response 200 ms and more, so the 99.9th percentile may
 /// hold it.
 pub const RETRANSMITTED_KNOWN: f64 = 0.001;
 /// Share of segments sent again from which on the 99th percentile may be made of it.
@@ -216,7 +216,7 @@ fn rules_of_the_machine() -> Vec<Rule> {
         ),
         rule(
             Reason::Retransmissions,
-            "TCP segments sent again, of all that were sent on this machine; those that answer a dropped connection \
+            "TCP segments sent again, of all that were sent on this machine; those that response a dropped connection \
              attempt are left out",
             format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_KNOWN)),
             format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_INVALID)),

@@ -132,7 +132,7 @@ fn served_late(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Fin
 fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Finding> {
     let thread = seat.thread;
     let weight = share(thread.run_delay_us, thread.cpu_us + thread.run_delay_us);
-    // What a request, or an answer, that wakes the thread meets.
+    // What a request, or a response, that wakes the thread meets.
     let each_us = thread.run_delay_us as f64 / thread.slices.max(1) as f64;
     let median_us = phase.response.quantile_us(0.5)?;
     let matters = each_us >= ADDED_SHARE * median_us as f64;

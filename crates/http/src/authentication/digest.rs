@@ -120,7 +120,7 @@ struct Secret<'a> {
 }
 
 impl<'v> DigestChallenge<'v> {
-    /// None when something is missing, or asked for that we do not have.
+    /// None when something is missing, or requested that we do not have.
     pub(super) fn new(parameters: &[Parameter<'v>]) -> Option<Self> {
         let qop = find(parameters, "qop");
         let qop_auth = match &qop {
@@ -161,7 +161,7 @@ impl<'v> DigestChallenge<'v> {
 }
 
 impl<'v> DigestCredentials<'v> {
-    /// None when something is missing, or asked for that we do not have.
+    /// None when something is missing, or requested that we do not have.
     pub(super) fn new(parameters: &[Parameter<'v>]) -> Option<Self> {
         let counted = match find(parameters, "qop") {
             None => None,
@@ -293,7 +293,7 @@ mod tests {
 
     /// RFC 2617, 3.2.2.1 without `qop`, by way of RFC 2069.
     #[test]
-    fn a_server_that_does_not_count_is_answered_too() {
+    fn a_server_that_does_not_count_gets_a_response_too() {
         let found: Vec<_> = challenges(b"Digest realm=\"r\", nonce=\"n\"").collect();
         let [Challenge::Digest(challenge)] = &found[..] else { panic!("{found:?}") };
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Authentication: what a server asks for, and what a client says.
+//! Authentication: what a server requests, and what a client says.
 //!
 //! Basic (RFC 7617) and Digest (RFC 7616 with MD5 or SHA-256, `qop=auth` or none). Challenges come in
 //! `WWW-Authenticate` or `Proxy-Authenticate`, several to a field if need be ([`challenges`]); credentials go in
@@ -250,7 +250,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_an_answer(pieces in prop::collection::vec(prop::sample::select(vec![
+        fn any_bytes_give_an_response(pieces in prop::collection::vec(prop::sample::select(vec![
             "Basic ", "Digest ", "realm=", "nonce=\"", "\"", "\\", ",", "=", "Zg==", "a", " ", "nc=00000001", "uri=/",
             "response=", "username=x",
         ]), 0..20)) {

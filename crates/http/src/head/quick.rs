@@ -26,7 +26,7 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// The first line of a reply.
+/// The first line of a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatusLine<'b> {
     /// Minor version.

@@ -44,7 +44,7 @@ fn only_options_and_trace_count_how_often_they_are_passed_on() {
 }
 
 #[test]
-fn a_reply_gives_its_status_and_its_facts() {
+fn a_response_gives_its_status_and_its_facts() {
     let text = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n";
     let (head, length) = ResponseHead::parse(text).unwrap().unwrap();
     assert_eq!((head.status, head.reason, length), (304, "Not Modified", text.len()));
@@ -133,13 +133,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_give_an_response(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = RequestHead::parse(&bytes);
         let _ = ResponseHead::parse(&bytes);
     }
 
     #[test]
-    fn a_broken_head_gives_an_answer(at in 0usize..70, byte: u8) {
+    fn a_broken_head_gives_an_response(at in 0usize..70, byte: u8) {
         let mut text = b"GET /a HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\nConnection: close\r\n\r\n".to_vec();
         let at = at % text.len();
         text[at] = byte;
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_usual_reply_is_read_as_any_other(
+    fn a_usual_response_is_read_as_any_other(
         start in prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n", "HTTP/1.0 304 Not Modified\r\n", "HTTP/1.1 200\r\n", "HTTP/1.1 200 \r\n",
             "HTTP/1.1 099 x\r\n", "HTTP/1.1 20x OK\r\n", "HTTP/1.1 200 \u{e4}\r\n", "HTTP/1.2 200 OK\r\n",

@@ -1,7 +1,7 @@
-//! Byte ranges: those that a request asks for, and those that a response holds.
+//! Byte ranges: those that a request requests, and those that a response holds.
 //!
 //! RFC 9110, chapter 14, for the unit `bytes`. A request names [`ByteRange`]s; against the length of what there is they
-//! become [`Span`]s, or nothing (416). A reply with one span says so in `Content-Range`; one with several is written by
+//! become [`Span`]s, or nothing (416). A response with one span says so in `Content-Range`; one with several is written by
 //! [`MultipartWriter`] and taken apart by [`MultipartReader`].
 
 mod multipart;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::field::{decimal, list, trim, write_decimal};
 
-/// Most ranges that are honoured in one request. More are how a small request makes a large reply.
+/// Most ranges that are honoured in one request. More are how a small request makes a large response.
 pub const MOST_RANGES: usize = 200;
 
 /// One member of a `Range` field.
@@ -62,7 +62,7 @@ pub enum ContentRange {
         /// Of how many.
         total: Option<u64>,
     },
-    /// `bytes */total`: the ranges asked for begin beyond the end (416).
+    /// `bytes */total`: the ranges requested begin beyond the end (416).
     Unsatisfied {
         /// How many bytes there are.
         total: u64,
@@ -147,7 +147,7 @@ pub fn write_range(ranges: &[ByteRange], out: &mut Vec<u8>) {
     }
 }
 
-/// The spans that these ranges mean of `total` bytes, in the order asked for; those that hold nothing are left out.
+/// The spans that these ranges mean of `total` bytes, in the order requested; those that hold nothing are left out.
 /// Empty: none can be satisfied (416).
 pub fn satisfy(ranges: &[ByteRange], total: u64) -> Vec<Span> {
     ranges.iter().filter_map(|range| range.span(total)).collect()
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn content_range_says_what_a_reply_holds() {
+    fn content_range_says_what_a_response_holds() {
         let part = ContentRange::Part { span: Span { from: 0, to: 500 }, total: Some(1234) };
         assert_eq!(ContentRange::parse(b"bytes 0-499/1234"), Some(part));
         assert_eq!(ContentRange::parse(b"BYTES */1234"), Some(ContentRange::Unsatisfied { total: 1234 }));
@@ -291,7 +291,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(prop::sample::select(&b"bytes=- ,/*0189x"[..]), 0..40)) {
+        fn any_bytes_give_an_response(bytes in prop::collection::vec(prop::sample::select(&b"bytes=- ,/*0189x"[..]), 0..40)) {
             let _ = parse_range(&bytes);
             let _ = ContentRange::parse(&bytes);
         }

@@ -5,7 +5,7 @@ use assay_http::head::ResponseHead;
 
 use crate::ending::Ending;
 use crate::server::{Taken, take, unchunk};
-use crate::strict::{Read, reply, request};
+use crate::strict::{Read, request, response};
 
 /// Of a request; an error tells what they disagree on.
 pub fn judge(bytes: &[u8]) -> Result<(), String> {
@@ -32,10 +32,10 @@ pub fn judge(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Of the reply to a request of `method`, which ends with its connection.
-pub fn judge_reply(bytes: &[u8], method: &str) -> Result<(), String> {
-    let ours = take_reply(bytes, method);
-    match (&ours, reply(bytes, method, true)) {
+/// Of the response to a request of `method`, which ends with its connection.
+pub fn judge_response(bytes: &[u8], method: &str) -> Result<(), String> {
+    let ours = take_response(bytes, method);
+    match (&ours, response(bytes, method, true)) {
         (Ok((status, body, length)), Read::Whole(strict)) => {
             let is_same =
                 (status.to_string(), body, length) == (strict.start[1].clone(), &strict.body, &strict.length);
@@ -49,7 +49,7 @@ pub fn judge_reply(bytes: &[u8], method: &str) -> Result<(), String> {
     }
 }
 
-fn take_reply(bytes: &[u8], method: &str) -> Result<(u16, Vec<u8>, usize), Ending> {
+fn take_response(bytes: &[u8], method: &str) -> Result<(u16, Vec<u8>, usize), Ending> {
     let parsed = ResponseHead::parse(bytes).map_err(|_| Ending::Refused { status: 502, in_body: false })?;
     let (head, length) = parsed.ok_or(Ending::Waits { in_body: false })?;
     let rest = &bytes[length..];

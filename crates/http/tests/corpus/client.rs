@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::strict::{Message, Read, reply};
+use crate::strict::{Message, Read, response};
 
 /// No case takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,12 +34,12 @@ impl Client {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// The next final answer; none when the connection ends before it is whole.
-    pub fn answer(&mut self, method: &str) -> Result<Option<Message>, String> {
+    /// The next final response; none when the connection ends before it is whole.
+    pub fn response(&mut self, method: &str) -> Result<Option<Message>, String> {
         loop {
-            match reply(&self.bytes, method, self.is_ended) {
+            match response(&self.bytes, method, self.is_ended) {
                 Read::Bad(what) => {
-                    return Err(format!("an answer is no answer: {what}: {}", self.bytes.escape_ascii()));
+                    return Err(format!("a response is no response: {what}: {}", self.bytes.escape_ascii()));
                 }
                 Read::Whole(message) => {
                     self.bytes.drain(..message.length);

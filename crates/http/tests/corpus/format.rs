@@ -1,4 +1,4 @@
-//! Files of cases. The form is told at the head of `requests.txt`; `replies.rs` reads the other one.
+//! Files of cases. The form is told at the head of `requests.txt`; `responses.rs` reads the other one.
 
 use crate::ending::Ending;
 

@@ -5,22 +5,22 @@ use std::net::SocketAddr;
 use crate::client::Client;
 use crate::ending::Ending;
 use crate::format::{Case, Pass};
-use crate::recorder::{Record, Recorder, answer_to};
-use crate::replies::{Answered, Seen};
+use crate::recorder::{Record, Recorder, response_to};
+use crate::responses::{Responded, Seen};
 use crate::seen::{self, AFTER};
 use crate::strict::Message;
 
-/// Sends a case to an intermediary whose server answers with `recorder::answer_to`, and judges what the client sees.
+/// Sends a case to an intermediary whose server answers with `recorder::response_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
-    seen::front(front, case, is_answer_to)
+    seen::front(front, case, is_response_to)
 }
 
 /// Whether this is what the server answers to that.
-fn is_answer_to(answer: &Message, method: &str, target: &str) -> Result<(), String> {
-    let seen = answer.values("x-seen").next().map(String::from_utf8_lossy).unwrap_or_default();
+fn is_response_to(response: &Message, method: &str, target: &str) -> Result<(), String> {
+    let seen = response.values("x-seen").next().map(String::from_utf8_lossy).unwrap_or_default();
     let meant = format!("{method} {target}");
-    if answer.start[1] != "200" || seen != meant {
-        return Err(format!("{meant:.60} was answered with {} ({seen:.60})", answer.start[1]));
+    if response.start[1] != "200" || seen != meant {
+        return Err(format!("{meant:.60} was answered with {} ({seen:.60})", response.start[1]));
     }
     Ok(())
 }
@@ -33,7 +33,7 @@ pub fn back(records: &[Record], case: &Case) -> Result<(), String> {
     for record in records {
         match record {
             Record::Message(message) => {
-                let pass = meant.next().ok_or_else(|| format!("nobody asked for this: {message:?}"))?;
+                let pass = meant.next().ok_or_else(|| format!("nobody requested this: {message:?}"))?;
                 is_meant(message, pass)?;
             }
             Record::Partial(_) if in_body => {}
@@ -62,44 +62,44 @@ fn is_meant(message: &Message, pass: &Pass) -> Result<(), String> {
     }
 }
 
-/// A server that answers what is asked for as `/x` as the case says, and everything else as it should be.
-pub fn misbehaving(case: &Answered) -> Recorder {
+/// A server that answers what is requested as `/x` as the case says, and everything else as it should be.
+pub fn misbehaving(case: &Responded) -> Recorder {
     let (bytes, ends) = (case.bytes.clone(), case.ends);
-    Recorder::answering(move |message, _| match message.start[1].as_str() {
+    Recorder::responding(move |message, _| match message.start[1].as_str() {
         "/x" => (bytes.clone(), ends),
-        _ => (answer_to(message), false),
+        _ => (response_to(message), false),
     })
 }
 
 /// Asks an intermediary for what its server answers as the case says, and for other things after it.
-pub fn answered(front: SocketAddr, case: &Answered, method: &str) -> Result<(), String> {
+pub fn responded(front: SocketAddr, case: &Responded, method: &str) -> Result<(), String> {
     let mut client = Client::connect(front);
     client.send(format!("{method} /x HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
-    let answer = client.answer(method);
-    let is_usable = match (&case.seen, &answer) {
-        (Seen::Whole(status, body), Ok(Some(answer))) => {
-            let is_right = answer.start[1] == status.to_string();
-            if !is_right || body.as_ref().is_some_and(|body| *body != answer.body) {
-                return Err(format!("the client got {answer:?}"));
+    let response = client.response(method);
+    let is_usable = match (&case.seen, &response) {
+        (Seen::Whole(status, body), Ok(Some(response))) => {
+            let is_right = response.start[1] == status.to_string();
+            if !is_right || body.as_ref().is_some_and(|body| *body != response.body) {
+                return Err(format!("the client got {response:?}"));
             }
-            if let Some(name) = case.lacks.iter().find(|name| answer.values(name).next().is_some()) {
-                return Err(format!("with {name} in {answer:?}"));
+            if let Some(name) = case.lacks.iter().find(|name| response.values(name).next().is_some()) {
+                return Err(format!("with {name} in {response:?}"));
             }
-            !answer.values("connection").any(|value| value.eq_ignore_ascii_case(b"close"))
+            !response.values("connection").any(|value| value.eq_ignore_ascii_case(b"close"))
         }
         (Seen::Broken, Ok(None)) => false,
-        (Seen::Broken, Ok(Some(answer))) if answer.start[1].starts_with('5') => false,
-        _ => return Err(format!("the client got {answer:?}")),
+        (Seen::Broken, Ok(Some(response))) if response.start[1].starts_with('5') => false,
+        _ => return Err(format!("the client got {response:?}")),
     };
     if is_usable {
         client.send(AFTER);
-        seen::answered(&mut client, ("GET", "/after"), is_answer_to)?;
+        seen::responded(&mut client, ("GET", "/after"), is_response_to)?;
     }
     let mut next = Client::connect(front);
     next.send(b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    seen::answered(&mut next, ("GET", "/next"), is_answer_to)?;
+    seen::responded(&mut next, ("GET", "/next"), is_response_to)?;
     match next.rest()? {
         [] => Ok(()),
-        more => Err(format!("more answers than requests: {}", more.escape_ascii())),
+        more => Err(format!("more responses than requests: {}", more.escape_ascii())),
     }
 }

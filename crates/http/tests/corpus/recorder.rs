@@ -23,7 +23,7 @@ pub enum Record {
 }
 
 /// What is answered to a request, and whether the connection ends with it. Requests are counted from 0.
-type Answer = dyn Fn(&Message, usize) -> (Vec<u8>, bool) + Send + Sync;
+type Response = dyn Fn(&Message, usize) -> (Vec<u8>, bool) + Send + Sync;
 
 /// A server that remembers.
 pub struct Recorder {
@@ -36,14 +36,14 @@ pub struct Recorder {
 impl Recorder {
     /// One that answers every request with what it was asked.
     pub fn start() -> Self {
-        Self::answering(|message, _| (answer_to(message), false))
+        Self::responding(|message, _| (response_to(message), false))
     }
 
-    pub fn answering(answer: impl Fn(&Message, usize) -> (Vec<u8>, bool) + Send + Sync + 'static) -> Self {
+    pub fn responding(response: impl Fn(&Message, usize) -> (Vec<u8>, bool) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (log, is_over) = (Arc::<Mutex<Vec<Record>>>::default(), Arc::<AtomicBool>::default());
-        let answer: Arc<Answer> = Arc::new(answer);
+        let response: Arc<Response> = Arc::new(response);
         let accepting = {
             let (log, is_over) = (Arc::clone(&log), Arc::clone(&is_over));
             spawn(move || {
@@ -52,8 +52,8 @@ impl Recorder {
                     if is_over.load(Ordering::SeqCst) {
                         break;
                     }
-                    let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
-                    connections.push(spawn(move || serve(stream, &log, &*answer)));
+                    let (log, response) = (Arc::clone(&log), Arc::clone(&response));
+                    connections.push(spawn(move || serve(stream, &log, &*response)));
                 }
                 connections
             })
@@ -73,16 +73,16 @@ impl Recorder {
 }
 
 /// What `Recorder::start` answers: the client can tell what was asked.
-pub fn answer_to(message: &Message) -> Vec<u8> {
-    let asked = format!("{} {}", message.start[0], message.start[1]);
+pub fn response_to(message: &Message) -> Vec<u8> {
+    let requested = format!("{} {}", message.start[0], message.start[1]);
     let body = if message.start[0] == "HEAD" { "" } else { "ok" };
     format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nX-Seen: {asked}\r\nContent-Length: 2\r\n\r\n{body}"
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nX-Seen: {requested}\r\nContent-Length: 2\r\n\r\n{body}"
     )
     .into_bytes()
 }
 
-fn serve(mut stream: TcpStream, log: &Mutex<Vec<Record>>, answer: &Answer) {
+fn serve(mut stream: TcpStream, log: &Mutex<Vec<Record>>, response: &Response) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
     loop {
@@ -94,7 +94,7 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<Record>>, answer: &Answer) {
                     log.push(Record::Message(message.clone()));
                     log.iter().filter(|record| matches!(record, Record::Message(_))).count() - 1
                 };
-                let (text, ends) = answer(&message, before);
+                let (text, ends) = response(&message, before);
                 if stream.write_all(&text).is_err() || ends {
                     return;
                 }

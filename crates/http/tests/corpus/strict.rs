@@ -5,7 +5,7 @@
 /// A message, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The start line, as three words; the third of a reply may be empty or several.
+    /// The start line, as three words; the third of a response may be empty or several.
     pub start: [String; 3],
     /// Names in lower case, values without white space around them.
     pub fields: Vec<(String, Vec<u8>)>,
@@ -50,8 +50,8 @@ pub fn request(bytes: &[u8]) -> Read {
     })
 }
 
-/// Reads the reply to a request of `method` that a stream begins with; `is_ended`: nothing comes behind it.
-pub fn reply(bytes: &[u8], method: &str, is_ended: bool) -> Read {
+/// Reads the response to a request of `method` that a stream begins with; `is_ended`: nothing comes behind it.
+pub fn response(bytes: &[u8], method: &str, is_ended: bool) -> Read {
     read(bytes, status_line, |message| {
         let status = message.start[1].as_str();
         let framing = framing(message)?;

@@ -1,11 +1,11 @@
 //! This crate and a reader that forgives nothing never disagree about where a message ends.
 //!
-//! Requests of the corpus, and a few replies, are changed at random. Whatever both take for a message must be the same message; what only
+//! Requests of the corpus, and a few responses, are changed at random. Whatever both take for a message must be the same message; what only
 //! this crate takes must, written down again, be that message to the other one.
 
 use proptest::prelude::*;
 
-use crate::agree::{judge, judge_reply};
+use crate::agree::{judge, judge_response};
 use crate::format::requests;
 
 /// Bytes that mean something somewhere.
@@ -87,7 +87,7 @@ fn of_changed_requests_nothing_is_read_in_two_ways() {
 }
 
 #[test]
-fn of_changed_replies_nothing_is_read_in_two_ways() {
+fn of_changed_responses_nothing_is_read_in_two_ways() {
     let seeds = [
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-One: 1\r\n\r\nabcHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1a\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n",
@@ -101,6 +101,6 @@ fn of_changed_replies_nothing_is_read_in_two_ways() {
     let config = config();
     let methods = prop::sample::select(&["GET", "HEAD", "POST"][..]);
     proptest!(config, |(which: prop::sample::Index, changes in changes, method in methods)| {
-        judge_reply(&changed(&seeds, which, changes), method).map_err(TestCaseError::fail)?;
+        judge_response(&changed(&seeds, which, changes), method).map_err(TestCaseError::fail)?;
     });
 }

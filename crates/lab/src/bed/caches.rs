@@ -156,12 +156,12 @@ mod tests {
         });
         assert_eq!(from_hub.unwrap(), std::net::IpAddr::V4(GATEWAY));
         // Nobody carries the link's packets, so nothing comes through it; the rest is there.
-        let answers = |to: Ipv4Addr| {
+        let responses = |to: Ipv4Addr| {
             let patience = std::time::Duration::from_millis(300);
             let trips = assay_link::probe::round_trips(one, to, 3, patience / 10, patience);
             trips.unwrap().times.count()
         };
-        assert_eq!((answers(near), answers(far)), (3, 0));
+        assert_eq!((responses(near), responses(far)), (3, 0));
         let names: Vec<String> = bed.info().links.into_iter().map(|link| link.name).collect();
         assert_eq!(names, ["y1-y2"]);
     }

@@ -1,4 +1,4 @@
-//! The network that the roles of a run live in. One that the lab makes, where links or congestion control are asked for.
+//! The network that the roles of a run live in. One that the lab makes, where links or congestion control are requested.
 //!
 //! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
 //! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
@@ -44,7 +44,7 @@ const USER_SPACE: &str = "user space";
 /// Second byte of the first of three networks.
 const FIRST_NETWORK: u8 = 1;
 
-/// The network that a run asks for. The default asks for none.
+/// The network that a run requests. The default requests none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BedPlan {
     /// Link between robots and the target.
@@ -144,7 +144,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Makes the network that a plan asks for; `direct`: there is no target.
+    /// Makes the network that a plan requests; `direct`: there is no target.
     pub fn build(
         plan: &BedPlan,
         direct: bool,
@@ -347,7 +347,7 @@ fn layout(plan: &BedPlan, direct: bool) -> (Vec<Vec<Place>>, Vec<Gap>) {
     let all = [Place::Robots, Place::Target, Place::Origins];
     let between = [plan.robot_link, plan.origin_link];
     let (row, gaps): (Vec<Place>, Vec<Option<LinkSettings>>) = match (direct, between) {
-        // One way, one link. Where two are asked for, a namespace with nobody in it stands between them.
+        // One way, one link. Where two are requested, a namespace with nobody in it stands between them.
         (true, [one, None] | [None, one]) => (vec![Place::Robots, Place::Origins], vec![one]),
         _ => (all.to_vec(), between.to_vec()),
     };
@@ -404,7 +404,7 @@ fn enter_quietly(settings: &[(String, String)]) -> Result<(), NetError> {
     settings.iter().try_for_each(|(name, value)| interface::set(name, value))
 }
 
-/// Nothing but the roles is to send packets: without IPv6, nobody asks for routers.
+/// Nothing but the roles is to send packets: without IPv6, nobody requests routers.
 fn quieten() {
     for which in ["all", "default"] {
         // A kernel without IPv6 has nothing to be told.

@@ -1,4 +1,4 @@
-//! A link, held against what was asked for. Measured before the run, from inside its namespaces; one that is not is refused.
+//! A link, held against what was requested. Measured before the run, from inside its namespaces; one that is not is refused.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl LinkUnderTest {
         }
         let attempts = format!("measured {ATTEMPTS} times");
         Err(format!(
-            "the link {} ({}) is not what was asked for, {attempts}: {last}; keep other work off this machine, or ask \
+            "the link {} ({}) is not what was requested, {attempts}: {last}; keep other work off this machine, or ask \
              for a link that it can carry",
             self.name, self.settings
         ))

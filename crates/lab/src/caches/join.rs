@@ -6,7 +6,7 @@ use assay_logs::class::Class;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::xact::XactRow;
-use assay_record::caches::{Answers, CacheLogs, Seen, Source, Traffic};
+use assay_record::caches::{CacheLogs, Responses, Seen, Source, Traffic};
 use assay_record::run::CacheInfo;
 use assay_role::mark::XactId;
 
@@ -46,8 +46,8 @@ impl Circle {
     }
 }
 
-/// Everything that a row of answers has in common.
-type AnswerKey = (u16, u16, bool, Seen, Source);
+/// Everything that a row of responses has in common.
+type ResponseKey = (u16, u16, bool, Seen, Source);
 /// The same of traffic: from, to, phase.
 type TrafficKey = (u16, u16, u16);
 
@@ -63,7 +63,7 @@ struct Sums {
 
 #[derive(Default)]
 struct Tables {
-    answers: BTreeMap<AnswerKey, Sums>,
+    responses: BTreeMap<ResponseKey, Sums>,
     traffic: BTreeMap<TrafficKey, (Traffic, Histogram)>,
 }
 
@@ -113,14 +113,14 @@ impl Tables {
         let Some(robot) = robot else { return };
         let home = own.get(robot as usize).copied().unwrap_or(0);
         let mut at_home = group.iter().filter(|line| line.cache == home).rev();
-        // Of several, the last is the one whose answer the robot has.
+        // Of several, the last is the one whose response the robot has.
         let line = at_home.next();
         let again = at_home.count() as u64;
         if let Some(log) = logs.logs.get_mut(usize::from(home)) {
             log.again += again;
         }
         for other in group.iter().filter(|line| line.cache != home) {
-            self.asked(circle, home, group, other);
+            self.requested(circle, home, group, other);
         }
         let unread = logs.logs.get(usize::from(home)).is_some_and(|log| !log.unread.is_empty());
         if line.is_none() && (row.is_none() || unread) {
@@ -133,7 +133,7 @@ impl Tables {
             (Some(row), _) => row.method == "GET" && row.request_type == "basic",
             (None, line) => line.is_some_and(|line| line.is_basic),
         };
-        let sums = self.answers.entry((home, phase, is_basic, seen, source)).or_default();
+        let sums = self.responses.entry((home, phase, is_basic, seen, source)).or_default();
         sums.requests += 1;
         if let Some(line) = line {
             sums.logged_bytes += line.bytes;
@@ -151,12 +151,12 @@ impl Tables {
     }
 
     /// A request of a cache to another.
-    fn asked(&mut self, circle: &Circle, home: u16, group: &[Line], line: &Line) {
-        let asks = |from: u16| circle.is_parent(from, line.cache).is_some();
+    fn requested(&mut self, circle: &Circle, home: u16, group: &[Line], line: &Line) {
+        let may_query = |from: u16| circle.is_parent(from, line.cache).is_some();
         // Where parents have parents, it is the child that has the request too.
         let on_the_way =
-            group.iter().map(|other| other.cache).find(|&place| place != line.cache && asks(place));
-        let from = if asks(home) { home } else { on_the_way.unwrap_or(home) };
+            group.iter().map(|other| other.cache).find(|&place| place != line.cache && may_query(place));
+        let from = if may_query(home) { home } else { on_the_way.unwrap_or(home) };
         let is_parent = circle.is_parent(from, line.cache).unwrap_or(true);
         let (sums, duration) = self.traffic.entry((from, line.cache, line.phase)).or_default();
         sums.requests += 1;
@@ -167,20 +167,21 @@ impl Tables {
     }
 
     fn write(self, circle: &Circle, logs: &mut CacheLogs) {
-        let answers = self.answers.into_iter().map(|((cache, phase, basic, seen, source), sums)| Answers {
-            cache: circle.name(cache),
-            phase,
-            basic,
-            seen,
-            source,
-            requests: sums.requests,
-            other_status: sums.other_status,
-            body_bytes: sums.body_bytes,
-            logged_bytes: sums.logged_bytes,
-            response: sums.response.to_sparse(),
-            duration: sums.duration.to_sparse(),
-        });
-        logs.answers = answers.collect();
+        let responses =
+            self.responses.into_iter().map(|((cache, phase, basic, seen, source), sums)| Responses {
+                cache: circle.name(cache),
+                phase,
+                basic,
+                seen,
+                source,
+                requests: sums.requests,
+                other_status: sums.other_status,
+                body_bytes: sums.body_bytes,
+                logged_bytes: sums.logged_bytes,
+                response: sums.response.to_sparse(),
+                duration: sums.duration.to_sparse(),
+            });
+        logs.responses = responses.collect();
         let traffic = self.traffic.into_iter().map(|((from, to, phase), (sums, duration))| Traffic {
             from: circle.name(from),
             to: circle.name(to),
@@ -211,12 +212,12 @@ fn seen(row: &XactRow) -> Seen {
     }
 }
 
-/// Where the answer came from: as its own cache says, and, where that asked others, as these say. What a child cannot know of
+/// Where the response came from: as its own cache says, and, where that asked others, as these say. What a child cannot know of
 /// its parent (Squid says FIRST_PARENT_MISS whatever the parent had), the parent's own line tells.
 fn source(circle: &Circle, home: u16, line: &Line, group: &[Line]) -> Source {
     let others = || group.iter().filter(|other| other.cache != home);
     let is_sibling = |other: &&Line| circle.is_parent(home, other.cache) == Some(false);
-    let asked = match line.class {
+    let requested = match line.class {
         Class::MemoryHit | Class::DiskHit | Class::Hit => return Source::Local,
         Class::Joined => return Source::Joined,
         Class::Revalidated => return Source::Revalidated,
@@ -231,7 +232,7 @@ fn source(circle: &Circle, home: u16, line: &Line, group: &[Line]) -> Source {
     }
     let mut parents = others().filter(|other| !is_sibling(other)).peekable();
     if parents.peek().is_none() {
-        return asked;
+        return requested;
     }
     if parents.any(is_store_hit) { Source::Parent } else { Source::ThroughParent }
 }
@@ -315,11 +316,11 @@ mod tests {
     }
 
     fn rows(logs: &CacheLogs) -> Vec<(Seen, Source, u64)> {
-        logs.answers.iter().map(|row| (row.seen, row.source, row.requests)).collect()
+        logs.responses.iter().map(|row| (row.seen, row.source, row.requests)).collect()
     }
 
     #[test]
-    fn who_had_it_is_told_by_the_line_of_whoever_was_asked() {
+    fn who_had_it_is_told_by_the_line_of_whoever_was_requested() {
         let lines = vec![
             // Its own store.
             line(1, A, Class::MemoryHit, 200),
@@ -356,7 +357,7 @@ mod tests {
         let edge = |to: &str| logs.traffic.iter().find(|row| row.from == "a" && row.to == to).unwrap();
         assert_eq!((edge("b").requests, edge("b").hits, edge("b").false_hits), (2, 1, 1));
         assert_eq!((edge("top").requests, edge("top").hits, edge("top").relation.as_str()), (2, 1, "parent"));
-        assert!(logs.answers.iter().all(|row| row.response.sum_us == 20 && row.duration.sum_us == 7));
+        assert!(logs.responses.iter().all(|row| row.response.sum_us == 20 && row.duration.sum_us == 7));
     }
 
     #[test]
@@ -383,12 +384,12 @@ mod tests {
             ]
         );
         assert_eq!(logs.logs[1].again, 1);
-        assert_eq!(logs.answers.iter().map(|row| row.other_status).sum::<u64>(), 1);
+        assert_eq!(logs.responses.iter().map(|row| row.other_status).sum::<u64>(), 1);
         assert_eq!(logs.traffic.len(), 1);
     }
 
     #[test]
-    fn one_proxy_that_stands_alone_is_asked_by_all() {
+    fn one_proxy_that_stands_alone_is_requested_by_all() {
         let mut logs = CacheLogs { logs: vec![Default::default()], ..CacheLogs::default() };
         let xact = XactId { robot: 7, number: 1, place: 0 };
         let line = Line { xact, ..line(1, 0, Class::Hit, 200) };

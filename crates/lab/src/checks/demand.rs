@@ -6,13 +6,13 @@ use std::time::Duration;
 use assay_workload::model::{Distribution, RobotGroup, Workload};
 use assay_workload::timeline::Timeline;
 
-/// How long answers may take before a robot without a connection limit has more connections than are counted
+/// How long responses may take before a robot without a connection limit has more connections than are counted
 /// on.
-const SLOW_ANSWER_S: f64 = 10.0;
+const SLOW_RESPONSE_S: f64 = 10.0;
 /// Connections of a best-effort robot that has no limit and fetches pages with what they embed.
 const PAGE_CONNECTIONS: u64 = 8;
-/// What an origin's answer takes beside its think time, with room for bursts.
-const ORIGIN_ANSWER_S: f64 = 0.1;
+/// What an origin's response takes beside its think time, with room for bursts.
+const ORIGIN_RESPONSE_S: f64 = 0.1;
 
 /// What a plan asks of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,7 +54,7 @@ pub struct TargetDemand {
     pub processes: Option<u64>,
     /// Connections to origins at once, if it caches all it can and origins answer as soon as they have thought.
     pub least_upstream: u64,
-    /// The same with nothing cached, and a moment for each answer.
+    /// The same with nothing cached, and a moment for each response.
     pub likely_upstream: u64,
 }
 
@@ -105,7 +105,7 @@ pub fn upstream(workload: &Workload, loads: &[PhaseLoad], connections: u64) -> (
         .map(|server| server.think_s.as_ref().map_or(0.0, Distribution::mean).max(0.0))
         .collect();
     let least_s = thinks.iter().copied().fold(f64::INFINITY, f64::min);
-    let most_s = thinks.iter().copied().fold(0.0, f64::max) + ORIGIN_ANSWER_S;
+    let most_s = thinks.iter().copied().fold(0.0, f64::max) + ORIGIN_RESPONSE_S;
     let peak = |of: &dyn Fn(&PhaseLoad) -> f64| loads.iter().map(of).fold(0.0, f64::max);
     let least =
         if least_s.is_finite() { peak(&|l| l.requests_per_s * l.origin_share * least_s) } else { 0.0 };
@@ -132,7 +132,7 @@ pub fn group_connections(group: &RobotGroup, peak_load: f64, timeout: Duration) 
                 Some(limit) => {
                     robots.saturating_mul(limit).min(robots.saturating_add(under_way(timeout.as_secs_f64())))
                 }
-                None => robots.saturating_add(under_way(SLOW_ANSWER_S.min(timeout.as_secs_f64()))),
+                None => robots.saturating_add(under_way(SLOW_RESPONSE_S.min(timeout.as_secs_f64()))),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The number of processors that robots and origins need for a plan. Requests and bytes at the peak, times what they cost.
 //!
 //! Costs were measured on a virtual 2-processor Xeon over loopback, best effort, robots on one processor and origins on
-//! the other: 5.3 µs at each for a reply of 1 KB (150,000 a second), 11 to 12 µs for 64 KB, 163 and 203 µs for 1 MB, 30
+//! the other: 5.3 µs at each for a response of 1 KB (150,000 a second), 11 to 12 µs for 64 KB, 163 and 203 µs for 1 MB, 30
 //! and 21 µs with a new connection for each request. At lower rates a request costs more, as there is less to do each
 //! time a thread wakes up (36 and 21 µs at 20,000 a second); that is no limit, and it is not counted.
 

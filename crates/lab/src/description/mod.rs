@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use assay_plane::HEALTH_PATH;
 use assay_role::load::CacheBehaviour;
-use assay_role::words::ProxyCounters;
+use assay_role::message::ProxyCounters;
 use serde::Deserialize;
 
 use crate::mode::Mode;
@@ -68,7 +68,7 @@ pub struct Description {
     /// What can be chosen beside memory, disk and processors, by name.
     #[serde(default, rename = "setting")]
     pub settings: BTreeMap<String, Setting>,
-    /// How to ask for the version.
+    /// How to request the version.
     pub version: Version,
     /// Files to write into the work directory.
     #[serde(default, rename = "file")]
@@ -119,7 +119,7 @@ pub struct Hierarchy {
     /// What it can ask parents by.
     pub parents: Vec<Protocol>,
     /// What it answers.
-    pub answers: Vec<Protocol>,
+    pub serves: Vec<Protocol>,
     /// It can send everything through one parent, and knows nothing of several.
     pub one_parent: bool,
 }
@@ -160,7 +160,7 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ready {
-    /// What is asked for.
+    /// What is requested.
     pub path: String,
     /// How long to wait, in seconds.
     pub patience_s: f64,
@@ -215,7 +215,7 @@ pub struct CounterSource {
     /// Or: path to ask the proxy itself for. *Template.*
     #[serde(default)]
     pub path: Option<String>,
-    /// Host that the proxy is asked for; none: where it listens. *Template.*
+    /// Host that the proxy is requested; none: where it listens. *Template.*
     #[serde(default)]
     pub host: Option<String>,
     /// Or: socket below the work directory where the proxy answers commands.
@@ -318,15 +318,15 @@ pub struct Behaviour {
     pub head_fills: bool,
     /// A conditional request that misses fetches and stores the whole object.
     pub conditional_fills: bool,
-    /// The answer to a reload replaces what is stored.
+    /// The response to a reload replaces what is stored.
     pub reload_fills: bool,
     /// A request for parts that misses fetches and stores the whole object.
     pub range_fills: bool,
     /// A POST drops what is stored under its URL.
     pub post_invalidates: bool,
-    /// Requests join a fetch for another before its answer has begun.
+    /// Requests join a fetch for another before its response has begun.
     pub collapses: bool,
-    /// Where they do not: an answer that is still arriving goes to others too.
+    /// Where they do not: a response that is still arriving goes to others too.
     pub shares_arriving: bool,
     /// A 304 from the origin updates the header fields of what is stored, or nothing is ever validated.
     pub validation_updates: bool,

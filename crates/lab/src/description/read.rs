@@ -10,7 +10,7 @@ use super::{
 
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
-/// Longest patience that a description may ask for, in seconds.
+/// Longest patience that a description may request, in seconds.
 const MAX_PATIENCE_S: f64 = 600.0;
 
 /// What is wrong, and where: the keys and indices that lead to it, and how many lines further down in it.

@@ -50,9 +50,9 @@ pub struct Circle {
     /// Whom it asks.
     pub peers: Vec<Peer>,
     /// Addresses of those that ask it.
-    pub askers: Vec<String>,
+    pub clients: Vec<String>,
     /// What it is asked by.
-    pub answers: Vec<Protocol>,
+    pub serves: Vec<Protocol>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
     /// It does not ask origins itself.
@@ -215,8 +215,8 @@ impl Circle {
         Self {
             name: "a".into(),
             peers: peers.map(|(number, (relation, protocol))| peer(number, relation, protocol)).collect(),
-            askers: vec!["127.0.0.1".into()],
-            answers: hierarchy.answers.clone(),
+            clients: vec!["127.0.0.1".into()],
+            serves: hierarchy.serves.clone(),
             proxy_only: true,
             never_direct: hierarchy.one_parent || !hierarchy.parents.is_empty(),
         }
@@ -237,21 +237,21 @@ fn circle(circle: Option<&Circle>) -> Value {
         };
         all.map(value).collect()
     };
-    let answers: Vec<&str> =
-        circle.iter().flat_map(|circle| &circle.answers).map(|protocol| protocol.name()).collect();
-    let asks = |protocol: Protocol| {
+    let serves: Vec<&str> =
+        circle.iter().flat_map(|circle| &circle.serves).map(|protocol| protocol.name()).collect();
+    let queries = |protocol: Protocol| {
         circle.is_some_and(|circle| circle.peers.iter().any(|peer| peer.protocol == protocol))
     };
-    let asks: Vec<&str> =
-        Protocol::ALL.into_iter().filter(|protocol| asks(*protocol)).map(Protocol::name).collect();
+    let queries: Vec<&str> =
+        Protocol::ALL.into_iter().filter(|protocol| queries(*protocol)).map(Protocol::name).collect();
     context! {
         cooperates => circle.is_some(),
         name => circle.map_or("assay", |circle| &circle.name),
         siblings => peers(Relation::Sibling),
         parents => peers(Relation::Parent),
-        askers => circle.map(|circle| circle.askers.clone()).unwrap_or_default(),
-        asks => asks,
-        answers => answers,
+        clients => circle.map(|circle| circle.clients.clone()).unwrap_or_default(),
+        queries => queries,
+        serves => serves,
         proxy_only => circle.is_some_and(|circle| circle.proxy_only),
         never_direct => circle.is_some_and(|circle| circle.never_direct),
         icp_port => ICP_PORT,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use assay_spe::validate::Rules;
 
-use super::plan::{DOORS, SpePlan, UnderTest, Which};
+use super::plan::{LISTENERS, SpePlan, UnderTest, Which};
 use crate::address::{self, is_private};
 use crate::description::Description;
 use crate::error::LabError;
@@ -35,9 +35,9 @@ pub fn check(plan: &SpePlan) -> Result<(), LabError> {
         (Some((_, address)), _) => check_own(plan, *address)?,
         (None, Mode::Forward) => {}
     }
-    let doors = (plan.doors.is_some() || has_running(plan)).then(|| all_doors(plan));
-    check_doors(plan, doors.as_deref().unwrap_or_default())?;
-    for address in std::iter::once(plan.listen).chain(doors.into_iter().flatten()) {
+    let listeners = (plan.listeners.is_some() || has_running(plan)).then(|| all_listeners(plan));
+    check_listeners(plan, listeners.as_deref().unwrap_or_default())?;
+    for address in std::iter::once(plan.listen).chain(listeners.into_iter().flatten()) {
         if let Some(why) = address::cannot_listen(address) {
             return Err(LabError::plan(why));
         }
@@ -45,40 +45,40 @@ pub fn check(plan: &SpePlan) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Every door needs a port of its own, and none of them may be where clients come in.
-fn check_doors(plan: &SpePlan, doors: &[SocketAddr]) -> Result<(), LabError> {
-    let Some(first) = doors.first().filter(|first| first.port() > 0) else { return Ok(()) };
+/// Every listener needs a port of its own, and none of them may be where clients come in.
+fn check_listeners(plan: &SpePlan, listeners: &[SocketAddr]) -> Result<(), LabError> {
+    let Some(first) = listeners.first().filter(|first| first.port() > 0) else { return Ok(()) };
     if usize::from(first.port()) + plan.proxies.len() > usize::from(u16::MAX) {
         return Err(LabError::plan(format!(
-            "the Collector's doors are on {first} and the {} ports that follow, and ports end at {}; name a smaller one \
-             with --doors",
+            "the Collector's listeners are on {first} and the {} ports that follow, and ports end at {}; name a smaller one \
+             with --listeners",
             plan.proxies.len(),
             u16::MAX
         )));
     }
     let listen = plan.listen;
-    let is_same = |door: &&SocketAddr| {
-        let is_any = listen.ip().is_unspecified() || door.ip().is_unspecified();
-        door.port() == listen.port() && (is_any || door.ip() == listen.ip())
+    let is_same = |listener: &&SocketAddr| {
+        let is_any = listen.ip().is_unspecified() || listener.ip().is_unspecified();
+        listener.port() == listen.port() && (is_any || listener.ip() == listen.ip())
     };
-    match doors.iter().find(is_same) {
-        Some(door) => Err(LabError::plan(format!(
-            "clients are to come in on {listen}, and a door of the Collector is to be on {door}; doors take {} ports from \
-             {first} on: name other ones with --doors, or another address with --listen",
-            doors.len()
+    match listeners.iter().find(is_same) {
+        Some(listener) => Err(LabError::plan(format!(
+            "clients are to come in on {listen}, and a listener of the Collector is to be on {listener}; listeners take {} ports from \
+             {first} on: name other ones with --listeners, or another address with --listen",
+            listeners.len()
         ))),
         None => Ok(()),
     }
 }
 
-/// True where a proxy runs already, and so must know its door beforehand.
+/// True where a proxy runs already, and so must know its listener beforehand.
 pub(super) fn has_running(plan: &SpePlan) -> bool {
     plan.proxies.iter().any(|proxy| matches!(proxy.which, Which::Running(_)))
 }
 
-/// The doors on one address: the Multiplier's, then one for each proxy.
-pub(super) fn all_doors(plan: &SpePlan) -> Vec<SocketAddr> {
-    let first = plan.doors.unwrap_or(DOORS);
+/// The listeners on one address: the Multiplier's, then one for each proxy.
+pub(super) fn all_listeners(plan: &SpePlan) -> Vec<SocketAddr> {
+    let first = plan.listeners.unwrap_or(LISTENERS);
     // Port 0: the system chooses each of them.
     let port = |step: usize| match first.port() {
         0 => 0,
@@ -100,11 +100,11 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
         }
         Which::Running(address) => {
             check_own(plan, *address)?;
-            let doors = plan.doors.unwrap_or(DOORS);
-            if !address.ip().is_loopback() && doors.ip().is_loopback() {
+            let listeners = plan.listeners.unwrap_or(LISTENERS);
+            if !address.ip().is_loopback() && listeners.ip().is_loopback() {
                 return Err(LabError::plan(format!(
-                    "the proxy {address} is on another machine and cannot reach its door on {doors}; say where doors are \
-                     with --doors and an address of this machine that it can reach"
+                    "the proxy {address} is on another machine and cannot reach its listener on {listeners}; say where listeners are \
+                     with --listeners and an address of this machine that it can reach"
                 )));
             }
             Ok(())
@@ -112,7 +112,7 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
     }
 }
 
-/// A forward proxy is led to its door as to a parent, by which everything goes.
+/// A forward proxy is led to its listener as to a parent, by which everything goes.
 fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
     if mode == Mode::Reverse {
@@ -129,7 +129,7 @@ fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
     }
     Err(LabError::plan(format!(
         "{title} cannot be evaluated as a forward proxy: its description does not say how everything is sent through one \
-         parent, which the Collector's door is to be; start it yourself, with its door as parent, and name its address, or \
+         parent, which the Collector's listener is to be; start it yourself, with its listener as parent, and name its address, or \
          evaluate it in front of a server: --origin HOST:PORT"
     )))
 }
@@ -160,7 +160,7 @@ mod tests {
             mode: Mode::Reverse,
             origin: Some(("origin.example".into(), "127.0.0.1:9".parse().unwrap())),
             proxies,
-            doors: Some("127.0.0.1:0".parse().unwrap()),
+            listeners: Some("127.0.0.1:0".parse().unwrap()),
             when: When::After,
             turns: Turns::Permuted,
             seed: 1,
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_elsewhere_must_be_able_to_reach_its_door() {
+    fn a_proxy_elsewhere_must_be_able_to_reach_its_listener() {
         let elsewhere = under_test("p", Which::Running("10.1.2.3:80".parse().unwrap()));
         assert!(refused(&plan(vec![elsewhere])).contains("--doors"));
     }
 
     #[test]
-    fn a_reverse_proxy_is_no_forward_proxy_here_and_all_others_can_be_led_to_their_door() {
+    fn a_reverse_proxy_is_no_forward_proxy_here_and_all_others_can_be_led_to_their_listener() {
         for name in ["varnish", "nginx"] {
             let reverse = under_test("v", Which::Described(Box::new(crate::find(name, &[]).unwrap())));
             let forward = SpePlan { mode: Mode::Forward, ..plan(vec![reverse]) };
@@ -229,29 +229,29 @@ mod tests {
     }
 
     #[test]
-    fn doors_are_on_ports_that_follow_each_other() {
+    fn listeners_are_on_ports_that_follow_each_other() {
         let mut plan =
             plan(vec![under_test("a", Which::Builtin(None)), under_test("b", Which::Builtin(None))]);
-        plan.doors = Some("127.0.0.1:4000".parse().unwrap());
-        let ports: Vec<u16> = all_doors(&plan).iter().map(SocketAddr::port).collect();
+        plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
+        let ports: Vec<u16> = all_listeners(&plan).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 4001, 4002]);
-        plan.doors = Some("127.0.0.1:65534".parse().unwrap());
+        plan.listeners = Some("127.0.0.1:65534".parse().unwrap());
         assert!(refused(&plan).contains("ports end at 65535"));
-        plan.doors = Some("127.0.0.1:0".parse().unwrap());
-        assert!(all_doors(&plan).iter().all(|door| door.port() == 0));
+        plan.listeners = Some("127.0.0.1:0".parse().unwrap());
+        assert!(all_listeners(&plan).iter().all(|listener| listener.port() == 0));
     }
 
     #[test]
-    fn clients_do_not_come_in_where_a_door_is() {
+    fn clients_do_not_come_in_where_a_listener_is() {
         let mut plan = plan(vec![under_test("a", Which::Builtin(None))]);
-        plan.doors = Some("127.0.0.1:4000".parse().unwrap());
+        plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
         for listen in ["127.0.0.1:4000", "0.0.0.0:4001"] {
             plan.listen = listen.parse().unwrap();
             assert!(refused(&plan).contains(&format!("come in on {listen}")));
         }
         for listen in ["127.0.0.1:4002", "127.0.0.2:4000"] {
             plan.listen = listen.parse().unwrap();
-            assert!(check_doors(&plan, &all_doors(&plan)).is_ok(), "{listen}");
+            assert!(check_listeners(&plan, &all_listeners(&plan)).is_ok(), "{listen}");
         }
     }
 }

@@ -6,15 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_record::dir::RunDirError;
 use assay_record::spe::{
-    CollectorSettings, DIRECT, DoorWriter, Ended, How, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target, Totals,
+    CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
+    Totals,
 };
 use assay_role::evaluation::{Turns, When};
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::plan::{SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
-use super::start::{doors, millis};
+use super::start::{listeners, millis};
 use crate::address::LoopbackNet;
 use crate::description::Kind;
 use crate::error::LabError;
@@ -25,7 +26,7 @@ use crate::roles::{Role, RoleKind, Said};
 
 /// How long a role may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long the Multiplier may take for its last answers, and the Collector for its last word.
+/// How long the Multiplier may take for its last responses, and the Collector for its last word.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// An evaluation that goes on.
@@ -35,8 +36,8 @@ pub(super) struct Evaluation {
     pub(super) info: SpeInfo,
     /// Addresses of our own; they are ours as long as this lives.
     pub(super) net: LoopbackNet,
-    /// Where the Collector's doors are.
-    pub(super) doors: Vec<SocketAddr>,
+    /// Where the Collector's listeners are.
+    pub(super) listeners: Vec<SocketAddr>,
     // In this order: those that ask go before those that are asked.
     pub(super) multiplier: Option<Role>,
     pub(super) builtins: Vec<Role>,
@@ -45,7 +46,7 @@ pub(super) struct Evaluation {
     pub(super) said: mpsc::UnboundedSender<(RoleKind, Said)>,
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     events: mpsc::UnboundedSender<SpeEvent>,
-    door_rows: Option<DoorWriter>,
+    listener_rows: Option<ListenerWriter>,
     standing: Standing,
     start: Option<StartInstant>,
     done: Vec<RoleKind>,
@@ -55,9 +56,10 @@ impl Evaluation {
     /// Makes the directory and claims addresses.
     pub(super) fn begin(plan: SpePlan, events: mpsc::UnboundedSender<SpeEvent>) -> Result<Self, LabError> {
         let net = LoopbackNet::claim()?;
-        let doors = doors(&plan, &net)?;
+        let listeners = listeners(&plan, &net)?;
         let dir = SpeDir::create(&plan.directory).map_err(|e| LabError::plan(e.to_string()))?;
-        let door_rows = DoorWriter::create(&dir.doors_path()).map_err(|e| LabError::plan(e.to_string()))?;
+        let listener_rows =
+            ListenerWriter::create(&dir.listeners_path()).map_err(|e| LabError::plan(e.to_string()))?;
         let info = info(&plan);
         let standing = Standing {
             labels: info.targets.iter().map(|target| target.label.clone()).collect(),
@@ -69,7 +71,7 @@ impl Evaluation {
             dir,
             info,
             net,
-            doors,
+            listeners,
             multiplier: None,
             builtins: Vec::new(),
             reals: Vec::new(),
@@ -77,7 +79,7 @@ impl Evaluation {
             said,
             heard,
             events,
-            door_rows: Some(door_rows),
+            listener_rows: Some(listener_rows),
             standing,
             start: None,
             done: Vec::new(),
@@ -98,14 +100,14 @@ impl Evaluation {
 
     /// Starts everybody and goes on until it is over.
     pub(super) async fn drive(&mut self, stop: watch::Receiver<bool>) -> Result<How, LabError> {
-        let mut asked = stop;
+        let mut requested = stop;
         let started = tokio::select! {
             started = self.start() => started,
-            () = stopped(&mut asked) => return Err(LabError::Interrupted),
+            () = stopped(&mut requested) => return Err(LabError::Interrupted),
         };
         let address = started?;
         self.tell(SpeEvent::Listening(address));
-        let how = self.watch(&mut asked).await?;
+        let how = self.watch(&mut requested).await?;
         self.tell(SpeEvent::Draining);
         self.drain().await?;
         Ok(how)
@@ -178,7 +180,7 @@ impl Evaluation {
             Said::Event(event) => self.take(*event)?,
             Said::Ended if self.done.contains(&kind) => {}
             Said::Ended if matches!(kind, RoleKind::Proxy(_)) => {
-                // Its answers are missing from now on; nothing else is.
+                // Its responses are missing from now on; nothing else is.
                 let words = self.obituary(kind).await;
                 self.tell(SpeEvent::Died(words));
             }
@@ -208,8 +210,8 @@ impl Evaluation {
             Event::Multiplier(counters) => self.standing.multiplier = *counters,
             Event::Collector(interval) => {
                 self.standing.collector = interval.counters;
-                if let Some(writer) = &mut self.door_rows {
-                    for row in &interval.doors {
+                if let Some(writer) = &mut self.listener_rows {
+                    for row in &interval.listeners {
                         writer.push(row).map_err(|e| LabError::run(e.to_string()))?;
                     }
                 }
@@ -276,7 +278,7 @@ impl Evaluation {
         if let Some(mut collector) = self.collector.take() {
             collector.end().await;
         }
-        let written = self.door_rows.take().map_or(Ok(()), DoorWriter::finish);
+        let written = self.listener_rows.take().map_or(Ok(()), ListenerWriter::finish);
         let at_ms = self.start.map_or(0, StartInstant::elapsed_ms);
         self.info.ended = Some(Ended { at_ms, how: how.clone() });
         self.info.totals = totals(&self.standing);

@@ -1,8 +1,8 @@
 //! A simultaneous evaluation from start to end: the Collector, the proxies under test, the Multiplier, and what they leave.
 //!
-//! [`run()`] starts them in this order, each when the one before is ready, so that a proxy finds its door open and a client
-//! finds everybody there. It writes `spe.json` and `doors.parquet` from what roles report, and leaves nothing running however
-//! it ends. A proxy that ends by itself ends nothing else: its answers are missing, and that is its result.
+//! [`run()`] starts them in this order, each when the one before is ready, so that a proxy finds its listener open and a client
+//! finds everybody there. It writes `spe.json` and `listeners.parquet` from what roles report, and leaves nothing running however
+//! it ends. A proxy that ends by itself ends nothing else: its responses are missing, and that is its result.
 //!
 //! *Does not:* answer or compare anything (that is `assay-spe`).
 
@@ -18,7 +18,7 @@ use cover::Evaluation;
 
 /// Looks for what stands in the way of a plan, before anything is started.
 pub use check::check;
-pub use plan::{DOORS, SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
+pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
 
 /// Evaluates until the plan's time is over or `stop` turns true; dropping the future kills everything that was started.
 /// Call it on a runtime whose threads outlive it.

@@ -11,8 +11,8 @@ use assay_role::proxy::Prefetch;
 use crate::description::Description;
 use crate::mode::Mode;
 
-/// First port that the Collector's doors have where nobody says otherwise and a proxy that runs already must know them.
-pub const DOORS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
+/// First port that the Collector's listeners have where nobody says otherwise and a proxy that runs already must know them.
+pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
 
 /// What is evaluated, and how.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ pub struct SpePlan {
     pub origin: Option<(String, SocketAddr)>,
     /// The proxies under test.
     pub proxies: Vec<UnderTest>,
-    /// First address of the Collector's doors, the others on the next ports; none: chosen.
-    pub doors: Option<SocketAddr>,
+    /// First address of the Collector's listeners, the others on the next ports; none: chosen.
+    pub listeners: Option<SocketAddr>,
     /// When proxies are asked.
     pub when: When,
     /// In which order.
@@ -49,7 +49,7 @@ pub struct SpePlan {
     pub collector_disk_bytes: u64,
     /// Most requests that wait for one proxy.
     pub most_waiting: u32,
-    /// How long a proxy's answer may take.
+    /// How long a proxy's response may take.
     pub patience: Duration,
     /// What is a difference.
     pub rules: Option<PathBuf>,
@@ -92,12 +92,12 @@ pub enum Which {
 pub enum SpeEvent {
     /// The directory is made.
     Directory(PathBuf),
-    /// A proxy that runs already belongs to this door: it is its origin (reverse) or its parent (forward).
-    Door {
+    /// A proxy that runs already belongs to this listener: it is its origin (reverse) or its parent (forward).
+    Listener {
         /// The proxy.
         label: String,
-        /// Its door.
-        door: SocketAddr,
+        /// Its listener.
+        listener: SocketAddr,
     },
     /// A proxy is being started: what it says it is.
     Starting(String),
@@ -107,7 +107,7 @@ pub enum SpeEvent {
     Second(Box<Standing>),
     /// A proxy ended by itself.
     Died(String),
-    /// The last answers are waited for.
+    /// The last responses are waited for.
     Draining,
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use assay_record::spe::DIRECT;
-use assay_role::evaluation::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
+use assay_role::evaluation::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest};
 use assay_role::proxy::Prefetch;
 
 use super::check;
@@ -20,23 +20,25 @@ use crate::roles::{Role, RoleKind};
 /// Where recordings are that memory has no room for, while the evaluation lasts.
 const RECORDINGS: &str = "recordings";
 
-/// Where the doors are: on addresses of our own, unless somebody outside must know them.
-pub(super) fn doors(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
-    if plan.doors.is_some() || check::has_running(plan) {
-        return Ok(check::all_doors(plan));
+/// Where the listeners are: on addresses of our own, unless somebody outside must know them.
+pub(super) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+    if plan.listeners.is_some() || check::has_running(plan) {
+        return Ok(check::all_listeners(plan));
     }
-    (0..=plan.proxies.len()).map(|place| net.door(u8::try_from(place).unwrap_or(u8::MAX))).collect()
+    (0..=plan.proxies.len()).map(|place| net.listener(u8::try_from(place).unwrap_or(u8::MAX))).collect()
 }
 
 impl Evaluation {
-    /// Starts the Collector and waits until its doors are open.
+    /// Starts the Collector and waits until its listeners are open.
     pub(super) async fn start_collector(&mut self) -> Result<(), LabError> {
         let plan = &self.plan;
         let labels = std::iter::once(DIRECT).chain(plan.proxies.iter().map(|proxy| proxy.label.as_str()));
-        let doors =
-            labels.zip(&self.doors).map(|(who, &listen)| Door { listen, who: who.to_owned() }).collect();
+        let listeners = labels
+            .zip(&self.listeners)
+            .map(|(who, &listen)| Listener { listen, who: who.to_owned() })
+            .collect();
         let spec = CollectorSpec {
-            doors,
+            listeners,
             origins: Vec::new(),
             default_origin: plan.origin.as_ref().map(|(_, address)| *address),
             minimum_freshness_ms: millis(plan.minimum_freshness),
@@ -50,7 +52,7 @@ impl Evaluation {
             cpus: Vec::new(),
         };
         self.collector = Some(self.start_role(RoleKind::Collector, "collector", &spec)?);
-        self.doors = self.ready(RoleKind::Collector).await?;
+        self.listeners = self.ready(RoleKind::Collector).await?;
         Ok(())
     }
 
@@ -58,19 +60,21 @@ impl Evaluation {
     pub(super) async fn start_proxies(&mut self) -> Result<Vec<SocketAddr>, LabError> {
         let mut addresses = Vec::new();
         for (index, proxy) in self.plan.proxies.clone().into_iter().enumerate() {
-            let door =
-                *self.doors.get(index + 1).ok_or_else(|| LabError::run("the Collector has too few doors"))?;
+            let listener = *self
+                .listeners
+                .get(index + 1)
+                .ok_or_else(|| LabError::run("the Collector has too few listeners"))?;
             let (address, software) = match &proxy.which {
                 Which::Running(address) => {
-                    self.tell(SpeEvent::Door { label: proxy.label.clone(), door });
+                    self.tell(SpeEvent::Listener { label: proxy.label.clone(), listener });
                     (*address, None)
                 }
                 Which::Builtin(prefetch) => {
-                    let address = self.start_builtin(index, &proxy, *prefetch, door).await?;
+                    let address = self.start_builtin(index, &proxy, *prefetch, listener).await?;
                     (address, Some("Assay".to_owned()))
                 }
                 Which::Described(description) => {
-                    self.start_described(index, &proxy, description, door).await?
+                    self.start_described(index, &proxy, description, listener).await?
                 }
             };
             if let Some(target) = self.info.targets.get_mut(index + 1) {
@@ -88,11 +92,11 @@ impl Evaluation {
         index: usize,
         proxy: &UnderTest,
         prefetch: Option<Prefetch>,
-        door: SocketAddr,
+        listener: SocketAddr,
     ) -> Result<SocketAddr, LabError> {
         self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
         let place = u8::try_from(index).unwrap_or(u8::MAX);
-        let spec = led::builtin(proxy, prefetch, self.net.cache(place)?, door);
+        let spec = led::builtin(proxy, prefetch, self.net.cache(place)?, listener);
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
         self.builtins.push(role);
@@ -105,7 +109,7 @@ impl Evaluation {
         index: usize,
         proxy: &UnderTest,
         description: &Description,
-        door: SocketAddr,
+        listener: SocketAddr,
     ) -> Result<(SocketAddr, Option<String>), LabError> {
         let version = real::version(description).await.map_err(LabError::run)?;
         let software = format!("{} {version}", description.title);
@@ -117,9 +121,9 @@ impl Evaluation {
         let listen = self.net.cache(place)?;
         let authority = match &self.plan.origin {
             Some((authority, _)) => authority.clone(),
-            None => door.to_string(),
+            None => listener.to_string(),
         };
-        let origins = vec![Origin::new(0, &authority, door)];
+        let origins = vec![Origin::new(0, &authority, listener)];
         let choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
         let mut started = RealProxy::start(choice).await?;
         started.wait_ready().await?;
@@ -132,7 +136,7 @@ impl Evaluation {
         let plan = &self.plan;
         let named = plan.proxies.iter().zip(proxies);
         let collector =
-            self.doors.first().copied().ok_or_else(|| LabError::run("the Collector has no door"))?;
+            self.listeners.first().copied().ok_or_else(|| LabError::run("the Collector has no listener"))?;
         let spec = MultiplierSpec {
             listen: plan.listen,
             collector: crate::prepare::reachable(collector),

@@ -23,7 +23,7 @@ pub fn draw(topology: &Topology) -> String {
             "{robots:>robots_width$} {arrow} {:name_width$}  {:what_width$}  {}\n",
             cache.name,
             what(cache),
-            asks(topology, cache)
+            queries(topology, cache)
         );
     }
     text
@@ -50,7 +50,7 @@ fn what(cache: &Cache) -> String {
     words.join(", ")
 }
 
-fn asks(topology: &Topology, cache: &Cache) -> String {
+fn queries(topology: &Topology, cache: &Cache) -> String {
     let caches = &topology.caches;
     let mut lines = Vec::new();
     for (relation, word, arrow) in

@@ -8,7 +8,7 @@ use crate::error::LabError;
 /// Each takes a thread that carries its packets.
 const MOST_LINKS: usize = 32;
 
-/// The links that entries ask for; `entry_of` gives a cache's own.
+/// The links that entries request; `entry_of` gives a cache's own.
 pub(super) fn between<'c>(
     caches: &[Cache],
     entry_of: impl Fn(&Cache) -> Option<&'c CacheChoice>,

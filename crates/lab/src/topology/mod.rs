@@ -145,27 +145,27 @@ pub fn in_words(caches: &[CacheChoice]) -> String {
     let one = |cache: &CacheChoice| {
         let times = if cache.count > 1 { format!(" × {}", cache.count) } else { String::new() };
         let named = [("siblings", &cache.siblings), ("parents", &cache.parents)];
-        let asked = named.iter().filter(|(_, names)| !names.is_empty());
-        let asked: Vec<String> =
-            asked.map(|(what, names)| format!("{what} {}", names.join(" and "))).collect();
-        let asks = if asked.is_empty() { String::new() } else { format!(" ({})", asked.join(", ")) };
-        format!("{}{times}{asks}", cache.name)
+        let queried = named.iter().filter(|(_, names)| !names.is_empty());
+        let queried: Vec<String> =
+            queried.map(|(what, names)| format!("{what} {}", names.join(" and "))).collect();
+        let queries = if queried.is_empty() { String::new() } else { format!(" ({})", queried.join(", ")) };
+        format!("{}{times}{queries}", cache.name)
     };
     caches.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 impl Topology {
     /// Caches that ask this one.
-    pub fn askers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
-        let asks = move |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place);
-        self.caches.iter().enumerate().filter(move |(_, cache)| asks(cache)).map(|(place, _)| place)
+    pub fn clients(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let queries = move |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place);
+        self.caches.iter().enumerate().filter(move |(_, cache)| queries(cache)).map(|(place, _)| place)
     }
 
     /// Whether this cache answers questions of that protocol.
-    pub fn answers(&self, place: usize, protocol: Protocol) -> bool {
-        let asks =
+    pub fn serves(&self, place: usize, protocol: Protocol) -> bool {
+        let queries =
             |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place && bond.protocol == protocol);
-        self.caches.iter().any(asks)
+        self.caches.iter().any(queries)
     }
 
     /// Every proxy that is started from a description, once each.

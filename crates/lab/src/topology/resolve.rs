@@ -177,14 +177,14 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
                 return Err(words(more.into()));
             }
             let (relation, protocol) = (bond.relation.name(), bond.protocol.name());
-            if !asks(cache).contains(&(bond.relation, bond.protocol)) {
+            if !queries(cache).contains(&(bond.relation, bond.protocol)) {
                 return Err(words(format!(
                     "{} does not ask a {relation} by {protocol}; it knows: {}",
                     cache.proxy(),
                     known(cache)
                 )));
             }
-            if bond.protocol != Protocol::Hash && !answers(other).contains(&bond.protocol) {
+            if bond.protocol != Protocol::Hash && !serves(other).contains(&bond.protocol) {
                 return Err(words(format!(
                     "`{}` is {}, which does not answer {protocol}",
                     other.name,
@@ -215,7 +215,7 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
     Ok(())
 }
 
-fn asks(cache: &Cache) -> Vec<(Relation, Protocol)> {
+fn queries(cache: &Cache) -> Vec<(Relation, Protocol)> {
     match &cache.description {
         None => vec![
             (Relation::Sibling, Protocol::Icp),
@@ -230,12 +230,12 @@ fn asks(cache: &Cache) -> Vec<(Relation, Protocol)> {
     }
 }
 
-fn answers(cache: &Cache) -> &[Protocol] {
-    cache.description.as_ref().map_or(&BUILTIN, |description| &description.hierarchy.answers)
+fn serves(cache: &Cache) -> &[Protocol] {
+    cache.description.as_ref().map_or(&BUILTIN, |description| &description.hierarchy.serves)
 }
 
 fn known(cache: &Cache) -> String {
-    let all: Vec<String> = asks(cache)
+    let all: Vec<String> = queries(cache)
         .iter()
         .map(|(relation, protocol)| format!("{} by {}", relation.name(), protocol.name()))
         .collect();
@@ -282,7 +282,7 @@ robots = 0.5
             tree.caches[2].peers.iter().map(|bond| (bond.to, bond.relation)).collect();
         assert_eq!(y2, [(1, Relation::Sibling), (3, Relation::Sibling), (0, Relation::Parent)]);
         assert_eq!((tree.caches[0].memory_bytes, tree.caches[1].memory_bytes), (64 << 20, 16 << 20));
-        assert_eq!(tree.askers(0).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(tree.clients(0).collect::<Vec<_>>(), [1, 2, 3]);
         let without = topology(&TREE.replace("robots = 0.5\n", "")).unwrap();
         assert_eq!(without.caches[0].robots, assay_role::spread::Share::Weight(0.0));
     }
@@ -333,7 +333,7 @@ robots = 0.5
     }
 
     #[test]
-    fn a_link_is_between_two_that_ask_each_other_and_the_same_at_both_ends() {
+    fn a_link_is_between_two_that_request_each_other_and_the_same_at_both_ends() {
         let linked = TREE.replace("count = 3", "count = 3\npeer-link = \"delay=5ms\"");
         let ends: Vec<[usize; 2]> = topology(&linked).unwrap().links.iter().map(|link| link.ends).collect();
         assert_eq!(ends, [[1, 2], [1, 3], [0, 1], [2, 3], [0, 2], [0, 3]]);

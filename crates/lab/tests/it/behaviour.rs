@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::origin::{LATER, Origin, ask};
+use crate::origin::{LATER, Origin, exchange};
 use crate::proxies::target;
 
 /// How long it is watched that a request does not reach the origin. Too short a time hides a wrong declaration, and makes no
@@ -26,89 +26,89 @@ pub struct Bench {
 }
 
 impl Bench {
-    async fn ask(&self, method: &str, path: &str, headers: &str) -> (u16, String) {
+    async fn exchange(&self, method: &str, path: &str, headers: &str) -> (u16, String) {
         let (target, host) = target(self.mode, &self.origin, path);
-        ask(self.listen, method, &target, &host, headers).await
+        exchange(self.listen, method, &target, &host, headers).await
     }
 
     /// Does a plain GET of `path` reach the origin?
     pub async fn get_reaches_origin(&self, path: &str) -> bool {
-        let before = self.origin.asked(path).len();
-        assert_eq!(self.ask("GET", path, "").await.0, 200, "{path}");
-        self.origin.asked(path).len() > before
+        let before = self.origin.requested(path).len();
+        assert_eq!(self.exchange("GET", path, "").await.0, 200, "{path}");
+        self.origin.requested(path).len() > before
     }
 
     async fn head_fills(&self) -> bool {
-        assert_eq!(self.ask("HEAD", "/head", "").await.0, 200);
+        assert_eq!(self.exchange("HEAD", "/head", "").await.0, 200);
         !self.get_reaches_origin("/head").await
     }
 
     async fn conditional_fills(&self) -> bool {
         let condition = format!("If-Modified-Since: {LATER}\r\n");
-        assert_eq!(self.ask("GET", "/conditional", &condition).await.0, 304);
+        assert_eq!(self.exchange("GET", "/conditional", &condition).await.0, 304);
         !self.get_reaches_origin("/conditional").await
     }
 
     async fn reload_fills(&self) -> bool {
-        self.ask("GET", "/reload", "").await;
+        self.exchange("GET", "/reload", "").await;
         let reload = "Cache-Control: no-cache\r\nPragma: no-cache\r\n";
-        let (_, body) = self.ask("GET", "/reload", reload).await;
+        let (_, body) = self.exchange("GET", "/reload", reload).await;
         assert_eq!(body, "answer 2 for /reload\n", "a reload must reach the origin");
-        self.ask("GET", "/reload", "").await.1 == "answer 2 for /reload\n"
+        self.exchange("GET", "/reload", "").await.1 == "answer 2 for /reload\n"
     }
 
     async fn post_invalidates(&self) -> bool {
-        self.ask("GET", "/post", "").await;
-        assert_eq!(self.ask("POST", "/post", "Content-Length: 0\r\n").await.0, 200);
+        self.exchange("GET", "/post", "").await;
+        assert_eq!(self.exchange("POST", "/post", "Content-Length: 0\r\n").await.0, 200);
         self.get_reaches_origin("/post").await
     }
 
     async fn range_fills(&self) -> bool {
-        let (status, _) = self.ask("GET", "/range", "Range: bytes=0-0\r\n").await;
+        let (status, _) = self.exchange("GET", "/range", "Range: bytes=0-0\r\n").await;
         assert!(matches!(status, 200 | 206), "{status}");
         !self.get_reaches_origin("/range").await
     }
 
-    /// Does a request for what has been asked for, and not been answered yet, wait for that answer?
+    /// Does a request for what has been requested, and not been answered yet, wait for that response?
     async fn collapses(&self, declared: bool) -> bool {
         let path = "/held-head";
-        let first = self.ask("GET", path, "");
+        let first = self.exchange("GET", path, "");
         let second = async {
-            self.origin.until_asked(path, 1).await;
+            self.origin.until_requested(path, 1).await;
             self.joins(path, declared).await
         };
         tokio::join!(first, second).1
     }
 
-    /// Does an answer that has begun go to others?
+    /// Does a response that has begun go to others?
     async fn shares_arriving(&self, declared: bool) -> bool {
         let path = "/held-body";
         let mut first = TcpStream::connect(self.listen).await.unwrap();
         let (target, host) = target(self.mode, &self.origin, path);
         let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         first.write_all(request.as_bytes()).await.unwrap();
-        self.origin.until_asked(path, 1).await;
+        self.origin.until_requested(path, 1).await;
         // A proxy that shares what arrives sends it on at once; another may wait for all of it.
-        let mut answer = Vec::new();
-        while declared && !answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
-            assert!(first.read_buf(&mut answer).await.unwrap() > 0, "the proxy closed");
+        let mut response = Vec::new();
+        while declared && !response.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            assert!(first.read_buf(&mut response).await.unwrap() > 0, "the proxy closed");
         }
         let joins = self.joins(path, declared).await;
-        first.read_to_end(&mut answer).await.unwrap();
+        first.read_to_end(&mut response).await.unwrap();
         joins
     }
 
-    /// Is a request for what is under way answered without asking the origin again? Lets all answers go on.
+    /// Is a request for what is under way answered without asking the origin again? Lets all responses go on.
     async fn joins(&self, path: &str, declared: bool) -> bool {
         let again = async {
             let patience = if declared { WATCHED } else { PATIENCE };
-            let reaches = timeout(patience, self.origin.until_asked(path, 2)).await.is_ok();
+            let reaches = timeout(patience, self.origin.until_requested(path, 2)).await.is_ok();
             self.origin.let_go(if reaches { 2 } else { 1 });
             reaches
         };
-        let ((status, _), reaches) = tokio::join!(self.ask("GET", path, ""), again);
+        let ((status, _), reaches) = tokio::join!(self.exchange("GET", path, ""), again);
         assert_eq!(status, 200, "{path}");
-        !reaches && self.origin.asked(path).len() == 1
+        !reaches && self.origin.requested(path).len() == 1
     }
 
     /// Does a GET of `path` soon reach the origin? A proxy that gives responses on while it still stores them may do so for the
@@ -128,11 +128,14 @@ impl Bench {
             assert!(!self.get_reaches_origin(path).await, "{path} must be a hit");
         }
         let condition = format!("If-Modified-Since: {LATER}\r\n");
-        assert_eq!(self.ask("GET", "/plain", &condition).await.0, 304);
-        assert_eq!(self.origin.asked("/plain").len(), 1, "a stored object answers a condition");
+        assert_eq!(self.exchange("GET", "/plain", &condition).await.0, 304);
+        assert_eq!(self.origin.requested("/plain").len(), 1, "a stored object answers a condition");
         for path in ["/uncachable", "/expired"] {
             assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
-            assert!(self.get_soon_reaches_origin(path, shares_arriving).await, "{path} must reach the origin");
+            assert!(
+                self.get_soon_reaches_origin(path, shares_arriving).await,
+                "{path} must reach the origin"
+            );
         }
     }
 

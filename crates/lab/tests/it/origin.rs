@@ -22,7 +22,7 @@ pub type Seen = Arc<Mutex<HashMap<String, Vec<String>>>>;
 pub struct Origin {
     pub address: SocketAddr,
     seen: Seen,
-    /// A permit lets one answer go on that is held.
+    /// A permit lets one response go on that is held.
     gate: Arc<Semaphore>,
 }
 
@@ -43,22 +43,22 @@ impl Origin {
     }
 
     /// What was asked of this path so far.
-    pub fn asked(&self, path: &str) -> Vec<String> {
+    pub fn requested(&self, path: &str) -> Vec<String> {
         self.seen.lock().unwrap().get(path).cloned().unwrap_or_default()
     }
 }
 
 impl Origin {
-    /// Waits until this path was asked for so often.
-    pub async fn until_asked(&self, path: &str, times: usize) {
-        while self.asked(path).len() < times {
+    /// Waits until this path was requested so often.
+    pub async fn until_requested(&self, path: &str, times: usize) {
+        while self.requested(path).len() < times {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Lets so many answers go on.
-    pub fn let_go(&self, answers: usize) {
-        self.gate.add_permits(answers);
+    /// Lets so many responses go on.
+    pub fn let_go(&self, responses: usize) {
+        self.gate.add_permits(responses);
     }
 }
 
@@ -91,18 +91,18 @@ async fn serve(stream: TcpStream, seen: Seen, gate: Arc<Semaphore>) -> Option<()
         let ims = header("if-modified-since");
         let number = {
             let mut seen = seen.lock().unwrap();
-            let asked = seen.entry(target.clone()).or_default();
-            asked.push(format!("{method}{}", if ims.is_some() { "+ims" } else { "" }));
-            asked.len()
+            let requested = seen.entry(target.clone()).or_default();
+            requested.push(format!("{method}{}", if ims.is_some() { "+ims" } else { "" }));
+            requested.len()
         };
         let in_parts = header("range").is_some();
-        let answer = answer(&method, &target, ims.as_deref() == Some(LATER), in_parts, number);
+        let response = response(&method, &target, ims.as_deref() == Some(LATER), in_parts, number);
         if target.contains("held-head") {
             gate.acquire().await.ok()?.forget();
         }
         let (begin, end) = match target.contains("held-body") {
-            true => answer.split_at(answer.len() - 5),
-            false => (&answer[..], ""),
+            true => response.split_at(response.len() - 5),
+            false => (&response[..], ""),
         };
         stream.get_mut().write_all(begin.as_bytes()).await.ok()?;
         if !end.is_empty() {
@@ -112,7 +112,7 @@ async fn serve(stream: TcpStream, seen: Seen, gate: Arc<Semaphore>) -> Option<()
     }
 }
 
-fn answer(method: &str, path: &str, unchanged: bool, in_parts: bool, number: usize) -> String {
+fn response(method: &str, path: &str, unchanged: bool, in_parts: bool, number: usize) -> String {
     let body = format!("answer {number} for {path}\n");
     let cache = match path {
         path if path.contains("uncachable") => "Cache-Control: private, no-cache, no-store\r\n",
@@ -136,12 +136,18 @@ fn answer(method: &str, path: &str, unchanged: bool, in_parts: bool, number: usi
 }
 
 /// One request over a connection of its own; status and body.
-pub async fn ask(proxy: SocketAddr, method: &str, target: &str, host: &str, headers: &str) -> (u16, String) {
+pub async fn exchange(
+    proxy: SocketAddr,
+    method: &str,
+    target: &str,
+    host: &str,
+    headers: &str,
+) -> (u16, String) {
     let mut stream = TcpStream::connect(proxy).await.unwrap();
     let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no HTTP: {answer:?}"));
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no HTTP: {response:?}"));
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }

@@ -11,7 +11,7 @@ use assay_lab::process::find_program;
 use assay_lab::real::{Choice, RealProxy};
 
 use crate::behaviour::Bench;
-use crate::origin::{Origin, ask};
+use crate::origin::{Origin, exchange};
 
 /// The authority that requests name; not where the origin is.
 pub const AUTHORITY: &str = "192.168.0.2:9000";
@@ -54,14 +54,14 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         disk_bytes: 64 << 20,
         cpus: Vec::new(),
         cpu_count: 1,
-        doors: Vec::new(),
+        listeners: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 4096,
         connections: 10,
         circle: None,
         keep: keep.to_owned(),
         namespace: None,
-        asked_from: None,
+        requested_from: None,
         temp: None,
     }
 }
@@ -94,8 +94,8 @@ async fn keeps_its_promises(name: &str, mode: Mode) {
     let bench = Bench { listen, mode, origin };
     bench.does_what_is_declared(declared).await;
     if mode == Mode::Reverse {
-        assert_eq!(ask(listen, "GET", "/second", SECOND_AUTHORITY, "").await.0, 200);
-        assert_eq!((second.asked("/second").len(), bench.origin.asked("/second").len()), (1, 0));
+        assert_eq!(exchange(listen, "GET", "/second", SECOND_AUTHORITY, "").await.0, 200);
+        assert_eq!((second.requested("/second").len(), bench.origin.requested("/second").len()), (1, 0));
     }
     proxy.settle().await;
     let mut counters = reader.read().await.unwrap();

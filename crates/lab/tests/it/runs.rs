@@ -148,12 +148,12 @@ async fn robots_may_speak_to_origins_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_runs_already_is_asked_first_and_left_running() {
+async fn a_proxy_that_runs_already_is_requested_first_and_left_running() {
     let origin = Origin::start().await;
     let target = TargetChoice::Running { address: origin.address, mode: Mode::Reverse };
     let ran = run(plan("plain", target), |_| false).await;
     assert!(ran.result.as_ref().unwrap().verdict.valid, "{:?}", ran.result);
-    assert_eq!(origin.asked("/assay/health"), ["GET"]);
+    assert_eq!(origin.requested("/assay/health"), ["GET"]);
     assert_eq!(ran.info().target.name, origin.address.to_string());
 }
 
@@ -259,7 +259,7 @@ async fn a_proxy_that_ends_at_once_shows_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_never_answers_is_given_up() {
+async fn a_proxy_that_never_responses_is_given_up() {
     let text = ENDS_AT_ONCE.replace("echo the licence has run out >&2; exit 7", "exec sleep 60");
     let text = format!("{text}\n[ready]\npatience-s = 0.2\n");
     let description = Description::read("short.toml", &text).unwrap();

@@ -94,7 +94,7 @@ impl Analyser {
             self.named("hierarchy", "Hierarchy code", &self.hierarchies),
             self.named("peer", "Peer or server asked", &self.peers),
             self.named("content-type", "Content type", &self.types),
-            self.ordered("size", "Size of the answer", sizes),
+            self.ordered("size", "Size of the response", sizes),
             self.ordered("status", "Status", statuses),
             self.named("method", "Method", &self.methods),
             hosts(&self.hosts.table, self.has_outcome),
@@ -154,7 +154,7 @@ impl Analyser {
             "answers with status 206 and 304 are taken from what is kept, and put nothing there; everything else is \
              a miss"
                 .into(),
-            "nothing expires; an object whose answer has another size has been modified".into(),
+            "nothing expires; an object whose response has another size has been modified".into(),
             "the caches are empty when the log begins, and requests come in the order of the log".into(),
         ];
         if self.with_heads {
@@ -200,7 +200,7 @@ impl Analyser {
         }
         if self.series.widened {
             notes.push(
-                "There were too many steps of the width that was asked for: they were made wider.".into(),
+                "There were too many steps of the width that was requested: they were made wider.".into(),
             );
         }
         if self.classes.iter().any(|(tally, _)| tally.times.is_some()) {

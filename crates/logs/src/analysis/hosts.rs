@@ -86,16 +86,16 @@ mod tests {
     use crate::class::Class;
 
     #[test]
-    fn a_host_that_many_ask_keeps_its_times_however_many_others_come() {
+    fn a_host_that_many_request_keeps_its_times_however_many_others_come() {
         let mut hosts = Hosts::default();
-        let mut ask = |host: &str, us| {
+        let mut wanted = |host: &str, us| {
             let counted = Counted { class: Class::SiblingHit, bytes: 10, duration_us: Some(us) };
             let one = Weights { requests: 1, bytes: 10, misses: 0 };
             hosts.count(hash(host.as_bytes()), host.as_bytes(), counted, one);
         };
         for other in 0..10_000 {
-            ask("www", 1000);
-            ask(&format!("host{other}"), 5);
+            wanted("www", 1000);
+            wanted(&format!("host{other}"), 5);
         }
         let www = hosts.table.find(hash(b"www")).unwrap();
         assert_eq!((www.sums.requests, www.more.class(Class::SiblingHit)), (10_000, 10_000));

@@ -5,7 +5,7 @@
 use crate::access::Access;
 use crate::class::Class;
 use crate::hash::{hash, hash_on};
-use crate::replay::Ask;
+use crate::replay::Wanted;
 use crate::sketch::places::Places;
 use crate::sketch::times::Times;
 
@@ -16,7 +16,7 @@ const MOST: usize = 2048;
 #[derive(Debug)]
 pub(super) struct Kind {
     pub class: Class,
-    pub ask: Ask,
+    pub wanted: Wanted,
     /// Places of their groups.
     pub outcome: usize,
     pub hierarchy: usize,

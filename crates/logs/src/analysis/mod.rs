@@ -12,7 +12,7 @@ use crate::document::{Lines, MalformedLine, PeerQueries};
 use crate::format::{Format, Recognised};
 use crate::hash::{hash, hash_on};
 use crate::input::{Input, LINE_BYTES, Piece};
-use crate::replay::{self, Ask, Replay};
+use crate::replay::{self, Replay, Wanted};
 use crate::sketch::distinct::Distinct;
 use crate::sketch::frequent::{Frequent, Weights};
 use crate::sketch::times::FineTimes;
@@ -29,7 +29,7 @@ const OBJECTS: usize = 1_500_000;
 const NAMES: usize = 1024;
 /// Malformed lines that are shown.
 const SHOWN_MALFORMED: usize = 5;
-/// Doublings of the size of an answer: 0, 1, 2–3, 4–7 bytes, and so on.
+/// Doublings of the size of a response: 0, 1, 2–3, 4–7 bytes, and so on.
 const SIZES: usize = 48;
 /// Requests whose URLs are counted together: while one waits for memory, so do the others.
 const BATCH: usize = 128;
@@ -193,7 +193,13 @@ impl Analyser {
 
     /// Counts all of one line but its URL, which is left to be counted with those of other lines.
     #[inline]
-    fn line<'a>(&mut self, format: &Format, line: &'a [u8], input: &str, number: u64) -> Option<Asked<'a>> {
+    fn line<'a>(
+        &mut self,
+        format: &Format,
+        line: &'a [u8],
+        input: &str,
+        number: u64,
+    ) -> Option<Requested<'a>> {
         self.lines.read += 1;
         let line = crate::format::trim(line);
         if line.is_empty() || line[0] == b'#' {
@@ -230,7 +236,7 @@ impl Analyser {
 
     /// Counts one request without its URL.
     #[inline]
-    fn access<'a>(&mut self, access: &Access<'a>) -> Option<Asked<'a>> {
+    fn access<'a>(&mut self, access: &Access<'a>) -> Option<Requested<'a>> {
         if let Some(time_us) = access.time_us
             && (self.options.from_us.is_some_and(|from| time_us < from)
                 || self.options.to_us.is_some_and(|to| time_us >= to))
@@ -249,7 +255,7 @@ impl Analyser {
             self.new_kind(hash, access);
         }
         let kind = self.kinds.find(hash)?;
-        let (class, ask) = (kind.class, kind.ask);
+        let (class, wanted) = (kind.class, kind.wanted);
         if !class.is_request() {
             self.no_request(class, access.bytes);
             return None;
@@ -259,9 +265,9 @@ impl Analyser {
         let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
         self.count_groups(access, counted);
         self.count_time(access, counted);
-        let asked = Asked::of(access, counted, ask);
-        self.usual_ports += u64::from(asked.has_usual_port);
-        Some(asked)
+        let requested = Requested::of(access, counted, wanted);
+        self.usual_ports += u64::from(requested.has_usual_port);
+        Some(requested)
     }
 
     /// Finds out what a kind of requests is that has not been seen, or not for a while.
@@ -276,7 +282,7 @@ impl Analyser {
         let route = self.hierarchies.known[hierarchy];
         let kind = Kind {
             class: class::class(word, route, access.termination, access.status),
-            ask: replay::ask(access.method, access.status),
+            wanted: replay::wanted(access.method, access.status),
             outcome,
             hierarchy,
             content_type: self.types.place(plain_type(access.content_type), |_| ()),
@@ -357,48 +363,48 @@ impl Analyser {
         }
     }
 
-    /// Counts what was asked for. Tables of URLs are larger than caches of processors: the lines of memory that all requests
+    /// Counts what was requested. Tables of URLs are larger than caches of processors: the lines of memory that all requests
     /// need are looked at first, so that they come together and not one after the other.
-    fn count_urls(&mut self, batch: &mut Vec<Asked<'_>>) {
+    fn count_urls(&mut self, batch: &mut Vec<Requested<'_>>) {
         let mut seen = 0;
-        for asked in batch.iter() {
-            seen ^= self.urls.warm_place(asked.url_key) ^ self.replay.warm(asked.url_key);
+        for requested in batch.iter() {
+            seen ^= self.urls.warm_place(requested.url_key) ^ self.replay.warm(requested.url_key);
         }
-        for asked in batch.iter() {
-            seen ^= self.urls.warm_entry(asked.url_key);
+        for requested in batch.iter() {
+            seen ^= self.urls.warm_entry(requested.url_key);
         }
         // Nobody wants what was seen; it must not be left out for that.
         std::hint::black_box(seen);
-        for asked in batch.drain(..) {
-            self.count_url(&asked);
+        for requested in batch.drain(..) {
+            self.count_url(&requested);
         }
     }
 
     #[inline]
-    fn count_url(&mut self, asked: &Asked<'_>) {
+    fn count_url(&mut self, requested: &Requested<'_>) {
         let one = Weights {
             requests: 1,
-            bytes: asked.counted.bytes,
-            misses: u64::from(!asked.counted.class.is_hit()),
+            bytes: requested.counted.bytes,
+            misses: u64::from(!requested.counted.class.is_hit()),
         };
-        match self.urls.find(asked.url_key) {
+        match self.urls.find(requested.url_key) {
             Some(entry) => entry.sums += one,
             None => {
                 // What is in the table has been counted.
-                self.url_count.insert(asked.url_key);
-                self.urls.add(asked.url_key, |text| asked.write_url(text)).sums += one;
+                self.url_count.insert(requested.url_key);
+                self.urls.add(requested.url_key, |text| requested.write_url(text)).sums += one;
             }
         }
-        self.hosts.count(asked.host_key, asked.host, asked.counted, one);
-        if !asked.client.is_empty() {
-            self.clients.insert(hash(asked.client));
+        self.hosts.count(requested.host_key, requested.host, requested.counted, one);
+        if !requested.client.is_empty() {
+            self.clients.insert(hash(requested.client));
         }
-        self.replay.request(asked.url_key, asked.ask, asked.counted.bytes);
+        self.replay.request(requested.url_key, requested.wanted, requested.counted.bytes);
     }
 }
 
 /// What a request was for, to be counted with others.
-struct Asked<'a> {
+struct Requested<'a> {
     url: &'a [u8],
     host: &'a [u8],
     client: &'a [u8],
@@ -408,13 +414,13 @@ struct Asked<'a> {
     has_usual_port: bool,
     url_key: u64,
     host_key: u64,
-    ask: Ask,
+    wanted: Wanted,
     counted: Counted,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Requested<'a> {
     #[inline]
-    fn of(access: &Access<'a>, counted: Counted, ask: Ask) -> Self {
+    fn of(access: &Access<'a>, counted: Counted, wanted: Wanted) -> Self {
         let (scheme, written) = access.authority();
         let host = without_usual_port(scheme, written);
         let has_usual_port = host.len() < written.len();
@@ -430,7 +436,7 @@ impl<'a> Asked<'a> {
             has_usual_port,
             url_key,
             host_key,
-            ask,
+            wanted,
             counted,
         }
     }

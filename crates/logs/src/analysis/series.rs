@@ -3,22 +3,22 @@
 use super::tally::{Counted, Tally};
 
 const SECOND_US: i64 = 1_000_000;
-/// Widths of steps in seconds that are chosen when none is asked for; each is a multiple of the one before.
+/// Widths of steps in seconds that are chosen when none is requested; each is a multiple of the one before.
 const WIDTHS_S: [i64; 14] = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800];
 /// Steps that are kept while reading.
 const STEPS: usize = 4096;
-/// Steps that are shown when no width is asked for.
+/// Steps that are shown when no width is requested.
 const SHOWN: usize = 120;
 
 /// Counts by time.
 #[derive(Debug)]
 pub(crate) struct Series {
     width_us: i64,
-    asked: bool,
+    requested: bool,
     /// Number of the step and its counts, ascending.
     steps: Vec<(i64, Tally)>,
     last: usize,
-    /// The width had to grow beyond what was asked for.
+    /// The width had to grow beyond what was requested.
     pub widened: bool,
 }
 
@@ -26,7 +26,7 @@ impl Series {
     pub(crate) fn new(every_us: Option<i64>) -> Self {
         Self {
             width_us: every_us.unwrap_or(SECOND_US).max(1000),
-            asked: every_us.is_some(),
+            requested: every_us.is_some(),
             steps: Vec::new(),
             last: 0,
             widened: false,
@@ -41,7 +41,7 @@ impl Series {
         }
         self.steps[self.last].1.count(counted);
         if self.steps.len() > STEPS {
-            self.widened |= self.asked;
+            self.widened |= self.requested;
             self.widen();
         }
     }
@@ -58,7 +58,7 @@ impl Series {
 
     fn widen(&mut self) {
         let wider = WIDTHS_S.iter().map(|seconds| seconds * SECOND_US).find(|width| *width > self.width_us);
-        let width = wider.filter(|_| !self.asked).unwrap_or(self.width_us * 2);
+        let width = wider.filter(|_| !self.requested).unwrap_or(self.width_us * 2);
         let factor = width / self.width_us;
         let mut wide: Vec<(i64, Tally)> = Vec::new();
         for (number, tally) in self.steps.drain(..) {
@@ -73,7 +73,7 @@ impl Series {
 
     /// Width of a step, and the steps: when each begins, and its counts.
     pub(crate) fn finish(mut self) -> (i64, Vec<(i64, Tally)>) {
-        while !self.asked && self.steps.len() > SHOWN {
+        while !self.requested && self.steps.len() > SHOWN {
             self.widen();
         }
         let width = self.width_us;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_width_that_was_asked_for_is_kept_as_long_as_possible() {
+    fn a_width_that_was_requested_for_is_kept_as_long_as_possible() {
         let mut series = Series::new(Some(7 * SECOND_US));
         for second in 0..700 {
             series.count(second * SECOND_US, ONE);

@@ -31,9 +31,9 @@ pub(crate) enum Field {
     /// `1` when HAProxy's cache had it.
     CacheHit,
     Status,
-    /// Bytes of the answer, with its head.
+    /// Bytes of the response, with its head.
     Bytes,
-    /// Bytes of the answer's body alone.
+    /// Bytes of the response's body alone.
     Body,
     Method,
     Url,

@@ -96,7 +96,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
         title: "Requests".into(),
         value: count(all.requests),
         detail: format!(
-            "{} of answers; {} lines could not be read",
+            "{} of responses; {} lines could not be read",
             bytes(all.bytes),
             count(document.lines.malformed)
         ),

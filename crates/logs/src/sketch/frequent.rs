@@ -13,7 +13,7 @@ use super::places::Places;
 pub struct Weights {
     /// Requests.
     pub requests: u64,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
     /// Requests that were no hit.
     pub misses: u64,
@@ -73,7 +73,7 @@ impl<X: Default> Frequent<X> {
         self.places.warm(hash)
     }
 
-    /// Looks at a text's entry and does nothing with it, so that it is near when it is asked for.
+    /// Looks at a text's entry and does nothing with it, so that it is near when it is requested.
     #[inline]
     pub fn warm_entry(&self, hash: u64) -> u64 {
         self.places.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)

@@ -49,7 +49,7 @@ struct Counted {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Use {
     Keep,
-    Answer,
+    ServerResponse,
     Nothing,
 }
 
@@ -57,13 +57,13 @@ impl Use {
     fn of(method: &str, status: &str) -> Self {
         match (method, status) {
             ("GET", "200" | "203" | "300" | "301" | "308" | "404" | "410") => Use::Keep,
-            ("GET", "206" | "304") => Use::Answer,
+            ("GET", "206" | "304") => Use::ServerResponse,
             _ => Use::Nothing,
         }
     }
 }
 
-/// All these logs count heads, which differ from answer to answer.
+/// All these logs count heads, which differ from response to answer.
 const HEADS: u64 = 512;
 
 /// Hits and their bytes of a cache of that size, or without bounds, on a stream.
@@ -76,7 +76,7 @@ fn cache(stream: &[(String, u64, Use)], bound: Option<u64>) -> (u64, u64) {
             continue;
         }
         let before = known.get(url.as_str()).copied();
-        let same = before.is_some_and(|size| *can == Use::Answer || size.abs_diff(*bytes) <= HEADS);
+        let same = before.is_some_and(|size| *can == Use::ServerResponse || size.abs_diff(*bytes) <= HEADS);
         if let Some(at) = kept.iter().position(|(name, _)| name == url).filter(|_| same) {
             let used = kept.remove(at);
             kept.push(used);

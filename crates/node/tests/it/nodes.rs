@@ -10,10 +10,10 @@ use assay_node::nodes::Kind;
 use assay_record::cluster::NodeState;
 use assay_testbed::elsewhere;
 
-use crate::support::{SMALL, ask, cluster, get, start};
+use crate::support::{SMALL, cluster, exchange, get, start};
 
-fn body_of(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+fn body_of(response: &str) -> &str {
+    response.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
 #[test]
@@ -28,52 +28,52 @@ fn files_programs_and_files_that_only_a_name_describes_are_served() {
             ("/file2m.html", 2_099_200),
             ("/file0k.html", 0),
         ] {
-            let answer = get(*address, path);
-            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer:.200}");
-            assert!(answer.contains(&format!("X-Node: {number}\r\n")), "{answer:.200}");
-            assert_eq!(body_of(&answer).len(), bytes, "{path}");
+            let response = get(*address, path);
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {response:.200}");
+            assert!(response.contains(&format!("X-Node: {number}\r\n")), "{response:.200}");
+            assert_eq!(body_of(&response).len(), bytes, "{path}");
         }
         assert!(get(*address, "/nothing").starts_with("HTTP/1.1 404 "));
         assert!(get(*address, "/file5k-20.html").starts_with("HTTP/1.1 200 "), "its name says its size");
-        assert!(ask(*address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "), "no host");
+        assert!(exchange(*address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "), "no host");
     }
 }
 
 #[test]
-fn a_connection_is_used_again_and_a_head_is_all_that_is_asked_for() {
+fn a_connection_is_used_again_and_a_head_is_all_that_is_requested_for() {
     let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
     let two = "HEAD /file5k.html HTTP/1.1\r\nHost: a\r\n\r\n\
                POST /cgi-bin/cpu_light.cgi HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
-    let answer = ask(nodes.addresses()[0], two);
-    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
+    let response = exchange(nodes.addresses()[0], two);
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 2, "{response}");
     assert!(
-        answer.contains("Content-Length: 5125\r\n")
-            && answer.ends_with("\r\n\r\n") | (body_of(&answer).len() < 5000)
+        response.contains("Content-Length: 5125\r\n")
+            && response.ends_with("\r\n\r\n") | (body_of(&response).len() < 5000)
     );
 }
 
 #[test]
-fn a_node_answers_for_every_host_itself_and_asks_nobody() {
+fn a_node_responses_for_every_host_itself_and_requests_nobody() {
     let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     other.set_nonblocking(true).expect("a socket");
     let (node, elsewhere_at) = (nodes.addresses()[0], other.local_addr().expect("is bound"));
     for request in elsewhere(node, elsewhere_at) {
-        let answer = ask(node, &request);
+        let response = exchange(node, &request);
         assert!(
-            ["200", "400", "404", "405", "501"].contains(&answer.get(9..12).unwrap_or("")),
-            "{request}{answer}"
+            ["200", "400", "404", "405", "501"].contains(&response.get(9..12).unwrap_or("")),
+            "{request}{response}"
         );
         assert!(
-            !request.starts_with("CONNECT ") || !answer.starts_with("HTTP/1.1 200 "),
-            "{request}{answer}"
+            !request.starts_with("CONNECT ") || !response.starts_with("HTTP/1.1 200 "),
+            "{request}{response}"
         );
     }
     assert_eq!(other.accept().map_err(|error| error.kind()).err(), Some(ErrorKind::WouldBlock));
 }
 
 #[test]
-fn no_answer_comes_before_its_time() {
+fn no_response_comes_before_its_time() {
     let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(2.0));
     let before = Instant::now();
     get(nodes.addresses()[0], "/cgi-bin/cpu_light.cgi");
@@ -87,8 +87,8 @@ fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
     let nodes = start(&cluster(&text), Kind::Virtual, Pace::now_at(1.0));
     let address = nodes.addresses()[0];
     let state = || -> NodeState {
-        let answer = get(address, "/assay/state");
-        serde_json::from_str(body_of(&answer)).unwrap_or_else(|error| panic!("{error}: {answer}"))
+        let response = get(address, "/assay/state");
+        serde_json::from_str(body_of(&response)).unwrap_or_else(|error| panic!("{error}: {response}"))
     };
     assert_eq!((state().in_flight, state().latency_us), (0, None));
     assert!(get(address, "/assay/health").ends_with("ok"));
@@ -96,16 +96,16 @@ fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
         let busy = scope.spawn(|| get(address, "/cgi-bin/cpu_light.cgi"));
         while state().in_flight == 0 {}
         assert!(get(address, "/file5k.html").starts_with("HTTP/1.1 503 "), "its only worker is busy");
-        assert!(busy.join().expect("an answer").starts_with("HTTP/1.1 200 "));
+        assert!(busy.join().expect("a response").starts_with("HTTP/1.1 200 "));
     });
     let after = state();
     assert!(after.latency_us.is_some_and(|us| us >= 2_000_000), "{after:?}");
     assert_eq!(after.in_flight, 0);
-    let answer = get(address, "/assay/state");
+    let response = get(address, "/assay/state");
     let field = "endpoint-load-metrics: TEXT cpu_utilization=";
     assert!(
-        answer.contains(field) && answer.contains("named_metrics.in_flight=0, named_metrics.latency_ns="),
-        "{answer}"
+        response.contains(field) && response.contains("named_metrics.in_flight=0, named_metrics.latency_ns="),
+        "{response}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What clients ask for is what the simulation asks for.
+//! What clients request is what the simulation requests.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,12 +14,12 @@ use assay_simulate::{Load, Stream, path_of};
 use crate::support::{SMALL, clients, cluster, start};
 
 #[test]
-fn clients_ask_for_the_simulations_stream_in_its_order() {
+fn clients_request_for_the_simulations_stream_in_its_order() {
     let experiment = cluster(SMALL);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one");
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let seen = Arc::clone(&asked);
+    let requested: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&requested);
     // Ends with the test: it only listens.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -38,8 +38,8 @@ fn clients_ask_for_the_simulations_stream_in_its_order() {
     let outcome = run(ClientsSpec { load: Load::Clients(1), check_sizes: false, ..spec }).expect("clients");
     assert!(outcome.tally.count() > 10, "{:?}", outcome.failures);
     let stream = Stream::new(&experiment.services, &experiment.mixes[0].weights, experiment.seed);
-    for (number, path) in asked.lock().expect("no panic").iter().enumerate() {
-        let expected = stream.ask(0, number as u64);
+    for (number, path) in requested.lock().expect("no panic").iter().enumerate() {
+        let expected = stream.request(0, number as u64);
         assert_eq!(
             *path,
             path_of(&experiment.services[expected.service as usize], expected.number),
@@ -49,7 +49,7 @@ fn clients_ask_for_the_simulations_stream_in_its_order() {
 }
 
 #[test]
-fn every_service_is_answered_with_its_bytes_by_all_nodes_in_turn() {
+fn every_service_gets_a_response_with_its_bytes_by_all_nodes_in_turn() {
     let experiment = cluster(SMALL);
     let pace = Pace::now_at(1.0);
     let nodes = start(&experiment, Kind::Virtual, pace);

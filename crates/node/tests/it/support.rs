@@ -50,17 +50,17 @@ pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSp
 }
 
 /// What a server answers to this, until it closes the connection.
-pub fn ask(address: SocketAddr, request: &str) -> String {
+pub fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a server");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream.write_all(request.as_bytes()).expect("it listens");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // A connection that is reset has said nothing more.
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
-/// The answer to a GET.
+/// The response to a GET.
 pub fn get(address: SocketAddr, path: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
+    exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
 }

@@ -1,4 +1,4 @@
-//! URLs of a trace: robots with a foreign interest ask for them, of origins of this workload only.
+//! URLs of a trace: robots with a foreign interest request them, of origins of this workload only.
 
 use std::collections::HashMap;
 
@@ -112,7 +112,7 @@ impl Builder<'_> {
     fn stranger(&mut self, host: &str, name: &str, line: usize, at: Span) {
         self.diagnostics.add(
             Diagnostic::error(Code::Stranger, at, format!("`{host}` is no origin of this workload"))
-                .label(format!("line {line} of `{name}` asks for it"))
+                .label(format!("line {line} of `{name}` requests it"))
                 .help(
                     "Assay never loads strangers: let servers stand for the hosts of the trace with `AddrMap M = { names = \
                      tracedHosts(\"trace.urls\"); addresses = S.addresses; }; use(M);`",

@@ -14,12 +14,12 @@ use crate::source::Span;
 /// A fill that takes longer than this is a mistake.
 const LONGEST_FILL_S: f64 = 30.0 * 86_400.0;
 
-/// How content types come to be asked for.
+/// How content types come to be requested.
 #[derive(Clone, Copy, Default)]
-struct Asked {
-    /// Somebody asks for it.
+struct Requested {
+    /// Somebody requests it.
     ever: bool,
-    /// It is in pages that somebody asks for.
+    /// It is in pages that somebody requests.
     embedded: bool,
 }
 
@@ -35,9 +35,9 @@ impl Builder<'_> {
         self.lint_unread(registered);
     }
 
-    /// Servers that no robot sees, and content types that nobody asks for.
+    /// Servers that no robot sees, and content types that nobody requests.
     fn lint_contents(&mut self) {
-        let mut asked = vec![Asked::default(); self.contents.len()];
+        let mut requested = vec![Requested::default(); self.contents.len()];
         let mut servers = vec![false; self.servers.len()];
         for group in &self.robots {
             let traced = self.foreign.iter().map(|url| url.origin).filter(|_| group.foreign_share > 0.0);
@@ -47,7 +47,7 @@ impl Builder<'_> {
                     *seen = true;
                 }
             }
-            self.note_asked(group, &mut asked);
+            self.note_requested(group, &mut requested);
         }
         for (index, _) in servers.iter().enumerate().filter(|(_, seen)| !**seen) {
             let (Some(server), Some(place)) = (self.servers.get(index), self.server_places.get(index)) else {
@@ -60,17 +60,17 @@ impl Builder<'_> {
             );
             // Their types are no news.
             for content in positive(&server.contents) {
-                if let Some(asked) = asked.get_mut(usize::from(content)) {
-                    asked.ever = true;
+                if let Some(requested) = requested.get_mut(usize::from(content)) {
+                    requested.ever = true;
                 }
             }
         }
-        for (index, asked) in asked.iter().enumerate().filter(|(_, asked)| !asked.ever) {
+        for (index, requested) in requested.iter().enumerate().filter(|(_, requested)| !requested.ever) {
             let (Some(content), Some(place)) = (self.contents.get(index), self.content_places.get(index))
             else {
                 continue;
             };
-            let (label, help) = if asked.embedded {
+            let (label, help) = if requested.embedded {
                 (
                     "it is in pages only, and no robot fetches what is in pages",
                     "set `embed_recur` of the robots",
@@ -78,14 +78,14 @@ impl Builder<'_> {
             } else {
                 (
                     "it is neither among the types for direct access, nor in a page",
-                    "list it in `direct_access`, or in `may_contain` of a page that is asked for",
+                    "list it in `direct_access`, or in `may_contain` of a page that is requested",
                 )
             };
             self.diagnostics.add(
                 Diagnostic::warning(
-                    Code::NeverAsked,
+                    Code::NeverRequested,
                     *place,
-                    format!("the content type `{}` can never be asked for", content.kind),
+                    format!("the content type `{}` can never be requested", content.kind),
                 )
                 .label(label)
                 .help(help),
@@ -93,8 +93,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The types that a group of robots asks for.
-    fn note_asked(&self, group: &RobotGroup, asked: &mut [Asked]) {
+    /// The types that a group of robots requests.
+    fn note_requested(&self, group: &RobotGroup, requested: &mut [Requested]) {
         let mut servers: Vec<u16> = positive(&group.origins)
             .filter_map(|origin| self.origins.get(usize::from(origin)))
             .map(|origin| origin.server)
@@ -108,13 +108,13 @@ impl Builder<'_> {
         let follows = group.embedded_recurrence > 0.0;
         while let Some(content) = open.pop() {
             let index = usize::from(content);
-            if asked.get_mut(index).is_none_or(|asked| std::mem::replace(&mut asked.ever, true)) {
+            if requested.get_mut(index).is_none_or(|requested| std::mem::replace(&mut requested.ever, true)) {
                 continue;
             }
             let embedded = self.contents.get(index).and_then(|content| content.embedded.as_ref());
             for inner in embedded.into_iter().flat_map(|embedded| positive(&embedded.contents)) {
-                if let Some(asked) = asked.get_mut(usize::from(inner)) {
-                    asked.embedded = true;
+                if let Some(requested) = requested.get_mut(usize::from(inner)) {
+                    requested.embedded = true;
                 }
                 if follows {
                     open.push(inner);
@@ -213,7 +213,7 @@ impl Builder<'_> {
         }
         if transactions.is_none() && self.fill_bytes_per_s(phase).is_some_and(|rate| rate <= 0.0) {
             return Some((
-                "nothing in it fills a cache: no new object that may be cached is asked for",
+                "nothing in it fills a cache: no new object that may be cached is requested",
                 "lower `recur_factor_beg`, or make contents cachable",
             ));
         }
@@ -281,13 +281,13 @@ impl Builder<'_> {
                     span,
                     "the working set is frozen before anything is in it",
                 )
-                .label(format!("by then robots have asked for about {expected:.2} objects"))
-                .help("what is asked for after that is new once and never again; freeze it later"),
+                .label(format!("by then robots have requested about {expected:.2} objects"))
+                .help("what is requested after that is new once and never again; freeze it later"),
             );
         }
     }
 
-    /// New objects that are asked for until then; none when nobody knows.
+    /// New objects that are requested until then; none when nobody knows.
     fn new_objects_until(&self, schedule: &Schedule, until: Duration) -> Option<f64> {
         if self.robots.iter().any(|group| group.pace.is_closed()) {
             return None;

@@ -120,7 +120,7 @@ struct Builder<'a> {
     /// Where each group is used, and where it says how often idle connections to substitutes are taken.
     robot_places: Vec<(Span, Option<Span>)>,
     robot_count: u64,
-    /// Content types that robots can come to ask for, by the kinds of servers they see.
+    /// Content types that robots can come to request, by the kinds of servers they see.
     reachable: HashMap<Vec<ServerIndex>, Rc<[ContentIndex]>>,
     foreign: Vec<ForeignUrl>,
     /// Traces that have been read.
@@ -196,7 +196,7 @@ impl Builder<'_> {
     fn note_fields(&mut self, record: &Record) {
         let kind = record.kind.name();
         for (field, slot) in record.set_fields() {
-            if asks_for_nothing(&slot.value) || says_so_itself(&slot.value) {
+            if requests_for_nothing(&slot.value) || says_so_itself(&slot.value) {
                 continue;
             }
             match field.effect {
@@ -231,7 +231,7 @@ impl Builder<'_> {
         index
     }
 
-    /// A program without mistakes must still ask for something.
+    /// A program without mistakes must still request something.
     fn check_agents(&mut self, registered: &Registered) {
         if self.diagnostics.failed() {
             return;
@@ -257,8 +257,8 @@ fn says_so_itself(value: &Value) -> bool {
     matches!(value, Value::Record(inner) if matches!(inner.kind.definition().effect, Effect::None(_)))
 }
 
-/// True for a value that asks for nothing to be done: a field without effect that says so is no news.
-fn asks_for_nothing(value: &Value) -> bool {
+/// True for a value that requests nothing to be done: a field without effect that says so is no news.
+fn requests_for_nothing(value: &Value) -> bool {
     match value {
         Value::Broken | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(x) => *x == 0.0,

@@ -1,4 +1,4 @@
-//! Parts of objects that robots ask for.
+//! Parts of objects that robots request.
 
 use assay_workload::model::{Distribution, Extent, RandomExtent, RangeSpec, Weighted};
 
@@ -81,7 +81,7 @@ impl Builder<'_> {
         let reported =
             range.set_fields().any(|(_, slot)| slot.value.is_broken()) || self.diagnostics.failed();
         if !reported {
-            self.error(Code::Required, span, "this range does not say what it asks for", label);
+            self.error(Code::Required, span, "this range does not say what it requests", label);
         }
     }
 

@@ -45,7 +45,7 @@ impl Builder<'_> {
         let has = |weighted: &Weighted<Method>, wanted| {
             weighted.items().iter().any(|(m, p)| *m == wanted && *p > 0.0)
         };
-        let asks = |weighted: &Weighted<RequestType>, wanted| {
+        let has_type = |weighted: &Weighted<RequestType>, wanted| {
             weighted.items().iter().any(|(t, p)| *t == wanted && *p > 0.0)
         };
         let posts = Occurs {
@@ -53,16 +53,17 @@ impl Builder<'_> {
             content: self.by_content(reachable, |b| b.methods.as_ref().is_some_and(|m| has(m, Method::Post))),
         };
         let puts = Occurs {
-            own: has(&methods, Method::Put) || asks(&request_types, RequestType::Upload),
+            own: has(&methods, Method::Put) || has_type(&request_types, RequestType::Upload),
             content: self.by_content(reachable, |b| {
                 b.methods.as_ref().is_some_and(|m| has(m, Method::Put))
-                    || b.request_types.as_ref().is_some_and(|t| asks(t, RequestType::Upload))
+                    || b.request_types.as_ref().is_some_and(|t| has_type(t, RequestType::Upload))
             }),
         };
         let parts = Occurs {
-            own: asks(&request_types, RequestType::Range),
+            own: has_type(&request_types, RequestType::Range),
             content: self.by_content(reachable, |b| {
-                b.ranges.is_none() && b.request_types.as_ref().is_some_and(|t| asks(t, RequestType::Range))
+                b.ranges.is_none()
+                    && b.request_types.as_ref().is_some_and(|t| has_type(t, RequestType::Range))
             }),
         };
         let post_contents = self.body_contents(record, Body::Post, &posts, span);
@@ -154,7 +155,7 @@ impl Builder<'_> {
             (None, true) => {
                 let at = record.get("req_types").map_or(span, |slot| slot.span);
                 self.diagnostics.add(
-                    Diagnostic::error(Code::Required, at, "these robots ask for parts of objects")
+                    Diagnostic::error(Code::Required, at, "these robots request parts of objects")
                         .label("`ranges` must say which parts")
                         .help(
                             "declare `SingleRange R1 = { first_byte_pos_absolute = 0; last_byte_pos_absolute = 1KB; };` and \

@@ -97,7 +97,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Content types that a group can come to request: asked for directly, or embedded in those.
+    /// Content types that a group can come to request: requested directly, or embedded in those.
     fn reachable(&mut self, origins: &Weighted<OriginIndex>) -> Rc<[ContentIndex]> {
         let mut servers: Vec<ServerIndex> = origins
             .items()

@@ -76,7 +76,7 @@ impl Builder<'_> {
         share
     }
 
-    /// Types that robots ask for directly. Without probabilities of their own they have those of `contents`.
+    /// Types that robots request directly. Without probabilities of their own they have those of `contents`.
     fn direct_access(
         &mut self,
         record: &Record,
@@ -123,7 +123,7 @@ impl Builder<'_> {
             self.error(
                 Code::Probabilities,
                 at,
-                "nothing would ever be asked for",
+                "nothing would ever be requested",
                 "all of these have a weight of zero",
             );
         }

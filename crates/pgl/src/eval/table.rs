@@ -153,7 +153,7 @@ fn parse_bin(text: &str, before: Option<&Bin>, kind: Base) -> Option<(f64, f64)>
     (low <= high).then_some((low, high))
 }
 
-/// A number with the unit that its kind asks for, or none.
+/// A number with the unit that its kind requests, or none.
 fn parse_number(text: &str, kind: Base) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);

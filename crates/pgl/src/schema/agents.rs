@@ -29,7 +29,7 @@ const AGENT: [Field; 12] = [
 
 const ROBOT_ONLY: [Field; 44] = [
     full("xact_lifetime", TIMES),
-    part("xact_think", TIMES, "only of robots without a rate, between an answer and the next request"),
+    part("xact_think", TIMES, "only of robots without a rate, between a response and the next request"),
     full("cookie_sender", FLOAT),
     full("origins", ADDRESSES),
     full("http_proxies", ADDRESSES),
@@ -68,10 +68,10 @@ const ROBOT_ONLY: [Field; 44] = [
     part(
         "container_tags",
         TEXTS,
-        "`[]`: no embedded object is asked for; all else: links of any kind are followed",
+        "`[]`: no embedded object is requested; all else: links of any kind are followed",
     ),
     none("raw_uri_thrower", TEXT, "no scripts are searched for URLs"),
-    part("private_cache_cap", INT, "what `assay check` expects to be asked for does not know of it"),
+    part("private_cache_cap", INT, "what `assay check` expects to be requested does not know of it"),
     full("unique_urls", BOOL),
     full("open_conn_lmt", INT),
     full("wait_xact_lmt", INT),

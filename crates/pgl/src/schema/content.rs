@@ -1,4 +1,4 @@
-//! Content types, how they change, and how robots ask for them.
+//! Content types, how they change, and how robots request them.
 
 use super::types::{
     ADDRESS, Base, Effect, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, TEXT, TEXTS, TIMES,

@@ -8,7 +8,7 @@ use super::types::{
 
 pub(super) const ADDR_MAP: RecordType = RecordType {
     name: "AddrMap",
-    effect: Effect::Part("a name for several addresses (a balancer's) is asked for under each of them"),
+    effect: Effect::Part("a name for several addresses (a balancer's) is requested under each of them"),
     groups: &[&[
         part("zone", TEXT, "no DNS server is configured with it"),
         full("names", ADDRESSES),

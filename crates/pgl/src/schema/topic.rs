@@ -56,7 +56,7 @@ impl Topic {
             Topic::Dns => "no name is looked up; origins are where the lab puts them",
             Topic::Tls => "connections are plain TCP",
             Topic::Links => "links are as the machine's are",
-            Topic::Filtering => "no answer is checked against rules for users, groups or URLs",
+            Topic::Filtering => "no response is checked against rules for users, groups or URLs",
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Array {
     weighted: bool,
     leaves: Leaves,
     depth: u16,
-    /// Computed when it is first asked for.
+    /// Computed when it is first requested.
     fingerprint: OnceCell<u64>,
 }
 

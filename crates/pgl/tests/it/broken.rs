@@ -91,7 +91,7 @@ fn mutate(text: &str, dice: &mut Dice) -> String {
 }
 
 /// Compiles, and checks that a failure says where.
-fn answers(text: &str) {
+fn responses(text: &str) {
     let result = compile_text(text, &[]);
     let shown = said(&result);
     if let Err(failure) = &result {
@@ -107,7 +107,7 @@ fn broken_variants_of_the_listings_give_errors_with_a_place() {
     for name in ["image.pg", "mixed.pg"] {
         let text = std::fs::read_to_string(data("listings").join(name)).unwrap();
         for variant in 0..400 {
-            answers(&mutate(&text, &mut Dice(variant)));
+            responses(&mutate(&text, &mut Dice(variant)));
         }
     }
 }
@@ -118,7 +118,7 @@ fn broken_variants_of_other_programs_give_errors_with_a_place() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "pg") {
             let text = std::fs::read_to_string(path).unwrap();
-            (0..40).for_each(|variant| answers(&mutate(&text, &mut Dice(variant))));
+            (0..40).for_each(|variant| responses(&mutate(&text, &mut Dice(variant))));
         }
     }
 }
@@ -127,47 +127,47 @@ fn broken_variants_of_other_programs_give_errors_with_a_place() {
 fn deep_and_long_programs_end_in_an_error() {
     let deep =
         |open: &str, close: &str| format!("int x = {}1{};", open.repeat(100_000), close.repeat(100_000));
-    answers(&deep("(", ")"));
-    answers(&deep("[", "]"));
-    answers(&deep("-", ""));
-    answers(&deep("!", ""));
-    answers(&deep("f(", ")"));
-    answers(&"{".repeat(100_000));
-    answers(&"}".repeat(1000));
-    answers(&format!("int x = 1{};", "+1".repeat(200_000)));
-    answers(&format!("{}x = 1;", "a.".repeat(100_000)));
-    answers(&format!("int[] a; a = [1];{}", "a = [a, a];".repeat(200)));
-    answers(&format!("int[] a; a = [1];{}", "a = [a];".repeat(10_000)));
-    answers(&format!("int[] a; a = [1];{}", "a = a ** 1000;".repeat(100)));
-    answers(&format!("int[] a; a = [];{}", "a = [a, a];".repeat(1000)));
-    answers(&format!(
+    responses(&deep("(", ")"));
+    responses(&deep("[", "]"));
+    responses(&deep("-", ""));
+    responses(&deep("!", ""));
+    responses(&deep("f(", ")"));
+    responses(&"{".repeat(100_000));
+    responses(&"}".repeat(1000));
+    responses(&format!("int x = 1{};", "+1".repeat(200_000)));
+    responses(&format!("{}x = 1;", "a.".repeat(100_000)));
+    responses(&format!("int[] a; a = [1];{}", "a = [a, a];".repeat(200)));
+    responses(&format!("int[] a; a = [1];{}", "a = [a];".repeat(10_000)));
+    responses(&format!("int[] a; a = [1];{}", "a = a ** 1000;".repeat(100)));
+    responses(&format!("int[] a; a = [];{}", "a = [a, a];".repeat(1000)));
+    responses(&format!(
         "Content c = {{ size = exp(1KB); }};{}Server s = {{ contents = [c]; addresses = '1.1.1.1:80'; }}; use(s);",
         "c.embedded_obj_cnt = const(1); c.may_contain = [c, c];".repeat(40)
     ));
-    answers("addr[] a = '10.0-255.0-255.0-255' ** 1000; Robot r = { addresses = a; }; use(r);");
-    answers("print(select('10.0-255.0-255.0-255:1-60000', 1000));");
+    responses("addr[] a = '10.0-255.0-255.0-255' ** 1000; Robot r = { addresses = a; }; use(r);");
+    responses("print(select('10.0-255.0-255.0-255:1-60000', 1000));");
 }
 
 proptest! {
     #[test]
-    fn any_text_is_answered(text in "\\PC*") {
-        answers(&text);
+    fn any_text_gets_a_response(text in "\\PC*") {
+        responses(&text);
     }
 
     #[test]
-    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        answers(&String::from_utf8_lossy(&bytes));
+    fn any_bytes_get_responses(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        responses(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn any_words_of_the_language_are_answered(words in prop::collection::vec(prop::sample::select(WORDS), 0..120)) {
-        answers(&words.join(" "));
+    fn any_words_of_the_language_get_responses(words in prop::collection::vec(prop::sample::select(WORDS), 0..120)) {
+        responses(&words.join(" "));
     }
 
     #[test]
-    fn any_mutation_of_a_listing_is_answered(seed in any::<u64>()) {
+    fn any_mutation_of_a_listing_gets_a_response(seed in any::<u64>()) {
         let text = std::fs::read_to_string(data("listings").join("mixed.pg")).unwrap();
-        answers(&mutate(&text, &mut Dice(seed)));
+        responses(&mutate(&text, &mut Dice(seed)));
     }
 }
 

@@ -102,7 +102,7 @@ fn mixed_has_1600_robots_with_many_kinds_of_requests() {
 }
 
 #[test]
-fn mixed_asks_directly_for_pages_downloads_and_others() {
+fn mixed_requests_directly_for_pages_downloads_and_others() {
     let w = listing("mixed.pg").workload;
     let kind = |index: &u16| w.contents[usize::from(*index)].kind.clone();
     let planned =
@@ -133,7 +133,7 @@ fn mixed_fills_at_a_tenth_of_its_rate_and_climbs() {
 }
 
 #[test]
-fn what_the_listings_ask_for_in_vain_is_said_once_each() {
+fn what_the_listings_request_for_in_vain_is_said_once_each() {
     let messages = |name: &str| -> Vec<String> {
         let warnings = listing(name).warnings;
         warnings.iter().map(|warning| warning.message.clone()).collect()

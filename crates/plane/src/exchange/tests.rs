@@ -9,7 +9,7 @@ impl Stream for DuplexStream {
     fn reset_on_close(&self) {}
 }
 
-/// Says what was asked for, and sends the body back.
+/// Says what was requested, and sends the body back.
 struct Echo {
     exchange: Exchange<DuplexStream>,
     ended: Vec<bool>,
@@ -68,7 +68,7 @@ const LIMITS: ClientLimits = ClientLimits {
 
 /// What comes back when all of this is sent in pieces of so many bytes, what `serve` gave, and how the requests ended. The client
 /// says nothing more after it, unless it `waits`.
-fn answers(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>, Vec<bool>) {
+fn responses(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>, Vec<bool>) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
@@ -76,7 +76,7 @@ fn answers(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>,
         resources.keep_deadlines();
         let exchange = Exchange::new(server, &resources, LIMITS);
         let sent = sent.to_vec();
-        let asking = tokio::task::spawn_local(async move {
+        let requesting = tokio::task::spawn_local(async move {
             for piece in sent.chunks(piece) {
                 client.write_all(piece).await.expect("has room");
                 tokio::task::yield_now().await;
@@ -92,7 +92,7 @@ fn answers(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>,
         let next = serve(&mut echo).await;
         let ended = std::mem::take(&mut echo.ended);
         drop(echo);
-        (asking.await.expect("no panic"), next, ended)
+        (requesting.await.expect("no panic"), next, ended)
     })
 }
 
@@ -101,13 +101,13 @@ fn statuses(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn requests_that_come_together_or_in_pieces_are_answered_in_order() {
+fn requests_that_come_together_or_in_pieces_get_responses_in_order() {
     let sent =
         b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: h\r\n\r\n\
                  POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n\
                  GET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     for piece in [1, 7, 40, 1000] {
-        let (text, next, ended) = answers(sent, piece, false);
+        let (text, next, ended) = responses(sent, piece, false);
         let targets: Vec<&str> = text.split("X-Target: ").skip(1).map(|response| &response[..2]).collect();
         assert_eq!(targets, ["/a", "/b", "/c", "/d"], "{piece}: {text}");
         assert!(text.contains("\r\n\r\n3\r\nabc\r\n0\r\n\r\n") || piece < 40, "{piece}: {text}");
@@ -118,7 +118,7 @@ fn requests_that_come_together_or_in_pieces_are_answered_in_order() {
 
 #[test]
 fn clients_of_version_1_0_get_bodies_that_end_with_the_connection() {
-    let (text, ..) = answers(b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 1000, false);
+    let (text, ..) = responses(b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 1000, false);
     assert_eq!(text, "HTTP/1.1 200 OK\r\nX-Target: /a\r\nConnection: close\r\n\r\n");
 }
 
@@ -136,20 +136,21 @@ fn heads_that_are_too_long_broken_or_slow_are_refused_and_the_connection_ends() 
         ("GET / HTTP/3.0\r\nHost: h\r\n\r\n".into(), "505"),
         ("GET / HTTP/1.1\r\nHost: ".into(), "408"),
     ] {
-        let (text, next, ended) = answers(sent.as_bytes(), 1 << 20, true);
+        let (text, next, ended) = responses(sent.as_bytes(), 1 << 20, true);
         assert_eq!(statuses(&text), [status], "{sent}");
         assert!(text.contains("Connection: close\r\n"), "{text}");
         assert_eq!((next.expect("told"), ended), (Next::Request, vec![true]));
     }
-    let (text, ..) = answers(b"HEAD / HTTP/1.1\r\nno colon\r\n\r\n", 1 << 20, true);
+    let (text, ..) = responses(b"HEAD / HTTP/1.1\r\nno colon\r\n\r\n", 1 << 20, true);
     assert!(text.ends_with("\r\n\r\n"), "no body: {text}");
 }
 
 #[test]
 fn an_end_between_requests_is_in_order_and_one_within_a_body_is_not() {
-    let (text, next, ended) = answers(b"", 1, false);
+    let (text, next, ended) = responses(b"", 1, false);
     assert_eq!((text.as_str(), next.expect("in order"), ended), ("", Next::Request, vec![]));
-    let (_, next, ended) = answers(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 100, false);
+    let (_, next, ended) =
+        responses(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 100, false);
     assert!(next.is_err());
     assert_eq!(ended, [false]);
 }
@@ -162,7 +163,7 @@ fn what_follows_a_request_that_was_not_read_is_never_taken_for_another() {
             "POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 40\r\n\r\n\
              GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
         );
-        let (text, ..) = answers(sent.as_bytes(), 1000, false);
+        let (text, ..) = responses(sent.as_bytes(), 1000, false);
         assert_eq!(statuses(&text), ["200"], "{text}");
         assert!(text.contains("Connection: close\r\n"), "{text}");
     }

@@ -1,6 +1,6 @@
 //! A timer that is exact to within microseconds.
 //!
-//! Tokio's own timers tick once a millisecond, which is more than most answers take. Here a heap of absolute deadlines
+//! Tokio's own timers tick once a millisecond, which is more than most responses take. Here a heap of absolute deadlines
 //! ([`Deadlines`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once
 //! and can act on it directly. It counts how late it was itself ([`lag`]), and may poll before a deadline ([`spin`]).
 
@@ -37,7 +37,7 @@ pub trait Duty<T> {
     fn ring(&mut self, at_ns: u64, token: T);
     /// Does what there is to do with the socket of this key, which is less than [`u64::MAX`].
     fn ready(&mut self, key: u64, readiness: Readiness);
-    /// Answers that are expected.
+    /// Responses that are expected.
     fn under_way(&self) -> u64;
     /// Within what time the quickest of them come.
     fn quick(&self) -> Quick;
@@ -134,7 +134,7 @@ impl<T> Timer<T> {
     }
 
     /// The same without a runtime, for a thread that has nothing else to do: hands what is due and sockets that are ready to
-    /// `duty`, until that is over. What is due goes before what has arrived; with many answers under way, some are let come
+    /// `duty`, until that is over. What is due goes before what has arrived; with many responses under way, some are let come
     /// together ([`Gather`]).
     pub fn drive(&self, sockets: &Sockets, duty: &mut impl Duty<T>) -> io::Result<()> {
         sockets.add(self.descriptor.get_ref(), TIMER_KEY)?;

@@ -1,4 +1,4 @@
-//! Prefetching: what the proxy fetches before it is asked for.
+//! Prefetching: what the proxy fetches before it is requested.
 //!
 //! While a page arrives that is going to be stored, it is read for what it is shown with ([`scan`]), and, if that is wanted,
 //! for the pages that it leads to; what those references mean ([`resolve`]) is fetched into the store, so that it is there
@@ -51,16 +51,16 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the answer to this request; none: it is not to be read.
+    /// Of the response to this request; none: it is not to be read.
     pub fn new(shared: &Shared, page: Option<&Page>, request: &[u8], fetched: &Fetched) -> Option<Self> {
         let (settings, page) = (shared.prefetcher.settings()?, page?);
-        let reply = &fetched.reply;
-        let kind = reply.content_type().map(str::to_ascii_lowercase)?;
+        let response = &fetched.response;
+        let kind = response.content_type().map(str::to_ascii_lowercase)?;
         let is_page = kind.starts_with("text/html") || kind.starts_with("application/xhtml+xml");
-        if reply.status != 200 || !is_page || !fetched.is_shared {
+        if response.status != 200 || !is_page || !fetched.is_shared {
             return None;
         }
-        let decoder = match reply.coding() {
+        let decoder = match response.coding() {
             None => None,
             Some(coding) if coding.eq_ignore_ascii_case(b"gzip") => Some(GzipReader::new(MOST_OF_A_PAGE)),
             Some(_) => return None,
@@ -137,7 +137,7 @@ async fn carry_out(shared: &Rc<Shared>, job: &Job) {
     let Some(order) = order(shared, job, &target) else { return };
     shared.prefetcher.count(|c| c.prefetched += 1);
     let (fetch, mut reader) = fetch::start(shared, order, true);
-    let Outcome::Reply(fetched) = fetch.settled().await else { return };
+    let Outcome::Response(fetched) = fetch.settled().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
         // Nobody is going to have any use for it, or it is too much, and so is what follows.
         fetch.flow.keep(false);
@@ -183,7 +183,7 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         return None;
     }
     let stored = match store.find(&key, head.headers()) {
-        Found::Reply(stored) => match stored.reply.freshness.reuse(&control, shared.clock.now_ms()) {
+        Found::Response(stored) => match stored.response.freshness.reuse(&control, shared.clock.now_ms()) {
             Reuse::Serve => return None,
             Reuse::Validate | Reuse::Refetch => Some(stored),
         },
@@ -201,6 +201,6 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         control,
         is_authorised: false,
         page: None,
-        is_unasked: true,
+        is_unrequested: true,
     })
 }

@@ -1,6 +1,6 @@
 //! The resources that a page names, as far as can be said while it arrives.
 //!
-//! Pure, and tolerant: whatever the bytes are, there is an answer. Tags are found across the borders of what arrives;
+//! Pure, and tolerant: whatever the bytes are, there is a response. Tags are found across the borders of what arrives;
 //! scripts, styles and comments are passed over; a tag that does not end in time is none.
 
 /// Longest tag that is looked at, in bytes.

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use assay_role::message::PrefetchCounters;
 use assay_role::proxy::Prefetch;
-use assay_role::words::PrefetchCounters;
 
 use super::resolve::Base;
 
@@ -14,7 +14,7 @@ use super::resolve::Base;
 pub struct Page {
     /// Where it is.
     pub base: Base,
-    /// It was asked for by its whole URL, as what it names is going to be.
+    /// It was requested by its whole URL, as what it names is going to be.
     pub is_absolute: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Page {
 pub struct Job {
     /// Where it is.
     pub what: Base,
-    /// It is asked for by its whole URL.
+    /// It is requested by its whole URL.
     pub is_absolute: bool,
     /// On the page's own host.
     pub is_own: bool,

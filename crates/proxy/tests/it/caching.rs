@@ -43,8 +43,11 @@ fn what_may_not_be_stored_is_fetched_each_time_over_one_connection() {
         let bed = Bed::start(&[("a", origin.address)]);
         let mut client = bed.client().await;
         for n in 0..3 {
-            let reply = client.get("/x", "").await;
-            assert_eq!((reply.body(), reply.cache_status()), (n.to_string().as_str(), "assay; fwd=miss"));
+            let response = client.get("/x", "").await;
+            assert_eq!(
+                (response.body(), response.cache_status()),
+                (n.to_string().as_str(), "assay; fwd=miss")
+            );
         }
         assert!(origin.seen().iter().all(|seen| seen.connection == 0));
         assert_eq!(bed.counters().objects, 0);
@@ -67,7 +70,7 @@ fn a_reload_refetches_and_replaces() {
 }
 
 #[test]
-fn a_head_is_answered_from_the_store_and_does_not_fill_it() {
+fn a_head_gets_a_response_from_the_store_and_does_not_fill_it() {
     run(async {
         let origin = Origin::start(|seen, _| match seen.line().starts_with("HEAD") {
             true => vec![send(format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 5\r\n\r\n"))],
@@ -104,7 +107,7 @@ fn a_head_that_shows_another_object_drops_the_stored_one() {
 }
 
 #[test]
-fn replies_that_vary_are_kept_apart() {
+fn responses_that_vary_are_kept_apart() {
     run(async {
         let origin = Origin::start(|seen, _| {
             let language = if seen.has("Accept-Language: de") { "hallo" } else { "hello" };
@@ -138,7 +141,7 @@ fn what_another_cache_has_aged_is_older_here_too() {
 }
 
 #[test]
-fn requests_may_ask_for_the_store_only_or_forbid_storing() {
+fn requests_may_request_for_the_store_only_or_forbid_storing() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "x")).await;
         let bed = Bed::start(&[("a", origin.address)]);

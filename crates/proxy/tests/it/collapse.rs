@@ -5,24 +5,29 @@ use std::rc::Rc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::harness::{Bed, Client, Origin, Part, Reply, ok, run, send, until};
+use crate::harness::{Bed, Client, Origin, Part, Response, ok, run, send, until};
 
 const CLIENTS: u64 = 10;
 
-/// Sends so many requests at once, lets the origin go on when all have come in, and gathers the answers.
-async fn at_once(bed: &Bed, gate: &Semaphore, permits: usize, fields: impl Fn(u64) -> String) -> Vec<Reply> {
+/// Sends so many requests at once, lets the origin go on when all have come in, and gathers the responses.
+async fn at_once(
+    bed: &Bed,
+    gate: &Semaphore,
+    permits: usize,
+    fields: impl Fn(u64) -> String,
+) -> Vec<Response> {
     let before = bed.counters().requests;
-    let mut answers = JoinSet::new();
+    let mut responses = JoinSet::new();
     for n in 0..CLIENTS {
         let mut client: Client = bed.client().await;
         let fields = fields(n);
-        answers.spawn_local(async move { (n, client.get("/x", &fields).await) });
+        responses.spawn_local(async move { (n, client.get("/x", &fields).await) });
     }
     until(|| bed.counters().requests == before + CLIENTS).await;
     gate.add_permits(permits);
-    let mut answers = answers.join_all().await;
-    answers.sort_by_key(|answer| answer.0);
-    answers.into_iter().map(|answer| answer.1).collect()
+    let mut responses = responses.join_all().await;
+    responses.sort_by_key(|response| response.0);
+    responses.into_iter().map(|response| response.1).collect()
 }
 
 #[test]
@@ -36,9 +41,9 @@ fn concurrent_misses_become_one_fetch() {
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
-        let replies = at_once(&bed, &gate, 1, |_| String::new()).await;
-        assert!(replies.iter().all(|reply| reply.body() == "x".repeat(100_000)));
-        let joined = replies.iter().filter(|r| r.cache_status() == "assay; fwd=miss; collapsed").count();
+        let responses = at_once(&bed, &gate, 1, |_| String::new()).await;
+        assert!(responses.iter().all(|response| response.body() == "x".repeat(100_000)));
+        let joined = responses.iter().filter(|r| r.cache_status() == "assay; fwd=miss; collapsed").count();
         assert_eq!((joined, origin.count()), (9, 1));
         let counters = bed.counters();
         assert_eq!((counters.misses, counters.collapsed, counters.hits), (1, 9, 0));
@@ -108,8 +113,8 @@ fn what_cannot_be_shared_is_fetched_by_each() {
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
-        let replies = at_once(&bed, &gate, 100, |_| String::new()).await;
-        let mut bodies: Vec<_> = replies.iter().map(|reply| reply.body().to_owned()).collect();
+        let responses = at_once(&bed, &gate, 100, |_| String::new()).await;
+        let mut bodies: Vec<_> = responses.iter().map(|response| response.body().to_owned()).collect();
         bodies.sort();
         bodies.dedup();
         assert_eq!((bodies.len(), origin.count()), (10, 10));
@@ -124,8 +129,8 @@ fn one_failure_is_told_to_all_who_wait() {
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |_, _| vec![Part::Wait(Rc::clone(&held)), Part::Close]).await;
         let bed = Bed::start(&[("a", origin.address)]);
-        let replies = at_once(&bed, &gate, 100, |_| String::new()).await;
-        assert!(replies.iter().all(|reply| reply.status == 502));
+        let responses = at_once(&bed, &gate, 100, |_| String::new()).await;
+        assert!(responses.iter().all(|response| response.status == 502));
         assert_eq!(origin.count(), 1);
     });
 }
@@ -146,8 +151,8 @@ fn concurrent_validations_become_one() {
         let bed = Bed::start(&[("a", origin.address)]);
         bed.get("/x", "").await;
         bed.pass_seconds(11);
-        let replies = at_once(&bed, &gate, 100, |_| String::new()).await;
-        assert!(replies.iter().all(|reply| reply.body() == "x"));
+        let responses = at_once(&bed, &gate, 100, |_| String::new()).await;
+        assert!(responses.iter().all(|response| response.body() == "x"));
         assert_eq!(origin.count(), 2);
         assert_eq!((bed.counters().revalidated, bed.counters().collapsed), (1, 9));
     });
@@ -160,15 +165,15 @@ fn requests_for_other_variants_do_not_get_the_fetched_one() {
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |seen, _| {
             let even = if seen.has("Accept-Language: even") { "even" } else { "odd" };
-            let reply = ok("Vary: Accept-Language\r\nCache-Control: max-age=60\r\n", even);
-            [vec![Part::Wait(Rc::clone(&held))], reply].concat()
+            let response = ok("Vary: Accept-Language\r\nCache-Control: max-age=60\r\n", even);
+            [vec![Part::Wait(Rc::clone(&held))], response].concat()
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
         let language = |n: u64| if n.is_multiple_of(2) { "even" } else { "odd" };
-        let replies = at_once(&bed, &gate, 100, |n| format!("Accept-Language: {}\r\n", language(n))).await;
-        for (n, reply) in replies.iter().enumerate() {
-            assert_eq!(reply.body(), language(n as u64));
+        let responses = at_once(&bed, &gate, 100, |n| format!("Accept-Language: {}\r\n", language(n))).await;
+        for (n, response) in responses.iter().enumerate() {
+            assert_eq!(response.body(), language(n as u64));
         }
         assert!(bed.counters().collapsed >= 4);
     });
@@ -180,8 +185,8 @@ fn a_reload_does_not_join_and_wins_over_what_is_under_way() {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |_, n| {
-            let reply = ok("Cache-Control: max-age=60\r\n", &n.to_string());
-            if n == 0 { [vec![Part::Wait(Rc::clone(&held))], reply].concat() } else { reply }
+            let response = ok("Cache-Control: max-age=60\r\n", &n.to_string());
+            if n == 0 { [vec![Part::Wait(Rc::clone(&held))], response].concat() } else { response }
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
@@ -190,7 +195,7 @@ fn a_reload_does_not_join_and_wins_over_what_is_under_way() {
         until(|| origin.count() == 1).await;
         assert_eq!(bed.get("/x", "Cache-Control: no-cache\r\n").await.body(), "1");
         gate.add_permits(1);
-        assert_eq!(slow.reply("GET").await.body(), "0");
+        assert_eq!(slow.response("GET").await.body(), "0");
         assert_eq!(bed.get("/x", "").await.body(), "1");
     });
 }

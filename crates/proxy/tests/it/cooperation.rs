@@ -26,7 +26,7 @@ fn peer(name: &str, relation: Relation, http: SocketAddr, icp: Option<SocketAddr
 fn cache(name: &str, origin: SocketAddr, at: (SocketAddr, SocketAddr), peers: Vec<Peer>) -> Bed {
     let cooperation = Cooperation {
         icp: Some(at.1),
-        askers: vec![at.1.ip()],
+        clients: vec![at.1.ip()],
         peers,
         timeout_ms: 50,
         ..Cooperation::default()
@@ -47,7 +47,7 @@ fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Coopera
         cooperation: Some(cooperation),
         prefetch: None,
     };
-    Bed::of(&spec, Limits { origin_reply: Duration::from_millis(300), ..Limits::default() })
+    Bed::of(&spec, Limits { origin_response: Duration::from_millis(300), ..Limits::default() })
 }
 
 /// Two caches, each the other's sibling.
@@ -142,7 +142,7 @@ fn a_peer_that_says_nothing_delays_only_until_it_is_known_to() {
         assert_eq!((peers.icp_sent, peers.icp_timeouts), (25, 20));
         // One word, and it is waited for again.
         let mut datagram = Vec::new();
-        assert!(Message::query(1, "http://a/x").answer(Opcode::Miss).write(&mut datagram));
+        assert!(Message::query(1, "http://a/x").response(Opcode::Miss).write(&mut datagram));
         silent.send_to(&datagram, cache.proxy.icp_address().unwrap()).await.unwrap();
         until(|| cache.counters().peers.icp_replies == 1).await;
         assert_eq!(cache.get("/again", "").await.status, 200);
@@ -165,7 +165,7 @@ fn two_caches_that_are_each_others_parents_do_not_send_a_request_round() {
 }
 
 #[test]
-fn without_a_parent_that_answers_the_origin_is_asked_unless_that_is_forbidden() {
+fn without_a_parent_that_responses_the_origin_is_requested_unless_that_is_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let gone = vec![peer("gone", Relation::Parent, address(), None)];
@@ -181,7 +181,7 @@ fn without_a_parent_that_answers_the_origin_is_asked_unless_that_is_forbidden() 
 }
 
 #[test]
-fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_not_be_asked() {
+fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_not_be_requested() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let above = (address(), address());
@@ -204,7 +204,7 @@ fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_n
 }
 
 #[test]
-fn who_is_further_away_than_anybody_waits_is_asked_in_vain() {
+fn who_is_further_away_than_anybody_waits_is_requested_in_vain() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let (one, other) = ((address(), address()), (address(), address()));
@@ -255,30 +255,30 @@ fn strangers_are_denied_nonsense_is_counted_and_what_is_stale_is_no_hit() {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let known = Cooperation { icp: Some(address()), ..Cooperation::default() };
         let closed = told("one", origin.address, address(), known.clone());
-        let open = Cooperation { icp: Some(address()), askers: vec![[127, 0, 0, 1].into()], ..known };
+        let open = Cooperation { icp: Some(address()), clients: vec![[127, 0, 0, 1].into()], ..known };
         let open = told("two", origin.address, address(), open);
-        let asker = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        assert_eq!(question(&asker, &closed, "http://a/x").await, Opcode::Denied);
-        assert_eq!(question(&asker, &open, "http://a/x").await, Opcode::Miss);
-        assert_eq!(question(&asker, &open, "ftp://a/x").await, Opcode::Error);
+        let requester = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        assert_eq!(question(&requester, &closed, "http://a/x").await, Opcode::Denied);
+        assert_eq!(question(&requester, &open, "http://a/x").await, Opcode::Miss);
+        assert_eq!(question(&requester, &open, "ftp://a/x").await, Opcode::Error);
         assert_eq!(open.get("/x", "").await.status, 200);
-        assert_eq!(question(&asker, &open, "http://A:80/x").await, Opcode::Hit);
+        assert_eq!(question(&requester, &open, "http://A:80/x").await, Opcode::Hit);
         open.pass_seconds(61);
-        assert_eq!(question(&asker, &open, "http://a/x").await, Opcode::Miss);
-        asker.send_to(b"nonsense", closed.proxy.icp_address().unwrap()).await.unwrap();
+        assert_eq!(question(&requester, &open, "http://a/x").await, Opcode::Miss);
+        requester.send_to(b"nonsense", closed.proxy.icp_address().unwrap()).await.unwrap();
         until(|| closed.counters().peers.icp_refused == 2).await;
     });
 }
 
-async fn question(asker: &UdpSocket, of: &Bed, url: &str) -> Opcode {
+async fn question(requester: &UdpSocket, of: &Bed, url: &str) -> Opcode {
     let mut datagram = Vec::new();
     assert!(Message::query(9, url).write(&mut datagram));
-    asker.send_to(&datagram, of.proxy.icp_address().unwrap()).await.unwrap();
+    requester.send_to(&datagram, of.proxy.icp_address().unwrap()).await.unwrap();
     let mut room = [0; 2000];
-    let (length, _) = asker.recv_from(&mut room).await.unwrap();
-    let answer = Message::parse(&room[..length]).unwrap();
-    assert_eq!((answer.number, answer.url), (9, url));
-    answer.opcode
+    let (length, _) = requester.recv_from(&mut room).await.unwrap();
+    let response = Message::parse(&room[..length]).unwrap();
+    assert_eq!((response.number, response.url), (9, url));
+    response.opcode
 }
 
 /// Answers every question in the same way.
@@ -288,7 +288,7 @@ async fn always(icp: SocketAddr, opcode: Opcode) {
         let (mut room, mut out) = ([0; 2000], Vec::new());
         loop {
             let (length, from) = socket.recv_from(&mut room).await.unwrap();
-            assert!(Message::parse(&room[..length]).unwrap().answer(opcode).write(&mut out));
+            assert!(Message::parse(&room[..length]).unwrap().response(opcode).write(&mut out));
             socket.send_to(&out, from).await.unwrap();
         }
     });

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::format::requests;
 use crate::judge;
 use crate::recorder::Recorder;
-use crate::replies::replies;
+use crate::responses::responses;
 
 /// A proxy on a thread of its own.
 struct Running {
@@ -76,15 +76,15 @@ fn no_request_of_the_corpus_comes_out_in_a_way_that_could_be_read_in_two() {
 }
 
 #[test]
-fn no_answer_of_the_corpus_reaches_anybody_but_who_asked() {
-    let cases = replies();
+fn no_response_of_the_corpus_reaches_anybody_but_who_requested() {
+    let cases = responses();
     let mut wrong = Vec::new();
     for case in &cases {
         let methods = case.method.as_deref().map_or(vec!["GET", "POST"], |method| vec![method]);
         for method in methods {
             let recorder = judge::misbehaving(case);
             let proxy = Running::before(recorder.address);
-            let seen = judge::answered(proxy.address, case, method);
+            let seen = judge::responded(proxy.address, case, method);
             proxy.end();
             recorder.finish();
             wrong.extend(seen.err().map(|what| format!("{} ({method}): {what}", case.name)));

@@ -15,7 +15,7 @@ async fn failing(fields: &'static str, failure: Vec<Part>) -> Origin {
 }
 
 #[test]
-fn a_stale_reply_stands_in_for_every_kind_of_failure_as_long_as_it_allows() {
+fn a_stale_response_stands_in_for_every_kind_of_failure_as_long_as_it_allows() {
     run(async {
         let reset = vec![Part::Close];
         let nonsense = vec![send("nonsense\r\n\r\n"), Part::Close];
@@ -54,11 +54,11 @@ fn an_origin_that_refuses_connections_has_failed_too() {
 }
 
 #[test]
-fn other_errors_are_answers_and_no_failures() {
+fn other_errors_are_responses_and_no_failures() {
     run(async {
         for status in ["404 Not Found", "501 Not Implemented"] {
-            let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-            let origin = failing(TEN_S, vec![send(reply)]).await;
+            let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let origin = failing(TEN_S, vec![send(response)]).await;
             let bed = Bed::start(&[("a", origin.address)]);
             bed.get("/x", "").await;
             bed.pass_seconds(15);
@@ -77,8 +77,8 @@ fn without_leave_nothing_stale_is_served_and_the_configuration_can_give_it() {
             bed.get("/x", "").await;
             bed.pass_seconds(15);
             assert_eq!(bed.get("/x", "").await.status, status, "granted {granted_s} s");
-            let asking = bed.get("/x", "Cache-Control: stale-if-error=5\r\n").await;
-            assert_eq!(asking.status, 200, "the client may ask for it");
+            let requesting = bed.get("/x", "Cache-Control: stale-if-error=5\r\n").await;
+            assert_eq!(requesting.status, 200, "the client may request it");
         }
     });
 }
@@ -109,7 +109,7 @@ fn what_must_be_confirmed_is_not_served_stale_whoever_allows_it() {
 }
 
 #[test]
-fn heads_conditions_and_parts_are_answered_with_it_too() {
+fn heads_conditions_and_parts_get_responses_with_it_too() {
     run(async {
         let origin = failing(TEN_S, vec![send(FAILURE)]).await;
         let bed = Bed::start(&[("a", origin.address)]);
@@ -142,7 +142,7 @@ fn heads_conditions_and_parts_are_answered_with_it_too() {
 }
 
 #[test]
-fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_reply_or_asks_alone() {
+fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_response_or_requests_alone() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);
@@ -164,8 +164,8 @@ fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_reply_or_asks_alone()
         gate.add_permits(2);
         let mut says = Vec::new();
         for client in &mut clients {
-            let reply = client.reply("GET").await;
-            says.push((reply.status, reply.cache_status().to_owned()));
+            let response = client.response("GET").await;
+            says.push((response.status, response.cache_status().to_owned()));
         }
         let stale = "assay; fwd=stale; fwd-status=503; ttl=-5; detail=stale-if-error";
         assert_eq!(says[0], (200, stale.to_owned()));

@@ -2,7 +2,7 @@
 
 use assay_proxy::Limits;
 use assay_role::proxy::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
-use assay_testbed::{answer_to, elsewhere};
+use assay_testbed::{elsewhere, response_to};
 
 use crate::harness::{Bed, Origin, Part, ok, run, until};
 
@@ -17,7 +17,7 @@ fn reverse_requests_go_by_host_and_unknown_ones_to_the_first() {
         let mut client = bed.client().await;
         for (host, body) in [("one:8080", "one"), ("TWO:80", "two"), ("else", "one"), ("two", "two")] {
             client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
-            assert_eq!(client.reply("GET").await.body(), body, "{host}");
+            assert_eq!(client.response("GET").await.body(), body, "{host}");
         }
         // An unknown host is a name of its own: the origin may tell them apart.
         assert_eq!((one.count(), two.count()), (2, 1));
@@ -34,14 +34,14 @@ fn forward_requests_go_where_they_say_and_share_the_store() {
         let mut client = bed.client().await;
         let host = named.address;
         client.send(format!("GET http://{host}/x?y HTTP/1.1\r\nHost: {}\r\n\r\n", other.address)).await;
-        assert_eq!(client.reply("GET").await.body(), "named");
+        assert_eq!(client.response("GET").await.body(), "named");
         assert_eq!(named.seen()[0].line(), "GET /x?y HTTP/1.1");
         assert!(named.seen()[0].has(&format!("Host: {host}")));
         client.send(format!("GET /x?y HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
-        assert_eq!(client.reply("GET").await.cache_status(), "assay; hit; ttl=60");
+        assert_eq!(client.response("GET").await.cache_status(), "assay; hit; ttl=60");
         assert_eq!(other.count(), 0);
         client.send(format!("GET http://{}/ HTTP/1.1\r\nHost: x\r\n\r\n", other.address)).await;
-        assert_eq!(client.reply("GET").await.body(), "other");
+        assert_eq!(client.response("GET").await.body(), "other");
     });
 }
 
@@ -51,9 +51,9 @@ fn a_request_that_leads_back_to_the_proxy_is_refused() {
         let bed = Bed::start(&[]);
         let mut client = bed.client().await;
         client.send(format!("GET http://{}/ HTTP/1.1\r\nHost: x\r\n\r\n", bed.proxy.address())).await;
-        assert_eq!(client.reply("GET").await.status, 508);
+        assert_eq!(client.response("GET").await.status, 508);
         client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
-        assert_eq!(client.reply("GET").await.status, 502);
+        assert_eq!(client.response("GET").await.status, 502);
     });
 }
 
@@ -72,11 +72,11 @@ fn spec(origins: Vec<OriginRoute>) -> ProxySpec {
     }
 }
 
-/// Sends everything that could lead elsewhere; how many of the answers are the origin's.
+/// Sends everything that could lead elsewhere; how many of the responses are the origin's.
 async fn try_everything(bed: &Bed, named: &Origin, other: &Origin) -> usize {
     let mut served = 0;
     for request in elsewhere(named.address, other.address) {
-        let (status, text) = answer_to(bed.proxy.address(), &request).await;
+        let (status, text) = response_to(bed.proxy.address(), &request).await;
         let is_served = status == 200 && (text.ends_with("named") || !request.starts_with("GET "));
         let is_refused = matches!(status, 400 | 501) && !text.contains("named");
         assert!(is_served || is_refused, "{request}{status} {text}");
@@ -88,7 +88,7 @@ async fn try_everything(bed: &Bed, named: &Origin, other: &Origin) -> usize {
 }
 
 #[test]
-fn in_front_of_an_origin_no_other_is_ever_asked() {
+fn in_front_of_an_origin_no_other_is_ever_requested() {
     run(async {
         for cacheable in [FRESH, "Cache-Control: no-store\r\n"] {
             let named = Origin::of(ok(cacheable, "named")).await;
@@ -98,15 +98,15 @@ fn in_front_of_an_origin_no_other_is_ever_asked() {
                 let route = OriginRoute { authority: authority.into(), address: named.address };
                 let bed = Bed::of(&spec(vec![route]), Limits::default());
                 let served = try_everything(&bed, &named, &other).await;
-                let asked = named.count() - before;
-                assert!(served >= asked && asked > 100, "{served} {asked}");
+                let requested = named.count() - before;
+                assert!(served >= requested && requested > 100, "{served} {requested}");
             }
         }
     });
 }
 
 #[test]
-fn a_parent_is_asked_in_place_of_the_origin_and_stands_for_the_same() {
+fn a_parent_is_requested_in_place_of_the_origin_and_stands_for_the_same() {
     run(async {
         let named = Origin::of(ok(FRESH, "named")).await;
         let other = Origin::of(ok(FRESH, "other")).await;
@@ -134,7 +134,7 @@ fn a_parent_is_asked_in_place_of_the_origin_and_stands_for_the_same() {
 }
 
 #[test]
-fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_was_asked_for_by_its_url() {
+fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_was_requested_for_by_its_url() {
     run(async {
         let other = Origin::of(ok(FRESH, "other")).await;
         let page = format!("<img src=http://{}/x.png><img src=/own.png>", other.address);
@@ -149,7 +149,7 @@ fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_wa
         let prefetch = Prefetch::from_word("embedded").unwrap();
         let bed = Bed::of(&ProxySpec { prefetch, ..spec(vec![route]) }, Limits::default());
         let request = "GET http://named/page HTTP/1.1\r\nHost: named\r\nConnection: close\r\n\r\n";
-        assert_eq!(answer_to(bed.proxy.address(), request).await.0, 200);
+        assert_eq!(response_to(bed.proxy.address(), request).await.0, 200);
         until(|| bed.counters().objects == 2).await;
         let lines: Vec<String> = named.seen().iter().map(|seen| seen.line().to_owned()).collect();
         assert_eq!(lines, ["GET /page HTTP/1.1", "GET /own.png HTTP/1.1"]);

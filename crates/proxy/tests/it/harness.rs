@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_proxy::{Clock, Limits, Proxy};
+use assay_role::message::ProxyCounters;
 use assay_role::proxy::{OriginRoute, ProxySpec};
-use assay_role::words::ProxyCounters;
 use tokio::task::spawn_local;
 
-pub use assay_testbed::{Client, Part, Reply, Seen, Server as Origin, ok, run, send, until};
+pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, run, send, until};
 
 /// When the clock starts: Unix seconds.
 pub const START_S: i64 = 1_700_000_000;
@@ -44,7 +44,7 @@ impl Bed {
     }
 
     fn with(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> Self {
-        let limits = Limits { origin_reply: Duration::from_millis(300), ..Limits::default() };
+        let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
         let origins =
             origins.iter().map(|&(name, address)| OriginRoute { authority: name.into(), address }).collect();
         let listen = "127.0.0.1:0".parse().unwrap();
@@ -87,7 +87,7 @@ impl Bed {
     }
 
     /// One request on a connection of its own.
-    pub async fn get(&self, path: &str, fields: &str) -> Reply {
+    pub async fn get(&self, path: &str, fields: &str) -> Response {
         self.client().await.get(path, fields).await
     }
 }

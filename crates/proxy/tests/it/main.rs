@@ -22,8 +22,8 @@ mod protocol;
 mod ranges;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
-#[path = "../../../http/tests/corpus/replies.rs"]
-mod replies;
+#[path = "../../../http/tests/corpus/responses.rs"]
+mod responses;
 mod role;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;

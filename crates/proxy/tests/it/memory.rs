@@ -45,8 +45,8 @@ fn what_is_too_large_is_delivered_whole_and_not_stored() {
         .await;
         let bed = Bed::with_memory(&[("a", origin.address)], 1_000_000);
         for path in ["/length", "/chunked"] {
-            let reply = bed.get(path, "").await;
-            assert!(reply.body().len() == size && reply.body().bytes().all(|b| b == b'x'), "{path}");
+            let response = bed.get(path, "").await;
+            assert!(response.body().len() == size && response.body().bytes().all(|b| b == b'x'), "{path}");
         }
         assert_eq!(bed.counters().objects, 0);
         assert_eq!(bed.counters().stored_bytes, 0);

@@ -16,7 +16,7 @@ fn a_post_goes_through_and_drops_what_is_stored() {
         let mut client = bed.client().await;
         client.get("/x", "").await;
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
-        let posted = client.reply("POST").await;
+        let posted = client.response("POST").await;
         assert_eq!((posted.body(), posted.cache_status()), ("1", "assay; fwd=method"));
         assert_eq!(origin.seen()[1].body, b"hello");
         let again = client.get("/x", "").await;
@@ -48,8 +48,8 @@ fn what_is_being_fetched_during_a_post_is_not_stored() {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |_, n| {
-            let reply = ok(FRESH, &n.to_string());
-            if n == 0 { [vec![Part::Wait(Rc::clone(&held))], reply].concat() } else { reply }
+            let response = ok(FRESH, &n.to_string());
+            if n == 0 { [vec![Part::Wait(Rc::clone(&held))], response].concat() } else { response }
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
@@ -58,7 +58,7 @@ fn what_is_being_fetched_during_a_post_is_not_stored() {
         until(|| origin.count() == 1).await;
         bed.client().await.request("POST", "/x", "").await;
         gate.add_permits(1);
-        assert_eq!(slow.reply("GET").await.body(), "0");
+        assert_eq!(slow.response("GET").await.body(), "0");
         assert_eq!(bed.counters().objects, 0);
     });
 }
@@ -71,7 +71,7 @@ fn request_bodies_in_chunks_go_through_in_chunks() {
         let mut client = bed.client().await;
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
         client.send("2;x=y\r\nde\r\n0\r\nTrailer: dropped\r\n\r\n").await;
-        assert_eq!(client.reply("POST").await.body(), "done");
+        assert_eq!(client.response("POST").await.body(), "done");
         assert!(origin.seen()[0].has("Transfer-Encoding: chunked"));
         assert_eq!(origin.seen()[0].body, b"abcde");
         assert_eq!(client.get("/x", "").await.body(), "done");
@@ -87,14 +87,14 @@ fn a_client_that_waits_for_100_gets_it_from_the_origin() {
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n").await;
         assert_eq!(client.head("POST").await.0, 100);
         client.send("body").await;
-        let reply = client.reply("POST").await;
-        assert_eq!((reply.status, reply.body()), (200, "done"));
+        let response = client.response("POST").await;
+        assert_eq!((response.status, response.body()), (200, "done"));
         assert_eq!(origin.seen()[0].body, b"body");
     });
 }
 
 #[test]
-fn an_answer_that_does_not_wait_for_the_body_is_passed_on() {
+fn an_response_that_does_not_wait_for_the_body_is_passed_on() {
     run(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bed = Bed::start(&[("a", listener.local_addr().unwrap())]);
@@ -103,8 +103,11 @@ fn an_answer_that_does_not_wait_for_the_body_is_passed_on() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let refusal = b"HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\n\r\nno";
         tokio::io::AsyncWriteExt::write_all(&mut stream, refusal).await.unwrap();
-        let reply = client.reply("POST").await;
-        assert_eq!((reply.status, reply.body(), reply.field("Connection")), (413, "no", Some("close")));
+        let response = client.response("POST").await;
+        assert_eq!(
+            (response.status, response.body(), response.field("Connection")),
+            (413, "no", Some("close"))
+        );
         assert!(client.is_closed().await);
     });
 }
@@ -113,11 +116,11 @@ fn an_answer_that_does_not_wait_for_the_body_is_passed_on() {
 fn a_closed_idle_connection_is_replaced_without_a_word() {
     run(async {
         let origin = Origin::start(|seen, n| {
-            let reply = ok("Cache-Control: no-store\r\n", &n.to_string());
+            let response = ok("Cache-Control: no-store\r\n", &n.to_string());
             // The first connection dies on its second request.
             match (seen.connection, n) {
                 (0, 1..) => vec![Part::Close],
-                _ => reply,
+                _ => response,
             }
         })
         .await;

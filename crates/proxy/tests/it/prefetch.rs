@@ -1,4 +1,4 @@
-//! What pages name is there before it is asked for, within bounds.
+//! What pages name is there before it is requested, within bounds.
 
 use assay_http::coding::GzipWriter;
 use assay_proxy::Limits;

@@ -44,7 +44,7 @@ fn a_truncated_body_cannot_look_whole_to_an_http_1_0_client() {
 }
 
 #[test]
-fn chunked_answers_are_stored_and_hit_with_their_length() {
+fn chunked_responses_are_stored_and_hit_with_their_length() {
     run(async {
         let origin = Origin::start(|_, _| {
             let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
@@ -64,7 +64,7 @@ fn chunked_answers_are_stored_and_hit_with_their_length() {
 }
 
 #[test]
-fn answers_that_end_with_their_connection_are_passed_on_and_stored() {
+fn responses_that_end_with_their_connection_are_passed_on_and_stored() {
     run(async {
         let origin = Origin::start(|_, _| {
             vec![send(format!("HTTP/1.0 200 OK\r\n{FRESH}\r\nuntil close")), Part::Close]
@@ -79,7 +79,7 @@ fn answers_that_end_with_their_connection_are_passed_on_and_stored() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_get_responses_in_order() {
     run(async {
         let origin = Origin::start(|seen, _| ok(FRESH, seen.line())).await;
         let bed = Bed::start(&[("a", origin.address)]);
@@ -94,7 +94,7 @@ fn pipelined_requests_are_answered_in_order() {
             ("GET", "GET /1 HTTP/1.1"),
             ("GET", "GET /3 HTTP/1.1"),
         ] {
-            assert_eq!(client.reply(method).await.body(), line);
+            assert_eq!(client.response(method).await.body(), line);
         }
         assert_eq!(bed.counters().hits, 1);
     });
@@ -111,16 +111,16 @@ fn http_1_0_clients_get_what_they_understand() {
         let bed = Bed::start(&[("a", origin.address)]);
         let mut client = bed.client().await;
         client.send("GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-        let kept = client.reply("GET").await;
+        let kept = client.response("GET").await;
         assert_eq!((kept.body(), kept.field("Connection")), ("hello", Some("keep-alive")));
         assert!(origin.seen()[0].has("Host: a") && origin.seen()[0].has("Via: 1.0 assay"));
         client.send("GET /x HTTP/1.0\r\n\r\n").await;
-        let last = client.reply("GET").await;
+        let last = client.response("GET").await;
         assert_eq!((last.body(), last.field("Connection")), ("hello", Some("close")));
         assert!(client.is_closed().await);
         let mut client = bed.client().await;
         client.send("GET /chunked HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-        let closing = client.reply("GET").await;
+        let closing = client.response("GET").await;
         assert_eq!((closing.body(), closing.field("Connection")), ("abc", Some("close")));
         assert_eq!(closing.field("Transfer-Encoding"), None);
     });
@@ -150,8 +150,12 @@ fn what_is_not_http_is_refused_and_the_connection_closed() {
         ] {
             let mut client = bed.client().await;
             client.send(text).await;
-            let reply = client.reply("GET").await;
-            assert_eq!((reply.status, reply.field("Connection")), (status, Some("close")), "{text:.40}");
+            let response = client.response("GET").await;
+            assert_eq!(
+                (response.status, response.field("Connection")),
+                (status, Some("close")),
+                "{text:.40}"
+            );
             assert!(client.is_closed().await, "{text:.40}");
         }
         assert_eq!(origin.count(), 0);
@@ -180,13 +184,13 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
             [("/", "nobody", 502), ("/silent", "a", 504), ("/both", "a", 502), ("/senseless", "a", 502)]
         {
             client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
-            let reply = client.reply("GET").await;
-            assert_eq!((reply.status, reply.cache_status()), (status, "assay; fwd=miss"), "{path}");
+            let response = client.response("GET").await;
+            assert_eq!((response.status, response.cache_status()), (status, "assay; fwd=miss"), "{path}");
             client.send(format!("POST {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
             if path != "/silent" && path != "/both" {
-                assert_eq!(client.reply("POST").await.status, status, "{path}");
+                assert_eq!(client.response("POST").await.status, status, "{path}");
             } else {
-                client.reply("POST").await;
+                client.response("POST").await;
             }
         }
         assert!(bed.counters().origin_errors >= 6);
@@ -194,7 +198,7 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
 }
 
 #[test]
-fn interim_answers_are_passed_over() {
+fn interim_responses_are_passed_over() {
     run(async {
         let origin = Origin::start(|_, _| {
             let early = send("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n");
@@ -202,7 +206,7 @@ fn interim_answers_are_passed_over() {
         })
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
-        let reply = bed.get("/x", "").await;
-        assert_eq!((reply.status, reply.body()), (200, "hello"));
+        let response = bed.get("/x", "").await;
+        assert_eq!((response.status, response.body()), (200, "hello"));
     });
 }

@@ -129,9 +129,9 @@ fn parts_are_sent_under_if_range_only_of_the_same_version() {
             (other.as_str(), 200),
             ("nonsense", 200),
         ] {
-            let reply = bed.get("/x", &format!("{}If-Range: {condition}\r\n", range("1-2"))).await;
-            assert_eq!(reply.status, status, "{condition}");
-            assert_eq!(reply.body(), if status == 206 { "12" } else { "0123" });
+            let response = bed.get("/x", &format!("{}If-Range: {condition}\r\n", range("1-2"))).await;
+            assert_eq!(response.status, status, "{condition}");
+            assert_eq!(response.body(), if status == 206 { "12" } else { "0123" });
         }
         // A condition that is met goes first.
         let same = bed.get("/x", &format!("{}If-None-Match: \"a\"\r\n", range("1-2"))).await;
@@ -162,7 +162,7 @@ fn a_stale_object_is_confirmed_before_parts_of_it_are_sent() {
 }
 
 #[test]
-fn what_may_not_be_stored_is_asked_for_in_parts_at_once_from_the_second_time_on() {
+fn what_may_not_be_stored_is_requested_for_in_parts_at_once_from_the_second_time_on() {
     run(async {
         let origin = Origin::start(|seen, _| match seen.has("Range: bytes=1-2") {
             true => vec![send(
@@ -197,7 +197,7 @@ fn what_is_too_large_is_passed_in_parts() {
         let part = bed.get("/x", &range("0-0")).await;
         assert_eq!((part.status, part.body()), (206, "x"));
         assert_eq!((bed.counters().objects, origin.count()), (0, 2));
-        // An error of the origin is the answer, whatever was asked for.
+        // An error of the origin is the response, whatever was requested.
         assert_eq!(bed.get("/y", &range("999999999-")).await.status, 416);
     });
 }
@@ -211,8 +211,8 @@ fn an_error_of_the_origin_is_not_cut_into_parts() {
         .await;
         let bed = Bed::start(&[("a", origin.address)]);
         for _ in 0..2 {
-            let reply = bed.get("/x", &range("1-2")).await;
-            assert_eq!((reply.status, reply.body()), (404, "none"));
+            let response = bed.get("/x", &range("1-2")).await;
+            assert_eq!((response.status, response.body()), (404, "none"));
         }
         assert_eq!(origin.count(), 1);
     });
@@ -265,9 +265,9 @@ fn parts_are_taken_from_a_fetch_that_is_under_way_and_sent_as_they_arrive() {
         assert_eq!(tail.head("GET").await.0, 206);
         until(|| bed.counters().collapsed == 3).await;
         gate.add_permits(1);
-        assert!(both.reply("GET").await.body().contains("bytes 7-7/8\r\n\r\n7"));
+        assert!(both.response("GET").await.body().contains("bytes 7-7/8\r\n\r\n7"));
         until(|| bed.counters().objects == 1).await;
-        assert_eq!(whole.reply("GET").await.body(), "01234567");
+        assert_eq!(whole.response("GET").await.body(), "01234567");
         assert_eq!((origin.count(), bed.counters().misses), (1, 1));
     });
 }

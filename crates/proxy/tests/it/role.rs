@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use assay_proxy::{Clock, Limits, Proxy, ProxyError};
 use assay_role::proxy::ProxySpec;
 
-use assay_role::words::{Command as Word, Event};
+use assay_role::message::{Command as Word, Event};
 
 use crate::harness::run;
 
@@ -89,9 +89,9 @@ fn a_process_says_ready_serves_counts_and_is_done_when_told_to_stop() {
     let address = listening(&mut events);
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-    let mut reply = String::new();
-    client.read_to_string(&mut reply).unwrap();
-    assert!(reply.starts_with("HTTP/1.1 502 "), "{reply}");
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     let stop = serde_json::to_string(&Word::Stop).unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(format!("{stop}\n").as_bytes()).unwrap();

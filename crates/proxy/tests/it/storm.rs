@@ -43,7 +43,7 @@ fn object_of(seen: &Seen) -> u64 {
 }
 
 /// Every kind of framing, cachable and not, confirmed and not.
-fn answer(seen: &Seen, n: usize) -> Vec<Part> {
+fn response(seen: &Seen, n: usize) -> Vec<Part> {
     let object = object_of(seen);
     let body = body(object);
     let tag = format!("ETag: \"{object}\"\r\n");
@@ -91,27 +91,27 @@ async fn robot(bed: Rc<Bed>, seed: u64) {
                 continue;
             }
             3 => {
-                let reply = client.get(&path, &format!("If-None-Match: \"{object}\"\r\n")).await;
-                assert_eq!((reply.status, reply.body()), (304, ""));
+                let response = client.get(&path, &format!("If-None-Match: \"{object}\"\r\n")).await;
+                assert_eq!((response.status, response.body()), (304, ""));
                 continue;
             }
             4 => {
-                let reply = client.request("POST", &path, "").await;
-                assert_eq!(reply.body(), body(object));
+                let response = client.request("POST", &path, "").await;
+                assert_eq!(response.body(), body(object));
                 continue;
             }
             _ => {}
         }
-        let reply = client.get(&path, "").await;
-        assert_eq!(reply.status, 200);
-        assert!(reply.body() == body(object), "object {object} is not what was sent: {}", reply.head);
+        let response = client.get(&path, "").await;
+        assert_eq!(response.status, 200);
+        assert!(response.body() == body(object), "object {object} is not what was sent: {}", response.head);
     }
 }
 
 #[test]
 fn every_byte_is_right_whatever_happens_around_it() {
     run(async {
-        let origin = Origin::start(answer).await;
+        let origin = Origin::start(response).await;
         let bed = Rc::new(Bed::with_memory(&[("a", origin.address)], 1_000_000));
         let mut robots = JoinSet::new();
         for seed in 0..CLIENTS {

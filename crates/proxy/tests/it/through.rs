@@ -1,15 +1,15 @@
-//! Answers that nobody else may have: from the second on they come in the client's own task, and look as the first did.
+//! Responses that nobody else may have: from the second on they come in the client's own task, and look as the first did.
 
 use std::rc::Rc;
 
 use tokio::sync::Semaphore;
 
-use crate::harness::{Bed, Origin, Part, Reply, ok, run, send};
+use crate::harness::{Bed, Origin, Part, Response, ok, run, send};
 
 const OWN: &str = "Cache-Control: private\r\n";
 
 /// Fetched, and then passed through, from an origin that answers with these parts, for a client of this version.
-async fn twice(parts: Vec<Part>, version: &str) -> (Bed, [Reply; 2]) {
+async fn twice(parts: Vec<Part>, version: &str) -> (Bed, [Response; 2]) {
     let origin = Origin::start(
         move |seen, _| {
             if seen.line().contains("/x") { parts.clone() } else { ok("", "other") }
@@ -17,17 +17,17 @@ async fn twice(parts: Vec<Part>, version: &str) -> (Bed, [Reply; 2]) {
     )
     .await;
     let bed = Bed::start(&[("a", origin.address)]);
-    let mut replies = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..2 {
         let mut client = bed.client().await;
         client.send(format!("GET /x HTTP/{version}\r\nHost: a\r\n\r\n")).await;
-        replies.push(client.reply("GET").await);
+        responses.push(client.response("GET").await);
     }
-    (bed, [replies.remove(0), replies.remove(0)])
+    (bed, [responses.remove(0), responses.remove(0)])
 }
 
 /// Both look the same.
-async fn assert_alike(text: String, closes: bool) -> Reply {
+async fn assert_alike(text: String, closes: bool) -> Response {
     for version in ["1.0", "1.1"] {
         let mut parts: Vec<Part> = text.as_bytes().chunks(40).map(send).collect();
         parts.extend(closes.then_some(Part::Close));
@@ -78,8 +78,11 @@ fn what_breaks_off_breaks_off_for_the_client_and_is_counted() {
             "Transfer-Encoding: chunked\r\n\r\nz\r\n",
         ] {
             let parts = vec![send(format!("HTTP/1.1 200 OK\r\n{OWN}{body}")), Part::Close];
-            let (bed, replies) = twice(parts, "1.1").await;
-            assert!(replies.iter().all(|reply| reply.status == 200 && reply.body.is_none()), "{replies:?}");
+            let (bed, responses) = twice(parts, "1.1").await;
+            assert!(
+                responses.iter().all(|response| response.status == 200 && response.body.is_none()),
+                "{responses:?}"
+            );
             assert_eq!(bed.counters().origin_errors, 2, "{body}");
         }
     });
@@ -134,7 +137,7 @@ fn a_kept_connection_that_was_closed_is_replaced_and_others_are_used_again() {
 }
 
 #[test]
-fn an_answer_that_may_be_stored_after_all_is() {
+fn an_response_that_may_be_stored_after_all_is() {
     run(async {
         let origin = Origin::start(|_, n| match n {
             0 => ok(OWN, "own"),

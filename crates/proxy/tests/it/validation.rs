@@ -1,4 +1,4 @@
-//! Stale objects, conditional requests, and 304 replies in both directions.
+//! Stale objects, conditional requests, and 304 responses in both directions.
 
 use crate::harness::{Bed, Origin, Part, START_S, date, ok, run, send};
 
@@ -79,7 +79,7 @@ fn a_304_for_another_version_is_not_believed() {
 }
 
 #[test]
-fn conditional_requests_are_answered_from_the_store() {
+fn conditional_requests_get_responses_from_the_store() {
     run(async {
         let (origin, bed) = confirming().await;
         bed.get("/x", "").await;
@@ -110,7 +110,7 @@ fn a_conditional_miss_is_fetched_whole_and_stored() {
 }
 
 #[test]
-fn a_confirmation_that_nobody_asked_for_is_an_error() {
+fn a_confirmation_that_nobody_requested_for_is_an_error() {
     run(async {
         let origin = Origin::start(|_, _| not_modified("")).await;
         let bed = Bed::start(&[("a", origin.address)]);

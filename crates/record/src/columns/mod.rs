@@ -182,7 +182,7 @@ pub(crate) const ADAPTED: TableSpec = TableSpec {
     columns: rows::columns::<Adapted>,
 };
 
-/// Every xact, when asked for.
+/// Every xact, when requested.
 pub(crate) const XACTS: TableSpec = TableSpec {
     file: "xacts.parquet",
     about: "Every xact that was sent or is unsent, only with `--xact-log`. Embedded objects that were not reached \
@@ -198,7 +198,7 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::new("object", Kind::Uint, "key of the object"),
             Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
             Column::new("cachable", Kind::Bool, "the object may be cached"),
-            Column::new("revisit", Kind::Bool, "the stream says that it was asked for before"),
+            Column::new("revisit", Kind::Bool, "the stream says that it was requested before"),
             Column::new("due_us", Kind::Int, "when the schedule wanted it"),
             Column::optional("ready_us", Kind::Int, "when the robot's own rules let it go"),
             Column::optional(
@@ -207,8 +207,8 @@ pub(crate) const XACTS: TableSpec = TableSpec {
                 "connect begun, or first byte written on a reused connection",
             ),
             Column::optional("connected_us", Kind::Int, "connection established (new connections only)"),
-            Column::optional("first_byte_us", Kind::Int, "first byte of the answer"),
-            Column::optional("last_byte_us", Kind::Int, "last byte of the answer"),
+            Column::optional("first_byte_us", Kind::Int, "first byte of the response"),
+            Column::optional("last_byte_us", Kind::Int, "last byte of the response"),
             Column::optional(
                 "outcome",
                 Kind::Text,
@@ -227,8 +227,8 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::new(
                 "fault_met",
                 Kind::Bool,
-                "its answer shows that it met that fault: the error or the lost connection came through (neither is an \
-                 `error`), or the origin made the late or slow answer for this very request",
+                "its response shows that it met that fault: the error or the lost connection came through (neither is an \
+                 `error`), or the origin made the late or slow response for this very request",
             ),
         ]
     },

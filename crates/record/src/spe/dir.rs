@@ -82,16 +82,16 @@ impl SpeDir {
     }
 
     /// `answers.parquet`.
-    pub fn answers_path(&self) -> PathBuf {
+    pub fn responses_path(&self) -> PathBuf {
         self.path.join("answers.parquet")
     }
 
-    /// `doors.parquet`.
-    pub fn doors_path(&self) -> PathBuf {
+    /// `listeners.parquet`.
+    pub fn listeners_path(&self) -> PathBuf {
         self.path.join("doors.parquet")
     }
 
-    /// `answers.log`: the document's text form, where it was asked for.
+    /// `answers.log`: the document's text form, where it was requested.
     pub fn log_path(&self) -> PathBuf {
         self.path.join("answers.log")
     }

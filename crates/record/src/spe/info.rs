@@ -99,22 +99,22 @@ pub struct Totals {
     pub connects: u64,
     /// Requests that could not be understood and were refused.
     pub refused: u64,
-    /// Requests whose client left before it had its answer.
+    /// Requests whose client left before it had its response.
     pub client_gone: u64,
     /// Requests that a target was never asked, because too much was waiting for it; one number per target.
     pub dropped: Vec<u64>,
     /// Requests that a target had not answered when the evaluation ended; one number per target.
     pub waiting: Vec<u64>,
-    /// Answers that are missing from answers.parquet, because the disk was too slow.
+    /// Responses that are missing from responses.parquet, because the disk was too slow.
     pub answers_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
     pub origin_errors: u64,
-    /// Answers that the Collector broke off, because the answer of a client would have had to wait for them; whoever asked
+    /// Responses that the Collector broke off, because the response of a client would have had to wait for them; whoever asked
     /// is not to blame for what it then lacks.
     pub given_up: u64,
-    /// Recordings that the Collector could not keep until every proxy had asked for them: what a proxy gets instead is not
+    /// Recordings that the Collector could not keep until every proxy had requested them: what a proxy gets instead is not
     /// compared (`NOT_KEPT`).
     pub not_kept: u64,
     /// Requests that the Collector sent to origins once more for a proxy, because of that; among `origin_requests`.

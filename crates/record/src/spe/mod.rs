@@ -1,18 +1,18 @@
 //! What a simultaneous evaluation of proxies leaves behind.
 //!
-//! A directory: `spe.json` ([`SpeInfo`]), `answers.parquet` (a row for each answer of each target, [`AnswerRow`]) and
-//! `doors.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::DoorRow`]). Target 0 is `direct`: the
-//! Collector's own answer, which the client got and all others are held against.
+//! A directory: `spe.json` ([`SpeInfo`]), `answers.parquet` (a row for each response of each target, [`ResponseRow`]) and
+//! `listeners.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::ListenerRow`]). Target 0 is `direct`: the
+//! Collector's own response, which the client got and all others are held against.
 
-mod answer;
 mod dir;
-mod door;
 mod info;
+mod listener;
+mod response;
 
-pub use answer::{AnswerError, AnswerRow, AnswerWriter, Verdict, for_each_answer, read_answers};
 pub use dir::{SpeDir, SpeDirError};
-pub use door::{DoorWriter, read_doors};
 pub use info::{CollectorSettings, Ended, How, SCHEMA, SpeInfo, Target, Totals};
+pub use listener::{ListenerWriter, read_listeners};
+pub use response::{ResponseError, ResponseRow, ResponseWriter, Verdict, for_each_response, read_responses};
 
 use crate::columns::TableSpec;
 
@@ -21,6 +21,6 @@ pub const DIRECT: &str = "direct";
 
 /// The tables of the directory as Markdown, a section each. The reference page holds this text.
 pub fn tables_as_markdown() -> String {
-    let tables: [&TableSpec; 2] = [&answer::ANSWERS, &door::DOORS];
+    let tables: [&TableSpec; 2] = [&response::RESPONSES, &listener::LISTENERS];
     crate::layout::as_markdown(tables.into_iter())
 }

@@ -1,4 +1,4 @@
-//! The names of columns, journal fields and the proxy's counters: what analyses and other tools ask for.
+//! The names of columns, journal fields and the proxy's counters: what analyses and other tools request.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! The words that roles speak survive their journey through a pipe.
 
-use assay_role::evaluation::{CollectorInterval, DoorRow, MultiplierCounters, TargetCounters};
-use assay_role::words::{Command, Event, ProxyCounters};
+use assay_role::evaluation::{CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
+use assay_role::message::{Command, Event, ProxyCounters};
 
 use crate::sample;
 
@@ -17,12 +17,12 @@ fn every_event_is_a_line_and_comes_back_as_it_was() {
     there_and_back(Event::Robots(Box::new(sample::robots(1000, 3))));
     there_and_back(Event::Origins(Box::new(sample::origins(1000, 3))));
     there_and_back(Event::Proxy(ProxyCounters { hits: u64::MAX, ..ProxyCounters::default() }));
-    let door = DoorRow { door: 2, late_max_us: 9, ..DoorRow::default() };
+    let listener = ListenerRow { listener: 2, late_max_us: 9, ..ListenerRow::default() };
     there_and_back(Event::Collector(Box::new(CollectorInterval {
-        doors: vec![door],
+        listeners: vec![listener],
         ..CollectorInterval::default()
     })));
-    let target = TargetCounters { asked: u64::MAX, ..TargetCounters::default() };
+    let target = TargetCounters { requested: u64::MAX, ..TargetCounters::default() };
     there_and_back(Event::Multiplier(Box::new(MultiplierCounters {
         targets: vec![target],
         ..MultiplierCounters::default()

@@ -1,6 +1,6 @@
-//! When each URL of a list is asked for, and over which connection.
+//! When each URL of a list is requested, and over which connection.
 //!
-//! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each asks for the next
+//! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each requests the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.
 
 use assay_random::{STEP, finalize};
@@ -8,7 +8,7 @@ use assay_random::{STEP, finalize};
 use super::{Planned, Told};
 use crate::request::Call;
 
-/// How a list is asked for.
+/// How a list is requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrivals {
     /// Connections in all.
@@ -102,10 +102,10 @@ mod tests {
             let plan: Vec<Planned> = ListPlan::new(calls(urls), arrivals.clone()).collect();
             prop_assert_eq!(plan.len() as u64, connections);
             prop_assert!(plan.windows(2).all(|pair| pair[0].due_ns <= pair[1].due_ns));
-            let asked: Vec<String> =
+            let requested: Vec<String> =
                 plan.iter().flat_map(|one| &one.calls).map(|call| call.path.to_string()).collect();
-            let expected: Vec<String> = (0..asked.len()).map(|n| format!("/{}", n % urls)).collect();
-            prop_assert_eq!(asked, expected);
+            let expected: Vec<String> = (0..requested.len()).map(|n| format!("/{}", n % urls)).collect();
+            prop_assert_eq!(requested, expected);
             let again: Vec<Planned> = ListPlan::new(calls(urls), arrivals).collect();
             prop_assert_eq!(plan, again, "the same seed, the same plan");
         }

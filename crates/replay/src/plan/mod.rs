@@ -12,7 +12,7 @@ use crate::request::Call;
 pub struct Told {
     /// It was answered from a cache; none: the log does not say.
     pub hit: Option<bool>,
-    /// Bytes of the answer, as the log counts them.
+    /// Bytes of the response, as the log counts them.
     pub bytes: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct Planned {
     pub due_ns: u64,
     /// Whose connections it goes over.
     pub client: Box<str>,
-    /// What; several are sent one after the other, each when the answer before it is complete.
+    /// What; several are sent one after the other, each when the response before it is complete.
     pub calls: Vec<Call>,
     /// The connection may be used for more afterwards.
     pub keep: bool,

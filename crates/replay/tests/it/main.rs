@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_replay::plan::list::Arrivals;
-use assay_replay::{Door, List, Log, Options, Origins, ReplayError, Results, Simulated, Source, drive};
+use assay_replay::{List, Listener, Log, Options, Origins, ReplayError, Results, Simulated, Source, drive};
 use assay_testbed::elsewhere;
-use server::{Asked, Server};
+use server::{Requested, Server};
 
 /// So fast that nobody waits.
 const FAST: f64 = 100_000.0;
@@ -56,7 +56,7 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("access.log");
     let mut text = String::new();
-    // A minute apart even at this speed is long enough for the answer before to be there.
+    // A minute apart even at this speed is long enough for the response before to be there.
     for n in 0..20u32 {
         let (client, method) = (1 + (n % 2) as u8, if n % 5 == 4 { "HEAD" } else { "GET" });
         text += &combined(client, n * 120, &format!("{method} /{n} HTTP/1.1"));
@@ -66,14 +66,14 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     std::fs::write(&file, text).unwrap();
     let slower = Log { speed: 2_000.0, ..log(vec![file]) };
     let results = replay(options(&server), Source::Log(slower)).unwrap();
-    let asked = server.asked();
-    let lines: Vec<&str> = asked.iter().map(|one| one.line.as_str()).collect();
+    let requested = server.requested();
+    let lines: Vec<&str> = requested.iter().map(|one| one.line.as_str()).collect();
     assert_eq!(lines.len(), 20);
     assert_eq!((lines[0], lines[4]), ("GET /0 HTTP/1.1", "HEAD /4 HTTP/1.1"));
-    assert!(asked.iter().all(|one| one.host == "www.example.org"));
-    for Asked { line, connection, .. } in &asked {
+    assert!(requested.iter().all(|one| one.host == "www.example.org"));
+    for Requested { line, connection, .. } in &requested {
         let number: u32 = line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
-        let others = asked.iter().filter(|other| other.connection == *connection);
+        let others = requested.iter().filter(|other| other.connection == *connection);
         let parity = |line: &str| line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap() % 2;
         assert!(
             others.into_iter().all(|other| parity(&other.line) == number % 2),
@@ -81,7 +81,7 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
         );
     }
     assert_eq!(
-        (results.requests, results.answered, results.read.other_methods, results.read.malformed),
+        (results.requests, results.responded, results.read.other_methods, results.read.malformed),
         (20, 20, 1, 1)
     );
     assert_eq!(results.statuses["200"], 20);
@@ -104,13 +104,13 @@ fn a_forward_proxy_gets_whole_urls_of_a_squid_log_in_the_order_of_beginning() {
     let options = Options { forward: true, ..options(&server) };
     let results =
         replay(options, Source::Log(Log { speed: 4_000.0, host: None, ..log(vec![file]) })).unwrap();
-    let lines: Vec<String> = server.asked().into_iter().map(|one| one.line).collect();
+    let lines: Vec<String> = server.requested().into_iter().map(|one| one.line).collect();
     assert_eq!(lines, ["GET http://b.example/early?q=1 HTTP/1.1", "GET http://a.example/late HTTP/1.1"]);
     assert_eq!((results.requests, results.read.other_methods, results.read.format.as_str()), (2, 1, "squid"));
 }
 
 #[test]
-fn a_list_is_asked_for_over_connections_with_several_requests_each() {
+fn a_list_is_requested_for_over_connections_with_several_requests_each() {
     let server = Server::start();
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("urls.txt");
@@ -121,10 +121,10 @@ fn a_list_is_asked_for_over_connections_with_several_requests_each() {
     let xacts = tmp.path().join("xacts.parquet");
     let options = Options { xacts: Some(xacts.clone()), ..options(&server) };
     let results = replay(options, Source::List(list)).unwrap();
-    let asked = server.asked();
+    let requested = server.requested();
     assert_eq!((results.requests, results.connections, results.read.other_schemes), (10, 5, 1));
     let mut by_connection = std::collections::BTreeMap::<u64, Vec<&str>>::new();
-    asked.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one.path()));
+    requested.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one.path()));
     let mut pairs: Vec<Vec<&str>> = by_connection.into_values().collect();
     pairs.sort();
     assert_eq!(pairs, [["/1", "/2"], ["/1", "/2"], ["/2", "/4"], ["/4", "/1"], ["/4", "/1"]].map(Vec::from));
@@ -144,7 +144,7 @@ fn what_goes_wrong_is_counted_and_nobody_waits_for_it() {
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(errors, [("garbage", 1), ("reset", 1), ("timed_out", 1), ("truncated", 1)]);
-    assert_eq!((results.requests, results.answered), (7, 3));
+    assert_eq!((results.requests, results.responded), (7, 3));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_connection_that_was_closed_meanwhile_is_no_error() {
     let text: String = (0..6).map(|n| combined(1, n * 300, "GET /then-close HTTP/1.1")).collect();
     std::fs::write(&file, text).unwrap();
     let results = replay(options(&server), Source::Log(Log { speed: 3_000.0, ..log(vec![file]) })).unwrap();
-    assert_eq!((results.requests, results.answered, results.errors.len()), (6, 6, 0));
+    assert_eq!((results.requests, results.responded, results.errors.len()), (6, 6, 0));
     assert_eq!(results.connections, 6);
 }
 
@@ -213,8 +213,8 @@ fn being_stopped_ends_it_and_says_so() {
         .build_local(tokio::runtime::LocalOptions::default())
         .unwrap();
     let source = Source::Log(Log { speed: 1.0, ..log(vec![file]) });
-    let asked = server.first_request();
-    let results = runtime.block_on(drive(options(&server), source, |_| {}, asked)).unwrap();
+    let requested = server.first_request();
+    let results = runtime.block_on(drive(options(&server), source, |_| {}, requested)).unwrap();
     assert!(results.interrupted);
     assert_eq!(results.requests, 1);
 }
@@ -235,7 +235,7 @@ fn results_are_true_to_their_published_schema() {
 }
 
 #[test]
-fn simulated_origins_answer_every_url_as_the_log_has_it() {
+fn simulated_origins_response_every_url_as_the_log_has_it() {
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("access.log");
     let text = combined(1, 1, "GET /a HTTP/1.1")
@@ -248,8 +248,8 @@ fn simulated_origins_answer_every_url_as_the_log_has_it() {
     let catalogue = source.survey().unwrap();
     assert_eq!((catalogue.urls(), catalogue.hosts().unwrap()), (3, vec!["www.example.org".to_owned()]));
     let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
-    let door = Door { listen: "127.0.0.1:0".parse().unwrap(), host: None };
-    let origins = Origins::start(vec![door], Arc::clone(&simulated)).unwrap();
+    let listener = Listener { listen: "127.0.0.1:0".parse().unwrap(), host: None };
+    let origins = Origins::start(vec![listener], Arc::clone(&simulated)).unwrap();
     let server = Server::start();
     let options =
         Options { to: origins.addresses()[0], simulated: Some(Arc::clone(&simulated)), ..options(&server) };
@@ -268,7 +268,7 @@ fn simulated_origins_answer_every_url_as_the_log_has_it() {
 }
 
 #[test]
-fn an_answer_that_no_simulated_origin_made_is_the_proxys_own() {
+fn an_response_that_no_simulated_origin_made_is_the_proxys_own() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /fine HTTP/1.1")).unwrap();
@@ -281,7 +281,7 @@ fn an_answer_that_no_simulated_origin_made_is_the_proxys_own() {
 }
 
 #[test]
-fn simulated_origins_answer_for_every_host_themselves_and_ask_nobody() {
+fn simulated_origins_response_for_every_host_themselves_and_request_nobody() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /a HTTP/1.1")).unwrap();
@@ -290,21 +290,21 @@ fn simulated_origins_answer_for_every_host_themselves_and_ask_nobody() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     for host in [None, Some("www.example.org".to_owned())] {
-        let door = Door { listen: "127.0.0.1:0".parse().unwrap(), host };
-        let origins = Origins::start(vec![door], Arc::clone(&simulated)).unwrap();
-        let door = origins.addresses()[0];
+        let listener = Listener { listen: "127.0.0.1:0".parse().unwrap(), host };
+        let origins = Origins::start(vec![listener], Arc::clone(&simulated)).unwrap();
+        let listener = origins.addresses()[0];
         for request in elsewhere(server.address, other.local_addr().unwrap()) {
-            let mut stream = TcpStream::connect(door).unwrap();
+            let mut stream = TcpStream::connect(listener).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             stream.write_all(request.as_bytes()).unwrap();
-            let mut answer = Vec::new();
+            let mut response = Vec::new();
             // A connection that is reset has said nothing more.
-            let _ = stream.read_to_end(&mut answer);
-            let is_tunnel = request.starts_with("CONNECT ") && answer.starts_with(b"HTTP/1.1 200 ");
-            assert!(!is_tunnel, "{request}{}", String::from_utf8_lossy(&answer));
+            let _ = stream.read_to_end(&mut response);
+            let is_tunnel = request.starts_with("CONNECT ") && response.starts_with(b"HTTP/1.1 200 ");
+            assert!(!is_tunnel, "{request}{}", String::from_utf8_lossy(&response));
         }
     }
     assert!(simulated.counts().requests > 100);
-    assert!(server.asked().is_empty());
+    assert!(server.requested().is_empty());
     assert_eq!(other.accept().map_err(|error| error.kind()).err(), Some(ErrorKind::WouldBlock));
 }

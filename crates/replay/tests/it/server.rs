@@ -8,14 +8,14 @@ use tokio::sync::Notify;
 
 /// A request that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     pub line: String,
     pub host: String,
     /// Number of its connection.
     pub connection: u64,
 }
 
-impl Asked {
+impl Requested {
     pub fn path(&self) -> &str {
         let target = self.line.split(' ').nth(1).unwrap_or_default();
         target.strip_prefix("http://a.example").unwrap_or(target)
@@ -24,7 +24,7 @@ impl Asked {
 
 pub struct Server {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requested: Arc<Mutex<Vec<Requested>>>,
     first: Arc<Notify>,
 }
 
@@ -32,21 +32,21 @@ impl Server {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requested = Arc::new(Mutex::new(Vec::new()));
         let first = Arc::new(Notify::new());
-        let (asked_there, first_there) = (asked.clone(), first.clone());
+        let (requested_there, first_there) = (requested.clone(), first.clone());
         std::thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
-                let (asked, first) = (asked_there.clone(), first_there.clone());
+                let (requested, first) = (requested_there.clone(), first_there.clone());
                 let Ok(stream) = stream else { return };
-                std::thread::spawn(move || serve(&stream, connection as u64, &asked, &first));
+                std::thread::spawn(move || serve(&stream, connection as u64, &requested, &first));
             }
         });
-        Self { address, asked, first }
+        Self { address, requested, first }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requested(&self) -> Vec<Requested> {
+        self.requested.lock().unwrap().clone()
     }
 
     /// Ready when something was answered.
@@ -55,7 +55,7 @@ impl Server {
     }
 }
 
-fn serve(stream: &TcpStream, connection: u64, asked: &Mutex<Vec<Asked>>, first: &Notify) {
+fn serve(stream: &TcpStream, connection: u64, requested: &Mutex<Vec<Requested>>, first: &Notify) {
     let mut lines = BufReader::new(stream).lines();
     let mut out = stream;
     while let Some(Ok(line)) = lines.next() {
@@ -65,9 +65,9 @@ fn serve(stream: &TcpStream, connection: u64, asked: &Mutex<Vec<Asked>>, first: 
                 host = value.to_owned();
             }
         }
-        let one = Asked { line, host, connection };
-        asked.lock().unwrap().push(one.clone());
-        let answer: &[u8] = match one.path() {
+        let one = Requested { line, host, connection };
+        requested.lock().unwrap().push(one.clone());
+        let response: &[u8] = match one.path() {
             "/reset" => return,
             "/garbage" => b"what is this?\r\n\r\n",
             "/truncated" => b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
@@ -77,7 +77,7 @@ fn serve(stream: &TcpStream, connection: u64, asked: &Mutex<Vec<Asked>>, first: 
             _ if one.line.starts_with("HEAD") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         };
-        if out.write_all(answer).is_err() {
+        if out.write_all(response).is_err() {
             return;
         }
         first.notify_one();

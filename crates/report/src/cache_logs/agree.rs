@@ -2,7 +2,7 @@
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::ratios::Outcomes;
-use assay_record::caches::{Answers, CacheLogs, Seen, Source};
+use assay_record::caches::{CacheLogs, Responses, Seen, Source};
 
 use super::ALL;
 use super::document::Agreement;
@@ -10,14 +10,14 @@ use crate::format::count;
 
 /// What both sides counted in the whole run: by cache where requests were put together one by one, in all otherwise.
 pub(super) fn agreement(logs: &CacheLogs, robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
-    let all: Vec<&Answers> = logs.answers.iter().collect();
+    let all: Vec<&Responses> = logs.responses.iter().collect();
     if !logs.joined {
         return sums(&all, robots, origins);
     }
     let mut found = Vec::new();
     if logs.logs.len() > 1 {
         for log in logs.logs.iter().filter(|log| log.unread.is_empty()) {
-            let own: Vec<&Answers> = all.iter().copied().filter(|row| row.cache == log.cache).collect();
+            let own: Vec<&Responses> = all.iter().copied().filter(|row| row.cache == log.cache).collect();
             if !own.is_empty() {
                 found.extend(one_by_one(&log.cache, &own));
             }
@@ -27,17 +27,17 @@ pub(super) fn agreement(logs: &CacheLogs, robots: &RobotCounts, origins: &Origin
     found
 }
 
-fn is_answer(seen: Seen) -> bool {
+fn is_response(seen: Seen) -> bool {
     matches!(seen, Seen::Hit | Seen::Collapsed | Seen::Revalidated | Seen::Miss | Seen::Other)
 }
 
-fn count_of(rows: &[&Answers], which: impl Fn(&Answers) -> bool) -> u64 {
+fn count_of(rows: &[&Responses], which: impl Fn(&Responses) -> bool) -> u64 {
     rows.iter().filter(|row| which(row)).map(|row| row.requests).sum()
 }
 
 /// From rows in which each request has both sides.
-fn one_by_one(cache: &str, rows: &[&Answers]) -> Vec<Agreement> {
-    let of = |which: &dyn Fn(&Answers) -> bool| count_of(rows, which);
+fn one_by_one(cache: &str, rows: &[&Responses]) -> Vec<Agreement> {
+    let of = |which: &dyn Fn(&Responses) -> bool| count_of(rows, which);
     let agree = |what: &str, robots: u64, logs: u64, why: String| Agreement {
         cache: cache.to_owned(),
         what: what.to_owned(),
@@ -45,15 +45,15 @@ fn one_by_one(cache: &str, rows: &[&Answers]) -> Vec<Agreement> {
         logs,
         why,
     };
-    let logged = |row: &Answers| row.source != Source::Unlogged;
-    let is_plain = |row: &Answers| row.basic && is_answer(row.seen) && logged(row);
-    let seen_hit = |row: &Answers| matches!(row.seen, Seen::Hit | Seen::Collapsed);
+    let logged = |row: &Responses| row.source != Source::Unlogged;
+    let is_plain = |row: &Responses| row.basic && is_response(row.seen) && logged(row);
+    let seen_hit = |row: &Responses| matches!(row.seen, Seen::Hit | Seen::Collapsed);
     let failed = of(&|row| row.seen == Seen::Failed && logged(row));
     let nothing = of(&|row| row.seen == Seen::Nothing);
-    let unlogged = of(&|row| is_answer(row.seen) && !logged(row));
-    let answered = agree(
+    let unlogged = of(&|row| is_response(row.seen) && !logged(row));
+    let responded = agree(
         "requests answered",
-        of(&|row| is_answer(row.seen)),
+        of(&|row| is_response(row.seen)),
         of(&logged),
         reasons(&[
             (failed, "are in the log, and were an error, or never came to an end, to the robot"),
@@ -77,7 +77,7 @@ fn one_by_one(cache: &str, rows: &[&Answers]) -> Vec<Agreement> {
         reasons(&[
             (
                 of(&|row| is_plain(row) && seen_hit(row) && row.source == Source::Revalidated),
-                "were confirmed by the origin, and the reply does not show it: hits to robots",
+                "were confirmed by the origin, and the response does not show it: hits to robots",
             ),
             (
                 of(&|row| {
@@ -91,31 +91,31 @@ fn one_by_one(cache: &str, rows: &[&Answers]) -> Vec<Agreement> {
             ),
         ]),
     );
-    let both: u64 = of(&|row| is_answer(row.seen) && logged(row));
-    let other: u64 = rows.iter().filter(|row| is_answer(row.seen)).map(|row| row.other_status).sum();
+    let both: u64 = of(&|row| is_response(row.seen) && logged(row));
+    let other: u64 = rows.iter().filter(|row| is_response(row.seen)).map(|row| row.other_status).sum();
     let statuses = agree(
-        "answers of the same status",
+        "responses of the same status",
         both,
         both - other.min(both),
         reasons(&[(other, "have another status in the log: of several steps, each side keeps its own")]),
     );
-    let bytes = |of: fn(&Answers) -> u64| -> u64 {
-        rows.iter().filter(|row| is_answer(row.seen) && logged(row)).map(|row| of(row)).sum()
+    let bytes = |of: fn(&Responses) -> u64| -> u64 {
+        rows.iter().filter(|row| is_response(row.seen) && logged(row)).map(|row| of(row)).sum()
     };
     let (got, sent) = (bytes(|row| row.body_bytes), bytes(|row| row.logged_bytes));
-    let per_answer = (sent as f64 - got as f64) / both.max(1) as f64;
+    let per_response = (sent as f64 - got as f64) / both.max(1) as f64;
     let why = if got == sent {
         String::new()
     } else {
         format!(
-            "{per_answer:.1} bytes an answer: robots count what came of bodies, proxies what they sent, many with heads"
+            "{per_response:.1} bytes a response: robots count what came of bodies, proxies what they sent, many with heads"
         )
     };
-    vec![answered, hits, revalidated, statuses, agree("bytes of answers", got, sent, why)]
+    vec![responded, hits, revalidated, statuses, agree("bytes of responses", got, sent, why)]
 }
 
 /// Plain GETs that are a hit to one side only.
-fn odd_hits(rows: &[&Answers], is_plain: &dyn Fn(&Answers) -> bool) -> String {
+fn odd_hits(rows: &[&Responses], is_plain: &dyn Fn(&Responses) -> bool) -> String {
     let of = |seen: &dyn Fn(Seen) -> bool, source: &dyn Fn(Source) -> bool| {
         count_of(rows, |row| is_plain(row) && seen(row.seen) && source(row.source))
     };
@@ -124,11 +124,11 @@ fn odd_hits(rows: &[&Answers], is_plain: &dyn Fn(&Answers) -> bool) -> String {
     reasons(&[
         (
             of(&hit, &|source| source == Source::Revalidated),
-            "are hits to robots, and were confirmed by the origin, which the reply does not show",
+            "are hits to robots, and were confirmed by the origin, which the response does not show",
         ),
         (
             of(&hit, &fetched),
-            "are hits to robots (their answer was made for another request), and fetched to the cache",
+            "are hits to robots (their response was made for another request), and fetched to the cache",
         ),
         (
             of(&hit, &|source| matches!(source, Source::Failed | Source::Unsaid)),
@@ -146,20 +146,20 @@ fn odd_hits(rows: &[&Answers], is_plain: &dyn Fn(&Answers) -> bool) -> String {
 }
 
 /// From the sums of both sides: why they differ can only be guessed.
-fn sums(all: &[&Answers], robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
+fn sums(all: &[&Responses], robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
     let outcomes = Outcomes::of(robots, origins);
     let rows = [
         (
             "requests answered",
             robots.completed + robots.retries,
             count_of(all, |_| true),
-            "a request that a robot gave up is in the log, and no answer to the robot; `--xact-log` tells which",
+            "a request that a robot gave up is in the log, and no response to the robot; `--xact-log` tells which",
         ),
         (
             "plain GETs: hits",
             outcomes.hit + outcomes.collapsed,
             count_of(all, |row| row.basic && row.source.is_hit()),
-            "robots tell a hit by whom the answer was made for, the cache by what it had; `--xact-log` tells which",
+            "robots tell a hit by whom the response was made for, the cache by what it had; `--xact-log` tells which",
         ),
         (
             "plain GETs: revalidated",

@@ -20,7 +20,7 @@ pub struct CacheLogFigures {
     pub agreement: Vec<Agreement>,
 }
 
-/// Where the answers to robots' plain GETs came from.
+/// Where the responses to robots' plain GETs came from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheSources {
     /// The cache; `all`: all of them.
@@ -29,11 +29,11 @@ pub struct CacheSources {
     pub requests: u64,
     /// Of these, answered by any cache that had them.
     pub hit_ratio: Option<f64>,
-    /// By where the answer came from; without those that never occurred.
+    /// By where the response came from; without those that never occurred.
     pub sources: Vec<SourceFigures>,
 }
 
-/// Answers from one place.
+/// Responses from one place.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceFigures {
     /// `local`, `joined`, `sibling`, `parent`, `through_parent`, `revalidated`, `origin`, `failed`, `unsaid` or `unlogged`.
@@ -65,7 +65,7 @@ pub struct TrafficFigures {
     pub hits: u64,
     /// Of these, refused by a sibling that was thought to have it.
     pub false_hits: u64,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
     /// Times to the cache that was asked, in milliseconds.
     pub logged_ms: Percentiles,

@@ -9,7 +9,7 @@ mod show;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
-use assay_record::caches::{Answers, CacheLogs, Source, Traffic};
+use assay_record::caches::{CacheLogs, Responses, Source, Traffic};
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -30,7 +30,8 @@ pub fn figures(
     let logs = logs.filter(|logs| logs.logs.iter().any(|log| log.unread.is_empty()))?;
     let phase = info.phases.iter().position(|phase| Some(phase.name.as_str()) == baseline);
     let counts = |of: u16| phase.is_none_or(|phase| usize::from(of) == phase);
-    let chosen: Vec<&Answers> = logs.answers.iter().filter(|row| row.basic && counts(row.phase)).collect();
+    let chosen: Vec<&Responses> =
+        logs.responses.iter().filter(|row| row.basic && counts(row.phase)).collect();
     let mut caches = Vec::new();
     if logs.logs.len() > 1 {
         let of = |name: &str| sources(name, chosen.iter().copied().filter(|row| row.cache == name));
@@ -53,13 +54,13 @@ pub fn figures(
 
 /// What came from where in some phases, for all of several caches together; none: there is one only, or nothing is known.
 pub fn together(logs: &CacheLogs, phases: &[usize]) -> Option<CacheSources> {
-    let rows = logs.answers.iter().filter(|row| row.basic && phases.contains(&usize::from(row.phase)));
+    let rows = logs.responses.iter().filter(|row| row.basic && phases.contains(&usize::from(row.phase)));
     let is_known = logs.logs.len() > 1 && logs.logs.iter().any(|log| log.unread.is_empty());
     is_known.then(|| sources(ALL, rows)).filter(|all| all.requests > 0)
 }
 
 /// What came from where, for one cache or all.
-fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Answers> + Clone) -> CacheSources {
+fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Responses> + Clone) -> CacheSources {
     let whole: u64 = rows.clone().map(|row| row.requests).sum();
     let of = |source: Source| {
         let rows = rows.clone().filter(move |row| row.source == source);
@@ -133,10 +134,10 @@ mod tests {
 
     use super::*;
 
-    fn row(cache: &str, phase: u16, seen: Seen, source: Source, requests: u64) -> Answers {
+    fn row(cache: &str, phase: u16, seen: Seen, source: Source, requests: u64) -> Responses {
         let mut times = Histogram::new();
         (0..requests).for_each(|_| times.record(2000));
-        Answers {
+        Responses {
             cache: cache.into(),
             phase,
             basic: true,
@@ -151,7 +152,7 @@ mod tests {
         }
     }
 
-    fn logs(answers: Vec<Answers>) -> CacheLogs {
+    fn logs(responses: Vec<Responses>) -> CacheLogs {
         let log = |cache: &str| LogRead { cache: cache.into(), ..LogRead::default() };
         let edge = |phase| Traffic {
             from: "a".into(),
@@ -167,7 +168,7 @@ mod tests {
         CacheLogs {
             joined: true,
             logs: vec![log("a"), log("b")],
-            answers,
+            responses,
             traffic: vec![edge(0), edge(1)],
             ..CacheLogs::default()
         }
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_and_times_are_of_the_phase_that_counts_by_where_the_answer_came_from() {
+    fn ratios_and_times_are_of_the_phase_that_counts_by_where_the_response_came_from() {
         let logs = logs(vec![
             row("a", 0, Seen::Miss, Source::Origin, 50),
             row("a", 1, Seen::Hit, Source::Local, 6),
@@ -200,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn sums_agree_where_replies_showed_some_validations_and_hid_others() {
-        // Six hits, of which two were validated without a sign of it; three validations that the reply showed; one fetch.
+    fn sums_agree_where_responses_showed_some_validations_and_hid_others() {
+        // Six hits, of which two were validated without a sign of it; three validations that the response showed; one fetch.
         let mut robots = RobotInterval::default();
         robots.counts.completed = 10;
         (robots.counts.hits, robots.counts.revalidated, robots.counts.misses) = (6, 3, 1);
@@ -248,9 +249,9 @@ mod tests {
         let found = figures(&info(), &Series::default(), Some(&odd), None).unwrap();
         let of =
             |what: &str| found.agreement.iter().find(|row| row.cache == "all" && row.what == what).unwrap();
-        let answered = of("requests answered");
-        assert_eq!((answered.robots, answered.logs), (8, 9));
-        assert!(answered.why.contains("2 ") && answered.why.contains("1 "), "{answered:?}");
+        let responded = of("requests answered");
+        assert_eq!((responded.robots, responded.logs), (8, 9));
+        assert!(responded.why.contains("2 ") && responded.why.contains("1 "), "{responded:?}");
         let hits = of("plain GETs: hits");
         assert_eq!((hits.robots, hits.logs), (7, 4));
         assert!(hits.why.contains("3 ") && hits.why.contains("confirmed"), "{hits:?}");

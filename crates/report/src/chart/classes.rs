@@ -10,7 +10,7 @@ use crate::steps::Step;
 /// Heading of the classes.
 const CLASSES: &str = "Object classes";
 
-/// Charts of what was asked for and how it was answered; none: nothing was answered.
+/// Charts of what was requested and how it was answered; none: nothing was answered.
 pub(super) fn charts(steps: &[Step<'_>]) -> Vec<Chart> {
     let mut sum = RobotCounts::default();
     steps.iter().for_each(|step| sum.merge(&step.robots));
@@ -37,7 +37,7 @@ fn outcomes(steps: &[Step<'_>]) -> Chart {
     let lines = lines.into_iter().filter(|line| line.values.iter().flatten().any(|value| *value > 0.0));
     let about = "How requests were answered: from the store, by the origin, after the origin confirmed it, or with \
                  another request's fetch.";
-    time_chart(CLASSES, "outcomes", "Answers by outcome", "answers/s", about, lines.collect())
+    time_chart(CLASSES, "outcomes", "Responses by outcome", "responses/s", about, lines.collect())
 }
 
 fn sizes(steps: &[Step<'_>]) -> Chart {
@@ -53,10 +53,10 @@ fn sizes(steps: &[Step<'_>]) -> Chart {
     ];
     let about = "Mean body of a plain GET's answer in each step. A store that keeps small objects longer shows it \
                  here; 1 KB is 1024 bytes.";
-    time_chart(CLASSES, "sizes", "Size of answers", "KB", about, lines)
+    time_chart(CLASSES, "sizes", "Size of responses", "KB", about, lines)
 }
 
-/// All answers of the run by outcome, request type, method and status.
+/// All responses of the run by outcome, request type, method and status.
 fn bars(sum: &RobotCounts) -> Chart {
     let mut names: Vec<(String, u64)> = vec![
         ("hit".into(), sum.hits),
@@ -82,10 +82,10 @@ fn bars(sum: &RobotCounts) -> Chart {
     ]);
     names.retain(|(_, count)| *count > 0);
     let (x_names, values) = names.into_iter().map(|(name, count)| (name, Some(count as f64))).unzip();
-    let about = "Answers of the whole run, by outcome, request type, method and status, and those that are more than a \
-                 plain GET. An answer is in several of these.";
-    let line = Line { x_names, ..Line::new("answers", "all", values) };
-    Chart { kind: Kind::Bars, ..time_chart(CLASSES, "classes", "Classes", "answers", about, vec![line]) }
+    let about = "Responses of the whole run, by outcome, request type, method and status, and those that are more than a \
+                 plain GET. A response is in several of these.";
+    let line = Line { x_names, ..Line::new("responses", "all", values) };
+    Chart { kind: Kind::Bars, ..time_chart(CLASSES, "classes", "Classes", "responses", about, vec![line]) }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<C
         Pair {
             id: "own-hits",
             title: "Hits and misses",
-            about: "What was told apart by what replies carry, of plain GETs, and what the target counts as such, of all \
+            about: "What was told apart by what responses carry, of plain GETs, and what the target counts as such, of all \
                     requests.",
             lines: vec![
                 ("target: hits", "proxy", "hits"),

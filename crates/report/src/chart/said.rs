@@ -221,12 +221,12 @@ mod tests {
 
     #[test]
     fn a_chart_over_time_is_said_with_its_ends_and_where_it_is_highest() {
-        let line = Line::new("answered", "all", vec![Some(10.0), Some(20.0), Some(30.0), None]);
+        let line = Line::new("responses", "all", vec![Some(10.0), Some(20.0), Some(30.0), None]);
         let none = Line::new("waiting", "all", vec![None; 4]);
         let chart = time_chart("Load", "rate", "Rate", "1/s", "", vec![line, none]);
         let said = said(&chart, &[0.5, 1.5, 2.5, 3.5], &phases()).unwrap();
         assert_eq!(said.sentence, "answered: mostly about 20.0 1/s, from 10.0 to 30.0 (highest in top).");
-        assert_eq!(said.heads, ["answered"]);
+        assert_eq!(said.heads, ["responses"]);
         let cells: Vec<_> = said.rows.iter().map(|row| (row.0.as_str(), row.1[0].as_str())).collect();
         let expected =
             [("warm", "20.0 (10.0 to 20.0)"), ("top", "30.0"), ("whole run", "20.0 (10.0 to 30.0)")];

@@ -37,7 +37,7 @@ pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
         .map(|(name, role, q)| line(*name, role, steps, |s| all(s).quantile_us(*q, &ruler).map(ms)))
         .collect();
     spread.push(line("longest", "max", steps, |s| all(s).max_us().map(ms)));
-    let about = "From when a request was due to the last byte of its answer, by the second in which it ended. Under \"all\", requests \
+    let about = "From when a request was due to the last byte of its response, by the second in which it ended. Under \"all\", requests \
          that were given up or never sent are as long as they had waited.";
     let chart = |id, title, lines| logarithmic(time_chart(RESPONSE, id, title, "ms", about, lines));
     let mut charts = vec![

@@ -53,13 +53,13 @@ fn kept(charts: &Charts, id: &str, title: &str, unit: &str, lines: &[(&str, &str
 
 fn throughput(charts: &Charts) -> Vec<Option<Chart>> {
     vec![
-        kept(charts, "rate", "Rate", "xact/s", &[("answered", "measured"), ("offered", "offered")]),
+        kept(charts, "rate", "Rate", "xact/s", &[("responses", "measured"), ("offered", "offered")]),
         kept(charts, "bandwidth", "Bandwidth", "Mbit/s", &[("to the robots", "to the robots")]),
     ]
 }
 
 fn response_time(charts: &Charts) -> Option<Chart> {
-    let lines = [("hits", "hits"), ("all", "all replies"), ("misses", "misses")];
+    let lines = [("hits", "hits"), ("all", "all responses"), ("misses", "misses")];
     kept(charts, "response-mean", "Mean response time", "ms", &lines)
 }
 

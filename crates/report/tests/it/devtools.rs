@@ -82,7 +82,7 @@ impl Page {
         page
     }
 
-    /// Calls a method and waits for its answer.
+    /// Calls a method and waits for its response.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
         let id = self.calls;
@@ -94,21 +94,22 @@ impl Page {
         bytes.push(0);
         self.to.as_mut().unwrap().write_all(&bytes).unwrap();
         loop {
-            let answer = self.from.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
-            if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-                return answer["result"].clone();
+            let response =
+                self.from.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no response to {method}"));
+            if response["id"] == id {
+                assert!(response["error"].is_null(), "{method}: {}", response["error"]);
+                return response["result"].clone();
             }
-            self.events.push(answer);
+            self.events.push(response);
         }
     }
 
     /// What an expression comes to in the page; a promise is waited for.
     pub fn js(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
-        let answer = self.call("Runtime.evaluate", params);
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
-        answer["result"]["value"].clone()
+        let response = self.call("Runtime.evaluate", params);
+        assert!(response["exceptionDetails"].is_null(), "{expression}: {}", response["exceptionDetails"]);
+        response["result"]["value"].clone()
     }
 
     /// Waits until an expression is true.
@@ -211,10 +212,10 @@ impl Page {
         self.events.iter().filter(complains).collect()
     }
 
-    /// Every address that the page asked for.
+    /// Every address that the page requested.
     pub fn requests(&self) -> Vec<&str> {
-        let asked = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
-        asked.filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
+        let requested = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
+        requested.filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
     }
 
     /// Waits for a download, and gives its text.

@@ -32,7 +32,7 @@ fn stretches(page: &mut Page) -> Vec<String> {
 const WHOLE: &str = "0.5 60.5";
 
 #[test]
-fn nothing_is_complained_of_and_nothing_is_asked_of_the_network_on_any_screen() {
+fn nothing_is_complained_of_and_nothing_is_requested_of_the_network_on_any_screen() {
     let Some(chromium) = chromium() else { return };
     let mut page = Page::new(&chromium);
     for (story, width, phone, theme) in [
@@ -48,7 +48,11 @@ fn nothing_is_complained_of_and_nothing_is_asked_of_the_network_on_any_screen() 
         page.events.clear();
         page.visit(&url);
         assert_eq!(page.complaints(), Vec::<&Value>::new(), "{story:?}");
-        assert!(page.requests().iter().all(|asked| *asked == url), "{story:?}: {:?}", page.requests());
+        assert!(
+            page.requests().iter().all(|requested| *requested == url),
+            "{story:?}: {:?}",
+            page.requests()
+        );
         let [wide, shown] = ["document.documentElement.scrollWidth", "innerWidth"].map(|what| page.js(what));
         assert_eq!(wide, shown, "{story:?} scrolls sideways at {width} pixels");
         let nameless = page

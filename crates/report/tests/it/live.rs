@@ -31,12 +31,12 @@ fn serve(page: Arc<Mutex<String>>) -> String {
                 true => ("200 OK", page.lock().unwrap().clone()),
                 false => ("204 No Content", String::new()),
             };
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
                  Connection: close\r\n\r\n{body}",
                 body.len()
             );
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.write_all(response.as_bytes());
         }
     });
     address
@@ -48,7 +48,7 @@ fn state(story: Story, ended: bool) -> String {
 }
 
 #[test]
-fn a_page_that_is_not_live_asks_for_nothing_and_says_nothing_of_it() {
+fn a_page_that_is_not_live_requests_for_nothing_and_says_nothing_of_it() {
     let run = synthetic::run(Story::Killed);
     let page = html::page(&run.dir, None).unwrap();
     assert!(!page.contains("<html lang=\"en\" data-live") && !page.contains("connect-src"));
@@ -99,10 +99,10 @@ fn a_live_page_takes_over_what_is_new_and_leaves_its_reader_where_he_is() {
     let moved = now.as_f64().unwrap() - top.as_f64().unwrap();
     assert!(moved.abs() < 200.0, "it moved by {moved} pixels under the reader's eyes");
 
-    let asked = page.requests().len();
+    let requested = page.requests().len();
     page.key("Escape");
     page.until("!document.documentElement.dataset.zoomed");
     page.until("document.getElementById('chart-rate').dataset.shows === '0.5 60.5'");
-    assert_eq!(page.requests().len(), asked, "an ended run is not asked for again");
+    assert_eq!(page.requests().len(), requested, "an ended run is not requested again");
     assert_eq!(page.complaints(), Vec::<&Value>::new());
 }

@@ -56,7 +56,7 @@ fn the_page_shows_how_much_of_the_calibrated_rate_was_used() {
 }
 
 #[test]
-fn the_page_asks_nothing_of_the_network() {
+fn the_page_requests_nothing_of_the_network() {
     let page = page(Story::Good);
     for reference in
         ["src=\"http", "href=\"http", "src=\"//", "url(http", "@import", "<link", "<iframe", "<img"]
@@ -116,7 +116,7 @@ fn errors_come_before_the_charts_with_what_they_mean() {
     let page = page(Story::Troubled);
     let errors = page.find("<section id=\"errors\">").unwrap();
     assert!(errors < page.find("<section id=\"charts\"").unwrap());
-    assert!(page.contains("The answer had expired before it was served"));
+    assert!(page.contains("The response had expired before it was served"));
     assert!(!self::page(Story::Good).contains("<section id=\"errors\">"));
 }
 

@@ -20,7 +20,7 @@ pub use crate::pages::{HOSTILE, drawn};
 pub enum Story {
     /// A good run through every phase of the classic schedule.
     Good,
-    /// The target is too slow at the peaks and gives wrong answers.
+    /// The target is too slow at the peaks and gives wrong responses.
     Troubled,
     /// Interrupted in the middle of `top1`.
     Interrupted,
@@ -384,7 +384,7 @@ fn examples(writer: &mut SeriesWriter, story: Story) {
         writer
             .example(&example(ErrorKind::Stale, 6_204, "GET /w5f3a9c01/t00/0_00000000000003e8.gif", stale))
             .unwrap();
-        let slow = "no complete answer after 30 s; 0 of 4,521 bytes came";
+        let slow = "no complete response after 30 s; 0 of 4,521 bytes came";
         writer
             .example(&example(ErrorKind::TimedOut, 9_010, "GET /w5f3a9c01/t00/0_00000000000004b1.gif", slow))
             .unwrap();

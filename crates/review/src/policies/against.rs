@@ -19,7 +19,7 @@ pub struct Against {
 /// A point of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Off {
-    /// What was asked for.
+    /// What was requested.
     pub mix: String,
     /// On which nodes.
     pub cluster: String,
@@ -30,7 +30,7 @@ pub struct Off {
     /// Requests offered in a second, if it was an open loop.
     pub rate_per_s: Option<f64>,
     /// Answers a second here.
-    pub answered_per_s: f64,
+    pub responded_per_s: f64,
     /// Answers a second there.
     pub other_per_s: f64,
     /// Here over there, less 1.
@@ -49,7 +49,7 @@ pub fn against(result: &ClusterResult, other: &ClusterResult) -> Against {
             policy: point.policy.clone(),
             clients: point.clients,
             rate_per_s: point.rate_per_s,
-            answered_per_s: here_per_s,
+            responded_per_s: here_per_s,
             other_per_s,
             off: here_per_s / other_per_s - 1.0,
         })

@@ -115,11 +115,11 @@ impl<'r> Seen<'r> {
                 (
                     "throughput",
                     "Throughput",
-                    "answers/s",
+                    "responses/s",
                     "Answers a second over the load. The band is the 95 % interval.",
                 ),
                 |_, point| {
-                    let estimate = Estimate::of(&point.answered_per_s_by_repetition)?;
+                    let estimate = Estimate::of(&point.responded_per_s_by_repetition)?;
                     Some((estimate.mean, estimate.half_width.map(|_| estimate.ends())))
                 },
             ),
@@ -138,7 +138,7 @@ impl<'r> Seen<'r> {
                 },
             ),
             self.over_load(
-                ("p50", "Response time, half", "ms", "Half of all answers took no longer."),
+                ("p50", "Response time, half", "ms", "Half of all responses took no longer."),
                 |_, point| ms(point.response_us.p50),
             ),
             self.over_load(

@@ -22,7 +22,7 @@ struct Page<'a> {
     title: &'a str,
     eyebrow: String,
     /// What is asked, and what is found.
-    answers: Vec<(String, String)>,
+    conclusions: Vec<(String, String)>,
     scenes: Vec<SceneView<'a>>,
     assay_version: &'static str,
     /// These three are our own text and go in as they are.
@@ -79,7 +79,11 @@ pub fn page(result: &ClusterResult, other: Option<&ClusterResult>) -> Result<Str
         name: &result.name,
         title: &result.title,
         eyebrow: eyebrow(result),
-        answers: places.iter().map(|place| answer(result, *place)).chain(beside(result, other)).collect(),
+        conclusions: places
+            .iter()
+            .map(|place| conclusion(result, *place))
+            .chain(beside(result, other))
+            .collect(),
         scenes: views.collect(),
         assay_version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),
@@ -138,7 +142,7 @@ fn beside(result: &ClusterResult, other: Option<&ClusterResult>) -> Option<(Stri
 }
 
 /// What can be said of a mix on a cluster in a sentence.
-fn answer(result: &ClusterResult, place: (&str, &str)) -> (String, String) {
+fn conclusion(result: &ClusterResult, place: (&str, &str)) -> (String, String) {
     let gains = within(result, place).filter_map(|point| Some((point, gain(result, point)?)));
     let best = gains.max_by(|one, other| one.1.mean.total_cmp(&other.1.mean));
     let first = result.points.first().map_or("", |point| &point.policy);
@@ -161,7 +165,8 @@ fn answer(result: &ClusterResult, place: (&str, &str)) -> (String, String) {
 fn titles(result: &ClusterResult) -> Vec<String> {
     let first = result.points.first().map_or("", |point| &point.policy);
     let over = format!("over {first}, %");
-    let heads = ["load", "policy", "answers/s", &over, "p50 ms", "p90 ms", "p95 ms", "p99 ms", "longest ms"];
+    let heads =
+        ["load", "policy", "responses/s", &over, "p50 ms", "p90 ms", "p95 ms", "p99 ms", "longest ms"];
     let more = [
         "Mbit/s",
         "processors",
@@ -185,7 +190,7 @@ fn row(result: &ClusterResult, point: &ClusterPoint) -> Vec<String> {
     let reference = point.reference_per_s;
     let off = reference
         .map_or(String::new(), |there| format!("{:+.1}", (point.mean_per_s() / there - 1.0) * 100.0));
-    let mut cells = vec![terminal::load(point), point.policy.clone(), terminal::answers(point), gain];
+    let mut cells = vec![terminal::load(point), point.policy.clone(), terminal::responses(point), gain];
     cells.extend([times.p50, times.p90, times.p95, times.p99, times.max].map(terminal::ms));
     cells.push(format!("{:.2}", megabits_per_s(result, point)));
     let balance = &point.balance;

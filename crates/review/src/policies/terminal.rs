@@ -53,7 +53,7 @@ fn head(text: &mut String, result: &ClusterResult, (mix, cluster): (&str, &str))
     let gain = format!("over {first}");
     let mut titles = format!(
         "{:>10}  {:<12} {:>17} {:>10} {:>8} {:>8} {:>8} {:>7}",
-        "load", "policy", "answers/s", gain, "p50 ms", "p95 ms", "p99 ms", "uneven"
+        "load", "policy", "responses/s", gain, "p50 ms", "p95 ms", "p99 ms", "uneven"
     );
     if is_measured(result) {
         let _ = write!(titles, " {:>9} {:>7} {:>9} {:>9}", "measured", "off", "its gain", "gain off");
@@ -71,8 +71,8 @@ pub(super) fn load(point: &ClusterPoint) -> String {
 }
 
 /// `123.4 ± 5.6`.
-pub(super) fn answers(point: &ClusterPoint) -> String {
-    match Estimate::of(&point.answered_per_s_by_repetition) {
+pub(super) fn responses(point: &ClusterPoint) -> String {
+    match Estimate::of(&point.responded_per_s_by_repetition) {
         Some(Estimate { mean, half_width: Some(half), .. }) => format!("{mean:.1} ± {half:.1}"),
         Some(Estimate { mean, half_width: None, .. }) => format!("{mean:.1}"),
         None => NOTHING.to_owned(),
@@ -92,7 +92,7 @@ fn row(text: &mut String, result: &ClusterResult, point: &ClusterPoint) {
         "{:>10}  {:<12} {:>17} {gain:>10} {:>8} {:>8} {:>8} {:>7.2}",
         load(point),
         point.policy,
-        answers(point),
+        responses(point),
         ms(times.p50),
         ms(times.p95),
         ms(times.p99),
@@ -162,7 +162,16 @@ fn gains_off(text: &mut String, result: &ClusterResult) {
 pub fn services_words(result: &ClusterResult) -> String {
     let mut text = format!(
         "\n{:>10}  {:<12} {:>8} {:<34} {:>9} {:>9} {:>8} {:>8} {:>8} {:>10}\n",
-        "load", "policy", "Mbit/s", "file", "answers", "mean ms", "p50 ms", "p90 ms", "p99 ms", "longest ms"
+        "load",
+        "policy",
+        "Mbit/s",
+        "file",
+        "responses",
+        "mean ms",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "longest ms"
     );
     for point in &result.points {
         let all = ("all", &point.response_us);
@@ -204,7 +213,7 @@ pub fn against_words(against: &Against) -> String {
             text,
             "{load:>10}  {:<12} {:>10.1} {:>10.1} {:>+7.1}%",
             point.policy,
-            point.answered_per_s,
+            point.responded_per_s,
             point.other_per_s,
             point.off * 100.0
         );

@@ -2,7 +2,7 @@ use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SC
 
 use super::*;
 
-/// Two policies at two loads; the second answers more by these parts.
+/// Two policies at two loads; the second responses more by these parts.
 fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
     let mut points = Vec::new();
     for (clients, more) in [(2, ahead[0]), (8, ahead[1])] {
@@ -12,7 +12,7 @@ fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
                 let count = f64::from(clients) * 100.0 + f64::from(repetition);
                 let count = if policy == "cap" { count * more } else { count };
                 let mut tally = Tally::default();
-                (0..count as u64).for_each(|_| tally.answered(0, 5_000, 10));
+                (0..count as u64).for_each(|_| tally.responded(0, 5_000, 10));
                 for busy in [0.4, 0.8] {
                     let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 1.0 };
                     tally.sampled(vec![node(busy), node(0.6)]);
@@ -126,7 +126,7 @@ fn the_page_has_all_charts_and_nothing_that_breaks_out_of_it() {
     for chart in ["throughput-0", "gain-0", "p50-0", "p99-0", "uneven-0", "balance-processor-0"] {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
-    assert!(html.contains("cap is furthest ahead of rand with 8 clients, by 30."), "the answer");
+    assert!(html.contains("cap is furthest ahead of rand with 8 clients, by 30."), "the response");
     assert!(html.contains("4 &lt;nodes&gt;") && !html.contains("4 <nodes>"));
     assert!(html.contains("Against other") && html.contains("4 points in common"));
 }

@@ -30,13 +30,13 @@ pub(super) fn charts(evaluation: &Evaluation, gathered: &Gathered) -> Charts {
         chart::cdf(
             "cdf",
             "Cumulative distribution",
-            "The share of answers that took no longer than that: as figures 11.13 and 11.14 of the method's source.",
+            "The share of responses that took no longer than that: as figures 11.13 and 11.14 of the method's source.",
             &named,
         ),
         chart::distribution(
             "percentiles",
             "Percentile curves",
-            "How long the given share of answers took at most. Each mark to the right is ten times rarer.",
+            "How long the given share of responses took at most. Each mark to the right is ten times rarer.",
             &named,
         ),
     ];
@@ -54,8 +54,8 @@ pub(super) fn charts(evaluation: &Evaluation, gathered: &Gathered) -> Charts {
         about,
         means,
     )));
-    if let Some(doors) = &gathered.doors {
-        let seconds = doors.iter().map(|door| &door.seconds);
+    if let Some(listeners) = &gathered.listeners {
+        let seconds = listeners.iter().map(|listener| &listener.seconds);
         let rates = lines(&labels, seconds, step_s, count, |all: &[u64]| {
             Some(short(all.iter().sum::<u64>() as f64 * 8.0 / 1e6 / f64::from(step_s)))
         });

@@ -8,7 +8,7 @@ use assay_record::spe::{CollectorSettings, Ended, Totals, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use assay_compare::document::Answer;
+pub use assay_compare::document::Conclusion;
 pub use assay_report::document::Percentiles;
 
 use assay_report::chart::Charts;
@@ -36,7 +36,7 @@ pub struct Evaluation {
     pub partial: bool,
     /// Clients and proxies spoke as to a forward proxy.
     pub forward: bool,
-    /// When proxies were asked: `after` the Collector's answer, or `at_once`.
+    /// When proxies were asked: `after` the Collector's response, or `at_once`.
     pub when: String,
     /// In which order: `permuted` for each request, or `fixed`.
     pub turns: String,
@@ -44,8 +44,8 @@ pub struct Evaluation {
     pub seed: u64,
     /// How the Collector was set.
     pub collector: CollectorSettings,
-    /// It in words, a question and an answer each.
-    pub verdict: Vec<Answer>,
+    /// It in words, a question and a response each.
+    pub verdict: Vec<Conclusion>,
     /// What a reader should know.
     pub warnings: Vec<String>,
     /// Requests of clients that are compared (tunnels are not).
@@ -58,7 +58,7 @@ pub struct Evaluation {
     pub differences: Vec<Difference>,
     /// By place in the order of asking.
     pub places: Vec<Place>,
-    /// What was not as the Collector's answer, or never came, grouped; the most frequent of each target first.
+    /// What was not as the Collector's response, or never came, grouped; the most frequent of each target first.
     pub differing: Vec<Differing>,
     /// What the Collector and the Multiplier counted.
     pub totals: Totals,
@@ -90,16 +90,16 @@ pub struct TargetFigures {
     /// Its settings, where Assay started it.
     pub settings: BTreeMap<String, String>,
     /// Requests sent to it.
-    pub asked: u64,
+    pub requested: u64,
     /// Requests that it was never asked, because too much was waiting for it.
     pub dropped: u64,
-    /// Its answers that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They
-    /// are left out of every other figure but `asked`.
+    /// Its responses that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They
+    /// are left out of every other figure but `requested`.
     #[serde(default)]
     pub not_kept: u64,
-    /// Whole answers.
+    /// Whole responses.
     pub delivered: u64,
-    /// Whole answers relative to those of direct.
+    /// Whole responses relative to those of direct.
     pub delivered_ratio: Option<Estimate>,
     /// Bytes of bodies that it sent to the Multiplier.
     pub bytes_sent: u64,
@@ -109,23 +109,23 @@ pub struct TargetFigures {
     pub bytes_received: Option<u64>,
     /// Those relative to what direct received: the smaller, the more came from its cache.
     pub bytes_received_ratio: Option<f64>,
-    /// One minus that: the share of bandwidth that it saved; negative where it fetched more than was asked for.
+    /// One minus that: the share of bandwidth that it saved; negative where it fetched more than was requested.
     pub bandwidth_saved: Option<f64>,
     /// Requests that it sent to the Collector; null: nobody counted.
     pub requests_received: Option<u64>,
     /// Those relative to direct's.
     pub requests_received_ratio: Option<f64>,
-    /// Answers that were held against the Collector's.
+    /// Responses that were held against the Collector's.
     pub compared: u64,
     /// The share of them that was the same.
     pub matching: Option<Estimate>,
     /// The share of them that was not.
     pub not_matching: Option<Estimate>,
-    /// How many of its answers got which verdict.
+    /// How many of its responses got which verdict.
     pub verdicts: BTreeMap<String, u64>,
-    /// How many answers did not come, by error.
+    /// How many responses did not come, by error.
     pub errors: BTreeMap<String, u64>,
-    /// Response times of whole answers: connection, first byte and transfer.
+    /// Response times of whole responses: connection, first byte and transfer.
     pub response_ms: Times,
     /// Time to connect, where a connection was made.
     pub connect_ms: Percentiles,
@@ -180,17 +180,17 @@ pub struct Difference {
 pub struct Place {
     /// 0: asked first.
     pub place: u8,
-    /// Whole answers.
+    /// Whole responses.
     pub count: u64,
     /// Mean response time, in milliseconds.
     pub mean_ms: f64,
-    /// Mean of what each answer took more than its own proxy's mean, and more than the other answers to the same request,
+    /// Mean of what each response took more than its own proxy's mean, and more than the other responses to the same request,
     /// in milliseconds: what the place alone does. The intervals of all places hold together with 95 %. Null where the order
     /// is fixed, because it cannot be told from the proxies then.
     pub effect_ms: Option<Estimate>,
 }
 
-/// One way to differ from the Collector's answer, or not to answer.
+/// One way to differ from the Collector's response, or not to answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Differing {
     /// Whose answers.
@@ -207,7 +207,7 @@ pub struct Differing {
     pub examples: Vec<Example>,
 }
 
-/// A request whose answer differed.
+/// A request whose response differed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Example {
     /// Number of the request.
@@ -216,7 +216,7 @@ pub struct Example {
     pub method: String,
     /// URL, cut where it is long.
     pub url: String,
-    /// Status of the Collector's answer.
+    /// Status of the Collector's response.
     pub direct_status: Option<u16>,
     /// Status of the proxy's.
     pub status: Option<u16>,

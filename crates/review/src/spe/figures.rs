@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_record::spe::{How, SpeDir, SpeInfo};
 
 use super::document::{Difference, EVALUATION_SCHEMA, Estimate, Evaluation, TargetFigures, Times};
-use super::gather::{Door, Gathered, Sample};
+use super::gather::{Gathered, Listener, Sample};
 use super::{places, sections};
 use assay_report::chart::Charts;
 use assay_report::figures::{percentiles, ratio, round};
@@ -36,7 +36,7 @@ pub(super) fn evaluation(dir: &SpeDir, info: &SpeInfo, gathered: &Gathered) -> E
         collector: info.collector.clone(),
         verdict: Vec::new(),
         warnings: warnings(info, gathered),
-        requests: direct.asked,
+        requests: direct.requested,
         tunnels: gathered.tunnels.max(info.totals.connects),
         targets: (0..labels.len()).map(|index| target(info, gathered, index)).collect(),
         differences: differences(&labels, gathered),
@@ -80,15 +80,15 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     }
     if info.totals.origin_errors > 0 {
         warnings.push(format!(
-            "{} fetches from origins failed: clients got an error of the Collector's then (`502`, `504`, or an answer that \
+            "{} fetches from origins failed: clients got an error of the Collector's then (`502`, `504`, or a response that \
              broke off), and proxies were held against that.",
             info.totals.origin_errors
         ));
     }
     if info.totals.not_kept > 0 {
         warnings.push(format!(
-            "The Collector could not keep {} of the answers that clients got until every proxy had asked for them. A proxy that \
-             asked for one later was given something else: where that differs it is not compared (`NOT_KEPT`), and counts \
+            "The Collector could not keep {} of the responses that clients got until every proxy had requested them. A proxy that \
+             requested one later was given something else: where that differs it is not compared (`NOT_KEPT`), and counts \
              neither for nor against the proxy{}. More --collector-memory or --collector-disk, or a longer \
              --minimum-freshness for proxies that lag behind, keeps more.",
             info.totals.not_kept,
@@ -102,7 +102,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
         warnings.push(format!(
             "The Collector itself broke off {} answers, which were too large to keep and read too slowly: a client's own \
              answer would have had to wait for them. What proxies lack of these (`truncated`) is not their fault; more \
-             --collector-memory or --collector-disk keeps such answers.",
+             --collector-memory or --collector-disk keeps such responses.",
             info.totals.given_up
         ));
     }
@@ -125,14 +125,14 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
 fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
     let (sums, direct) = (&gathered.sums[index], &gathered.sums[0]);
     let known = info.targets.get(index).cloned().unwrap_or_default();
-    let doors = gathered.doors.as_ref();
-    let (door, direct_door) = (doors.map(|all| &all[index]), doors.map(|all| &all[0]));
+    let listeners = gathered.listeners.as_ref();
+    let (listener, direct_listener) = (listeners.map(|all| &all[index]), listeners.map(|all| &all[0]));
     // What was not compared is left out on both sides.
     let out = sums.not_kept;
-    let relative = |of: fn(&Door) -> u64, own: u64, directs: u64| {
-        ratio(of(door?).saturating_sub(own), of(direct_door?).saturating_sub(directs))
+    let relative = |of: fn(&Listener) -> u64, own: u64, directs: u64| {
+        ratio(of(listener?).saturating_sub(own), of(direct_listener?).saturating_sub(directs))
     };
-    let bytes_received_ratio = relative(|door| door.bytes_out, out.body_bytes, out.direct_bytes);
+    let bytes_received_ratio = relative(|listener| listener.bytes_out, out.body_bytes, out.direct_bytes);
     let direct_delivered = direct.delivered.saturating_sub(out.direct_delivered);
     let count = |name: &str| sums.verdicts.get(name).copied().unwrap_or(0);
     let mismatches = count("STATUS_CODE_MISMATCH") + count("HEADER_MISMATCH") + count("BODY_MISMATCH");
@@ -147,7 +147,7 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         address: known.address,
         software: known.software,
         settings: known.settings,
-        asked: sums.asked,
+        requested: sums.requested,
         dropped: sums.dropped,
         not_kept: out.count,
         delivered: sums.delivered,
@@ -160,11 +160,11 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         },
         bytes_sent: sums.body_bytes,
         bytes_sent_ratio: ratio(sums.body_bytes, direct.body_bytes.saturating_sub(out.direct_bytes)),
-        bytes_received: door.map(|door| door.bytes_out),
+        bytes_received: listener.map(|listener| listener.bytes_out),
         bytes_received_ratio,
         bandwidth_saved: bytes_received_ratio.map(|ratio| round(1.0 - ratio, 6)),
-        requests_received: door.map(|door| door.requests),
-        requests_received_ratio: relative(|door| door.requests, out.count, out.count),
+        requests_received: listener.map(|listener| listener.requests),
+        requests_received_ratio: relative(|listener| listener.requests, out.count, out.count),
         compared,
         matching: share(matching, compared),
         not_matching: share(mismatches, compared),
@@ -174,7 +174,7 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         connect_ms: percentiles(&sums.connect),
         first_byte_ms: percentiles(&sums.first_byte),
         transfer_ms: percentiles(&sums.transfer),
-        replay_late_max_us: door.map(|door| door.late_max_us),
+        replay_late_max_us: listener.map(|listener| listener.late_max_us),
     }
 }
 
@@ -212,9 +212,10 @@ fn differences(labels: &[String], gathered: &Gathered) -> Vec<Difference> {
 
 fn difference(labels: &[String], gathered: &Gathered, base: usize, target: usize) -> Difference {
     let mut values = Vec::new();
-    for answers in gathered.by_request() {
-        let of =
-            |index: usize| answers.iter().find(|answer| usize::from(answer.target) == index)?.response_us();
+    for responses in gathered.by_request() {
+        let of = |index: usize| {
+            responses.iter().find(|response| usize::from(response.target) == index)?.response_us()
+        };
         if let (Some(base), Some(target)) = (of(base), of(target)) {
             values.push(target - base);
         }

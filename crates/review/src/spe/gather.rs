@@ -1,21 +1,21 @@
 //! The tables of an evaluation, added up as the figures need them.
 //!
-//! The table of answers is read once, in stretches; of each answer some bytes are kept, because differences are taken
+//! The table of responses is read once, in stretches; of each response some bytes are kept, because differences are taken
 //! request by request and answers of one request can lie far apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_measurement::histogram::Histogram;
-use assay_record::spe::{AnswerError, AnswerRow, SpeDir, Verdict, for_each_answer, read_doors};
+use assay_record::spe::{ResponseError, ResponseRow, SpeDir, Verdict, for_each_response, read_listeners};
 
 use assay_report::ReportError;
 
-/// No whole answer.
+/// No whole response.
 const NONE_US: u32 = u32::MAX;
 /// What happened after so many seconds (a year) is in no chart.
 const LAST_SECOND: i64 = 31_557_600;
 
-/// An answer, as far as requests are compared by it.
+/// A response, as far as requests are compared by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sample {
     pub request: u64,
@@ -26,7 +26,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Response time; none: there was no whole answer.
+    /// Response time; none: there was no whole response.
     pub(super) fn response_us(&self) -> Option<f64> {
         (self.response_us != NONE_US).then(|| f64::from(self.response_us))
     }
@@ -37,7 +37,7 @@ impl Sample {
 pub(super) struct Sums {
     pub verdicts: BTreeMap<&'static str, u64>,
     pub errors: BTreeMap<&'static str, u64>,
-    pub asked: u64,
+    pub requested: u64,
     pub dropped: u64,
     pub not_kept: NotKept,
     pub delivered: u64,
@@ -50,7 +50,7 @@ pub(super) struct Sums {
     pub seconds: BTreeMap<u32, (u64, u64)>,
 }
 
-/// Answers that Assay could not compare, and what of them is on both sides: figures that are relative to direct's leave
+/// Responses that Assay could not compare, and what of them is on both sides: figures that are relative to direct's leave
 /// these requests out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NotKept {
@@ -65,7 +65,7 @@ pub(super) struct NotKept {
 
 /// What the Collector did for one target.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Door {
+pub(super) struct Listener {
     pub requests: u64,
     pub bytes_out: u64,
     pub late_max_us: u64,
@@ -77,17 +77,17 @@ pub(super) struct Door {
 pub(super) struct Gathered {
     pub sums: Vec<Sums>,
     /// None: there is no such table.
-    pub doors: Option<Vec<Door>>,
+    pub listeners: Option<Vec<Listener>>,
     /// By request, then by target.
     pub samples: Vec<Sample>,
     pub tunnels: u64,
-    /// Some answer differs, or did not come.
+    /// Some response differs, or did not come.
     pub differs: bool,
-    /// Requests, each with a target whose answer could not be compared.
+    /// Requests, each with a target whose response could not be compared.
     not_kept: BTreeSet<(u64, u16)>,
     /// What could not be read, a sentence each.
     pub missing: Vec<String>,
-    /// When the last answer was asked for, in microseconds.
+    /// When the last response was requested, in microseconds.
     pub last_us: i64,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Gathered {
 pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportError> {
     let mut gathered = Gathered {
         sums: (0..targets).map(|_| Sums::default()).collect(),
-        doors: None,
+        listeners: None,
         samples: Vec::new(),
         tunnels: 0,
         differs: false,
@@ -103,36 +103,36 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         missing: Vec::new(),
         last_us: 0,
     };
-    let (answers, doors) = (dir.answers_path(), dir.doors_path());
-    if answers.is_file() {
-        for_each_answer(&answers, |row| {
+    let (responses, listeners) = (dir.responses_path(), dir.listeners_path());
+    if responses.is_file() {
+        for_each_response(&responses, |row| {
             gathered.take(&row);
             Ok::<_, ReportError>(())
         })?;
         if !gathered.not_kept.is_empty() {
-            for_each_answer(&answers, |row| {
+            for_each_response(&responses, |row| {
                 gathered.leave_out(&row);
                 Ok::<_, ReportError>(())
             })?;
         }
     } else {
         gathered.missing.push(
-            "There is no answers.parquet: the evaluation goes on, or was cut off, and of its answers nothing is known.".into(),
+            "There is no answers.parquet: the evaluation goes on, or was cut off, and of its responses nothing is known.".into(),
         );
     }
-    if doors.is_file() {
-        let mut sums = vec![Door::default(); targets];
-        for row in read_doors(&doors).map_err(ReportError::from)? {
-            let Some(door) = sums.get_mut(usize::from(row.door)) else { continue };
-            door.requests += row.requests;
-            door.bytes_out += row.bytes_out;
-            door.late_max_us = door.late_max_us.max(row.late_max_us);
-            *door.seconds.entry(row.at_s).or_default() += row.bytes_out;
+    if listeners.is_file() {
+        let mut sums = vec![Listener::default(); targets];
+        for row in read_listeners(&listeners).map_err(ReportError::from)? {
+            let Some(listener) = sums.get_mut(usize::from(row.listener)) else { continue };
+            listener.requests += row.requests;
+            listener.bytes_out += row.bytes_out;
+            listener.late_max_us = listener.late_max_us.max(row.late_max_us);
+            *listener.seconds.entry(row.at_s).or_default() += row.bytes_out;
         }
-        gathered.doors = Some(sums);
+        gathered.listeners = Some(sums);
     } else {
         gathered.missing.push(
-            "There is no doors.parquet: what proxies received from the Collector, and saved, is not known."
+            "There is no listeners.parquet: what proxies received from the Collector, and saved, is not known."
                 .into(),
         );
     }
@@ -141,19 +141,19 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
 }
 
 impl Gathered {
-    fn take(&mut self, row: &AnswerRow) {
+    fn take(&mut self, row: &ResponseRow) {
         if row.method == "CONNECT" {
             self.tunnels += u64::from(row.target == 0);
             return;
         }
         let Some(sums) = self.sums.get_mut(usize::from(row.target)) else { return };
         *sums.verdicts.entry(row.verdict.name()).or_default() += 1;
-        self.differs |= row.verdict.is_mismatch() || row.verdict == Verdict::NoAnswer;
+        self.differs |= row.verdict.is_mismatch() || row.verdict == Verdict::NoResponse;
         if row.verdict == Verdict::Dropped {
             sums.dropped += 1;
             return;
         }
-        sums.asked += 1;
+        sums.requested += 1;
         let is_compared = row.verdict != Verdict::NotKept;
         if is_compared {
             sums.body_bytes += row.body_bytes;
@@ -163,9 +163,9 @@ impl Gathered {
             self.not_kept.insert((row.request, row.target));
         }
         if let Some(error) = row.error {
-            *sums.errors.entry(AnswerError::name(error)).or_default() += 1;
+            *sums.errors.entry(ResponseError::name(error)).or_default() += 1;
         }
-        let response_us = row.response_us().filter(|_| is_compared && row.verdict != Verdict::NoAnswer);
+        let response_us = row.response_us().filter(|_| is_compared && row.verdict != Verdict::NoResponse);
         let kept = response_us
             .map_or(NONE_US, |us| u32::try_from(us.max(0)).unwrap_or(NONE_US - 1).min(NONE_US - 1));
         self.samples.push(Sample {
@@ -200,11 +200,11 @@ impl Gathered {
     }
 
     /// Notes what direct answered where others' answers could not be compared with it.
-    fn leave_out(&mut self, direct: &AnswerRow) {
+    fn leave_out(&mut self, direct: &ResponseRow) {
         if direct.target != 0 || direct.method == "CONNECT" {
             return;
         }
-        let is_delivered = direct.verdict != Verdict::NoAnswer && direct.response_us().is_some();
+        let is_delivered = direct.verdict != Verdict::NoResponse && direct.response_us().is_some();
         for &(_, target) in self.not_kept.range((direct.request, 0)..=(direct.request, u16::MAX)) {
             let Some(sums) = self.sums.get_mut(usize::from(target)) else { continue };
             sums.not_kept.direct_bytes += direct.body_bytes;
@@ -217,7 +217,7 @@ impl Gathered {
         self.samples.chunk_by(|one, other| one.request == other.request)
     }
 
-    /// Status of the Collector's answer to a request.
+    /// Status of the Collector's response to a request.
     pub(super) fn direct_status(&self, request: u64) -> Option<u16> {
         let first = self.samples.partition_point(|sample| sample.request < request);
         self.samples.get(first).filter(|found| found.request == request && found.target == 0)?.status

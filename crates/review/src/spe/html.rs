@@ -4,7 +4,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use super::document::{Answer, Evaluation, Example};
+use super::document::{Conclusion, Evaluation, Example};
 use super::views;
 use assay_compare::views::look;
 use assay_report::ReportError;
@@ -20,7 +20,7 @@ const TEMPLATE: &str = include_str!("../../assets/spe.html");
 struct Page<'a> {
     title: String,
     eyebrow: String,
-    answers: &'a [Answer],
+    conclusions: &'a [Conclusion],
     warnings: &'a [String],
     partial: bool,
     subjects: Vec<SubjectView<'a>>,
@@ -76,7 +76,7 @@ pub(super) fn render(evaluation: &Evaluation) -> Result<String, ReportError> {
     let page = Page {
         title: labels.join(", "),
         eyebrow: eyebrow(evaluation),
-        answers: &evaluation.verdict,
+        conclusions: &evaluation.verdict,
         warnings: &evaluation.warnings,
         partial: evaluation.partial,
         subjects: subjects(evaluation),
@@ -115,7 +115,7 @@ fn subjects(evaluation: &Evaluation) -> Vec<SubjectView<'_>> {
             label: &target.label,
             colour: look(place).colour,
             what: if place == 0 {
-                "the Collector's answer, which clients got".to_owned()
+                "the Collector's response, which clients got".to_owned()
             } else {
                 what(target)
             },
@@ -148,7 +148,7 @@ fn group(group: &super::document::Differing) -> GroupView<'_> {
 
 fn example(example: &Example) -> ExampleView<'_> {
     let status =
-        |status: Option<u16>| status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+        |status: Option<u16>| status.map_or_else(|| "no response".to_owned(), |status| status.to_string());
     let detail = format!(
         "request {}, {} after the start; the Collector: {}, the proxy: {}",
         count(example.request),
@@ -170,7 +170,7 @@ fn setup(evaluation: &Evaluation) -> Vec<Fact> {
         ),
         fact("Proxies are asked", evaluation.when.clone()),
         fact("Order of asking", format!("{}, seed {}", evaluation.turns, evaluation.seed)),
-        fact("Answers are replayed at their pace", if collector.replay { "yes" } else { "no" }),
+        fact("Responses are replayed at their pace", if collector.replay { "yes" } else { "no" }),
         fact("Minimum freshness", seconds(collector.minimum_freshness_ms)),
         fact("Age of a recording at most", seconds(collector.maximum_age_ms)),
         fact("Clients' connections", count(evaluation.totals.clients)),
@@ -178,7 +178,7 @@ fn setup(evaluation: &Evaluation) -> Vec<Fact> {
         fact("Requests sent to origins", count(evaluation.totals.origin_requests)),
         fact("Of these, failed", count(evaluation.totals.origin_errors)),
         fact("Recordings that the Collector could not keep for all", count(evaluation.totals.not_kept)),
-        fact("Answers that the Collector broke off", count(evaluation.totals.given_up)),
+        fact("Responses that the Collector broke off", count(evaluation.totals.given_up)),
         fact("Recordings thrown away", count(evaluation.totals.evictions)),
         fact("Clients that left early", count(evaluation.totals.client_gone)),
         fact("Memory at most", format::bytes(evaluation.totals.peak_memory_bytes)),

@@ -1,8 +1,8 @@
-//! What differed from the Collector's answers, and what never came: grouped, with examples.
+//! What differed from the Collector's responses, and what never came: grouped, with examples.
 
 use std::collections::BTreeMap;
 
-use assay_record::spe::{AnswerError, AnswerRow, SpeDir, SpeInfo, Verdict, for_each_answer};
+use assay_record::spe::{ResponseError, ResponseRow, SpeDir, SpeInfo, Verdict, for_each_response};
 
 use super::document::{Differing, Example};
 use super::figures::label;
@@ -19,7 +19,7 @@ const URL_CHARS: usize = 300;
 
 type Groups = BTreeMap<(u16, Verdict, String), (u64, Vec<Example>)>;
 
-/// Goes through the answers once more, if some differed.
+/// Goes through the responses once more, if some differed.
 pub(super) fn groups(
     dir: &SpeDir,
     info: &SpeInfo,
@@ -28,8 +28,8 @@ pub(super) fn groups(
     let mut groups = Groups::new();
     if gathered.differs {
         let mut known = BTreeMap::<u16, usize>::new();
-        for_each_answer(&dir.answers_path(), |row| {
-            if row.method != "CONNECT" && (row.verdict.is_mismatch() || row.verdict == Verdict::NoAnswer) {
+        for_each_response(&dir.responses_path(), |row| {
+            if row.method != "CONNECT" && (row.verdict.is_mismatch() || row.verdict == Verdict::NoResponse) {
                 take(&mut groups, &mut known, gathered, row);
             }
             Ok::<_, ReportError>(())
@@ -38,8 +38,8 @@ pub(super) fn groups(
     let mut found: Vec<(u16, Differing)> = groups
         .into_iter()
         .map(|((target, verdict, what), (count, examples))| {
-            let asked = gathered.sums.get(usize::from(target)).map_or(0, |sums| sums.asked);
-            let share = ratio(count, asked).unwrap_or(0.0);
+            let requested = gathered.sums.get(usize::from(target)).map_or(0, |sums| sums.requested);
+            let share = ratio(count, requested).unwrap_or(0.0);
             let target_label = label(info, usize::from(target));
             (target, Differing { target: target_label, verdict, what, count, share, examples })
         })
@@ -50,7 +50,7 @@ pub(super) fn groups(
     Ok(found.into_iter().map(|(_, group)| group).collect())
 }
 
-fn take(groups: &mut Groups, known: &mut BTreeMap<u16, usize>, gathered: &Gathered, row: AnswerRow) {
+fn take(groups: &mut Groups, known: &mut BTreeMap<u16, usize>, gathered: &Gathered, row: ResponseRow) {
     let direct_status = gathered.direct_status(row.request);
     let mut key = (row.target, row.verdict, what(&row, direct_status));
     if !groups.contains_key(&key) {
@@ -76,12 +76,12 @@ fn take(groups: &mut Groups, known: &mut BTreeMap<u16, usize>, gathered: &Gather
 }
 
 /// What exactly differed.
-fn what(row: &AnswerRow, direct_status: Option<u16>) -> String {
+fn what(row: &ResponseRow, direct_status: Option<u16>) -> String {
     let status = |status: Option<u16>| status.map_or_else(|| "none".to_owned(), |status| status.to_string());
     match row.verdict {
         Verdict::StatusCodeMismatch => format!("{} → {}", status(direct_status), status(row.status)),
         Verdict::HeaderMismatch => row.header.clone().unwrap_or_default(),
-        Verdict::NoAnswer => row.error.map_or("unknown", AnswerError::name).to_owned(),
+        Verdict::NoResponse => row.error.map_or("unknown", ResponseError::name).to_owned(),
         _ => String::new(),
     }
 }

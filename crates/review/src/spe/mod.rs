@@ -37,7 +37,7 @@ pub fn evaluate(dir: &SpeDir) -> Result<Evaluation, ReportError> {
     let gathered = gather::gather(dir, info.targets.len().max(1))?;
     let mut evaluation = figures::evaluation(dir, &info, &gathered);
     evaluation.differing = mismatches::groups(dir, &info, &gathered)?;
-    evaluation.verdict = verdict::answers(&evaluation);
+    evaluation.verdict = verdict::conclusions(&evaluation);
     evaluation.charts = charts::charts(&evaluation, &gathered);
     Ok(evaluation)
 }

@@ -1,7 +1,7 @@
 //! Whether it matters in which order proxies are asked.
 //!
-//! The order of each request is drawn, so every proxy is at every place equally often. What an answer took more than its own
-//! proxy's mean, and more than the other answers to the same request did, is left to its place and to chance.
+//! The order of each request is drawn, so every proxy is at every place equally often. What a response took more than its own
+//! proxy's mean, and more than the other responses to the same request did, is left to its place and to chance.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ struct AtPlace {
     effects_us: Vec<f64>,
 }
 
-/// A whole answer of a proxy.
-struct Answer {
+/// A whole response of a proxy.
+struct Response {
     place: u8,
     took_us: f64,
     /// The mean of its proxy.
@@ -37,27 +37,27 @@ pub(super) fn places(info: &SpeInfo, gathered: &Gathered) -> Vec<Place> {
     let means: Vec<Option<f64>> = gathered.sums.iter().map(|sums| sums.response.mean_us()).collect();
     let requests = gathered.by_request().map(|samples| {
         let of_proxies = samples.iter().filter(|sample| sample.target > 0);
-        let answers = of_proxies.filter_map(|sample| {
+        let responses = of_proxies.filter_map(|sample| {
             let mean_us = means.get(usize::from(sample.target)).copied().flatten()?;
-            Some(Answer { place: sample.place, took_us: sample.response_us()?, mean_us })
+            Some(Response { place: sample.place, took_us: sample.response_us()?, mean_us })
         });
-        answers.collect::<Vec<_>>()
+        responses.collect::<Vec<_>>()
     });
     effects(requests, info.turns != "fixed")
 }
 
-fn effects(requests: impl Iterator<Item = Vec<Answer>>, is_drawn: bool) -> Vec<Place> {
+fn effects(requests: impl Iterator<Item = Vec<Response>>, is_drawn: bool) -> Vec<Place> {
     let mut by_place: BTreeMap<u8, AtPlace> = BTreeMap::new();
-    for answers in requests {
-        let beyond = |answer: &Answer| answer.took_us - answer.mean_us;
-        // What is asked for takes its time with every proxy: that is no word on places.
-        let common = answers.iter().map(beyond).sum::<f64>() / answers.len().max(1) as f64;
-        for answer in &answers {
-            let at_place = by_place.entry(answer.place).or_default();
+    for responses in requests {
+        let beyond = |response: &Response| response.took_us - response.mean_us;
+        // What is requested takes its time with every proxy: that is no word on places.
+        let common = responses.iter().map(beyond).sum::<f64>() / responses.len().max(1) as f64;
+        for response in &responses {
+            let at_place = by_place.entry(response.place).or_default();
             at_place.count += 1;
-            at_place.sum_us += answer.took_us;
-            if answers.len() > 1 {
-                at_place.effects_us.push(beyond(answer) - common);
+            at_place.sum_us += response.took_us;
+            if responses.len() > 1 {
+                at_place.effects_us.push(beyond(response) - common);
             }
         }
     }
@@ -81,35 +81,35 @@ mod tests {
     use super::*;
 
     /// An evaluation of 300 requests, the order of each of which is drawn; who is asked first is so much slower, in the unit
-    /// of what chance makes of an answer.
+    /// of what chance makes of a response.
     fn evaluation(seed: u64, proxies: usize, slower: f64) -> Vec<Place> {
         let mut random = uniform(seed);
         let mut draw = || random.next().unwrap();
         let mut requests: Vec<Vec<(u8, usize, f64)>> = Vec::new();
         for _ in 0..300 {
-            // What is asked for takes its time with every proxy, and each proxy has its own.
+            // What is requested takes its time with every proxy, and each proxy has its own.
             let page = -4.0 * libm::log1p(-draw());
             let mut order: Vec<usize> = (0..proxies).collect();
             for last in (1..proxies).rev() {
                 order.swap(last, (draw() * (last + 1) as f64) as usize);
             }
-            let answers = (0u8..).zip(order).map(|(place, proxy)| {
+            let responses = (0u8..).zip(order).map(|(place, proxy)| {
                 let first = if place == 0 { slower } else { 0.0 };
                 (place, proxy, page + proxy as f64 - libm::log1p(-draw()) + first)
             });
-            requests.push(answers.collect());
+            requests.push(responses.collect());
         }
         let mut sums = vec![0.0; proxies];
         requests.iter().flatten().for_each(|(_, proxy, took)| sums[*proxy] += took);
-        let answers = requests.iter().map(|answers| {
-            let of = |&(place, proxy, took_us): &(u8, usize, f64)| Answer {
+        let responses = requests.iter().map(|responses| {
+            let of = |&(place, proxy, took_us): &(u8, usize, f64)| Response {
                 place,
                 took_us: took_us / MS,
                 mean_us: sums[proxy] / 300.0 / MS,
             };
-            answers.iter().map(of).collect()
+            responses.iter().map(of).collect()
         });
-        effects(answers, true)
+        effects(responses, true)
     }
 
     fn is_told(places: &[Place]) -> bool {
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_alone_say_nothing_of_places() {
-        let alone = |place| vec![Answer { place, took_us: 5000.0, mean_us: 1000.0 }];
+    fn responses_that_are_alone_say_nothing_of_places() {
+        let alone = |place| vec![Response { place, took_us: 5000.0, mean_us: 1000.0 }];
         let found = effects((0..100).map(|n| alone(n % 2)), true);
         assert_eq!((found.len(), found[0].count, found[0].effect_ms), (2, 50, None));
     }

@@ -19,14 +19,14 @@ pub(super) fn render(evaluation: &Evaluation, report: Option<&Path>, style: &Sty
     let title = page.paint(BOLD, &format!("Evaluation of {}", clean(&evaluation.evaluation)));
     page.line(&title);
     page.line("");
-    for answer in &evaluation.verdict {
-        let (mark, code) = match answer.mood {
+    for conclusion in &evaluation.verdict {
+        let (mark, code) = match conclusion.mood {
             Mood::Good => ("✓", GREEN),
             Mood::Plain => ("·", DIM),
             Mood::Doubtful => ("!", YELLOW),
             Mood::Bad => ("✗", RED),
         };
-        page.paragraph(mark, code, &format!("{} {}", answer.question, answer.text));
+        page.paragraph(mark, code, &format!("{} {}", conclusion.question, conclusion.text));
     }
     page.line("");
     for table in views::tables(evaluation) {
@@ -51,7 +51,7 @@ fn differing(page: &mut Page, evaluation: &Evaluation) {
     if evaluation.differing.is_empty() {
         return;
     }
-    let heading = page.paint(BOLD, "What was not the Collector's answer");
+    let heading = page.paint(BOLD, "What was not the Collector's response");
     page.line(&heading);
     for group in evaluation.differing.iter().take(MOST_GROUPS) {
         let share = format::percent(Some(group.share));

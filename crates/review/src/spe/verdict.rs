@@ -1,31 +1,32 @@
 //! What the evaluation comes to, in words.
 
-use super::document::{Answer, Difference, Evaluation, TargetFigures};
+use super::document::{Conclusion, Difference, Evaluation, TargetFigures};
 use super::views::{interval, signed_ms};
 use assay_report::document::Mood;
 use assay_report::format::{self, count, time_ms};
 
-/// Replays later than this are worth a look, in microseconds: the pace of an answer is told to within a millisecond.
+/// Replays later than this are worth a look, in microseconds: the pace of a response is told to within a millisecond.
 const LATE_US: u64 = 1_000;
-/// A proxy that delivers a smaller share of the answers has not done the work that it could save bytes by.
+/// A proxy that delivers a smaller share of the responses has not done the work that it could save bytes by.
 const LEAST_DELIVERED: f64 = 0.95;
 /// So many requests may go with one failed fetch before the failures are worth a look.
 const MOST_FAILED_PARTS: u64 = 100;
 
 /// Questions and answers.
-pub(super) fn answers(evaluation: &Evaluation) -> Vec<Answer> {
-    let answer = |question: &str, (mood, text)| Answer { question: question.to_owned(), mood, text };
+pub(super) fn conclusions(evaluation: &Evaluation) -> Vec<Conclusion> {
+    let conclusion = |question: &str, (mood, text)| Conclusion { question: question.to_owned(), mood, text };
     let mut all = Vec::new();
     all.extend(
-        not_compared(evaluation).map(|text| answer("What could Assay not compare?", (Mood::Doubtful, text))),
+        not_compared(evaluation)
+            .map(|text| conclusion("What could Assay not compare?", (Mood::Doubtful, text))),
     );
-    all.push(answer("What was evaluated?", (Mood::Plain, subject(evaluation))));
+    all.push(conclusion("What was evaluated?", (Mood::Plain, subject(evaluation))));
     if evaluation.requests > 0 && evaluation.targets.len() > 1 {
-        all.extend(speed(evaluation).map(|text| answer("Which was the fastest?", (Mood::Plain, text))));
-        all.extend(savings(evaluation).map(|text| answer("What did they save?", (Mood::Plain, text))));
-        all.push(answer("Was anything wrong?", wrong(evaluation)));
+        all.extend(speed(evaluation).map(|text| conclusion("Which was the fastest?", (Mood::Plain, text))));
+        all.extend(savings(evaluation).map(|text| conclusion("What did they save?", (Mood::Plain, text))));
+        all.push(conclusion("Was anything wrong?", wrong(evaluation)));
     }
-    all.push(answer("Can it be trusted?", trust(evaluation)));
+    all.push(conclusion("Can it be trusted?", trust(evaluation)));
     all
 }
 
@@ -38,14 +39,14 @@ fn not_compared(evaluation: &Evaluation) -> Option<String> {
     let left_out = proxies(evaluation).filter(|target| target.not_kept > 0);
     let named: Vec<String> = left_out
         .map(|target| {
-            let of = format::share(target.not_kept, target.asked);
+            let of = format::share(target.not_kept, target.requested);
             format!("{} of {} ({of})", count(target.not_kept), target.label)
         })
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "Answers: {}. The Collector had no room to keep what the client got until the proxy asked for it; that is Assay's \
-             bound, not the proxies' doing, and these answers are in no figure below.",
+            "Answers: {}. The Collector had no room to keep what the client got until the proxy requested it; that is Assay's \
+             bound, not the proxies' doing, and these responses are in no figure below.",
             named.join(", ")
         )
     })
@@ -56,7 +57,7 @@ fn subject(evaluation: &Evaluation) -> String {
     let names: Vec<&str> = proxies(evaluation).map(|target| target.label.as_str()).collect();
     let proxies = if number == 1 { "proxy" } else { "proxies" };
     let how = match evaluation.when.as_str() {
-        "after" => ", each asked when the client's answer was complete",
+        "after" => ", each asked when the client's response was complete",
         "at_once" => ", each asked as soon as the client did",
         _ => "",
     };
@@ -142,7 +143,7 @@ fn savings(evaluation: &Evaluation) -> Option<String> {
     let mut saved: Vec<(&str, f64)> = saved.collect();
     saved.sort_by(|one, other| other.1.total_cmp(&one.1));
     let named = saved.iter().map(|(label, share)| match *share < 0.0 {
-        true => format!("{label} fetched {} % more than was asked for", format::percent(Some(-share))),
+        true => format!("{label} fetched {} % more than was requested", format::percent(Some(-share))),
         false => format!("{label} {} %", format::percent(Some(*share))),
     });
     let named: Vec<String> = named.collect();
@@ -153,18 +154,18 @@ fn savings(evaluation: &Evaluation) -> Option<String> {
     if !scant.is_empty() {
         let delivered = |target: &&TargetFigures| target.delivered_ratio.map(|share| share.value);
         let named = scant.iter().map(|target| {
-            format!("{} ({} % of the answers)", target.label, format::percent(delivered(target)))
+            format!("{} ({} % of the responses)", target.label, format::percent(delivered(target)))
         });
         let named: Vec<String> = named.collect();
         text.push(format!(
-            "Answers that do not come save nothing: {} delivered too few to tell.",
+            "Responses that do not come save nothing: {} delivered too few to tell.",
             named.join(", ")
         ));
     }
     (!text.is_empty()).then(|| text.join(" "))
 }
 
-/// So few of its answers came that its bytes say nothing of its cache.
+/// So few of its responses came that its bytes say nothing of its cache.
 fn is_scant(target: &TargetFigures) -> bool {
     target.delivered_ratio.is_some_and(|share| share.value < LEAST_DELIVERED)
 }
@@ -175,15 +176,15 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     for (index, target) in evaluation.targets.iter().enumerate().skip(1) {
         let mismatches = target.compared
             - (target.matching.map_or(0.0, |share| share.value) * target.compared as f64).round() as u64;
-        let unanswered = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
+        let unresponded = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
         let mut said = Vec::new();
         if mismatches > 0 {
             let of = format::share(mismatches, target.compared);
             said.push(format!("{} answers ({of}) were not the Collector's", count(mismatches)));
             mood = Mood::Bad;
         }
-        if unanswered > 0 {
-            said.push(format!("{} did not come", count(unanswered)));
+        if unresponded > 0 {
+            said.push(format!("{} did not come", count(unresponded)));
             mood = Mood::Bad;
         }
         if target.dropped > 0 {
@@ -211,7 +212,7 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     let is_all = proxies(evaluation).all(|target| target.not_kept == 0);
     match parts.is_empty() {
         true if is_all => (mood, "No: every proxy answered every request as the Collector did.".to_owned()),
-        true => (mood, "No: every answer that could be compared was the Collector's.".to_owned()),
+        true => (mood, "No: every response that could be compared was the Collector's.".to_owned()),
         false => (mood, format!("{}.", parts.join("; "))),
     }
 }

@@ -127,7 +127,7 @@ fn times(evaluation: &Evaluation) -> Table {
     Table {
         id: "times-table",
         title: "Response times, ms",
-        about: "Connection, first byte and transfer together, of whole answers. Brackets hold 95 % intervals, from \
+        about: "Connection, first byte and transfer together, of whole responses. Brackets hold 95 % intervals, from \
                 stretches of consecutive requests (sectioning).",
         first: "proxy",
         heads: heads(&COLUMNS),
@@ -187,18 +187,20 @@ fn places(evaluation: &Evaluation) -> Table {
         id: "places-table",
         title: "Does the order of asking matter?",
         about: "By place in the order in which proxies were asked. The effect is what answers took more than their own \
-                proxy's mean and than the other answers to the same request: an interval that does not hold 0 says that the place alone made it.",
+                proxy's mean and than the other responses to the same request: an interval that does not hold 0 says that the place alone made it.",
         first: "place",
-        heads: vec!["answers", "mean, ms", "effect"],
+        heads: vec!["responses", "mean, ms", "effect"],
         rows: rows.collect(),
     }
 }
 
 fn volumes(evaluation: &Evaluation) -> Table {
     const COLUMNS: [Column; 9] = [
-        ("asked", |target| count(target.asked)),
-        ("whole answers", |target| count(target.delivered)),
-        ("no answer", |target| count(target.verdicts.get(Verdict::NoAnswer.name()).copied().unwrap_or(0))),
+        ("asked", |target| count(target.requested)),
+        ("whole responses", |target| count(target.delivered)),
+        ("no response", |target| {
+            count(target.verdicts.get(Verdict::NoResponse.name()).copied().unwrap_or(0))
+        }),
         ("dropped", |target| count(target.dropped)),
         ("not kept", |target| count(target.not_kept)),
         ("bytes sent", |target| bytes(target.bytes_sent)),

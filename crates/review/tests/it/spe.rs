@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use assay_record::spe::{
-    AnswerError, AnswerRow, AnswerWriter, CollectorSettings, DoorWriter, Ended, How, SpeDir, SpeInfo, Target,
-    Totals, Verdict,
+    CollectorSettings, Ended, How, ListenerWriter, ResponseError, ResponseRow, ResponseWriter, SpeDir,
+    SpeInfo, Target, Totals, Verdict,
 };
 use assay_report::terminal::Style;
 use assay_review::spe::{self, Evaluation};
-use assay_role::evaluation::DoorRow;
+use assay_role::evaluation::ListenerRow;
 
 use crate::pages::{self, HOSTILE, golden, golden_path};
 
@@ -25,7 +25,7 @@ fn hashed(request: u64, target: u16, below: u64) -> u64 {
 }
 
 /// `swift` has half of everything in its cache, `plain` nothing; the third is often wrong.
-fn answer(request: u64, target: u16) -> AnswerRow {
+fn response(request: u64, target: u16) -> ResponseRow {
     let origin_us = 200_000 + hashed(request, 0, 300_000) as i64;
     let hit = target == 1 && request % 2 == 1;
     let first_byte_us =
@@ -36,12 +36,12 @@ fn answer(request: u64, target: u16) -> AnswerRow {
         (3, 0) => (Verdict::StatusCodeMismatch, None, None),
         (3, 1) => (Verdict::HeaderMismatch, Some("content-type".to_owned()), None),
         (3, 2) => (Verdict::BodyMismatch, None, None),
-        (3, 3) => (Verdict::NoAnswer, None, Some(AnswerError::TimedOut)),
+        (3, 3) => (Verdict::NoResponse, None, Some(ResponseError::TimedOut)),
         (3, 4) => (Verdict::Dropped, None, None),
         _ => (Verdict::Ok, None, None),
     };
-    let answered = error.is_none() && verdict != Verdict::Dropped;
-    AnswerRow {
+    let responded = error.is_none() && verdict != Verdict::Dropped;
+    ResponseRow {
         request,
         target,
         place: if target == 0 { 0 } else { ((request + u64::from(target)) % 3) as u8 },
@@ -50,13 +50,13 @@ fn answer(request: u64, target: u16) -> AnswerRow {
         method: "GET".into(),
         version: "HTTP/1.1".into(),
         url: format!("http://www.example.org/{request}?q={HOSTILE}"),
-        status: answered.then_some(if broken && verdict == Verdict::StatusCodeMismatch { 503 } else { 200 }),
-        connect_us: (answered && request.is_multiple_of(4)).then_some(400),
-        first_byte_us: answered.then_some(first_byte_us),
-        transfer_us: answered.then_some(10_000),
+        status: responded.then_some(if broken && verdict == Verdict::StatusCodeMismatch { 503 } else { 200 }),
+        connect_us: (responded && request.is_multiple_of(4)).then_some(400),
+        first_byte_us: responded.then_some(first_byte_us),
+        transfer_us: responded.then_some(10_000),
         head_bytes: 300,
-        body_bytes: if answered { 10_000 } else { 0 },
-        checksum: answered.then(|| format!("{request:032x}")),
+        body_bytes: if responded { 10_000 } else { 0 },
+        checksum: responded.then(|| format!("{request:032x}")),
         verdict,
         header,
         error,
@@ -90,10 +90,10 @@ fn info() -> SpeInfo {
 }
 
 /// A fourth of what `plain` answers could not be compared: the Collector said 503 for it, in 110 bytes.
-fn without_room(request: u64, target: u16) -> AnswerRow {
-    let row = answer(request, target);
+fn without_room(request: u64, target: u16) -> ResponseRow {
+    let row = response(request, target);
     match target == 2 && request.is_multiple_of(4) {
-        true => AnswerRow {
+        true => ResponseRow {
             status: Some(503),
             first_byte_us: Some(9),
             body_bytes: 110,
@@ -112,22 +112,24 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     let mut info = info();
     (info.totals.not_kept, info.totals.repeated) = (not_kept, 3);
     dir.write_info(&info).unwrap();
-    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
     // Proxies' answers come before direct's here.
     for target in [2, 1, 3, 0] {
-        (0..REQUESTS).for_each(|request| answers.push(&without_room(request, target)).unwrap());
+        (0..REQUESTS).for_each(|request| responses.push(&without_room(request, target)).unwrap());
     }
-    answers.finish().unwrap();
-    let mut doors = DoorWriter::create(&dir.doors_path()).unwrap();
+    responses.finish().unwrap();
+    let mut listeners = ListenerWriter::create(&dir.listeners_path()).unwrap();
     let lacks = not_kept * (10_000 - 110);
-    for (door, bytes_out) in (0..).zip([0, 0, lacks, 0].map(|lacks| REQUESTS * 10_000 - lacks)) {
-        doors.push(&DoorRow { door, requests: REQUESTS, bytes_out, ..DoorRow::default() }).unwrap();
+    for (listener, bytes_out) in (0..).zip([0, 0, lacks, 0].map(|lacks| REQUESTS * 10_000 - lacks)) {
+        listeners
+            .push(&ListenerRow { listener, requests: REQUESTS, bytes_out, ..ListenerRow::default() })
+            .unwrap();
     }
-    doors.finish().unwrap();
+    listeners.finish().unwrap();
     let evaluation = spe::evaluate(&dir).unwrap();
     let (plain, swift) = (&evaluation.targets[2], &evaluation.targets[1]);
     assert_eq!((plain.not_kept, swift.not_kept), (not_kept, 0));
-    assert_eq!((plain.asked, plain.delivered), (REQUESTS, REQUESTS - not_kept));
+    assert_eq!((plain.requested, plain.delivered), (REQUESTS, REQUESTS - not_kept));
     assert_eq!((plain.compared, plain.response_ms.count), (REQUESTS - not_kept, REQUESTS - not_kept));
     // All that is left is as direct's, request by request, byte by byte.
     for ratio in [plain.matching, plain.delivered_ratio].map(|share| share.unwrap().value) {
@@ -142,10 +144,11 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
         "{}",
         first.text
     );
-    let wrong = evaluation.verdict.iter().find(|answer| answer.question == "Was anything wrong?").unwrap();
+    let wrong =
+        evaluation.verdict.iter().find(|response| response.question == "Was anything wrong?").unwrap();
     assert!(!wrong.text.contains("plain"), "{}", wrong.text);
     assert!(
-        evaluation.warnings[0].contains("could not keep 150 of the answers"),
+        evaluation.warnings[0].contains("could not keep 150 of the responses"),
         "{:?}",
         evaluation.warnings
     );
@@ -165,29 +168,29 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
 fn write(path: &Path, info: &SpeInfo, requests: u64) -> SpeDir {
     let dir = SpeDir::create(path).unwrap();
     dir.write_info(info).unwrap();
-    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
-    // Answers of one request do not stand together.
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
+    // Responses of one request do not stand together.
     for target in [2, 0, 3, 1] {
-        (0..requests).for_each(|request| answers.push(&answer(request, target)).unwrap());
+        (0..requests).for_each(|request| responses.push(&response(request, target)).unwrap());
     }
-    answers.push(&AnswerRow { method: "CONNECT".into(), ..answer(requests, 0) }).unwrap();
-    answers.finish().unwrap();
-    let mut doors = DoorWriter::create(&dir.doors_path()).unwrap();
+    responses.push(&ResponseRow { method: "CONNECT".into(), ..response(requests, 0) }).unwrap();
+    responses.finish().unwrap();
+    let mut listeners = ListenerWriter::create(&dir.listeners_path()).unwrap();
     for at_s in 0..(requests / 10).max(1) as u32 {
-        for door in 0..4u16 {
-            let requests = if door == 1 { 5 } else { 10 };
-            let row = DoorRow {
+        for listener in 0..4u16 {
+            let requests = if listener == 1 { 5 } else { 10 };
+            let row = ListenerRow {
                 at_s,
-                door,
+                listener,
                 requests,
                 bytes_out: requests * 10_000,
                 late_max_us: 80,
-                ..DoorRow::default()
+                ..ListenerRow::default()
             };
-            doors.push(&row).unwrap();
+            listeners.push(&row).unwrap();
         }
     }
-    doors.finish().unwrap();
+    listeners.finish().unwrap();
     dir
 }
 
@@ -232,7 +235,7 @@ fn shares_and_differences_are_those_that_were_made_up() {
     assert_eq!((swift.bytes_received_ratio, swift.bandwidth_saved), (Some(0.5), Some(0.5)));
     assert_eq!(plain.matching.unwrap().value, 1.0);
     assert_eq!(wrong.dropped, REQUESTS / 10);
-    assert_eq!(wrong.asked, REQUESTS * 9 / 10);
+    assert_eq!(wrong.requested, REQUESTS * 9 / 10);
     assert_eq!(wrong.delivered_ratio.unwrap().value, 0.8);
     assert_eq!(wrong.not_matching.unwrap().value, 0.375, "three of the eight that came");
     assert_eq!(wrong.errors["timed_out"], REQUESTS / 10);
@@ -263,7 +266,7 @@ fn what_differed_is_grouped_by_what_it_was_with_examples() {
             (Verdict::StatusCodeMismatch, "200 → 503", each),
             (Verdict::HeaderMismatch, "content-type", each),
             (Verdict::BodyMismatch, "", each),
-            (Verdict::NoAnswer, "timed_out", each),
+            (Verdict::NoResponse, "timed_out", each),
         ]
     );
     let requests: Vec<u64> = found.differing[0].examples.iter().map(|example| example.request).collect();
@@ -271,7 +274,7 @@ fn what_differed_is_grouped_by_what_it_was_with_examples() {
 }
 
 #[test]
-fn the_place_in_the_order_of_asking_is_looked_at_only_where_it_can_be_told() {
+fn the_place_in_the_order_of_requesting_is_looked_at_only_where_it_can_be_told() {
     let found = evaluated();
     assert_eq!(found.places.iter().map(|place| place.place).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(found.places.iter().all(|place| place.effect_ms.is_some()));
@@ -283,15 +286,19 @@ fn the_place_in_the_order_of_asking_is_looked_at_only_where_it_can_be_told() {
 }
 
 #[test]
-fn a_proxy_that_does_not_answer_neither_saves_anything_nor_was_all_well_with_it() {
+fn a_proxy_that_does_not_response_neither_saves_anything_nor_was_all_well_with_it() {
     let found = evaluated();
-    let answer =
-        |question: &str| found.verdict.iter().find(|answer| answer.question.contains(question)).unwrap();
-    assert!(answer("save").text.contains("(80.0 % of the answers) delivered too few"), "{:?}", found.verdict);
+    let response =
+        |question: &str| found.verdict.iter().find(|response| response.question.contains(question)).unwrap();
+    assert!(
+        response("save").text.contains("(80.0 % of the responses) delivered too few"),
+        "{:?}",
+        found.verdict
+    );
     let tmp = tempfile::tempdir().unwrap();
     let waiting = SpeInfo { totals: Totals { waiting: vec![0, 0, 5, 0], ..info().totals }, ..info() };
     let found = spe::evaluate(&write(&tmp.path().join("e"), &waiting, 50)).unwrap();
-    let wrong = found.verdict.iter().find(|answer| answer.question.contains("wrong")).unwrap();
+    let wrong = found.verdict.iter().find(|response| response.question.contains("wrong")).unwrap();
     assert!(wrong.text.contains("plain: 5 had not been answered when it ended"), "{wrong:?}");
 }
 
@@ -329,7 +336,7 @@ fn what_the_collector_broke_off_itself_is_a_reason_for_care_and_not_left_to_look
     );
     let trust = found.verdict.last().unwrap();
     assert!(trust.text.contains("itself broke off 7 answers"), "{trust:?}");
-    assert!(found.to_html().unwrap().contains("Answers that the Collector broke off"));
+    assert!(found.to_html().unwrap().contains("Responses that the Collector broke off"));
     assert!(!evaluated().warnings.iter().any(|warning| warning.contains("broke off")));
 }
 
@@ -341,7 +348,7 @@ fn an_evaluation_that_was_cut_off_is_reported_as_far_as_it_goes() {
     let found = spe::evaluate(&dir).unwrap();
     assert!(found.partial && found.requests == 0 && found.warnings.len() == 3, "{:?}", found.warnings);
     assert!(found.to_html().is_ok());
-    std::fs::write(dir.answers_path(), b"PAR1 not really").unwrap();
+    std::fs::write(dir.responses_path(), b"PAR1 not really").unwrap();
     assert!(spe::evaluate(&dir).unwrap_err().to_string().contains("answers.parquet"));
 }
 

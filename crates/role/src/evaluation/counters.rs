@@ -3,7 +3,7 @@
 use assay_measurement::series;
 use serde::{Deserialize, Serialize};
 
-/// What the Collector says once a second: counters since its start, and what each door did in that second.
+/// What the Collector says once a second: counters since its start, and what each listener did in that second.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CollectorInterval {
@@ -11,23 +11,23 @@ pub struct CollectorInterval {
     pub at_ms: u64,
     /// Since the start.
     pub counters: CollectorCounters,
-    /// A row for each door at which something happened.
-    pub doors: Vec<DoorRow>,
+    /// A row for each listener at which something happened.
+    pub listeners: Vec<ListenerRow>,
 }
 
 /// Counters of the Collector, since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CollectorCounters {
-    /// Requests answered, at all doors.
+    /// Requests answered, at all listeners.
     pub requests: u64,
     /// Requests sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
     pub origin_errors: u64,
-    /// Answers that it broke off, because the answer of a client would have had to wait for them.
+    /// Responses that it broke off, because the response of a client would have had to wait for them.
     pub given_up: u64,
-    /// Recordings that could not be kept until every door had asked for them.
+    /// Recordings that could not be kept until every listener had requested them.
     pub not_kept: u64,
     /// Requests sent to origins once more because of that.
     pub repeated: u64,
@@ -61,9 +61,9 @@ pub struct MultiplierCounters {
     pub connects: u64,
     /// Requests that could not be understood.
     pub refused: u64,
-    /// Requests whose client left before it had its answer.
+    /// Requests whose client left before it had its response.
     pub client_gone: u64,
-    /// Answers that could not be written down in time.
+    /// Responses that could not be written down in time.
     pub answers_lost: u64,
     /// Most resident memory of the process so far, in bytes.
     pub peak_memory_bytes: u64,
@@ -76,40 +76,40 @@ pub struct MultiplierCounters {
 #[serde(default)]
 pub struct TargetCounters {
     /// Requests sent to it.
-    pub asked: u64,
-    /// Whole answers.
-    pub answered: u64,
+    pub requested: u64,
+    /// Whole responses.
+    pub responded: u64,
     /// Of these, the same as the Collector's.
     pub matching: u64,
     /// Of these, others than the Collector's.
     pub mismatches: u64,
     /// Of these, not compared: the Collector had not kept what the client got.
     pub not_kept: u64,
-    /// Requests without a whole answer.
-    pub no_answer: u64,
+    /// Requests without a whole response.
+    pub no_response: u64,
     /// Never asked: too much was waiting.
     pub dropped: u64,
     /// Waiting or under way now.
     pub waiting: u64,
-    /// Sum of the response times of whole answers but those of `not_kept`, in microseconds.
+    /// Sum of the response times of whole responses but those of `not_kept`, in microseconds.
     pub response_sum_us: u64,
     /// Bytes of bodies that it sent.
     pub body_bytes: u64,
 }
 
 series! {
-    /// One second at one door of the Collector.
+    /// One second at one listener of the Collector.
     #[derive(Copy, Eq)]
-    pub struct DoorRow {
+    pub struct ListenerRow {
         at_s: u32 = "the second, since the start";
-        door: u16 = "whose door: index into `targets` of spe.json; 0: the Multiplier's";
+        listener: u16 = "whose listener: index into `targets` of spe.json; 0: the Multiplier's";
         requests: u64 = "requests that came in";
         fetches: u64 = "of these, those that made the Collector ask an origin";
         replays: u64 = "answered from a recording";
         joined: u64 = "joined a fetch that was under way";
         validations: u64 = "answered 304";
         bytes_in: u64 = "bytes of request bodies";
-        bytes_out: u64 = "bytes of bodies sent to that door";
+        bytes_out: u64 = "bytes of bodies sent to that listener";
         late_max_us: u64 = "how late the latest chunk of a replay was written, in microseconds";
     }
 }

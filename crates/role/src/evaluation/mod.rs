@@ -3,5 +3,5 @@
 mod counters;
 mod spec;
 
-pub use counters::{CollectorCounters, CollectorInterval, DoorRow, MultiplierCounters, TargetCounters};
-pub use spec::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest, Route, Turns, When};
+pub use counters::{CollectorCounters, CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
+pub use spec::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, Route, Turns, When};

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectorSpec {
-    /// Where it listens, and who comes in there. A request is counted, and a response is new, by door: addresses of
+    /// Where it listens, and who comes in there. A request is counted, and a response is new, by listener: addresses of
     /// clients do not tell proxies on one machine apart.
-    pub doors: Vec<Door>,
+    pub listeners: Vec<Listener>,
     /// Which `Host` goes to which real server; others are looked up by the system.
     pub origins: Vec<Route>,
     /// Where a request that names no known host goes (reverse); none: to the host that it names.
@@ -31,7 +31,7 @@ pub struct CollectorSpec {
 
 /// A listening address of the Collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Door {
+pub struct Listener {
     /// The address.
     pub listen: SocketAddr,
     /// Who comes in: the label of a proxy under test, or `direct` for the Multiplier itself.
@@ -60,7 +60,7 @@ pub struct DiskSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// When the Collector's answer is complete, as in the document.
+    /// When the Collector's response is complete, as in the document.
     After,
     /// At once: at the clients' own pace.
     AtOnce,
@@ -81,7 +81,7 @@ pub enum Turns {
 pub struct MultiplierSpec {
     /// Where clients come in.
     pub listen: SocketAddr,
-    /// The Collector's door for the Multiplier.
+    /// The Collector's listener for the Multiplier.
     pub collector: SocketAddr,
     /// The proxies under test.
     pub proxies: Vec<ProxyUnderTest>,
@@ -95,7 +95,7 @@ pub struct MultiplierSpec {
     pub seed: u64,
     /// Most requests that wait for one proxy, or are under way with it; those beyond are dropped and counted.
     pub most_waiting: u32,
-    /// How long a proxy's answer may take, in milliseconds.
+    /// How long a proxy's response may take, in milliseconds.
     pub patience_ms: u64,
     /// Which differences are none (a file in TOML); none: the defaults.
     pub rules: Option<PathBuf>,

@@ -1,5 +1,5 @@
 //! The crate as its users see it: a server that is asked, a collector that is sent to.
 
-mod asked;
+mod requested;
 mod sent;
 mod support;

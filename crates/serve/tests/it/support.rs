@@ -89,15 +89,15 @@ impl Watched {
     }
 }
 
-/// An answer, taken apart.
+/// A response, taken apart.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub fn field(&self, name: &str) -> Option<&str> {
         let of = |line: &'_ str| -> Option<(usize, usize)> {
             line.split_once(": ").map(|(n, v)| (n.len(), v.len()))
@@ -119,8 +119,8 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads one answer; its body is as long as it says, or none.
-pub fn read(stream: &mut TcpStream, head_only: bool) -> Answer {
+/// Reads one response; its body is as long as it says, or none.
+pub fn read(stream: &mut TcpStream, head_only: bool) -> Response {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -129,36 +129,36 @@ pub fn read(stream: &mut TcpStream, head_only: bool) -> Answer {
     }
     let head = String::from_utf8(head).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let mut answer = Answer { status, head, body: Vec::new() };
-    let length = answer.field("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut response = Response { status, head, body: Vec::new() };
+    let length = response.field("content-length").map_or(0, |length| length.parse().unwrap());
     if !head_only {
-        answer.body = vec![0; length];
-        stream.read_exact(&mut answer.body).unwrap();
+        response.body = vec![0; length];
+        stream.read_exact(&mut response.body).unwrap();
     }
-    answer
+    response
 }
 
-/// Sends a request as it is written here and reads its answer.
-pub fn ask(address: SocketAddr, request: &str) -> Answer {
+/// Sends a request as it is written here and reads its response.
+pub fn exchange(address: SocketAddr, request: &str) -> Response {
     let mut stream = connect(address);
     // A server that refuses early may not read all of it.
     let _ = stream.write_all(request.as_bytes());
     read(&mut stream, request.starts_with("HEAD"))
 }
 
-pub fn get(address: SocketAddr, path: &str, fields: &str) -> Answer {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n"))
+pub fn get(address: SocketAddr, path: &str, fields: &str) -> Response {
+    exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n"))
 }
 
-/// Asks until the answer is as it should be: news travels on another thread.
-pub fn get_until(address: SocketAddr, path: &str, good: impl Fn(&Answer) -> bool) -> Answer {
+/// Asks until the response is as it should be: news travels on another thread.
+pub fn get_until(address: SocketAddr, path: &str, good: impl Fn(&Response) -> bool) -> Response {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
-        let answer = get(address, path, "");
-        if good(&answer) {
-            return answer;
+        let response = get(address, path, "");
+        if good(&response) {
+            return response;
         }
-        assert!(std::time::Instant::now() < deadline, "never came: {}", answer.head);
+        assert!(std::time::Instant::now() < deadline, "never came: {}", response.head);
         std::thread::yield_now();
     }
 }

@@ -72,7 +72,7 @@ fn points(name: &str, measure_s: f64) -> Vec<(String, f64, f64)> {
         let Load::Clients(clients) = experiment.loads[cell.load] else { continue };
         let (cluster, policy) =
             (&experiment.clusters[cell.cluster].label, &experiment.policies[cell.policy].label);
-        let per_s = run(&experiment, &cell).answered as f64 / measure_s;
+        let per_s = run(&experiment, &cell).responded as f64 / measure_s;
         points.push((format!("{name}: {cluster}, {policy}, {clients} clients"), measured, per_s));
     }
     assert!(!points.is_empty());
@@ -92,7 +92,7 @@ fn at(name: &str, policy: &str, clients: u32) -> f64 {
     let experiment = Experiment { repetitions: 1, measure_s: 300.0, loads, ..bundled(name) };
     let all = cells(&experiment);
     let is_it = |cell: &&assay_simulate::Cell| experiment.policies[cell.policy].label == policy;
-    run(&experiment, all.iter().find(is_it).expect("such a cell")).answered as f64
+    run(&experiment, all.iter().find(is_it).expect("such a cell")).responded as f64
 }
 
 #[test]

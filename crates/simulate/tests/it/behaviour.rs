@@ -27,7 +27,7 @@ fn a_seed_decides_everything_and_another_seed_decides_otherwise() {
 fn lard_is_ahead_of_cap_on_files_that_do_not_fit_one_nodes_memory() {
     let experiment = Experiment { warm_up_s: 60.0, measure_s: 60.0, ..bundled("locality") };
     let seen = by_policy(&experiment, 1);
-    let of = |name: &str| seen.iter().find(|(label, _)| label == name).map_or(0, |(_, seen)| seen.answered);
+    let of = |name: &str| seen.iter().find(|(label, _)| label == name).map_or(0, |(_, seen)| seen.responded);
     assert!(of("lard") > of("cap") * 5 / 4, "lard {}, cap {}", of("lard"), of("cap"));
     assert!(of("lard-r") > of("cap"), "lard-r {}, cap {}", of("lard-r"), of("cap"));
     assert!(of("ward") > of("cap"), "ward {}, cap {}", of("ward"), of("cap"));
@@ -38,7 +38,7 @@ fn a_node_that_fails_costs_no_request_when_another_can_be_tried() {
     let experiment = Experiment { warm_up_s: 5.0, measure_s: 75.0, ..bundled("uneven") };
     for (policy, seen) in by_policy(&experiment, 0) {
         assert_eq!(seen.failed, 0, "{policy}");
-        assert!(seen.answered > 120 * 75 * 9 / 10, "{policy} answered {}", seen.answered);
+        assert!(seen.responded > 120 * 75 * 9 / 10, "{policy} answered {}", seen.responded);
     }
 }
 
@@ -68,7 +68,7 @@ fn thousands_of_nodes_are_no_trouble() {
     let text = "policies = [\"p2c\"]\nrates = [\"20000/s\"]\nrepetitions = 1\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
                 [[cluster]]\nnodes = 5000\n[[service]]\nname = \"work\"\nprocessor = \"100ms\"\n";
     let seen = crate::support::only(text);
-    assert!((95_000..105_000).contains(&seen.answered), "{}", seen.answered);
+    assert!((95_000..105_000).contains(&seen.responded), "{}", seen.responded);
 }
 
 fn mistake(text: &str) -> String {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use assay_simulate::{Answered, Cell, Experiment, Extended, NodeSample, Recorder, cells, read, simulate};
+use assay_simulate::{Cell, Experiment, Extended, NodeSample, Recorder, Responded, cells, read, simulate};
 
 /// Counts and sums of one cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
-    pub answered: u64,
+    pub responded: u64,
     pub failed: u64,
     pub response_s: f64,
     pub by_server: Vec<u64>,
@@ -19,8 +19,8 @@ pub struct Seen {
 }
 
 impl Recorder for Seen {
-    fn answered(&mut self, what: &Answered) {
-        self.answered += 1;
+    fn responded(&mut self, what: &Responded) {
+        self.responded += 1;
         self.response_s += what.response_nanos as f64 / 1e9;
         let server = what.server.0 as usize;
         self.by_server.resize(self.by_server.len().max(server + 1), 0);
@@ -44,7 +44,7 @@ impl Recorder for Seen {
 
 impl Seen {
     pub fn mean_s(&self) -> f64 {
-        self.response_s / self.answered as f64
+        self.response_s / self.responded as f64
     }
 
     /// Share of nodes that had so many requests or more.

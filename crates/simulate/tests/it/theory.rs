@@ -84,14 +84,14 @@ fn one_node_with_several_workers_is_an_m_m_c_queue() {
 }
 
 #[test]
-fn rand_with_clients_that_ask_again_at_once_is_a_closed_network() {
+fn rand_with_clients_that_request_again_at_once_is_a_closed_network() {
     // n queues alike, N customers, each of which goes to any queue: N / (N + n - 1) of what n servers can do.
     for clients in [1_u32, 4, 8, 24] {
         let text = queues("rand", 4, 0.5, "exponential", 1500);
         let rates = text.lines().nth(1).expect("the load").to_owned();
         let seen = only(&text.replace(&rates, &format!("clients = [{clients}]")));
         let expected = 400.0 * f64::from(clients) / f64::from(clients + 3);
-        assert_close(&format!("{clients} clients"), seen.answered as f64 / 1500.0, expected, 0.03);
+        assert_close(&format!("{clients} clients"), seen.responded as f64 / 1500.0, expected, 0.03);
     }
 }
 

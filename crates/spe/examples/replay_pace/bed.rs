@@ -10,8 +10,8 @@ use std::sync::mpsc::channel;
 use assay_link::interface::{self, Tun};
 use assay_link::route::{self, Network};
 use assay_link::{Forwarder, LinkSettings, Namespace};
-use assay_role::evaluation::{CollectorSpec, Door};
-use assay_role::words::Event;
+use assay_role::evaluation::{CollectorSpec, Listener};
+use assay_role::message::Event;
 use assay_spe::collector::DIRECT;
 
 use crate::origin;
@@ -24,7 +24,7 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 2, 255, 1);
 const USAGE: &str =
     "usage: replay-pace [--urls N] [--runs N] [--workers N] [--link SETTINGS] [--csv FILE] [--svg FILE]";
 
-/// What was asked for.
+/// What was requested.
 pub struct Options {
     pub urls: usize,
     pub runs: usize,
@@ -111,9 +111,9 @@ impl Bed {
         &self.about
     }
 
-    /// Address of a door.
-    pub fn door(&self, replay: bool, door: usize) -> SocketAddr {
-        if replay { self.replaying.doors[door] } else { self.hasty.doors[door] }
+    /// Address of a listener.
+    pub fn listener(&self, replay: bool, listener: usize) -> SocketAddr {
+        if replay { self.replaying.listeners[listener] } else { self.hasty.listeners[listener] }
     }
 
     /// What the Collector says about itself.
@@ -132,9 +132,10 @@ impl Bed {
 }
 
 fn spec(origin: SocketAddr, replay: bool) -> CollectorSpec {
-    let door = |who: &str| Door { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), who: who.into() };
+    let listener =
+        |who: &str| Listener { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), who: who.into() };
     CollectorSpec {
-        doors: vec![door(DIRECT), door("one"), door("two")],
+        listeners: vec![listener(DIRECT), listener("one"), listener("two")],
         origins: Vec::new(),
         default_origin: Some(origin),
         minimum_freshness_ms: 600_000,
@@ -148,7 +149,7 @@ fn spec(origin: SocketAddr, replay: bool) -> CollectorSpec {
 
 /// A Collector of this program.
 struct Process {
-    doors: Vec<SocketAddr>,
+    listeners: Vec<SocketAddr>,
     late_us: std::sync::Arc<Mutex<Vec<u64>>>,
     child: Child,
     /// It ends when this does.
@@ -175,13 +176,16 @@ impl Process {
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Ok(Event::Collector(interval)) = serde_json::from_str(&line) {
-                    let late =
-                        interval.doors.iter().filter(|door| door.requests > 0).map(|door| door.late_max_us);
+                    let late = interval
+                        .listeners
+                        .iter()
+                        .filter(|listener| listener.requests > 0)
+                        .map(|listener| listener.late_max_us);
                     heard.lock().expect("nobody panics with it").extend(late.max());
                 }
             }
         });
-        Self { doors: listening, late_us, child, stdin }
+        Self { listeners: listening, late_us, child, stdin }
     }
 }
 

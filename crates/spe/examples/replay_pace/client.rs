@@ -12,10 +12,10 @@ use std::net::TcpStream;
 
 use crate::origin::Page;
 
-/// An answer.
+/// A response.
 #[derive(Clone)]
 pub struct Fetched {
-    /// What was asked for.
+    /// What was requested.
     pub path: String,
     /// How many bytes of the body were there, and when, in nanoseconds since the request was sent.
     pub arrivals: Vec<(usize, u64)>,
@@ -39,8 +39,8 @@ impl Fetched {
     }
 }
 
-/// Asks for all paths at a door, so many at a time, each over a connection of its own.
-pub fn fetch_all(door: SocketAddr, paths: &[String], workers: usize) -> Vec<Fetched> {
+/// Requests all paths at a listener, so many at a time, each over a connection of its own.
+pub fn fetch_all(listener: SocketAddr, paths: &[String], workers: usize) -> Vec<Fetched> {
     let next = AtomicUsize::new(0);
     let all: Mutex<Vec<Option<Fetched>>> = Mutex::new(vec![None; paths.len()]);
     std::thread::scope(|scope| {
@@ -49,7 +49,7 @@ pub fn fetch_all(door: SocketAddr, paths: &[String], workers: usize) -> Vec<Fetc
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = paths.get(index) else { return };
-                    let fetched = fetch(door, path).unwrap_or_else(|error| panic!("{path}: {error}"));
+                    let fetched = fetch(listener, path).unwrap_or_else(|error| panic!("{path}: {error}"));
                     all.lock().expect("no worker panics with it")[index] = Some(fetched);
                 }
             });
@@ -58,8 +58,8 @@ pub fn fetch_all(door: SocketAddr, paths: &[String], workers: usize) -> Vec<Fetc
     all.into_inner().expect("no worker panics with it").into_iter().flatten().collect()
 }
 
-fn fetch(door: SocketAddr, path: &str) -> std::io::Result<Fetched> {
-    let mut stream = TcpStream::connect(door)?;
+fn fetch(listener: SocketAddr, path: &str) -> std::io::Result<Fetched> {
+    let mut stream = TcpStream::connect(listener)?;
     stream.set_nodelay(true)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: origin\r\nConnection: close\r\n\r\n");
     let mut room = vec![0; 1 << 18];

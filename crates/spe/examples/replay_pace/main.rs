@@ -5,7 +5,7 @@
 //! and root for the link (without, everything runs over loopback, with the origin's own delays alone). A missed target is
 //! said and is no error: it may be the machine's.
 //!
-//! Every answer is paired with its own repetition: however much the origin's delays vary, what one request met is in the
+//! Every response is paired with its own repetition: however much the origin's delays vary, what one request met is in the
 //! recording. Where something is fetched again, it is not, and the difference is large.
 
 mod bed;
@@ -18,15 +18,15 @@ use std::process::ExitCode;
 use bed::{Bed, Options};
 use client::Fetched;
 
-/// How a data set is asked for.
+/// How a data set is requested.
 #[derive(Clone, Copy)]
 struct Experiment {
     name: &'static str,
     /// Prefix of its paths: which of them may be cached.
     kind: &'static str,
     replay: bool,
-    /// The door that asks second.
-    second_door: usize,
+    /// The listener that asks second.
+    second_listener: usize,
     document: &'static str,
     /// Most that the mean absolute difference between a miss and a hit may be, in milliseconds.
     target_ms: Option<f64>,
@@ -44,7 +44,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         name: "cacheable, another proxy",
         kind: "c",
         replay: true,
-        second_door: 1,
+        second_listener: 1,
         document: "7.44",
         target_ms: Some(0.5),
     },
@@ -52,7 +52,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         name: "two thirds uncacheable, another proxy",
         kind: "m",
         replay: true,
-        second_door: 1,
+        second_listener: 1,
         document: "366.12",
         target_ms: None,
     },
@@ -60,7 +60,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         name: "two thirds uncacheable, the same proxy again",
         kind: "m",
         replay: true,
-        second_door: 0,
+        second_listener: 0,
         document: "",
         target_ms: None,
     },
@@ -68,7 +68,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         name: "cacheable, replay switched off",
         kind: "c",
         replay: false,
-        second_door: 1,
+        second_listener: 1,
         document: "503.3",
         target_ms: None,
     },
@@ -125,11 +125,12 @@ struct Passes {
 
 impl Passes {
     fn of(bed: &Bed, options: &Options, experiment: Experiment, run: usize) -> Self {
-        let name = format!("{}{}", u8::from(experiment.replay), experiment.second_door);
+        let name = format!("{}{}", u8::from(experiment.replay), experiment.second_listener);
         let paths: Vec<String> =
             (0..options.urls).map(|n| format!("/{}/{name}-{run}/{n}", experiment.kind)).collect();
-        let pass = |door| client::fetch_all(bed.door(experiment.replay, door), &paths, options.workers);
-        let (missed, hit) = (pass(0), pass(experiment.second_door));
+        let pass =
+            |listener| client::fetch_all(bed.listener(experiment.replay, listener), &paths, options.workers);
+        let (missed, hit) = (pass(0), pass(experiment.second_listener));
         let again = if experiment.is_main() { pass(2) } else { Vec::new() };
         Self { missed, hit, again }
     }

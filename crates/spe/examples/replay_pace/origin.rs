@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Requests so far: no two of them take the same time.
-static ASKED: AtomicU64 = AtomicU64::new(0);
+static REQUESTED: AtomicU64 = AtomicU64::new(0);
 
 /// A page: drawn from its number, whatever the run.
 pub struct Page {
@@ -54,13 +54,13 @@ pub fn serve(address: SocketAddr, listening: impl FnOnce(SocketAddr)) {
         listening(listener.local_addr().expect("it is bound"));
         loop {
             if let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream));
+                tokio::spawn(response(stream));
             }
         }
     });
 }
 
-async fn answer(mut stream: TcpStream) {
+async fn response(mut stream: TcpStream) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         if !matches!(stream.read_buf(&mut request).await, Ok(1..)) {
@@ -78,7 +78,7 @@ async fn answer(mut stream: TcpStream) {
         return;
     }
     // A server is not always equally fast: half to twice as long.
-    let slowness = 500 + mix(ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % 1500;
+    let slowness = 500 + mix(REQUESTED.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % 1500;
     let pause = |ms: u64| tokio::time::sleep(Duration::from_micros(ms * slowness));
     pause(page.first_ms).await;
     let mut sent = stream.write_all(head.as_bytes()).await;

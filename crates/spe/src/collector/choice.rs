@@ -1,8 +1,8 @@
 //! The recording that answers a request, if it needs no fetch of its own.
 //!
 //! Pure. A recording that HTTP lets a cache use is replayed for everybody as long as it is fresh. Every other one (what may
-//! not be cached, what is stale, errors) is replayed, for a while, to each door that has not seen it yet, and to no door
-//! twice: who asks again wants another one. Several may wait under one key: a door that is behind gets the one that
+//! not be cached, what is stale, errors) is replayed, for a while, to each listener that has not seen it yet, and to no listener
+//! twice: who asks again wants another one. Several may wait under one key: a listener that is behind gets the one that
 //! comes next for it, so that each need is fetched once however far the proxies lag behind each other.
 //!
 //! Where requests are numbered ([`crate::number`]), a proxy's request is answered with what the client's own one got, and
@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-/// A door that has not seen what is older than this is not behind: it never asked for it, and starts with the newest.
+/// A listener that has not seen what is older than this is not behind: it never requested it, and starts with the newest.
 const BEHIND_NS: u64 = Duration::from_secs(10).as_nanos() as u64;
 /// Clients join a fetch that a proxy began so short a time ago: their own request for the same thing has lost a race.
 /// They wait for no older one that has not been answered yet.
@@ -19,7 +19,7 @@ const RACE_NS: u64 = Duration::from_millis(250).as_nanos() as u64;
 /// How long recordings are of use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// To doors that have not seen them.
+    /// To listeners that have not seen them.
     pub minimum_freshness_ns: u64,
     /// At all: then their timings are too old.
     pub maximum_age_ns: u64,
@@ -28,7 +28,7 @@ pub struct Limits {
 /// Whose request got a recording, or caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bond {
-    /// The very one that is asked for now.
+    /// The very one that is requested now.
     Own,
     /// Others only.
     Others,
@@ -41,9 +41,9 @@ pub enum Bond {
 pub struct View {
     /// Whose it is.
     pub bond: Bond,
-    /// The door has had it.
+    /// The listener has had it.
     pub is_seen: bool,
-    /// Since it was asked for.
+    /// Since it was requested.
     pub age_ns: u64,
     /// Since its timings were taken: as long, or longer.
     pub timed_ns: u64,
@@ -55,14 +55,14 @@ pub struct View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The origin has not answered.
-    Asked {
+    Requested {
         /// It was asked under a condition, and who asks now has none: a 304 would be of no use.
         is_conditional: bool,
         /// A proxy asked, and now a client does.
         is_of_a_proxy: bool,
     },
     /// The head is there, the body perhaps.
-    Answered {
+    Responded {
         /// It answers this request.
         suits: bool,
         /// A cache may answer this request with it.
@@ -77,12 +77,12 @@ pub enum Stage {
 pub enum Choice {
     /// Replay this one.
     Replay(usize),
-    /// Wait for the head of this one, and choose again. `claims`: it counts as seen by this door from now on, so that
-    /// the door's next request does not wait for it as well.
+    /// Wait for the head of this one, and choose again. `claims`: it counts as seen by this listener from now on, so that
+    /// the listener's next request does not wait for it as well.
     Wait {
         /// Which.
         index: usize,
-        /// It is this door's.
+        /// It is this listener's.
         claims: bool,
     },
     /// Ask the origin if this one still holds.
@@ -98,8 +98,8 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     let all = || views.iter().enumerate().filter(|(_, view)| view.timed_ns <= limits.maximum_age_ns);
     let own =
         all().rev().filter(|(_, view)| view.bond == Bond::Own).find_map(|(index, view)| match view.stage {
-            Stage::Answered { suits: true, .. } => Some(Choice::Replay(index)),
-            Stage::Asked { .. } if may_be_awaited(view) => {
+            Stage::Responded { suits: true, .. } => Some(Choice::Replay(index)),
+            Stage::Requested { .. } if may_be_awaited(view) => {
                 Some(Choice::Wait { index, claims: !view.is_seen })
             }
             _ => None,
@@ -109,7 +109,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     }
     let fresh = all()
         .rev()
-        .find(|(_, view)| matches!(view.stage, Stage::Answered { suits: true, is_fresh: true, .. }));
+        .find(|(_, view)| matches!(view.stage, Stage::Responded { suits: true, is_fresh: true, .. }));
     if let Some((index, _)) = fresh {
         return Choice::Replay(index);
     }
@@ -118,7 +118,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     let unseen = || {
         let is_new = |view: &View| is_open(view) && view.age_ns <= longest_ns;
         all().filter(move |(_, view)| {
-            is_new(view) && matches!(view.stage, Stage::Answered { suits: true, .. })
+            is_new(view) && matches!(view.stage, Stage::Responded { suits: true, .. })
         })
     };
     let next = unseen().find(|(_, view)| view.age_ns <= BEHIND_NS).or_else(|| unseen().next_back());
@@ -126,7 +126,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
         return Choice::Replay(index);
     }
     let mut waiting = all().filter_map(|(index, view)| {
-        // What this door has had already, or others are to have, is of use only if it may be shared.
+        // What this listener has had already, or others are to have, is of use only if it may be shared.
         let may_be_of_use = is_open(view) || is_shared != Some(false);
         (may_be_awaited(view) && may_be_of_use).then_some((index, is_open(view)))
     });
@@ -134,7 +134,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
         return Choice::Wait { index, claims };
     }
     let confirmable = |view: &View| {
-        matches!(view.stage, Stage::Answered { suits: true, can_be_confirmed: true, .. }) && !wants_new
+        matches!(view.stage, Stage::Responded { suits: true, can_be_confirmed: true, .. }) && !wants_new
     };
     match all().rev().find(|(_, view)| confirmable(view)) {
         Some((index, _)) => Choice::Confirm(index),
@@ -142,7 +142,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     }
 }
 
-/// The door has not had it, and it is not somebody else's.
+/// The listener has not had it, and it is not somebody else's.
 fn is_open(view: &View) -> bool {
     !view.is_seen && view.bond != Bond::Others
 }
@@ -150,30 +150,30 @@ fn is_open(view: &View) -> bool {
 /// Whether the head of a fetch is worth waiting for.
 fn may_be_awaited(view: &View) -> bool {
     match view.stage {
-        Stage::Asked { is_conditional, is_of_a_proxy } => {
+        Stage::Requested { is_conditional, is_of_a_proxy } => {
             let loses = is_of_a_proxy && view.age_ns > RACE_NS;
             !is_conditional && !loses
         }
-        Stage::Answered { .. } => false,
+        Stage::Responded { .. } => false,
     }
 }
 
-/// Whether a door may still be going to ask for a recording, so that it is kept as long as there is room; `is_done`: it is
-/// complete, and all doors have had it.
+/// Whether a listener may still be going to request a recording, so that it is kept as long as there is room; `is_done`: it is
+/// complete, and all listeners have had it.
 pub fn is_waited_for(age_ns: u64, limits: &Limits, is_done: bool) -> bool {
     !is_done && age_ns <= limits.minimum_freshness_ns
 }
 
-/// Whether a recording that a door still waits for may go for want of room: the door is too far behind.
+/// Whether a recording that a listener still waits for may go for want of room: the listener is too far behind.
 pub fn may_go(age_ns: u64) -> bool {
     age_ns > BEHIND_NS
 }
 
-/// Whether a recording can still be of use to anybody; `is_done`: it is complete, and all doors have had it.
+/// Whether a recording can still be of use to anybody; `is_done`: it is complete, and all listeners have had it.
 pub fn is_of_use(view: &View, limits: &Limits, is_done: bool) -> bool {
     let is_kept = match view.stage {
-        Stage::Asked { .. } => true,
-        Stage::Answered { is_fresh, can_be_confirmed, .. } => is_fresh || can_be_confirmed,
+        Stage::Requested { .. } => true,
+        Stage::Responded { is_fresh, can_be_confirmed, .. } => is_fresh || can_be_confirmed,
     };
     view.timed_ns <= limits.maximum_age_ns
         && (is_kept || (view.age_ns <= limits.minimum_freshness_ns && !is_done))
@@ -188,13 +188,13 @@ mod tests {
     const S: u64 = 1_000_000_000;
     const LIMITS: Limits = Limits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
 
-    fn answered(is_seen: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> View {
-        let stage = Stage::Answered { suits: true, is_fresh, can_be_confirmed };
+    fn responded(is_seen: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> View {
+        let stage = Stage::Responded { suits: true, is_fresh, can_be_confirmed };
         View { bond: Bond::Unknown, is_seen, age_ns: age_s * S, timed_ns: age_s * S, stage }
     }
 
-    fn asked(is_seen: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> View {
-        let stage = Stage::Asked { is_conditional, is_of_a_proxy };
+    fn requested(is_seen: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> View {
+        let stage = Stage::Requested { is_conditional, is_of_a_proxy };
         View { bond: Bond::Unknown, is_seen, age_ns, timed_ns: age_ns, stage }
     }
 
@@ -204,28 +204,31 @@ mod tests {
 
     #[test]
     fn what_is_fresh_is_replayed_to_everybody() {
-        assert_eq!(plain(&[answered(true, 1000, true, false)]), Choice::Replay(0));
-        assert_eq!(plain(&[answered(true, 9, true, true), answered(true, 1, true, true)]), Choice::Replay(1));
-        assert_eq!(plain(&[answered(false, 3601, true, true)]), Choice::Fetch, "its timings are too old");
+        assert_eq!(plain(&[responded(true, 1000, true, false)]), Choice::Replay(0));
+        assert_eq!(
+            plain(&[responded(true, 9, true, true), responded(true, 1, true, true)]),
+            Choice::Replay(1)
+        );
+        assert_eq!(plain(&[responded(false, 3601, true, true)]), Choice::Fetch, "its timings are too old");
     }
 
     #[test]
-    fn what_is_not_is_replayed_once_to_each_door_for_a_while() {
-        assert_eq!(plain(&[answered(false, 180, false, false)]), Choice::Replay(0));
-        assert_eq!(plain(&[answered(true, 1, false, false)]), Choice::Fetch);
-        assert_eq!(plain(&[answered(false, 181, false, false)]), Choice::Fetch);
-        assert_eq!(plain(&[answered(true, 181, false, true)]), Choice::Confirm(0));
+    fn what_is_not_is_replayed_once_to_each_listener_for_a_while() {
+        assert_eq!(plain(&[responded(false, 180, false, false)]), Choice::Replay(0));
+        assert_eq!(plain(&[responded(true, 1, false, false)]), Choice::Fetch);
+        assert_eq!(plain(&[responded(false, 181, false, false)]), Choice::Fetch);
+        assert_eq!(plain(&[responded(true, 181, false, true)]), Choice::Confirm(0));
     }
 
     #[test]
-    fn a_door_that_is_behind_gets_the_next_one_and_a_new_door_the_newest() {
+    fn a_listener_that_is_behind_gets_the_next_one_and_a_new_listener_the_newest() {
         let views = [
-            answered(true, 9, false, false),
-            answered(false, 8, false, false),
-            answered(false, 2, false, false),
+            responded(true, 9, false, false),
+            responded(false, 8, false, false),
+            responded(false, 2, false, false),
         ];
         assert_eq!(plain(&views), Choice::Replay(1));
-        let old = [answered(false, 50, false, false), answered(false, 40, false, false)];
+        let old = [responded(false, 50, false, false), responded(false, 40, false, false)];
         assert_eq!(plain(&old), Choice::Replay(1));
         assert_eq!(plain(&[old[0], views[2]]), Choice::Replay(1));
     }
@@ -233,47 +236,47 @@ mod tests {
     #[test]
     fn a_reload_gets_nothing_old() {
         let choice = |view| choose(&[view], &LIMITS, None, true);
-        assert_eq!(choice(answered(false, 9, false, false)), Choice::Replay(0), "the others asked just now");
-        assert_eq!(choice(answered(false, 11, false, true)), Choice::Fetch);
+        assert_eq!(choice(responded(false, 9, false, false)), Choice::Replay(0), "the others asked just now");
+        assert_eq!(choice(responded(false, 11, false, true)), Choice::Fetch);
     }
 
     #[test]
-    fn a_fetch_under_way_is_waited_for_by_each_door_once_unless_it_may_be_shared() {
-        let under_way = |is_seen| [asked(is_seen, 5 * S, false, false)];
+    fn a_fetch_under_way_is_waited_for_by_each_listener_once_unless_it_may_be_shared() {
+        let under_way = |is_seen| [requested(is_seen, 5 * S, false, false)];
         assert_eq!(plain(&under_way(false)), Choice::Wait { index: 0, claims: true });
         assert_eq!(plain(&under_way(true)), Choice::Wait { index: 0, claims: false });
         let known = |is_seen| choose(&under_way(is_seen), &LIMITS, Some(false), false);
         assert_eq!(known(false), Choice::Wait { index: 0, claims: true });
         assert_eq!(known(true), Choice::Fetch);
-        assert_eq!(plain(&[asked(false, 0, true, false)]), Choice::Fetch, "a 304 would be of no use");
+        assert_eq!(plain(&[requested(false, 0, true, false)]), Choice::Fetch, "a 304 would be of no use");
     }
 
     #[test]
     fn clients_do_not_wait_for_what_a_proxy_began_unless_they_lost_a_race() {
-        assert_eq!(plain(&[asked(false, RACE_NS, false, true)]), Choice::Wait { index: 0, claims: true });
-        assert_eq!(plain(&[asked(false, RACE_NS + 1, false, true)]), Choice::Fetch);
+        assert_eq!(plain(&[requested(false, RACE_NS, false, true)]), Choice::Wait { index: 0, claims: true });
+        assert_eq!(plain(&[requested(false, RACE_NS + 1, false, true)]), Choice::Fetch);
     }
 
     #[test]
     fn a_numbered_request_gets_what_its_own_client_got_and_nothing_of_others() {
         let of = |bond, view| View { bond, ..view };
-        let others = of(Bond::Others, answered(false, 3, false, false));
-        let own = of(Bond::Own, answered(false, 2, false, false));
-        assert_eq!(plain(&[others, own, others]), Choice::Replay(1), "in whatever order they are asked for");
+        let others = of(Bond::Others, responded(false, 3, false, false));
+        let own = of(Bond::Own, responded(false, 2, false, false));
+        assert_eq!(plain(&[others, own, others]), Choice::Replay(1), "in whatever order they are requested");
         assert_eq!(
-            plain(&[others, of(Bond::Own, answered(true, 2, false, false))]),
+            plain(&[others, of(Bond::Own, responded(true, 2, false, false))]),
             Choice::Replay(1),
             "twice"
         );
         assert_eq!(plain(&[others]), Choice::Fetch);
-        let newer = of(Bond::Others, answered(false, 1, true, true));
+        let newer = of(Bond::Others, responded(false, 1, true, true));
         assert_eq!(
             plain(&[own, newer]),
             Choice::Replay(0),
             "what the client got, though there is a newer one"
         );
         assert_eq!(plain(&[newer]), Choice::Replay(0), "what is fresh is everybody's");
-        let under_way = |bond, is_seen| [of(bond, asked(is_seen, 0, false, false))];
+        let under_way = |bond, is_seen| [of(bond, requested(is_seen, 0, false, false))];
         assert_eq!(plain(&under_way(Bond::Own, false)), Choice::Wait { index: 0, claims: true });
         assert_eq!(plain(&under_way(Bond::Others, false)), Choice::Wait { index: 0, claims: false });
         let known = choose(&under_way(Bond::Others, false), &LIMITS, Some(false), false);
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_door_waits_for_is_kept_for_a_while_and_then_as_long_as_there_is_room() {
+    fn what_a_listener_waits_for_is_kept_for_a_while_and_then_as_long_as_there_is_room() {
         assert!(is_waited_for(180 * S, &LIMITS, false) && !is_waited_for(180 * S + 1, &LIMITS, false));
         assert!(!is_waited_for(0, &LIMITS, true));
         assert!(!may_go(10 * S) && may_go(10 * S + 1));
@@ -289,10 +292,12 @@ mod tests {
 
     fn view() -> impl Strategy<Value = View> {
         let stage = prop_oneof![
-            (any::<bool>(), any::<bool>())
-                .prop_map(|(is_conditional, is_of_a_proxy)| Stage::Asked { is_conditional, is_of_a_proxy }),
+            (any::<bool>(), any::<bool>()).prop_map(|(is_conditional, is_of_a_proxy)| Stage::Requested {
+                is_conditional,
+                is_of_a_proxy
+            }),
             (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(suits, is_fresh, can_be_confirmed)| {
-                Stage::Answered { suits, is_fresh, can_be_confirmed }
+                Stage::Responded { suits, is_fresh, can_be_confirmed }
             }),
         ];
         let bond = prop_oneof![Just(Bond::Own), Just(Bond::Others), Just(Bond::Unknown)];
@@ -315,7 +320,7 @@ mod tests {
             match choose(&views, &LIMITS, is_shared, wants_new) {
                 Choice::Replay(index) => {
                     let view = views[index];
-                    let Stage::Answered { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
+                    let Stage::Responded { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
                     prop_assert!(suits && view.timed_ns <= LIMITS.maximum_age_ns);
                     let is_next = !view.is_seen
                         && view.bond == Bond::Unknown
@@ -324,21 +329,21 @@ mod tests {
                     prop_assert!(view.bond == Bond::Own || is_of_use(&view, &LIMITS, false));
                 }
                 Choice::Wait { index, claims } => {
-                    let is_right = matches!(views[index].stage, Stage::Asked { is_conditional: false, .. });
+                    let is_right = matches!(views[index].stage, Stage::Requested { is_conditional: false, .. });
                     let is_its = !views[index].is_seen && views[index].bond != Bond::Others;
                     prop_assert!(is_right && claims == is_its);
                 }
                 Choice::Confirm(index) => {
-                    let is_right = matches!(views[index].stage, Stage::Answered { can_be_confirmed: true, suits: true, .. });
+                    let is_right = matches!(views[index].stage, Stage::Responded { can_be_confirmed: true, suits: true, .. });
                     prop_assert!(is_right && is_of_use(&views[index], &LIMITS, false));
                 }
                 Choice::Fetch => {
-                    let is_answer = |view: &View| {
-                        let Stage::Answered { suits: true, is_fresh, .. } = view.stage else { return false };
+                    let is_response = |view: &View| {
+                        let Stage::Responded { suits: true, is_fresh, .. } = view.stage else { return false };
                         let is_next = !view.is_seen && view.bond != Bond::Others && view.age_ns <= BEHIND_NS;
                         view.timed_ns <= LIMITS.maximum_age_ns && (is_fresh || is_next || view.bond == Bond::Own)
                     };
-                    prop_assert!(!views.iter().any(is_answer));
+                    prop_assert!(!views.iter().any(is_response));
                 }
             }
         }

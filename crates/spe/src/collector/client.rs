@@ -13,24 +13,24 @@ use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
-use crate::collector::ask::Ask;
+use crate::collector::client_request::ClientRequest;
 use crate::collector::fetch::{self, Order};
 use crate::collector::lost::Gone;
 use crate::collector::play::Client;
 use crate::collector::recording::{Claim, Outcome, Reader, Recording};
 use crate::collector::shared::Shared;
-use crate::collector::shelf::{Asker, Found, Key};
+use crate::collector::shelf::{Found, Key, Requester};
 use crate::collector::tunnel;
 use crate::collector::url::Target;
 
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
 const MOST_WAITS: usize = 8;
-/// What a proxy is told in place of an answer that was its client's own, and is gone.
+/// What a proxy is told in place of a response that was its client's own, and is gone.
 const NOT_KEPT: &str = "the Collector has not kept what the client was answered, and asks no origin twice for it: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
-pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
-    let mut client = Client::new(Rc::clone(&shared), stream, door);
+pub async fn serve(stream: TcpStream, shared: Rc<Shared>, listener: u16) {
+    let mut client = Client::new(Rc::clone(&shared), stream, listener);
     if exchange::serve(&mut client).await.is_err() {
         shared.count(|c| c.client_gone += 1);
     }
@@ -48,11 +48,11 @@ impl Handler for Client {
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         self.lost = None;
-        if is_question_of_the_lab(head) && !self.shared.is_direct(self.door) {
-            self.send_error(200, "the door is open", false).await?;
+        if is_question_of_the_lab(head) && !self.shared.is_direct(self.listener) {
+            self.send_error(200, "the listener is open", false).await?;
             return Ok(Next::Request);
         }
-        self.shared.count_door(self.door, |c| c.requests += 1);
+        self.shared.count_listener(self.listener, |c| c.requests += 1);
         let shared = Rc::clone(&self.shared);
         if head.method == "CONNECT" {
             self.tunnel = shared.routes.tunnel(head.target);
@@ -67,8 +67,8 @@ impl Handler for Client {
                 return refuse(self, error.status(), &error.to_string(), head.method == "HEAD").await;
             }
         };
-        let ask = Ask::new(head, target);
-        let body = match receive(self, &ask).await {
+        let client_request = ClientRequest::new(head, target);
+        let body = match receive(self, &client_request).await {
             Ok(body) => body,
             Err(BodyError::Coding(error)) => return refuse(self, 400, &error.to_string(), false).await,
             Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -79,10 +79,10 @@ impl Handler for Client {
             Err(BodyError::Truncated) => return Err(io::ErrorKind::UnexpectedEof.into()),
         };
         let mut key = std::mem::take(&mut self.key);
-        ask.write_key(body.digest, &mut key);
-        let answered = answer(self, &ask, &key, body).await;
+        client_request.write_key(body.digest, &mut key);
+        let responded = response(self, &client_request, &key, body).await;
         self.key = key;
-        answered.map(|()| Next::Request)
+        responded.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -127,14 +127,14 @@ impl Drop for Room {
 }
 
 /// Reads the body of a request: which recording answers it is known only then.
-async fn receive(client: &mut Client, ask: &Ask<'_>) -> Result<Body, BodyError> {
+async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Result<Body, BodyError> {
     let shared = Rc::clone(&client.shared);
     let mut body =
         Body { parts: Vec::new(), digest: None, room: Room { shared: Rc::clone(&shared), bytes: 0 } };
     if client.exchange.is_read() {
         return Ok(body);
     }
-    if ask.head.expect_continue {
+    if client_request.head.expect_continue {
         client.exchange.send_continue().await?;
     }
     let mut digest = ContentMd5::new();
@@ -147,46 +147,51 @@ async fn receive(client: &mut Client, ask: &Ask<'_>) -> Result<Body, BodyError> 
         body.parts.push(part);
     }
     body.digest = Some(digest.finish());
-    shared.count_door(client.door, |c| c.bytes_in += body.room.bytes);
+    shared.count_listener(client.listener, |c| c.bytes_in += body.room.bytes);
     Ok(body)
 }
 
 /// Answers a request: from a recording, from one under way, or from one that begins with it.
-async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> io::Result<()> {
+async fn response(
+    client: &mut Client,
+    client_request: &ClientRequest<'_>,
+    key: &[u8],
+    body: Body,
+) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    let asked_ns = monotonic_ns();
-    let fields = ask.head.headers();
+    let requested_ns = monotonic_ns();
+    let fields = client_request.head.headers();
     let mut claimed: Option<Claim> = None;
     let mut confirmed: Option<(Rc<Recording>, i64)> = None;
     let mut confirming = None;
     for _ in 0..MOST_WAITS {
-        let asker = Asker {
-            door: client.door,
-            is_direct: shared.is_direct(client.door),
+        let requester = Requester {
+            listener: client.listener,
+            is_direct: shared.is_direct(client.listener),
             fields: &fields,
-            conditions: &ask.conditions,
-            control: &ask.control,
-            wants_new: ask.wants_new(),
-            number: ask.number,
+            conditions: &client_request.conditions,
+            control: &client_request.control,
+            wants_new: client_request.wants_new(),
+            number: client_request.number,
             claimed: claimed.as_ref(),
             now_ns: monotonic_ns(),
             now_ms: shared.now_ms(),
         };
-        let found = shared.shelf.borrow_mut().find(key, &asker);
-        if is_gone_for(client, ask, key, &found) {
-            return client.send_error(503, NOT_KEPT, ask.head.method == "HEAD").await;
+        let found = shared.shelf.borrow_mut().find(key, &requester);
+        if is_gone_for(client, client_request, key, &found) {
+            return client.send_error(503, NOT_KEPT, client_request.head.method == "HEAD").await;
         }
         match found {
             Found::Replay(recording, _) => {
-                let Some(reader) = Reader::new(&recording, shared.is_direct(client.door)) else { break };
+                let Some(reader) = Reader::new(&recording, shared.is_direct(client.listener)) else { break };
                 let is_complete = recording.end().is_some();
-                shared.count_door(client.door, |c| match is_complete {
+                shared.count_listener(client.listener, |c| match is_complete {
                     true => c.replays += 1,
                     false => c.joined += 1,
                 });
                 let ahead_ns = confirmed.filter(|(renewed, _)| Rc::ptr_eq(renewed, &recording));
-                let base_ns = earlier(asked_ns, ahead_ns.map_or(0, |(_, ahead_ns)| ahead_ns));
-                return client.play(ask, &recording, reader, base_ns).await;
+                let base_ns = earlier(requested_ns, ahead_ns.map_or(0, |(_, ahead_ns)| ahead_ns));
+                return client.play(client_request, &recording, reader, base_ns).await;
             }
             Found::Wait(recording, claim) => {
                 claimed = claim.or(claimed);
@@ -205,15 +210,17 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
             Found::Nothing => break,
         }
     }
-    lead(client, ask, key.into(), body, confirming, asked_ns).await
+    lead(client, client_request, key.into(), body, confirming, requested_ns).await
 }
 
-/// True where a proxy asks for what its client was answered, that is gone, and another one would not do. Whatever else it is
+/// True where a proxy requests what its client was answered, that is gone, and another one would not do. Whatever else it is
 /// answered in place of that is marked.
-fn is_gone_for(client: &mut Client, ask: &Ask<'_>, key: &[u8], found: &Found) -> bool {
+fn is_gone_for(client: &mut Client, client_request: &ClientRequest<'_>, key: &[u8], found: &Found) -> bool {
     client.lost = None;
     let is_replay = matches!(found, Found::Replay(..));
-    let Some(number) = ask.number.filter(|_| !client.shared.is_direct(client.door)) else { return false };
+    let Some(number) = client_request.number.filter(|_| !client.shared.is_direct(client.listener)) else {
+        return false;
+    };
     if matches!(found, Found::Replay(_, true)) {
         return false;
     }
@@ -225,54 +232,58 @@ fn is_gone_for(client: &mut Client, ask: &Ask<'_>, key: &[u8], found: &Found) ->
 /// Fetches, and answers with what comes.
 async fn lead(
     client: &mut Client,
-    ask: &Ask<'_>,
+    client_request: &ClientRequest<'_>,
     key: Key,
     body: Body,
     confirming: Option<Rc<Recording>>,
-    asked_ns: u64,
+    requested_ns: u64,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
     // Who has waited for another fetch in vain begins only now.
     let began_ns = monotonic_ns();
-    let is_first = began_ns.saturating_sub(asked_ns) < 1_000_000;
-    let began_ns = if is_first { asked_ns } else { began_ns };
-    let (request, mut conditions) = ask.request(body.room.bytes);
+    let is_first = began_ns.saturating_sub(requested_ns) < 1_000_000;
+    let began_ns = if is_first { requested_ns } else { began_ns };
+    let (request, mut conditions) = client_request.request(body.room.bytes);
     if confirming.is_some() {
         conditions.clear();
     }
     shared.count(|c| c.repeated += u64::from(client.lost.is_some()));
-    // In place of what is gone: nobody's own answer.
-    let number = ask.number.filter(|_| client.lost.is_none());
-    let recording = Recording::begin(began_ns, client.door, !conditions.is_empty(), number);
-    shared.count_door(client.door, |c| c.fetches += 1);
+    // In place of what is gone: nobody's own response.
+    let number = client_request.number.filter(|_| client.lost.is_none());
+    let recording = Recording::begin(began_ns, client.listener, !conditions.is_empty(), number);
+    shared.count_listener(client.listener, |c| c.fetches += 1);
     shared.shelf.borrow_mut().add(&key, &recording, monotonic_ns());
     let order = Order {
         key,
-        place: shared.routes.place(&ask.target),
+        place: shared.routes.place(&client_request.target),
         request,
         conditions,
         body: body.parts,
         confirming,
-        control: ask.control,
-        is_authorised: ask.is_authorised,
-        is_unsafe: ask.class == MethodClass::Unsafe,
+        control: client_request.control,
+        is_authorised: client_request.is_authorised,
+        is_unsafe: client_request.class == MethodClass::Unsafe,
     };
     // Before the fetch can find that nobody wants it.
-    let reader = Reader::new(&recording, shared.is_direct(client.door));
+    let reader = Reader::new(&recording, shared.is_direct(client.listener));
     let (room, fetching) = (body.room, fetch::run(Rc::clone(&shared), Rc::clone(&recording), order));
     spawn_local(async move {
         fetching.await;
         drop(room);
     });
     match (recording.settled().await, reader) {
-        (Outcome::Answer(_), Some(reader)) => client.play(ask, &recording, reader, began_ns).await,
+        (Outcome::Response(_), Some(reader)) => {
+            client.play(client_request, &recording, reader, began_ns).await
+        }
         (Outcome::Confirmed { recording: renewed, ahead_ns }, _) => {
-            match Reader::new(&renewed, shared.is_direct(client.door)) {
-                Some(reader) => client.play(ask, &renewed, reader, earlier(began_ns, ahead_ns)).await,
+            match Reader::new(&renewed, shared.is_direct(client.listener)) {
+                Some(reader) => {
+                    client.play(client_request, &renewed, reader, earlier(began_ns, ahead_ns)).await
+                }
                 None => Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
-        (Outcome::Answer(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (Outcome::Response(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recordings that memory has no room for.
 //!
 //! Their bodies go into files, one for each; heads and times stay in memory, in an index of its own bounds. One thread does
-//! what has to do with files, in order, so that nobody waits for a disk: what is asked for while it is read is replayed
+//! what has to do with files, in order, so that nobody waits for a disk: what is requested while it is read is replayed
 //! from when it is there, which the recorded time to the head usually hides. A file that cannot be written or read is a
 //! recording less, and nothing else.
 
@@ -187,11 +187,11 @@ fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
                 }
                 pending_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
             }
-            Task::Read(id, reply) => {
+            Task::Read(id, response) => {
                 let bytes = there.remove(&id).then(|| std::fs::read(path(id)).ok()).flatten();
                 // A file that cannot be removed is in nobody's way; who waited may have gone.
                 let _ = std::fs::remove_file(path(id));
-                let _ = reply.send(bytes);
+                let _ = response.send(bytes);
             }
             Task::Remove(id) => {
                 there.remove(&id);

@@ -12,8 +12,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum CollectorError {
     /// None, or too many.
-    #[error("the Collector was given {given} doors; it needs one at least and can have {most}")]
-    Doors {
+    #[error("the Collector was given {given} listeners; it needs one at least and can have {most}")]
+    Listeners {
         /// How many it can have.
         most: usize,
         /// How many it was given.

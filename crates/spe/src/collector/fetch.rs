@@ -17,8 +17,8 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;
 
-use crate::collector::answer::{Answer, Question, Times};
 use crate::collector::recording::{Outcome, Recording, Steps};
+use crate::collector::response::{Question, Response, Times};
 use crate::collector::shared::{FetchError, Place, Shared};
 use crate::collector::shelf::{Key, url_of};
 use crate::collector::timeline::End;
@@ -52,13 +52,13 @@ pub struct Order {
 pub async fn run(shared: Rc<Shared>, recording: Rc<Recording>, order: Order) {
     if let Err(error) = fetch(&shared, &recording, &order).await {
         shared.count(|c| c.origin_errors += 1);
-        let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
+        let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);
         let text = format!("{error}\n");
-        let answer = Answer::failed(error.status(), shared.now_ms(), text.len() as u64);
+        let response = Response::failed(error.status(), shared.now_ms(), text.len() as u64);
         let steps = Steps { head_ns: at_ns, first_byte_ns: at_ns, ..recording.steps() };
         recording.append(at_ns, Chunk::from(text.as_bytes()));
         recording.finish(at_ns, End::Complete);
-        recording.settle(steps, Outcome::Answer(Rc::new(answer)));
+        recording.settle(steps, Outcome::Response(Rc::new(response)));
         shared.shelf.borrow_mut().complete(&order.key, &recording, 0, monotonic_ns());
     }
 }
@@ -68,24 +68,24 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
     loop {
         let mut request = order.request.clone();
         request.extend_from_slice(&order.conditions);
-        if let Some(answer) = confirming.and_then(|old| old.answer()) {
+        if let Some(response) = confirming.and_then(|old| old.response()) {
             shared.count(|c| c.confirmations += 1);
-            answer.write_conditions(&mut request);
+            response.write_conditions(&mut request);
         }
         request.extend_from_slice(b"\r\n");
-        let asked_ms = shared.now_ms();
+        let requested_ms = shared.now_ms();
         let take = |received: Received<'_>| {
-            let times = Times { asked_ms, received_ms: shared.now_ms() };
-            Ok((Answer::new(&received.head, &question(&request, order)?, times), times))
+            let times = Times { requested_ms, received_ms: shared.now_ms() };
+            Ok((Response::new(&received.head, &question(&request, order)?, times), times))
         };
-        let (origin, taken, steps) = ask(shared, recording, order, &request, take).await?;
-        let (answer, times) = taken.map_err(|error| UpstreamError::BadReply(origin.address, error))?;
-        if answer.status != 304 || (confirming.is_none() && !order.conditions.is_empty()) {
-            receive(shared, recording, order, answer, origin, steps).await;
+        let (origin, taken, steps) = attempt(shared, recording, order, &request, take).await?;
+        let (response, times) = taken.map_err(|error| UpstreamError::BadResponse(origin.address, error))?;
+        if response.status != 304 || (confirming.is_none() && !order.conditions.is_empty()) {
+            receive(shared, recording, order, response, origin, steps).await;
             return Ok(());
         }
         let old = confirming.take().ok_or(FetchError::BadConfirmation)?;
-        if let Some(renewed) = renew(recording, old, &answer, &request, order, times) {
+        if let Some(renewed) = renew(recording, old, &response, &request, order, times) {
             shared.shelf.borrow_mut().renew(&order.key, (old, recording), &renewed, monotonic_ns());
             let ahead_ns = old.steps().head_ns as i64 - steps.head_ns as i64;
             recording.settle(steps, Outcome::Confirmed { recording: renewed, ahead_ns });
@@ -95,8 +95,8 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
     }
 }
 
-/// Connects, asks, and waits for the head of the final answer, of which `take` takes what is needed.
-async fn ask<T>(
+/// Connects, asks, and waits for the head of the final response, of which `take` takes what is needed.
+async fn attempt<T>(
     shared: &Shared,
     recording: &Recording,
     order: &Order,
@@ -104,7 +104,7 @@ async fn ask<T>(
     take: impl FnOnce(Received<'_>) -> T,
 ) -> Result<(Box<Upstream>, T, Steps), FetchError> {
     let patience = shared.patience();
-    let offset = || monotonic_ns().saturating_sub(recording.asked_ns);
+    let offset = || monotonic_ns().saturating_sub(recording.requested_ns);
     let address = shared.address_of(&order.place).await?;
     let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
     shared.count(|c| c.origin_requests += 1);
@@ -113,13 +113,13 @@ async fn ask<T>(
     let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
     // Where that fails, it may have answered before it closed.
     let sent = origin.send(&parts, patience).await;
-    let taken = match origin.final_head(patience.reply, take).await {
+    let taken = match origin.final_head(patience.response, take).await {
         Ok(taken) => taken,
         // Why the request could not be sent says more.
         Err(error) => return Err(sent.err().unwrap_or(error).into()),
     };
-    let first_byte_ns = origin.first_byte_ns.unwrap_or(recording.asked_ns);
-    steps.first_byte_ns = first_byte_ns.saturating_sub(recording.asked_ns);
+    let first_byte_ns = origin.first_byte_ns.unwrap_or(recording.requested_ns);
+    steps.first_byte_ns = first_byte_ns.saturating_sub(recording.requested_ns);
     steps.head_ns = offset();
     Ok((origin, taken, steps))
 }
@@ -134,12 +134,12 @@ fn question<'q>(request: &'q [u8], order: &Order) -> Result<Question<'q>, HeadEr
 fn renew(
     recording: &Recording,
     old: &Rc<Recording>,
-    confirmation: &Answer,
+    confirmation: &Response,
     request: &[u8],
     order: &Order,
     times: Times,
 ) -> Option<Rc<Recording>> {
-    let stored = old.answer()?;
+    let stored = old.response()?;
     if !confirms(&confirmation.validators(), &stored.validators()) {
         return None;
     }
@@ -152,36 +152,36 @@ async fn receive(
     shared: &Shared,
     recording: &Rc<Recording>,
     order: &Order,
-    answer: Answer,
+    response: Response,
     mut origin: Box<Upstream>,
     steps: Steps,
 ) {
-    if matches!(answer.status, 200..=299) {
-        shared.shelf.borrow_mut().note_shared(&order.key, answer.is_fresh(&order.control, shared.now_ms()));
+    if matches!(response.status, 200..=299) {
+        shared.shelf.borrow_mut().note_shared(&order.key, response.is_fresh(&order.control, shared.now_ms()));
     }
-    if order.is_unsafe && matches!(answer.status, 200..=399) {
+    if order.is_unsafe && matches!(response.status, 200..=399) {
         shared.shelf.borrow_mut().change(url_of(&order.key), monotonic_ns());
     }
-    let mut body = BodyReader::new(answer.framing);
-    let length = if let BodyFraming::Length(bytes) = answer.framing { bytes } else { 0 };
+    let mut body = BodyReader::new(response.framing);
+    let length = if let BodyFraming::Length(bytes) = response.framing { bytes } else { 0 };
     // All at once, where it is known: of several that arrive together, some are kept whole then, and not all of them half.
     let mut is_kept = shared.shelf.borrow_mut().reserve(0, length, monotonic_ns());
     let (mut reserved, mut received) = (if is_kept { length } else { 0 }, 0);
-    let is_for_all = answer.is_for_all();
+    let is_for_all = response.is_for_all();
     if !is_kept {
         // Before anybody can join it: what cannot be kept makes those who share it wait for each other.
         recording.let_go();
         shared.shelf.borrow_mut().drop_recording(&order.key, recording, is_for_all, monotonic_ns());
     }
-    recording.settle(steps, Outcome::Answer(Rc::new(answer)));
+    recording.settle(steps, Outcome::Response(Rc::new(response)));
     let end = loop {
         if !recording.is_wanted(|readers| shared.count(|c| c.given_up += readers)).await {
             break End::Broken;
         }
-        let limit = shared.patience().reply;
+        let limit = shared.patience().response;
         match body.next(&mut origin.connection, limit).await {
             Ok(Some(part)) => {
-                let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
+                let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);
                 let bytes = part.len() as u64;
                 shared.count(|c| c.origin_bytes += bytes);
                 let mut shelf = shared.shelf.borrow_mut();
@@ -204,11 +204,11 @@ async fn receive(
             }
         }
     };
-    recording.finish(monotonic_ns().saturating_sub(recording.asked_ns), end);
+    recording.finish(monotonic_ns().saturating_sub(recording.requested_ns), end);
     if is_kept {
         shared.shelf.borrow_mut().complete(&order.key, recording, reserved, monotonic_ns());
     }
-    // Those who wait for the end of the answer go first: to close a connection takes time, and wakes whoever is behind it.
+    // Those who wait for the end of the response go first: to close a connection takes time, and wakes whoever is behind it.
     sleep(LINGER).await;
     drop(origin);
 }

@@ -1,6 +1,6 @@
 //! The clients' requests to which a proxy can no longer be given the response.
 //!
-//! Pure. A recording that goes leaves a note here, so that a proxy which asks for it later is not answered with another one as
+//! Pure. A recording that goes leaves a note here, so that a proxy which requests it later is not answered with another one as
 //! if that were it. Notes are bounded; of those that had to go only the highest request number is kept, and whatever is not
 //! above it may have been among them.
 
@@ -33,7 +33,7 @@ impl Span {
     }
 }
 
-/// What is known of an answer that is gone.
+/// What is known of a response that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
     /// Caches may have it: to ask the origin once more gives what others would get too.

@@ -15,9 +15,9 @@ use assay_plane::fields;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::collector::answer::Answer;
-use crate::collector::ask::Ask;
+use crate::collector::client_request::ClientRequest;
 use crate::collector::recording::{Reader, Recording};
+use crate::collector::response::Response;
 use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared};
 use crate::collector::timeline::{Due, End};
 use crate::number;
@@ -29,12 +29,12 @@ pub struct Client {
     /// The connection.
     pub exchange: Exchange,
     /// Where it came in.
-    pub door: u16,
-    /// The number of the client's request, where the answer is another one than that got, which is gone.
+    pub listener: u16,
+    /// The number of the client's request, where the response is another one than that got, which is gone.
     pub lost: Option<u64>,
     /// It is to become a tunnel to this place.
     pub tunnel: Option<Place>,
-    /// The name of what was asked for last; kept for its memory.
+    /// The name of what was requested last; kept for its memory.
     pub key: Vec<u8>,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,
@@ -43,12 +43,12 @@ pub struct Client {
 
 impl Client {
     /// A new connection.
-    pub fn new(shared: Rc<Shared>, stream: TcpStream, door: u16) -> Self {
+    pub fn new(shared: Rc<Shared>, stream: TcpStream, listener: u16) -> Self {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
         Self {
             exchange: Exchange::new(stream, &shared.resources, limits),
             shared,
-            door,
+            listener,
             lost: None,
             tunnel: None,
             key: Vec::new(),
@@ -58,32 +58,32 @@ impl Client {
         }
     }
 
-    /// Sends a recording as if it had been asked for at `base_ns`.
+    /// Sends a recording as if it had been requested at `base_ns`.
     pub async fn play(
         &mut self,
-        ask: &Ask<'_>,
+        client_request: &ClientRequest<'_>,
         recording: &Recording,
         reader: Reader,
         base_ns: u64,
     ) -> io::Result<()> {
-        let Some(answer) = recording.answer() else { return Ok(()) };
+        let Some(response) = recording.response() else { return Ok(()) };
         let head_ns = base_ns.saturating_add(recording.steps().head_ns);
         if self.shared.replays {
             self.shared.sleep_until(head_ns, &self.bell).await;
         }
-        let age_s = answer.age_s(self.shared.now_ms());
+        let age_s = response.age_s(self.shared.now_ms());
         self.text.clear();
-        let is_not_modified = answer.is_not_modified_for(&ask.conditions);
-        if is_not_modified || answer.status == 304 {
-            self.shared.count_door(self.door, |c| c.validations += 1);
+        let is_not_modified = response.is_not_modified_for(&client_request.conditions);
+        if is_not_modified || response.status == 304 {
+            self.shared.count_listener(self.listener, |c| c.validations += 1);
         }
-        if is_not_modified && answer.status != 304 {
-            answer.write_not_modified(&mut self.text);
+        if is_not_modified && response.status != 304 {
+            response.write_not_modified(&mut self.text);
             self.write_tail(age_s, Framing::None);
             return self.write_text().await;
         }
-        let framing = self.framing(&answer, ask.head.method);
-        self.text.extend_from_slice(answer.head());
+        let framing = self.framing(&response, client_request.head.method);
+        self.text.extend_from_slice(response.head());
         self.write_tail(age_s, framing);
         if matches!(framing, Framing::None | Framing::Described(_)) {
             return self.write_text().await;
@@ -101,7 +101,8 @@ impl Client {
                 Due::Parts { first_ns, end } => {
                     if self.shared.replays {
                         let late_us = now_ns.saturating_sub(base_ns.saturating_add(first_ns)) / 1_000;
-                        self.shared.count_door(self.door, |c| c.late_max_us = c.late_max_us.max(late_us));
+                        self.shared
+                            .count_listener(self.listener, |c| c.late_max_us = c.late_max_us.max(late_us));
                     }
                     self.write(framing, end == Some(End::Complete)).await?;
                     match end {
@@ -131,9 +132,9 @@ impl Client {
 
     /// Sends a message of the Collector's own.
     pub async fn send_error(&mut self, status: u16, text: &str, is_head: bool) -> io::Result<()> {
-        let answer = Answer::failed(status, self.shared.now_ms(), text.len() as u64 + 1);
+        let response = Response::failed(status, self.shared.now_ms(), text.len() as u64 + 1);
         self.text.clear();
-        self.text.extend_from_slice(answer.head());
+        self.text.extend_from_slice(response.head());
         self.write_tail(None, Framing::Length(text.len() as u64 + 1));
         if !is_head {
             self.text.extend_from_slice(text.as_bytes());
@@ -142,10 +143,10 @@ impl Client {
         self.write_text().await
     }
 
-    fn framing(&mut self, answer: &Answer, method: &str) -> Framing {
-        match (answer.framing, answer.length) {
+    fn framing(&mut self, response: &Response, method: &str) -> Framing {
+        match (response.framing, response.length) {
             (BodyFraming::None, Some(bytes)) if method == "HEAD" => Framing::Described(bytes),
-            (framing, _) => self.exchange.framing_of(answer.status, framing),
+            (framing, _) => self.exchange.framing_of(response.status, framing),
         }
     }
 
@@ -172,7 +173,7 @@ impl Client {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();
-        self.shared.count_door(self.door, |c| c.bytes_out += bytes as u64);
+        self.shared.count_listener(self.listener, |c| c.bytes_out += bytes as u64);
         Ok(())
     }
 }

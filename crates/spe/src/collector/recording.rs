@@ -6,8 +6,8 @@ use std::rc::Rc;
 use assay_plane::body::Chunk;
 use tokio::sync::Notify;
 
-use crate::collector::answer::Answer;
 use crate::collector::lost::Span;
+use crate::collector::response::Response;
 use crate::collector::timeline::{Due, End, Timeline};
 
 /// How far a fetch may be ahead of the slowest reader of a body that is not kept, in bytes.
@@ -20,7 +20,7 @@ pub struct Steps {
     pub resolved_ns: u64,
     /// The connection was there.
     pub connected_ns: u64,
-    /// The first byte of the answer was there.
+    /// The first byte of the response was there.
     pub first_byte_ns: u64,
     /// Its head was.
     pub head_ns: u64,
@@ -30,7 +30,7 @@ pub struct Steps {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The head; the body follows.
-    Answer(Rc<Answer>),
+    Response(Rc<Response>),
     /// What was recorded before still holds: this is it now. Who waited for the confirmation has paid for the way to the
     /// origin already: its replay begins earlier by `ahead_ns` than the request came (or later, where that is negative).
     Confirmed {
@@ -41,18 +41,18 @@ pub enum Outcome {
     },
 }
 
-/// An answer and the pace at which it came, or is coming.
+/// A response and the pace at which it came, or is coming.
 #[derive(Debug)]
 pub struct Recording {
-    /// When it was asked for, on the monotonic clock: all offsets count from there.
-    pub asked_ns: u64,
+    /// When it was requested, on the monotonic clock: all offsets count from there.
+    pub requested_ns: u64,
     /// When its timings were taken: the same, unless it was confirmed since.
     pub timed_ns: u64,
-    /// The door through which it was asked for.
-    pub door: u16,
+    /// The listener through which it was requested.
+    pub listener: u16,
     /// The origin was asked under a condition of the client's, and may have said 304.
     pub is_conditional: bool,
-    /// The doors that have had it, a bit for each.
+    /// The listeners that have had it, a bit for each.
     pub seen: Cell<u64>,
     /// The clients' requests that got it, or that it was fetched for; none: not known.
     requests: Cell<Option<Span>>,
@@ -74,13 +74,13 @@ struct Body {
 
 impl Recording {
     /// One that begins now, for the request of this number, if it has one.
-    pub fn begin(asked_ns: u64, door: u16, is_conditional: bool, number: Option<u64>) -> Rc<Self> {
+    pub fn begin(requested_ns: u64, listener: u16, is_conditional: bool, number: Option<u64>) -> Rc<Self> {
         Rc::new(Self {
-            asked_ns,
-            timed_ns: asked_ns,
-            door,
+            requested_ns,
+            timed_ns: requested_ns,
+            listener,
             is_conditional,
-            seen: Cell::new(door_bit(door)),
+            seen: Cell::new(listener_bit(listener)),
             requests: Cell::new(number.map(Span::of)),
             claims: Rc::default(),
             steps: Cell::default(),
@@ -89,13 +89,13 @@ impl Recording {
         })
     }
 
-    /// This recording with the head that a confirmation has made of it: the same pace, asked for at the time of the
+    /// This recording with the head that a confirmation has made of it: the same pace, requested at the time of the
     /// confirmation and by those who waited for that.
-    pub fn renewed(&self, answer: Answer, confirmation: &Recording) -> Rc<Self> {
+    pub fn renewed(&self, response: Response, confirmation: &Recording) -> Rc<Self> {
         Rc::new(Self {
-            asked_ns: confirmation.asked_ns,
+            requested_ns: confirmation.requested_ns,
             timed_ns: self.timed_ns,
-            door: confirmation.door,
+            listener: confirmation.listener,
             is_conditional: false,
             seen: confirmation.seen.clone(),
             requests: Cell::new(
@@ -103,7 +103,7 @@ impl Recording {
             ),
             claims: Rc::clone(&confirmation.claims),
             steps: Cell::new(self.steps.get()),
-            outcome: RefCell::new(Some(Outcome::Answer(Rc::new(answer)))),
+            outcome: RefCell::new(Some(Outcome::Response(Rc::new(response)))),
             body: Rc::clone(&self.body),
         })
     }
@@ -125,9 +125,9 @@ impl Recording {
     }
 
     /// The head, if it is there.
-    pub fn answer(&self) -> Option<Rc<Answer>> {
+    pub fn response(&self) -> Option<Rc<Response>> {
         match &*self.outcome.borrow() {
-            Some(Outcome::Answer(answer)) => Some(Rc::clone(answer)),
+            Some(Outcome::Response(response)) => Some(Rc::clone(response)),
             _ => None,
         }
     }
@@ -177,9 +177,9 @@ impl Recording {
         self.body.timeline.borrow().is_kept()
     }
 
-    /// All of these doors have had it, and none of them still waits for it.
-    pub fn is_done_for(&self, doors: u64) -> bool {
-        self.end().is_some() && self.seen.get() == doors && self.claims.get() == 0
+    /// All of these listeners have had it, and none of them still waits for it.
+    pub fn is_done_for(&self, listeners: u64) -> bool {
+        self.end().is_some() && self.seen.get() == listeners && self.claims.get() == 0
     }
 
     /// Its body could go elsewhere and come back.
@@ -205,12 +205,12 @@ impl Recording {
 
     /// Bytes of memory that it takes, once its body is complete.
     pub fn weight_bytes(&self) -> u64 {
-        let head = self.answer().map_or(0, |answer| answer.weight_bytes());
+        let head = self.response().map_or(0, |response| response.weight_bytes());
         let body = self.body.timeline.borrow().weight_bytes();
         (size_of::<Self>() + size_of::<Body>() + head) as u64 + body
     }
 
-    /// Waits until readers are near enough for more; those that a client's own answer would wait for are given up, and
+    /// Waits until readers are near enough for more; those that a client's own response would wait for are given up, and
     /// `shed` is told how many. False: nobody wants any.
     pub async fn is_wanted(&self, shed: impl Fn(u64)) -> bool {
         loop {
@@ -258,9 +258,9 @@ impl Drop for Claim {
     }
 }
 
-/// The bit of a door.
-pub fn door_bit(door: u16) -> u64 {
-    1 << (door % 64)
+/// The bit of a listener.
+pub fn listener_bit(listener: u16) -> u64 {
+    1 << (listener % 64)
 }
 
 /// One who takes a body at its own time.

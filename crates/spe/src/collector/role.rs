@@ -7,19 +7,19 @@ use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_role::evaluation::CollectorSpec;
-use assay_role::evaluation::{CollectorCounters, CollectorInterval, DoorRow};
-use assay_role::words::{Command, Event};
+use assay_role::evaluation::{CollectorCounters, CollectorInterval, ListenerRow};
+use assay_role::message::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
-use crate::collector::shared::DoorCounters;
+use crate::collector::shared::ListenerCounters;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// Runs the Collector as the whole process: says `Ready` when all doors are open (in the order in which they were
+/// Runs the Collector as the whole process: says `Ready` when all listeners are open (in the order in which they were
 /// given), reports once a second, says `Done` when it is told to stop, and ends at once when its standard input does.
 pub fn run(spec: &CollectorSpec) -> Result<(), CollectorError> {
     raise_descriptor_limit();
@@ -38,7 +38,7 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
     let mut commands = Commands::from_stdin().map_err(CollectorError::Runtime)?;
     let collector = Rc::new(Collector::bind(spec)?);
     emit(&Event::Ready { listening: collector.addresses().to_vec() })?;
-    let mut reporter = Reporter::new(spec.doors.len());
+    let mut reporter = Reporter::new(spec.listeners.len());
     let mut tick = interval(REPORT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let serving = Rc::clone(&collector).serve();
@@ -66,23 +66,23 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
 /// What was reported last.
 struct Reporter {
     clock: RunClock,
-    last: Vec<DoorCounters>,
+    last: Vec<ListenerCounters>,
 }
 
 impl Reporter {
-    fn new(doors: usize) -> Self {
-        Self { clock: RunClock::provisional(), last: vec![DoorCounters::default(); doors] }
+    fn new(listeners: usize) -> Self {
+        Self { clock: RunClock::provisional(), last: vec![ListenerCounters::default(); listeners] }
     }
 
     /// What has happened since.
     fn report(&mut self, collector: &Collector) -> Event {
         let at_us = self.clock.since_start_us(monotonic_ns());
-        let doors = collector.take_doors();
-        let requests = doors.iter().map(|door| door.requests).sum();
+        let listeners = collector.take_listeners();
+        let requests = listeners.iter().map(|listener| listener.requests).sum();
         let at_s = u32::try_from(at_us / 1_000_000).unwrap_or(u32::MAX);
-        let rows = (0..).zip(doors.iter().zip(&self.last)).map(|(door, (now, before))| DoorRow {
+        let rows = (0..).zip(listeners.iter().zip(&self.last)).map(|(listener, (now, before))| ListenerRow {
             at_s,
-            door,
+            listener,
             requests: now.requests - before.requests,
             fetches: now.fetches - before.fetches,
             replays: now.replays - before.replays,
@@ -92,11 +92,11 @@ impl Reporter {
             bytes_out: now.bytes_out - before.bytes_out,
             late_max_us: now.late_max_us,
         });
-        let is_idle = |row: &DoorRow| {
+        let is_idle = |row: &ListenerRow| {
             row.requests + row.bytes_out + row.bytes_in + row.replays + row.joined + row.late_max_us == 0
         };
         let rows = rows.filter(|row| !is_idle(row)).collect();
-        self.last = doors;
+        self.last = listeners;
         let totals = collector.totals();
         let counters = CollectorCounters {
             requests,
@@ -112,7 +112,7 @@ impl Reporter {
             disk_bytes: totals.disk_bytes,
             peak_memory_bytes: peak_resident_bytes(),
         };
-        Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, doors: rows }))
+        Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, listeners: rows }))
     }
 }
 

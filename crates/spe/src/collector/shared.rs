@@ -22,14 +22,14 @@ use crate::collector::url::{self, Target};
 use assay_record::spe::DIRECT;
 /// A client connection without a request, and each step of receiving one.
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
-/// Each step of sending an answer.
+/// Each step of sending a response.
 pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
 /// How long origins may take.
-const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), reply: Duration::from_secs(60) };
+const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
 
-/// What one door has seen, since the start.
+/// What one listener has seen, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DoorCounters {
+pub struct ListenerCounters {
     /// Requests, tunnels among them.
     pub requests: u64,
     /// Those that an origin was asked because of.
@@ -44,7 +44,7 @@ pub struct DoorCounters {
     pub bytes_in: u64,
     /// Body bytes that were sent to it.
     pub bytes_out: u64,
-    /// How late the latest part of an answer was written, in microseconds, since this was last reported.
+    /// How late the latest part of a response was written, in microseconds, since this was last reported.
     pub late_max_us: u64,
 }
 
@@ -55,17 +55,17 @@ pub struct Totals {
     pub connects: u64,
     /// Requests that could not be understood, or were too large.
     pub refused: u64,
-    /// Connections that ended while an answer was being sent.
+    /// Connections that ended while a response was being sent.
     pub client_gone: u64,
     /// Requests sent to origins.
     pub origin_requests: u64,
     /// Those by which an origin was asked whether a recording still holds.
     pub confirmations: u64,
-    /// Those that failed, or whose answer broke off.
+    /// Those that failed, or whose response broke off.
     pub origin_errors: u64,
-    /// Answers that were broken off because a client's own answer would have had to wait for them.
+    /// Responses that were broken off because a client's own response would have had to wait for them.
     pub given_up: u64,
-    /// Recordings that had to go though a door was still going to ask for them.
+    /// Recordings that had to go though a listener was still going to request them.
     pub not_kept: u64,
     /// Requests of proxies for which an origin was asked once more because of that.
     pub repeated: u64,
@@ -95,48 +95,48 @@ pub struct Shared {
     pub routes: Routes,
     /// When something is due.
     pub timer: Timer<Rc<Notify>>,
-    doors: Box<[Door]>,
+    listeners: Box<[Listener]>,
     totals: Cell<Totals>,
 }
 
-struct Door {
+struct Listener {
     address: SocketAddr,
     is_direct: bool,
-    counters: Cell<DoorCounters>,
+    counters: Cell<ListenerCounters>,
 }
 
 impl Shared {
-    /// At the beginning; `addresses` are those of the doors. Needs a tokio runtime.
+    /// At the beginning; `addresses` are those of the listeners. Needs a tokio runtime.
     pub fn new(spec: &CollectorSpec, addresses: &[SocketAddr], disk: Option<Disk>) -> io::Result<Self> {
         let ns = |ms: u64| ms.saturating_mul(1_000_000);
         let limits = Limits {
             minimum_freshness_ns: ns(spec.minimum_freshness_ms),
             maximum_age_ns: ns(spec.maximum_age_ms),
         };
-        let doors = spec.doors.iter().zip(addresses).map(|(door, &address)| Door {
+        let listeners = spec.listeners.iter().zip(addresses).map(|(listener, &address)| Listener {
             address,
-            is_direct: door.who == DIRECT,
+            is_direct: listener.who == DIRECT,
             counters: Cell::default(),
         });
         Ok(Self {
-            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.doors.len(), disk)),
+            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
             timer: Timer::new(0)?,
-            doors: doors.collect(),
+            listeners: listeners.collect(),
             totals: Cell::default(),
         })
     }
 
     /// The Multiplier comes in here, for clients.
-    pub fn is_direct(&self, door: u16) -> bool {
-        self.doors[usize::from(door)].is_direct
+    pub fn is_direct(&self, listener: u16) -> bool {
+        self.listeners[usize::from(listener)].is_direct
     }
 
-    /// Counts something for a door.
-    pub fn count_door(&self, door: u16, add: impl FnOnce(&mut DoorCounters)) {
-        change(&self.doors[usize::from(door)].counters, add);
+    /// Counts something for a listener.
+    pub fn count_listener(&self, listener: u16, add: impl FnOnce(&mut ListenerCounters)) {
+        change(&self.listeners[usize::from(listener)].counters, add);
     }
 
     /// Counts something.
@@ -144,14 +144,14 @@ impl Shared {
         change(&self.totals, add);
     }
 
-    /// What each door has seen; the latest lateness is forgotten with it.
-    pub fn take_doors(&self) -> Vec<DoorCounters> {
-        let take = |door: &Door| {
-            let counters = door.counters.get();
-            door.counters.set(DoorCounters { late_max_us: 0, ..counters });
+    /// What each listener has seen; the latest lateness is forgotten with it.
+    pub fn take_listeners(&self) -> Vec<ListenerCounters> {
+        let take = |listener: &Listener| {
+            let counters = listener.counters.get();
+            listener.counters.set(ListenerCounters { late_max_us: 0, ..counters });
             counters
         };
-        self.doors.iter().map(take).collect()
+        self.listeners.iter().map(take).collect()
     }
 
     /// The counters, with the state of the shelf.
@@ -179,13 +179,13 @@ impl Shared {
         PATIENCE
     }
 
-    /// The address of a place; names are looked up each time, since that is part of what an answer costs.
+    /// The address of a place; names are looked up each time, since that is part of what a response costs.
     pub async fn address_of(&self, place: &Place) -> Result<SocketAddr, FetchError> {
         let address = match place {
             Place::Address(address) => *address,
             Place::Name(name) => upstream::resolve(name, self.patience()).await?,
         };
-        match self.doors.iter().any(|door| door.address == address) {
+        match self.listeners.iter().any(|listener| listener.address == address) {
             true => Err(FetchError::Loop),
             false => Ok(address),
         }
@@ -219,7 +219,7 @@ fn change<T: Copy>(cell: &Cell<T>, change: impl FnOnce(&mut T)) {
     cell.set(value);
 }
 
-/// Why there is no answer of an origin. The texts go to the client.
+/// Why there is no response of an origin. The texts go to the client.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// It is this Collector itself.

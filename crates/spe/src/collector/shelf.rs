@@ -1,8 +1,8 @@
 //! Where the recordings are, how much room they take, and who has had which.
 //!
 //! What lies under one key lies together and goes together when room is needed: to disk, if there is one. What is under way,
-//! and what was one client's own answer and a door has yet to ask for, is *held*. First goes what is not held, the key that was
-//! asked for longest ago before the others; then what a door has not asked for in a long while. The rest stays, and what
+//! and what was one client's own response and a listener has yet to request, is *held*. First goes what is not held, the key that was
+//! requested longest ago before the others; then what a listener has not requested in a long while. The rest stays, and what
 //! arrives then is not kept: a note is left of it, as of everything that goes ([`super::lost`]). A recording that goes lives on
 //! for those who are being sent it.
 
@@ -17,7 +17,7 @@ use assay_http::field::Fields;
 use crate::collector::choice::{self, Bond, Choice, Limits, Stage, View};
 use crate::collector::disk::Disk;
 use crate::collector::lost::{Gone, Lost};
-use crate::collector::recording::{Claim, Recording, door_bit};
+use crate::collector::recording::{Claim, Recording, listener_bit};
 use crate::collector::stock::Stock;
 use crate::collector::timeline::End;
 
@@ -30,14 +30,14 @@ const LARGEST_SHARE: u64 = 4;
 const MOST_RECORDINGS: usize = 4096;
 /// Slots of the table of resources that were changed; one that is shared makes a fetch more than needed, at worst.
 const CHANGED_SLOTS: usize = 1 << 14;
-/// Bytes of memory of an allocation beside what was asked for.
+/// Bytes of memory of an allocation beside what was requested.
 const ALLOCATION_OVERHEAD: u64 = 16;
 
 /// Who asks, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
-    /// Through which door.
-    pub door: u16,
+pub struct Requester<'a> {
+    /// Through which listener.
+    pub listener: u16,
     /// It is the Multiplier, for a client.
     pub is_direct: bool,
     /// Fields of the request.
@@ -94,26 +94,26 @@ impl Entry {
 #[derive(Debug, Clone, Copy)]
 struct Keeping {
     limits: Limits,
-    /// A bit for each door.
-    all_doors: u64,
+    /// A bit for each listener.
+    all_listeners: u64,
     has_disk: bool,
 }
 
 impl Keeping {
     fn is_waited_for(&self, recording: &Recording, now_ns: u64) -> bool {
-        let age_ns = now_ns.saturating_sub(recording.asked_ns);
+        let age_ns = now_ns.saturating_sub(recording.requested_ns);
         let is_under_way = recording.end().is_none();
-        is_under_way || choice::is_waited_for(age_ns, &self.limits, recording.is_done_for(self.all_doors))
+        is_under_way || choice::is_waited_for(age_ns, &self.limits, recording.is_done_for(self.all_listeners))
     }
 
-    /// It cannot be had again: it is under way, or it is one client's own answer that a door may still ask for.
+    /// It cannot be had again: it is under way, or it is one client's own response that a listener may still request.
     fn is_held(&self, recording: &Recording, now_ns: u64) -> bool {
-        let is_for_all = || recording.answer().is_some_and(|answer| answer.is_for_all());
+        let is_for_all = || recording.response().is_some_and(|response| response.is_for_all());
         recording.end().is_none() || (self.is_waited_for(recording, now_ns) && !is_for_all())
     }
 
     fn is_too_old(&self, recording: &Recording, now_ns: u64) -> bool {
-        now_ns.saturating_sub(recording.asked_ns) > self.limits.minimum_freshness_ns
+        now_ns.saturating_sub(recording.requested_ns) > self.limits.minimum_freshness_ns
             || now_ns.saturating_sub(recording.timed_ns) > self.limits.maximum_age_ns
     }
 
@@ -124,7 +124,7 @@ impl Keeping {
     /// Whether what lies under a key may leave the memory.
     fn may_go(&self, entry: &Entry, now_ns: u64) -> bool {
         entry.recordings.borrow().iter().all(|recording| {
-            choice::may_go(now_ns.saturating_sub(recording.asked_ns))
+            choice::may_go(now_ns.saturating_sub(recording.requested_ns))
                 || (self.has_disk && recording.can_be_unloaded())
                 || !self.is_held(recording, now_ns)
         })
@@ -146,12 +146,12 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// An empty one of so many bytes, for so many doors.
-    pub fn new(memory_bytes: u64, limits: Limits, doors: usize, disk: Option<Disk>) -> Self {
-        let all_doors = (0..doors).fold(0, |all, door| all | door_bit(door as u16));
+    /// An empty one of so many bytes, for so many listeners.
+    pub fn new(memory_bytes: u64, limits: Limits, listeners: usize, disk: Option<Disk>) -> Self {
+        let all_listeners = (0..listeners).fold(0, |all, listener| all | listener_bit(listener as u16));
         Self {
             stock: Stock::new(memory_bytes),
-            keeping: Keeping { limits, all_doors, has_disk: disk.is_some() },
+            keeping: Keeping { limits, all_listeners, has_disk: disk.is_some() },
             disk,
             lost: Lost::default(),
             not_kept: 0,
@@ -161,30 +161,30 @@ impl Shelf {
         }
     }
 
-    /// Looks for an answer, and notes who gets it.
-    pub fn find(&mut self, key: &[u8], asker: &Asker<'_>) -> Found {
+    /// Looks for a response, and notes who gets it.
+    pub fn find(&mut self, key: &[u8], requester: &Requester<'_>) -> Found {
         let changed_ns = self.changed_ns(key);
-        self.fetch_from_disk(key, asker.now_ns);
+        self.fetch_from_disk(key, requester.now_ns);
         let Some(entry) = self.stock.get(key) else { return Found::Nothing };
         let mut gone = Vec::new();
-        let found = look(entry, asker, &self.keeping, changed_ns, &mut gone);
-        let is_held = self.keeping.holds_some(entry, asker.now_ns);
+        let found = look(entry, requester, &self.keeping, changed_ns, &mut gone);
+        let is_held = self.keeping.holds_some(entry, requester.now_ns);
         if !gone.is_empty() || is_held != self.stock.is_held(key) {
             let key: Key = key.into();
             for recording in &gone {
                 // What is too old is made anew for everybody.
-                let is_for_all = self.keeping.is_too_old(recording, asker.now_ns)
-                    || recording.answer().is_some_and(|answer| answer.is_for_all());
-                self.note(&key, recording, is_for_all, asker.now_ns);
+                let is_for_all = self.keeping.is_too_old(recording, requester.now_ns)
+                    || recording.response().is_some_and(|response| response.is_for_all());
+                self.note(&key, recording, is_for_all, requester.now_ns);
             }
             if let Some(entry) = self.stock.remove(&key) {
-                self.put(&key, entry, None, asker.now_ns);
+                self.put(&key, entry, None, requester.now_ns);
             }
         }
         found
     }
 
-    /// What became of the answer to a client's request; none: it is not known to be gone.
+    /// What became of the response to a client's request; none: it is not known to be gone.
     pub fn gone(&self, key: &[u8], number: u64) -> Option<Gone> {
         match self.lost.find(self.hasher.hash_one(key), number)? {
             Gone::Forgotten => Some(if is_safe(key) { Gone::Shared } else { Gone::Own }),
@@ -192,7 +192,7 @@ impl Shelf {
         }
     }
 
-    /// Adds a recording that begins; its door has seen it.
+    /// Adds a recording that begins; its listener has seen it.
     pub fn add(&mut self, key: &Key, recording: &Rc<Recording>, now_ns: u64) {
         let entry = self.stock.remove(key).unwrap_or_default();
         self.push(key, &entry, recording, now_ns);
@@ -245,7 +245,7 @@ impl Shelf {
         self.changed_ns[slot] = now_ns;
     }
 
-    /// Takes room for bytes of an answer that arrive. False: there is none, though all went that may go, or it would take too
+    /// Takes room for bytes of a response that arrive. False: there is none, though all went that may go, or it would take too
     /// much of it.
     pub fn reserve(&mut self, reserved: u64, more: u64, now_ns: u64) -> bool {
         let fits = !self.is_too_large(reserved + more)
@@ -273,7 +273,7 @@ impl Shelf {
         self.stock.release(bytes);
     }
 
-    /// Recordings that went before all doors had asked for them.
+    /// Recordings that went before all listeners had requested them.
     pub fn not_kept(&self) -> u64 {
         self.not_kept
     }
@@ -328,14 +328,14 @@ impl Shelf {
                 None => recordings.into_iter().map(|recording| (Rc::clone(&key), recording)).collect(),
             };
             for (key, recording) in gone {
-                let is_for_all = recording.answer().is_some_and(|answer| answer.is_for_all());
-                self.note(&key, &recording, is_for_all, now_ns.unwrap_or(recording.asked_ns));
+                let is_for_all = recording.response().is_some_and(|response| response.is_for_all());
+                self.note(&key, &recording, is_for_all, now_ns.unwrap_or(recording.requested_ns));
             }
         }
         true
     }
 
-    /// Notes that a recording is gone for whoever has not asked for it.
+    /// Notes that a recording is gone for whoever has not requested it.
     fn note(&mut self, key: &[u8], recording: &Recording, is_for_all: bool, now_ns: u64) {
         if let Some(requests) = recording.requests() {
             // What is under way may find room in the end.
@@ -358,7 +358,7 @@ impl Shelf {
             free.map(|at| recordings.remove(at)).or_else(|| recordings.pop())
         };
         if let Some(gone) = gone {
-            let is_for_all = gone.answer().is_some_and(|answer| answer.is_for_all());
+            let is_for_all = gone.response().is_some_and(|response| response.is_for_all());
             self.note(key, &gone, is_for_all, now_ns);
         }
     }
@@ -382,7 +382,7 @@ impl Shelf {
             let gone = at.map(|at| recordings.remove(at)).or_else(|| recordings.pop());
             drop(recordings);
             let Some(gone) = gone else { return };
-            let is_for_all = gone.answer().is_some_and(|answer| answer.is_for_all());
+            let is_for_all = gone.response().is_some_and(|response| response.is_for_all());
             self.note(key, &gone, is_for_all, now_ns);
         }
     }
@@ -411,35 +411,35 @@ fn is_safe(key: &[u8]) -> bool {
     key.starts_with(b"GET ") || key.starts_with(b"HEAD ")
 }
 
-/// Looks for an answer under one key; what is of no use to anybody any more is moved from there to `gone`.
+/// Looks for a response under one key; what is of no use to anybody any more is moved from there to `gone`.
 fn look(
     entry: &Entry,
-    asker: &Asker<'_>,
+    requester: &Requester<'_>,
     keeping: &Keeping,
     changed_ns: u64,
     gone: &mut Vec<Rc<Recording>>,
 ) -> Found {
     let mut recordings = entry.recordings.borrow_mut();
     // What this request does not take may be good for the next.
-    let anybody = Asker { control: &RequestControl::default(), ..*asker };
+    let anybody = Requester { control: &RequestControl::default(), ..*requester };
     recordings.retain(|recording| {
-        let is_done = recording.is_done_for(keeping.all_doors);
+        let is_done = recording.is_done_for(keeping.all_listeners);
         let is_of_use = choice::is_of_use(&view(recording, &anybody, changed_ns), &keeping.limits, is_done);
         if !is_of_use {
             gone.push(Rc::clone(recording));
         }
         is_of_use
     });
-    let views: Vec<View> = recordings.iter().map(|one| view(one, asker, changed_ns)).collect();
+    let views: Vec<View> = recordings.iter().map(|one| view(one, requester, changed_ns)).collect();
     let see = |index: usize| {
         let recording: &Rc<Recording> = &recordings[index];
-        recording.seen.set(recording.seen.get() | door_bit(asker.door));
+        recording.seen.set(recording.seen.get() | listener_bit(requester.listener));
         Rc::clone(recording)
     };
-    match choice::choose(&views, &keeping.limits, entry.is_shared.get(), asker.wants_new) {
+    match choice::choose(&views, &keeping.limits, entry.is_shared.get(), requester.wants_new) {
         Choice::Replay(index) => {
             let recording = see(index);
-            if let Some(number) = asker.number.filter(|_| asker.is_direct) {
+            if let Some(number) = requester.number.filter(|_| requester.is_direct) {
                 recording.give(number);
             }
             Found::Replay(recording, views[index].bond == Bond::Own)
@@ -464,38 +464,38 @@ fn entry_weight(key: &Key, entry: &Entry) -> u64 {
     key.len() as u64 + 2 * ALLOCATION_OVERHEAD + weights.sum::<u64>()
 }
 
-fn view(recording: &Rc<Recording>, asker: &Asker<'_>, changed_ns: u64) -> View {
-    let is_claimed = asker.claimed.is_some_and(|claim| claim.is_of(recording));
-    let stage = match recording.answer() {
-        None => Stage::Asked {
-            is_conditional: recording.is_conditional && *asker.conditions == Conditions::default(),
-            is_of_a_proxy: asker.is_direct && recording.door != asker.door,
+fn view(recording: &Rc<Recording>, requester: &Requester<'_>, changed_ns: u64) -> View {
+    let is_claimed = requester.claimed.is_some_and(|claim| claim.is_of(recording));
+    let stage = match recording.response() {
+        None => Stage::Requested {
+            is_conditional: recording.is_conditional && *requester.conditions == Conditions::default(),
+            is_of_a_proxy: requester.is_direct && recording.listener != requester.listener,
         },
-        Some(answer) => {
-            let is_confirmation = answer.status == 304;
+        Some(response) => {
+            let is_confirmation = response.status == 304;
             let suits = recording.is_kept()
-                && answer.suits(asker.fields.clone())
-                && (!is_confirmation || answer.is_not_modified_for(asker.conditions));
-            let is_current = recording.asked_ns >= changed_ns;
+                && response.suits(requester.fields.clone())
+                && (!is_confirmation || response.is_not_modified_for(requester.conditions));
+            let is_current = recording.requested_ns >= changed_ns;
             let is_complete = recording.end() == Some(End::Complete);
             let is_broken = recording.end() == Some(End::Broken);
-            Stage::Answered {
+            Stage::Responded {
                 suits,
-                is_fresh: is_current && !is_broken && answer.is_fresh(asker.control, asker.now_ms),
-                can_be_confirmed: is_current && is_complete && answer.can_be_confirmed(),
+                is_fresh: is_current && !is_broken && response.is_fresh(requester.control, requester.now_ms),
+                can_be_confirmed: is_current && is_complete && response.can_be_confirmed(),
             }
         }
     };
-    let bond = match (asker.number, recording.requests()) {
+    let bond = match (requester.number, recording.requests()) {
         (Some(number), Some(requests)) if requests.holds(number) => Bond::Own,
         (Some(_), Some(_)) => Bond::Others,
         _ => Bond::Unknown,
     };
     View {
         bond,
-        is_seen: recording.seen.get() & door_bit(asker.door) != 0 && !is_claimed,
-        age_ns: asker.now_ns.saturating_sub(recording.asked_ns),
-        timed_ns: asker.now_ns.saturating_sub(recording.timed_ns),
+        is_seen: recording.seen.get() & listener_bit(requester.listener) != 0 && !is_claimed,
+        age_ns: requester.now_ns.saturating_sub(recording.requested_ns),
+        timed_ns: requester.now_ns.saturating_sub(recording.timed_ns),
         stage,
     }
 }

@@ -32,7 +32,7 @@ impl UrlError {
     }
 }
 
-/// What a request asks for, as it was sent.
+/// What a request requests, as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'b> {
     /// `host[:port]`.

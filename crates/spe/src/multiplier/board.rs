@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use assay_plane::clock::monotonic_ns;
-use assay_record::spe::{AnswerError, Verdict};
+use assay_record::spe::{ResponseError, Verdict};
 use assay_role::evaluation::{MultiplierCounters, TargetCounters};
 
 use super::message::About;
@@ -16,7 +16,7 @@ use super::message::About;
 /// Most bytes of clients' bodies that are held for the proxies at once.
 const MOST_HELD: u64 = 64 << 20;
 
-/// What was measured of one answer.
+/// What was measured of one response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
     /// When the request was sent, `CLOCK_MONOTONIC`.
@@ -34,7 +34,7 @@ pub struct Measured {
     /// Bytes of the body.
     pub body_bytes: u64,
     /// Why it is not whole.
-    pub error: Option<AnswerError>,
+    pub error: Option<ResponseError>,
 }
 
 impl Measured {
@@ -44,12 +44,12 @@ impl Measured {
     }
 }
 
-/// What is to be written down about one answer.
+/// What is to be written down about one response.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// About the request.
     pub about: Arc<About>,
-    /// Whose answer: 0 is the Collector's.
+    /// Whose response: 0 is the Collector's.
     pub target: u16,
     /// Place among the proxies.
     pub place: u8,
@@ -67,12 +67,12 @@ pub struct Entry {
 
 #[derive(Default)]
 struct TargetBoard {
-    asked: AtomicU64,
-    answered: AtomicU64,
+    requested: AtomicU64,
+    responded: AtomicU64,
     matching: AtomicU64,
     mismatches: AtomicU64,
     not_kept: AtomicU64,
-    no_answer: AtomicU64,
+    no_response: AtomicU64,
     dropped: AtomicU64,
     waiting: AtomicU64,
     response_sum_us: AtomicU64,
@@ -111,7 +111,7 @@ pub struct Board {
     pub connects: AtomicU64,
     /// Requests that were refused.
     pub refused: AtomicU64,
-    /// Clients that left before they had their answer.
+    /// Clients that left before they had their response.
     pub client_gone: AtomicU64,
 }
 
@@ -121,7 +121,7 @@ pub fn count(counter: &AtomicU64) {
 }
 
 impl Board {
-    /// For so many proxies, of each of which so many answers may be outstanding; entries go to `entries`.
+    /// For so many proxies, of each of which so many responses may be outstanding; entries go to `entries`.
     pub fn new(proxies: usize, most_waiting: u32, entries: SyncSender<ToWrite>) -> Self {
         Self {
             start_ns: AtomicU64::new(monotonic_ns()),
@@ -149,7 +149,7 @@ impl Board {
         self.start_ns.load(Relaxed)
     }
 
-    /// Whether a proxy may be asked one more; then it counts as waiting until [`Board::tell`] hears of its answer.
+    /// Whether a proxy may be asked one more; then it counts as waiting until [`Board::tell`] hears of its response.
     pub fn admit(&self, target: u16) -> bool {
         let Some(board) = self.targets.get(usize::from(target)) else { return false };
         if board.waiting.fetch_add(1, Relaxed) < self.most_waiting {
@@ -160,27 +160,27 @@ impl Board {
     }
 
     /// A request was sent to a target.
-    pub fn asked(&self, target: u16) {
-        self.targets.get(usize::from(target)).into_iter().for_each(|board| count(&board.asked));
+    pub fn requested(&self, target: u16) {
+        self.targets.get(usize::from(target)).into_iter().for_each(|board| count(&board.requested));
     }
 
-    /// Counts an answer of one that was admitted, and writes it down.
-    pub fn answered(&self, entry: Entry) {
+    /// Counts a response of one that was admitted, and writes it down.
+    pub fn responded(&self, entry: Entry) {
         if let Some(board) = self.targets.get(usize::from(entry.target)) {
             board.waiting.fetch_sub(1, Relaxed);
         }
         self.tell(entry);
     }
 
-    /// Counts an answer and writes it down. When the disk is too slow, it is lost rather than waited for.
+    /// Counts a response and writes it down. When the disk is too slow, it is lost rather than waited for.
     pub fn tell(&self, entry: Entry) {
         if let Some(board) = self.targets.get(usize::from(entry.target)) {
             let measured = &entry.measured;
             match entry.verdict {
                 Verdict::Dropped => count(&board.dropped),
-                _ if measured.error.is_some() => count(&board.no_answer),
+                _ if measured.error.is_some() => count(&board.no_response),
                 _ if measured.status.is_some() => {
-                    count(&board.answered);
+                    count(&board.responded);
                     if entry.verdict != Verdict::NotKept {
                         board.response_sum_us.fetch_add(measured.response_ns() / 1_000, Relaxed);
                     }
@@ -219,12 +219,12 @@ impl Board {
     /// The counters as they are.
     pub fn counters(&self) -> MultiplierCounters {
         let of = |board: &TargetBoard| TargetCounters {
-            asked: board.asked.load(Relaxed),
-            answered: board.answered.load(Relaxed),
+            requested: board.requested.load(Relaxed),
+            responded: board.responded.load(Relaxed),
             matching: board.matching.load(Relaxed),
             mismatches: board.mismatches.load(Relaxed),
             not_kept: board.not_kept.load(Relaxed),
-            no_answer: board.no_answer.load(Relaxed),
+            no_response: board.no_response.load(Relaxed),
             dropped: board.dropped.load(Relaxed),
             waiting: board.waiting.load(Relaxed),
             response_sum_us: board.response_sum_us.load(Relaxed),
@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_wait_for_a_proxy_than_may_and_each_answer_makes_room() {
+    fn no_more_wait_for_a_proxy_than_may_and_each_response_makes_room() {
         let (entries, _written) = sync_channel(10);
         let board = Board::new(2, 2, entries);
         assert!(board.admit(1) && board.admit(1) && !board.admit(1));
         assert!(board.admit(2), "the other proxy has room of its own");
         let waiting: Vec<u64> = board.counters().targets.iter().map(|target| target.waiting).collect();
         assert_eq!(waiting, [0, 2, 1]);
-        board.answered(entry(1, Verdict::Ok));
+        board.responded(entry(1, Verdict::Ok));
         assert!(board.admit(1));
         assert!(!board.admit(9), "there is no such proxy");
     }
@@ -306,7 +306,7 @@ mod tests {
         board.tell(entry(1, Verdict::Ok));
         board.tell(entry(1, Verdict::BodyMismatch));
         let counters = board.counters();
-        assert_eq!((counters.answers_lost, counters.targets[1].answered), (1, 2));
+        assert_eq!((counters.answers_lost, counters.targets[1].responded), (1, 2));
         assert_eq!((counters.targets[1].matching, counters.targets[1].mismatches), (1, 1));
         assert_eq!(counters.targets[1].response_sum_us, 10);
         drop(written);

@@ -1,7 +1,7 @@
 //! One connection of a client.
 //!
 //! Requests are read one after the other; each is answered from the Collector before the next is looked at, so one that
-//! pipelines gets its answers in order.
+//! pipelines gets its responses in order.
 
 use std::cell::Cell;
 use std::io;
@@ -31,7 +31,7 @@ use crate::validate::Rules;
 pub struct Limits {
     /// A client without a request, and each step of receiving one.
     pub client_read: Duration,
-    /// Each step of sending an answer.
+    /// Each step of sending a response.
     pub client_write: Duration,
     /// The Collector.
     pub collector: Patience,
@@ -42,7 +42,7 @@ impl Default for Limits {
         Self {
             client_read: Duration::from_secs(120),
             client_write: Duration::from_secs(60),
-            collector: Patience { connect: Duration::from_secs(10), reply: Duration::from_secs(600) },
+            collector: Patience { connect: Duration::from_secs(10), response: Duration::from_secs(600) },
         }
     }
 }

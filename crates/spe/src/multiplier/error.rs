@@ -30,7 +30,7 @@ pub enum MultiplierError {
     /// The rules.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// The table of answers.
+    /// The table of responses.
     #[error("answers cannot be written down: {0}")]
     Table(RunDirError),
     /// The text log.

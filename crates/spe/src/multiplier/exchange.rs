@@ -14,21 +14,21 @@ use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::fields;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
-use assay_record::spe::AnswerError;
+use assay_record::spe::ResponseError;
 use assay_role::evaluation::When;
 
-use super::answer;
 use super::board::count;
 use super::client::{Client, Shared};
 use super::message::Order;
+use super::response;
 use super::rest::{Kept, Rest, Taken};
 use crate::collector;
 use crate::validate::{Digester, Rules, Sample};
 
-/// So much of an answer is still read when its client has left, so that the proxies can be held against it.
+/// So much of a response is still read when its client has left, so that the proxies can be held against it.
 const MOST_DRAINED: u64 = 256 << 20;
 
-/// Why there is no answer from the Collector.
+/// Why there is no response from the Collector.
 enum Trouble {
     /// The client's connection.
     Client(io::Error),
@@ -38,8 +38,8 @@ enum Trouble {
     Collector(UpstreamError),
 }
 
-/// The head of the Collector's answer.
-struct Answer {
+/// The head of the Collector's response.
+struct Response {
     status: u16,
     framing: BodyFraming,
     /// The connection can be used again when the body was read.
@@ -51,7 +51,7 @@ struct Answer {
     digester: Digester,
 }
 
-impl Answer {
+impl Response {
     fn new(received: &Received<'_>, method: &str, rules: &Arc<Rules>) -> Self {
         let head = &received.head;
         let bytes = received.bytes;
@@ -71,7 +71,7 @@ impl Answer {
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 pub struct Exchange<'c> {
     client: &'c mut Client,
     shared: Rc<Shared>,
@@ -88,11 +88,11 @@ impl<'c> Exchange<'c> {
 
     /// Answers it.
     pub async fn run(mut self) -> io::Result<()> {
-        match self.ask().await {
-            Ok((upstream, answer)) => self.relay(upstream, answer).await,
+        match self.request().await {
+            Ok((upstream, response)) => self.relay(upstream, response).await,
             Err(Trouble::Client(error)) => {
                 count(&self.shared.board.client_gone);
-                self.rest.measured.error = Some(AnswerError::ClientGone);
+                self.rest.measured.error = Some(ResponseError::ClientGone);
                 self.rest.end(None);
                 Err(error)
             }
@@ -101,19 +101,19 @@ impl<'c> Exchange<'c> {
                 self.client.send_refusal(400, &error.to_string(), false).await
             }
             Err(Trouble::Collector(error)) => {
-                let error = AnswerError::from(error);
+                let error = ResponseError::from(error);
                 self.rest.measured.error = Some(error);
                 let is_head = self.rest.order.about.method == "HEAD";
                 self.rest.end(None);
-                let status = if error == AnswerError::TimedOut { 504 } else { 502 };
-                let words = format!("the Collector gave no usable answer ({})", error.name());
+                let status = if error == ResponseError::TimedOut { 504 } else { 502 };
+                let words = format!("the Collector gave no usable response ({})", error.name());
                 self.client.send_refusal(status, &words, is_head).await
             }
         }
     }
 
-    /// Sends the request to the Collector and waits for the head of its answer.
-    async fn ask(&mut self) -> Result<(Box<Upstream>, Answer), Trouble> {
+    /// Sends the request to the Collector and waits for the head of its response.
+    async fn request(&mut self) -> Result<(Box<Upstream>, Response), Trouble> {
         let shared = Rc::clone(&self.shared);
         let head = self.rest.order.for_collector();
         let may_repeat = !self.rest.order.has_body()
@@ -125,50 +125,50 @@ impl<'c> Exchange<'c> {
             match self.converse(&mut upstream, &head).await {
                 // It may just have been closed.
                 Err(Trouble::Collector(UpstreamError::Lost(_))) => {}
-                found => return found.map(|answer| (upstream, answer)),
+                found => return found.map(|response| (upstream, response)),
             }
         }
         let (patience, measured) = (shared.limits.collector, &mut self.rest.measured);
-        let connected = answer::connect(shared.collector, patience, &shared.resources, measured);
+        let connected = response::connect(shared.collector, patience, &shared.resources, measured);
         let mut upstream = connected.await.map_err(Trouble::Collector)?;
-        let answer = self.converse(&mut upstream, &head).await?;
-        Ok((upstream, answer))
+        let response = self.converse(&mut upstream, &head).await?;
+        Ok((upstream, response))
     }
 
-    async fn converse(&mut self, upstream: &mut Upstream, head: &[u8]) -> Result<Answer, Trouble> {
+    async fn converse(&mut self, upstream: &mut Upstream, head: &[u8]) -> Result<Response, Trouble> {
         let patience = self.shared.limits.collector;
         self.rest.measured.sent_ns = monotonic_ns();
         upstream.send(&[head], patience).await.map_err(Trouble::Collector)?;
         if self.rest.order.has_body()
-            && let Some(answer) = self.upload(upstream).await?
+            && let Some(response) = self.upload(upstream).await?
         {
-            return Ok(answer);
+            return Ok(response);
         }
         if self.shared.when == When::AtOnce {
-            self.rest.ask_proxies();
+            self.rest.request_proxies();
         }
         loop {
-            let heard = upstream.head(patience.reply, |received| self.heard(&received)).await;
-            if let Some(answer) = self.pass_interim(upstream, heard).await? {
-                return Ok(answer);
+            let heard = upstream.head(patience.response, |received| self.heard(&received)).await;
+            if let Some(response) = self.pass_interim(upstream, heard).await? {
+                return Ok(response);
             }
         }
     }
 
-    /// Sends the body while listening for an answer that does not wait for it.
-    async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<Answer>, Trouble> {
+    /// Sends the body while listening for a response that does not wait for it.
+    async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<Response>, Trouble> {
         let patience = self.shared.limits.collector;
         let is_chunked = self.rest.order.body == BodyFraming::Chunked;
         while !self.client.exchange.is_read() {
             let (order, rules) = (&self.rest.order, &self.shared.rules);
             tokio::select! {
                 biased;
-                heard = upstream.head(patience.reply, |received| Heard::new(&received, order, rules)) => {
-                    if let Some(answer) = self.pass_interim(upstream, heard).await? {
+                heard = upstream.head(patience.response, |received| Heard::new(&received, order, rules)) => {
+                    if let Some(response) = self.pass_interim(upstream, heard).await? {
                         // Decided without the body; the proxies are not asked half a question.
                         self.rest.kept = Kept::Partial;
                         self.client.exchange.give_up();
-                        return Ok(Some(answer));
+                        return Ok(Some(response));
                     }
                 }
                 part = self.client.exchange.next_part() => {
@@ -194,9 +194,9 @@ impl<'c> Exchange<'c> {
         &mut self,
         upstream: &Upstream,
         heard: Result<Heard, UpstreamError>,
-    ) -> Result<Option<Answer>, Trouble> {
+    ) -> Result<Option<Response>, Trouble> {
         match heard.map_err(Trouble::Collector)? {
-            Heard::Final(answer) => Ok(Some(*answer)),
+            Heard::Final(response) => Ok(Some(*response)),
             Heard::Interim(bytes) => {
                 if self.client.exchange.takes_interim() {
                     self.client.exchange.write(&[&bytes]).await.map_err(Trouble::Client)?;
@@ -204,18 +204,18 @@ impl<'c> Exchange<'c> {
                 Ok(None)
             }
             Heard::Switching => {
-                let error = HeadError::Syntax("it changes the protocol, which nobody asked for");
-                Err(Trouble::Collector(UpstreamError::BadReply(upstream.address, error)))
+                let error = HeadError::Syntax("it changes the protocol, which nobody requested");
+                Err(Trouble::Collector(UpstreamError::BadResponse(upstream.address, error)))
             }
         }
     }
 
-    /// Passes the answer on as it comes, and takes its measure.
-    async fn relay(mut self, mut upstream: Box<Upstream>, answer: Answer) -> io::Result<()> {
+    /// Passes the response on as it comes, and takes its measure.
+    async fn relay(mut self, mut upstream: Box<Upstream>, response: Response) -> io::Result<()> {
         let shared = Rc::clone(&self.shared);
         let first_ns = upstream.first_byte_ns.unwrap_or_else(monotonic_ns);
-        let Answer { status, framing, persists: upstream_persists, bytes: head_bytes, passing, digester } =
-            answer;
+        let Response { status, framing, persists: upstream_persists, bytes: head_bytes, passing, digester } =
+            response;
         self.rest.measured.status = Some(status);
         self.rest.measured.first_byte_ns = Some(first_ns.saturating_sub(self.rest.measured.sent_ns));
         self.rest.measured.head_bytes = head_bytes.len() as u64;
@@ -229,7 +229,7 @@ impl<'c> Exchange<'c> {
         }
         let mut taken = Taken::new(digester);
         let mut last_ns = first_ns;
-        let limit = shared.limits.collector.reply;
+        let limit = shared.limits.collector.response;
         while !body.is_done() {
             match body.next(&mut upstream.connection, limit).await {
                 Ok(Some(chunk)) => {
@@ -242,7 +242,7 @@ impl<'c> Exchange<'c> {
                 Err(error) => self.rest.measured.error = Some(error.into()),
             }
             let left = self.is_gone() && self.rest.measured.body_bytes > MOST_DRAINED;
-            if self.rest.measured.error.is_some_and(|error| error != AnswerError::ClientGone) || left {
+            if self.rest.measured.error.is_some_and(|error| error != ResponseError::ClientGone) || left {
                 break;
             }
         }
@@ -275,7 +275,7 @@ impl<'c> Exchange<'c> {
     }
 
     fn is_gone(&self) -> bool {
-        self.rest.measured.error == Some(AnswerError::ClientGone)
+        self.rest.measured.error == Some(ResponseError::ClientGone)
     }
 
     /// Sends to the client, unless it has left; one that cannot be written to has.
@@ -284,7 +284,7 @@ impl<'c> Exchange<'c> {
             return;
         }
         if self.client.exchange.write(pieces).await.is_err() {
-            self.rest.measured.error = Some(AnswerError::ClientGone);
+            self.rest.measured.error = Some(ResponseError::ClientGone);
         }
     }
 
@@ -313,7 +313,7 @@ impl<'c> Exchange<'c> {
 /// What comes from the Collector before a body.
 enum Heard {
     Interim(Vec<u8>),
-    Final(Box<Answer>),
+    Final(Box<Response>),
     /// To another protocol.
     Switching,
 }
@@ -323,12 +323,12 @@ impl Heard {
         match received.head.status {
             101 => Heard::Switching,
             _ if received.head.is_interim() => Heard::Interim(received.bytes.to_vec()),
-            _ => Heard::Final(Box::new(Answer::new(received, &order.about.method, rules))),
+            _ => Heard::Final(Box::new(Response::new(received, &order.about.method, rules))),
         }
     }
 }
 
-/// How an answer goes to the client.
+/// How a response goes to the client.
 struct Outgoing {
     is_chunked: bool,
     /// Its end can be told without that of the connection.

@@ -15,28 +15,28 @@ use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::upstream::{Patience, Upstream, UpstreamError};
-use assay_record::spe::{AnswerError, Verdict};
+use assay_record::spe::{ResponseError, Verdict};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answer;
 use super::board::{Board, Entry, Measured};
 use super::message::Message;
+use super::response;
 use crate::number;
 use crate::validate::{Digester, Finding, Rules, Sample, compare};
 
 /// A connection is there by then, or there is nobody.
 const CONNECT: Duration = Duration::from_secs(10);
-/// An answer may have so many bytes more than twice the Collector's.
+/// A response may have so many bytes more than twice the Collector's.
 const MORE_BYTES: u64 = 1 << 20;
-/// How many an answer may have while nothing is known of the Collector's.
+/// How many a response may have while nothing is known of the Collector's.
 const MOST_BYTES: u64 = 1 << 30;
-/// How long answers that are still due are waited for at the end.
+/// How long responses that are still due are waited for at the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The Collector's answer, which the others are held against.
+/// The Collector's response, which the others are held against.
 #[derive(Debug)]
 pub struct Direct {
     /// Its status.
@@ -47,7 +47,7 @@ pub struct Direct {
     pub took_ns: u64,
 }
 
-/// Hears of the Collector's answer once it is complete.
+/// Hears of the Collector's response once it is complete.
 pub type Awaited = watch::Receiver<Option<Arc<Direct>>>;
 
 /// A request that some proxies are to be asked.
@@ -65,7 +65,7 @@ pub struct Question {
 /// What the thread is told.
 pub enum ToProxies {
     /// Ask this.
-    Ask(Question),
+    ClientRequest(Question),
     /// A client has closed its connection: those to proxies go too, when everything is answered.
     Left(u64),
     /// That was all.
@@ -73,7 +73,7 @@ pub enum ToProxies {
 }
 
 /// One request, as a lane gets it.
-struct Asked {
+struct Requested {
     message: Arc<Message>,
     place: u8,
     direct: Awaited,
@@ -83,7 +83,7 @@ struct Asked {
 pub struct Proxies {
     /// Where they are.
     pub addresses: Vec<SocketAddr>,
-    /// How long each step of an answer may take.
+    /// How long each step of a response may take.
     pub patience: Duration,
     /// Where answers are counted.
     pub board: Arc<Board>,
@@ -96,7 +96,7 @@ pub struct Proxies {
 /// Asks what it is told to until that was all, and then waits a while for what is still due.
 pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
     let proxies = Rc::new(proxies);
-    let mut clients: HashMap<u64, Vec<Option<UnboundedSender<Asked>>>> = HashMap::new();
+    let mut clients: HashMap<u64, Vec<Option<UnboundedSender<Requested>>>> = HashMap::new();
     let mut lanes = JoinSet::new();
     loop {
         let next = tokio::select! {
@@ -105,18 +105,19 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
             Some(_) = lanes.join_next() => continue,
         };
         match next {
-            Some(ToProxies::Ask(question)) => {
+            Some(ToProxies::ClientRequest(question)) => {
                 let Question { client, message, order, direct } = question;
                 let senders = clients.entry(client).or_insert_with(|| vec![None; proxies.addresses.len()]);
                 for (place, index) in order {
-                    let asked = Asked { message: Arc::clone(&message), place, direct: direct.clone() };
+                    let requested =
+                        Requested { message: Arc::clone(&message), place, direct: direct.clone() };
                     let sender = senders[usize::from(index)].get_or_insert_with(|| {
                         let (sender, questions) = unbounded_channel();
                         lanes.spawn_local(lane(Rc::clone(&proxies), index, questions));
                         sender
                     });
                     // A lane ends only after its sender.
-                    let _ = sender.send(asked);
+                    let _ = sender.send(requested);
                 }
             }
             Some(ToProxies::Left(client)) => drop(clients.remove(&client)),
@@ -130,7 +131,7 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
 }
 
 /// Asks one proxy what comes in on one client's connection.
-async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Asked>) {
+async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Requested>) {
     let mut connection: Option<Box<Upstream>> = None;
     loop {
         let next = match &connection {
@@ -147,8 +148,8 @@ async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<
                 }
             },
         };
-        let Some(asked) = next else { return };
-        proxies.answer(index, &mut connection, asked).await;
+        let Some(requested) = next else { return };
+        proxies.response(index, &mut connection, requested).await;
     }
 }
 
@@ -166,24 +167,24 @@ struct Outcome {
 }
 
 impl Proxies {
-    /// Asks, measures, waits for the Collector's answer, compares, and tells.
-    async fn answer(&self, index: u8, connection: &mut Option<Box<Upstream>>, asked: Asked) {
-        let Asked { message, place, mut direct } = asked;
+    /// Asks, measures, waits for the Collector's response, compares, and tells.
+    async fn response(&self, index: u8, connection: &mut Option<Box<Upstream>>, requested: Requested) {
+        let Requested { message, place, mut direct } = requested;
         let target = u16::from(index) + 1;
-        self.board.asked(target);
+        self.board.requested(target);
         let open = connection.take().filter(|open| open.is_quiet());
         let was_open = open.is_some();
-        let mut outcome = self.ask(index, open, &message, &direct).await;
+        let mut outcome = self.request(index, open, &message, &direct).await;
         let never_read =
-            outcome.measured.error == Some(AnswerError::Reset) && outcome.measured.status.is_none();
+            outcome.measured.error == Some(ResponseError::Reset) && outcome.measured.status.is_none();
         if was_open && never_read {
             // It was closed just when it was to be used; that is nobody's fault.
-            outcome = self.ask(index, None, &message, &direct).await;
+            outcome = self.request(index, None, &message, &direct).await;
         }
         *connection = outcome.connection;
         let told = direct.wait_for(Option::is_some).await.map_or(None, |told| told.clone());
         let found = match (&outcome.sample, told.as_ref().and_then(|direct| direct.sample.as_ref())) {
-            (None, _) => Finding { verdict: Verdict::NoAnswer, header: None },
+            (None, _) => Finding { verdict: Verdict::NoResponse, header: None },
             (Some(_), None) => Finding { verdict: Verdict::NotCompared, header: None },
             (Some(sample), Some(direct)) => match compare(&self.rules, direct, sample) {
                 found if found.verdict.is_mismatch() && is_lost(sample, message.about.number) => {
@@ -192,7 +193,7 @@ impl Proxies {
                 found => found,
             },
         };
-        self.board.answered(Entry {
+        self.board.responded(Entry {
             about: Arc::clone(&message.about),
             target,
             place,
@@ -204,7 +205,7 @@ impl Proxies {
         });
     }
 
-    async fn ask(
+    async fn request(
         &self,
         index: u8,
         open: Option<Box<Upstream>>,
@@ -212,8 +213,8 @@ impl Proxies {
         direct: &Awaited,
     ) -> Outcome {
         let mut measured = Measured { sent_ns: monotonic_ns(), ..Measured::default() };
-        let asked = self.exchange(index, open, message, direct, &mut measured).await;
-        let (sample, connection) = match asked {
+        let requested = self.exchange(index, open, message, direct, &mut measured).await;
+        let (sample, connection) = match requested {
             Ok((sample, connection)) => (Some(sample), connection),
             Err(error) => {
                 measured.error = Some(error);
@@ -230,19 +231,19 @@ impl Proxies {
         message: &Message,
         direct: &Awaited,
         measured: &mut Measured,
-    ) -> Result<(Sample, Option<Box<Upstream>>), AnswerError> {
-        let patience = Patience { connect: CONNECT.min(self.patience), reply: self.patience };
+    ) -> Result<(Sample, Option<Box<Upstream>>), ResponseError> {
+        let patience = Patience { connect: CONNECT.min(self.patience), response: self.patience };
         let mut proxy = match open {
             Some(open) => open,
             None => {
                 let address = self.addresses[usize::from(index)];
-                answer::connect(address, patience, &self.resources, measured).await?
+                response::connect(address, patience, &self.resources, measured).await?
             }
         };
         measured.sent_ns = monotonic_ns();
         let sent = proxy.send(&[&message.head, &message.body], patience).await;
         if matches!(sent, Err(UpstreamError::TimedOut(_))) {
-            return Err(AnswerError::TimedOut);
+            return Err(ResponseError::TimedOut);
         }
         // One that does not want all of the body may have said so before it closed.
         let method = message.about.method.as_str();
@@ -273,21 +274,21 @@ impl Proxies {
         Ok((sample, keep.then_some(proxy)))
     }
 
-    /// An error for an answer that goes on and on.
-    fn is_enough(&self, measured: &Measured, now_ns: u64, direct: &Awaited) -> Result<(), AnswerError> {
+    /// An error for a response that goes on and on.
+    fn is_enough(&self, measured: &Measured, now_ns: u64, direct: &Awaited) -> Result<(), ResponseError> {
         let Some(direct) = direct.borrow().clone() else {
-            return if measured.body_bytes > MOST_BYTES { Err(AnswerError::TooLong) } else { Ok(()) };
+            return if measured.body_bytes > MOST_BYTES { Err(ResponseError::TooLong) } else { Ok(()) };
         };
         let most_bytes = direct
             .sample
             .as_ref()
             .map_or(MOST_BYTES, |sample| 2 * sample.body.bytes.max(sample.body.decoded_bytes) + MORE_BYTES);
         if measured.body_bytes > most_bytes {
-            return Err(AnswerError::TooLong);
+            return Err(ResponseError::TooLong);
         }
         let most = self.patience + 4 * Duration::from_nanos(direct.took_ns);
         if u128::from(now_ns.saturating_sub(measured.sent_ns)) > most.as_nanos() {
-            return Err(AnswerError::TimedOut);
+            return Err(ResponseError::TimedOut);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What can wait, kept from being in a client's way.
 //!
-//! A client that has just been sent its answer is often about to run on the very processor that sent it. Whatever goes on
+//! A client that has just been sent its response is often about to run on the very processor that sent it. Whatever goes on
 //! there first, or wakes others, is in its way: a digest of 13 KB and two threads to wake cost it 60 microseconds. So that
 //! waits a moment, in which this thread sleeps, and keeps its order.
 

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_plane::clock::monotonic_ns;
-use assay_record::spe::{AnswerRow, AnswerWriter};
+use assay_record::spe::{ResponseRow, ResponseWriter};
 
 use super::board::{Entry, Measured, ToWrite};
 use super::error::MultiplierError;
@@ -31,7 +31,7 @@ pub struct Writer {
 
 /// What it writes to.
 struct Files {
-    table: AnswerWriter,
+    table: ResponseWriter,
     text: Option<BufWriter<File>>,
     text_path: PathBuf,
     /// Names of the proxies.
@@ -51,13 +51,13 @@ impl Writer {
         let text_path = directory.join(TEXT);
         let text = with_text.then(|| File::create(&text_path).map(BufWriter::new)).transpose();
         let text = text.map_err(|cause| MultiplierError::Log { path: text_path.clone(), cause })?;
-        let table = AnswerWriter::create(&directory.join(TABLE)).map_err(MultiplierError::Table)?;
+        let table = ResponseWriter::create(&directory.join(TABLE)).map_err(MultiplierError::Table)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
         let unix_offset_ns = now - i128::from(monotonic_ns());
         let files = Files { table, text, text_path, labels, unix_offset_ns };
         let (sender, entries) = sync_channel(MOST_WAITING);
         let thread = std::thread::Builder::new()
-            .name("answers".into())
+            .name("responses".into())
             .spawn(move || files.fill(&entries))
             .map_err(MultiplierError::Start)?;
         Ok((Self { thread }, sender))
@@ -93,10 +93,10 @@ impl Files {
     }
 }
 
-fn row(entry: &Entry, start_ns: u64) -> AnswerRow {
+fn row(entry: &Entry, start_ns: u64) -> ResponseRow {
     let (about, measured) = (&entry.about, &entry.measured);
     let us = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns / 1_000).unwrap_or(i64::MAX));
-    AnswerRow {
+    ResponseRow {
         request: about.number,
         target: entry.target,
         place: entry.place,
@@ -137,7 +137,7 @@ fn line(entry: &Entry, name: &str, unix_s: u64, pid: u32) -> String {
     )
 }
 
-/// `200,200,OK,`; the Collector's own answer is held against nothing.
+/// `200,200,OK,`; the Collector's own response is held against nothing.
 fn result(entry: &Entry) -> String {
     if entry.target == 0 {
         return "DUMMY,".into();
@@ -176,7 +176,7 @@ mod tests {
     use std::net::IpAddr;
 
     use assay_http::head::Version;
-    use assay_record::spe::{AnswerError, Verdict};
+    use assay_record::spe::{ResponseError, Verdict};
 
     use super::super::message::About;
     use super::*;
@@ -223,8 +223,8 @@ mod tests {
         assert!(line(&entry(0, Verdict::NotCompared), "Collector", 0, 1).contains(" 5083 {DUMMY,} "));
         let header = Entry { header: Some("ETag".into()), ..entry(1, Verdict::HeaderMismatch) };
         assert!(line(&header, "a", 0, 1).contains("{200,200,HEADER_MISMATCH,ETag,}"));
-        let mut lost = entry(1, Verdict::NoAnswer);
-        (lost.measured.status, lost.measured.error) = (None, Some(AnswerError::Reset));
+        let mut lost = entry(1, Verdict::NoResponse);
+        (lost.measured.status, lost.measured.error) = (None, Some(ResponseError::Reset));
         assert!(line(&lost, "a", 0, 1).contains("{200,-,NO_ANSWER,reset,}"));
     }
 
@@ -235,7 +235,7 @@ mod tests {
         sender.send(ToWrite::Entry { entry: Box::new(entry(2, Verdict::Ok)), start_ns: 5_000_000 }).unwrap();
         sender.send(ToWrite::End).unwrap();
         writer.finish().unwrap();
-        let rows = assay_record::spe::read_answers(&dir.path().join(TABLE)).unwrap();
+        let rows = assay_record::spe::read_responses(&dir.path().join(TABLE)).unwrap();
         assert_eq!((rows.len(), rows[0].at_us, rows[0].connect_us), (1, 2000, Some(1_000_000)));
         assert!(std::fs::read_to_string(dir.path().join(TEXT)).unwrap().contains(":RESULT: b: 1:180157 "));
     }

@@ -45,7 +45,7 @@ pub enum Refusal {
     Scheme,
     /// It was here before.
     #[error(
-        "the request has been here before: a proxy under test leads back to the Multiplier instead of its door"
+        "the request has been here before: a proxy under test leads back to the Multiplier instead of its listener"
     )]
     Loop,
     /// A target, or a host, that is none in front of one origin.
@@ -90,7 +90,7 @@ impl Order {
         is_forward: bool,
         name: &str,
     ) -> Result<Self, Refusal> {
-        let asked = if is_forward { Asked::of_proxy(head)? } else { Asked::of_server(head)? };
+        let requested = if is_forward { Requested::of_proxy(head)? } else { Requested::of_server(head)? };
         if fields::has_passed(head.headers(), name) == Some(true) {
             return Err(Refusal::Loop);
         }
@@ -100,7 +100,7 @@ impl Order {
             client,
             method: head.method.to_owned(),
             version: head.facts.version,
-            url: asked.url,
+            url: requested.url,
             is_validation: head.headers().any(|field| conditions.iter().any(|name| field.is(name))),
         };
         let old_style = head.facts.version == Version::Http10
@@ -108,7 +108,7 @@ impl Order {
             && head.header("proxy-connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"));
         Ok(Self {
             about: Arc::new(about),
-            head: written(head, (&asked.target, asked.host), name, number),
+            head: written(head, (&requested.target, requested.host), name, number),
             body: head.body(),
             expects_continue: head.expect_continue,
             persists: head.persists() || old_style,
@@ -192,8 +192,8 @@ pub fn version_name(version: Version) -> &'static str {
     }
 }
 
-/// What is asked for, and how it goes on.
-struct Asked<'b> {
+/// What is requested, and how it goes on.
+struct Requested<'b> {
     /// The whole URL; of a tunnel, where it leads.
     url: String,
     /// The request target.
@@ -202,7 +202,7 @@ struct Asked<'b> {
     host: Option<&'b str>,
 }
 
-impl<'b> Asked<'b> {
+impl<'b> Requested<'b> {
     /// Of a forward proxy: a whole URL, or a tunnel.
     fn of_proxy(head: &RequestHead<'b>) -> Result<Self, Refusal> {
         let is_whole = head.method == "CONNECT"
@@ -227,11 +227,11 @@ impl<'b> Asked<'b> {
             let url = format!("http://{host}{}", head.target);
             return Ok(Self { url, target: head.target.into(), host: None });
         }
-        let asked = Target::of(head)?;
-        let mut path = Vec::with_capacity(asked.path.len() + 1);
-        asked.write_path(&mut path);
+        let requested = Target::of(head)?;
+        let mut path = Vec::with_capacity(requested.path.len() + 1);
+        requested.write_path(&mut path);
         let path = String::from_utf8_lossy(&path).into_owned();
-        Ok(Self { url: head.target.to_owned(), target: path.into(), host: asked.authority })
+        Ok(Self { url: head.target.to_owned(), target: path.into(), host: requested.authority })
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_delimited_as_it_was_and_only_the_collector_is_asked_first() {
+    fn a_body_is_delimited_as_it_was_and_only_the_collector_is_requested_first() {
         let post = "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3, 3\r\n\r\n";
         let order = order(post, false).unwrap();
         let proxies = text(order.for_proxies());

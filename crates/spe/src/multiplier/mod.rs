@@ -7,7 +7,6 @@
 //!
 //! *Does not:* look into tunnels, store answers, or decide what is a difference ([`crate::validate`] does).
 
-mod answer;
 mod board;
 mod client;
 mod error;
@@ -17,6 +16,7 @@ mod later;
 mod log;
 mod message;
 mod order;
+mod response;
 mod rest;
 mod role;
 mod tunnel;
@@ -83,8 +83,8 @@ impl Multiplier {
         let board = Arc::new(Board::new(count, spec.most_waiting, entries));
         let addresses = spec.proxies.iter().map(|proxy| proxy.address).collect();
         let patience = Duration::from_millis(spec.patience_ms);
-        let asked = (Arc::clone(&board), Arc::clone(&rules));
-        let (to_proxies, proxies_done) = start_asking(addresses, patience, asked)?;
+        let requested = (Arc::clone(&board), Arc::clone(&rules));
+        let (to_proxies, proxies_done) = start_requesting(addresses, patience, requested)?;
         let resources = Resources::new();
         let shared = Rc::new(Shared {
             board,
@@ -135,7 +135,7 @@ impl Multiplier {
                 (stream, peer) = accept(&self.listener) => {
                     let id = self.next_client.get();
                     self.next_client.set(id + 1);
-                    // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                    // Without it, the end of a response could wait for the acknowledgement of its beginning.
                     if stream.set_nodelay(true).is_ok() {
                         spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
                     }
@@ -146,7 +146,7 @@ impl Multiplier {
         }
     }
 
-    /// Lets clients have the answers that they wait for and proxies give theirs, for a while; then writes down what is
+    /// Lets clients have the responses that they wait for and proxies give theirs, for a while; then writes down what is
     /// left.
     pub async fn finish(self) -> Result<MultiplierCounters, MultiplierError> {
         let Self { listener, shared, proxies_done, writer, .. } = self;
@@ -185,7 +185,7 @@ impl Multiplier {
 }
 
 /// Starts the thread that asks proxies: where questions go, and what says that it has ended.
-fn start_asking(
+fn start_requesting(
     addresses: Vec<SocketAddr>,
     patience: Duration,
     (board, rules): (Arc<Board>, Arc<Rules>),

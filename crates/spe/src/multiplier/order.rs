@@ -5,7 +5,7 @@
 
 use assay_random::{below, mix, shuffle};
 
-/// The proxies (0 to `count` − 1) in the order in which they are asked for request `number`.
+/// The proxies (0 to `count` − 1) in the order in which they are requested request `number`.
 pub fn permuted(seed: u64, number: u64, count: u8) -> Vec<u8> {
     let mut order: Vec<u8> = (0..count).collect();
     let mut state = mix(seed ^ mix(number));
@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everybody_is_asked_once_and_the_seed_decides(seed: u64, number: u64, count in 0u8..64) {
+        fn everybody_is_requested_once_and_the_seed_decides(seed: u64, number: u64, count in 0u8..64) {
             let order = permuted(seed, number, count);
             prop_assert_eq!(&order, &permuted(seed, number, count));
             let mut all = order;

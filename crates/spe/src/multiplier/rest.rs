@@ -1,7 +1,7 @@
-//! What is left to do when a client has its answer.
+//! What is left to do when a client has its response.
 //!
-//! To take the answer's digest, to write it down, and to ask the proxies. None of that is the client's business, so it is put
-//! off ([`super::later`]) where it is not asked for earlier.
+//! To take the response's digest, to write it down, and to ask the proxies. None of that is the client's business, so it is put
+//! off ([`super::later`]) where it is not requested earlier.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::validate::{Digested, Digester, Sample};
 
 /// Larger bodies of requests are not kept for the proxies, which then are not asked.
 const MOST_BODY: usize = 1 << 20;
-/// Larger bodies of answers are digested while they come.
+/// Larger bodies of responses are digested while they come.
 const MOST_PUT_OFF: usize = 64 << 10;
 
 /// The body of a request, as it is kept for the proxies.
@@ -36,7 +36,7 @@ pub enum Kept {
     Partial,
 }
 
-/// The body of an answer, on its way to a digest.
+/// The body of a response, on its way to a digest.
 pub struct Taken {
     digester: Digester,
     waiting: Vec<Chunk>,
@@ -71,20 +71,20 @@ impl Taken {
     }
 }
 
-/// What is known of a request and its answer, for those that are not the client.
+/// What is known of a request and its response, for those that are not the client.
 pub struct Rest {
     client: u64,
     shared: Rc<Shared>,
     /// The request.
     pub order: Order,
-    /// What was measured of the answer.
+    /// What was measured of the response.
     pub measured: Measured,
     /// The body of the request.
     pub kept: Kept,
     tell: watch::Sender<Option<Arc<Direct>>>,
     direct: Awaited,
     /// The proxies were asked, or it was decided that they are not to be.
-    is_asked: bool,
+    is_requested: bool,
 }
 
 impl Rest {
@@ -92,7 +92,7 @@ impl Rest {
     pub fn new(client: u64, order: Order, shared: Rc<Shared>) -> Self {
         let (tell, direct) = watch::channel(None);
         let (measured, kept) = (Measured::default(), Kept::Bytes(Vec::new(), None));
-        Self { client, shared, order, measured, kept, tell, direct, is_asked: false }
+        Self { client, shared, order, measured, kept, tell, direct, is_requested: false }
     }
 
     /// Keeps a part of the request's body for the proxies, while there is room.
@@ -109,7 +109,7 @@ impl Rest {
         }
     }
 
-    /// The answer is over: tells of it, and lets the proxies be held against it.
+    /// The response is over: tells of it, and lets the proxies be held against it.
     pub fn end(mut self, sample: Option<Sample>) {
         let measured = self.measured;
         let checksum = sample.as_ref().map(|sample| sample.body.checksum());
@@ -119,10 +119,10 @@ impl Rest {
         // Nobody may be waiting for it.
         let _ = self.tell.send(Some(Arc::new(direct)));
         if is_whole {
-            self.ask_proxies();
+            self.request_proxies();
         }
-        self.shared.board.asked(0);
-        let verdict = if is_whole { Verdict::NotCompared } else { Verdict::NoAnswer };
+        self.shared.board.requested(0);
+        let verdict = if is_whole { Verdict::NotCompared } else { Verdict::NoResponse };
         self.shared.board.tell(Entry {
             about: Arc::clone(&self.order.about),
             target: 0,
@@ -136,8 +136,8 @@ impl Rest {
     }
 
     /// Asks all proxies that may be asked, in this request's order; once.
-    pub fn ask_proxies(&mut self) {
-        if std::mem::replace(&mut self.is_asked, true) {
+    pub fn request_proxies(&mut self) {
+        if std::mem::replace(&mut self.is_requested, true) {
             return;
         }
         let shared = Rc::clone(&self.shared);
@@ -148,11 +148,11 @@ impl Rest {
         };
         let kept = std::mem::replace(&mut self.kept, Kept::Partial);
         let is_all_there = matches!(kept, Kept::Bytes(..));
-        let mut asked = Vec::with_capacity(order.len());
+        let mut requested = Vec::with_capacity(order.len());
         for (place, index) in (0..).zip(order) {
             let target = u16::from(index) + 1;
             if is_all_there && shared.board.admit(target) {
-                asked.push((place, index));
+                requested.push((place, index));
                 continue;
             }
             let verdict = if is_all_there { Verdict::Dropped } else { Verdict::NotCompared };
@@ -168,7 +168,7 @@ impl Rest {
             });
         }
         let Kept::Bytes(body, room) = kept else { return };
-        if asked.is_empty() {
+        if requested.is_empty() {
             return;
         }
         let message = Message {
@@ -179,9 +179,9 @@ impl Rest {
             _room: room,
         };
         let (client, direct) = (self.client, self.direct.clone());
-        let question = Question { client, message: Arc::new(message), order: asked, direct };
+        let question = Question { client, message: Arc::new(message), order: requested, direct };
         // That thread ends after all clients.
-        let _ = shared.to_proxies.send(ToProxies::Ask(question));
+        let _ = shared.to_proxies.send(ToProxies::ClientRequest(question));
     }
 }
 

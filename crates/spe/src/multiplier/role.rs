@@ -5,7 +5,7 @@ use std::time::Duration;
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_role::evaluation::MultiplierSpec;
-use assay_role::words::{Command, Event};
+use assay_role::message::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 

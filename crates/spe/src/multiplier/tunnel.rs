@@ -7,13 +7,13 @@ use std::sync::Arc;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::exchange::Next;
 use assay_plane::upstream::{self, Upstream};
-use assay_record::spe::{AnswerError, Verdict};
+use assay_record::spe::{ResponseError, Verdict};
 use tokio::io::copy_bidirectional;
 
-use super::answer;
 use super::board::{Entry, Measured};
 use super::client::{Client, Shared};
 use super::message::Order;
+use super::response;
 
 /// Opens a tunnel through the Collector, or to the host itself where the Collector has none, and passes bytes on until
 /// both sides have ended.
@@ -27,13 +27,13 @@ pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
         }
         Err(error) => {
             measured.error = Some(error);
-            let status = if error == AnswerError::TimedOut { 504 } else { 502 };
+            let status = if error == ResponseError::TimedOut { 504 } else { 502 };
             let words = format!("no tunnel to {} could be opened", order.about.url);
             client.send_refusal(status, &words, false).await.map(|()| Next::Request)
         }
     };
-    let verdict = if measured.error.is_some() { Verdict::NoAnswer } else { Verdict::NotCompared };
-    client.shared.board.asked(0);
+    let verdict = if measured.error.is_some() { Verdict::NoResponse } else { Verdict::NotCompared };
+    client.shared.board.requested(0);
     client.shared.board.tell(Entry {
         about: Arc::clone(&order.about),
         target: 0,
@@ -47,27 +47,35 @@ pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
     result
 }
 
-async fn open(client: &Client, order: &Order, measured: &mut Measured) -> Result<Box<Upstream>, AnswerError> {
+async fn open(
+    client: &Client,
+    order: &Order,
+    measured: &mut Measured,
+) -> Result<Box<Upstream>, ResponseError> {
     let shared = &client.shared;
     let patience = shared.limits.collector;
-    let mut collector = answer::connect(shared.collector, patience, &shared.resources, measured).await?;
+    let mut collector = response::connect(shared.collector, patience, &shared.resources, measured).await?;
     let head = order.for_collector();
     collector.send(&[&head], patience).await?;
-    match collector.final_head(patience.reply, |received| received.head.status).await? {
+    match collector.final_head(patience.response, |received| received.head.status).await? {
         200..=299 => Ok(collector),
         // It knows no tunnels.
         400 | 404 | 405 | 501 => itself(shared, &order.about.url, measured).await,
-        _ => Err(AnswerError::Refused),
+        _ => Err(ResponseError::Refused),
     }
 }
 
-async fn itself(shared: &Shared, name: &str, measured: &mut Measured) -> Result<Box<Upstream>, AnswerError> {
+async fn itself(
+    shared: &Shared,
+    name: &str,
+    measured: &mut Measured,
+) -> Result<Box<Upstream>, ResponseError> {
     let patience = shared.limits.collector;
     let address = match name.parse() {
         Ok(address) => address,
-        Err(_) => upstream::resolve(name, patience).await.map_err(|_| AnswerError::Refused)?,
+        Err(_) => upstream::resolve(name, patience).await.map_err(|_| ResponseError::Refused)?,
     };
-    Ok(answer::connect(address, patience, &shared.resources, measured).await?)
+    Ok(response::connect(address, patience, &shared.resources, measured).await?)
 }
 
 async fn pass(client: &mut Client, mut server: Box<Upstream>, measured: &mut Measured) -> io::Result<()> {

@@ -74,7 +74,7 @@ pub struct Digested {
     decoded: Option<[u8; 16]>,
     /// They had a coding.
     is_coded: bool,
-    /// What they mean, where a rule asks for it and it is not too much.
+    /// What they mean, where a rule requests it and it is not too much.
     kept: Option<Vec<u8>>,
 }
 
@@ -113,7 +113,7 @@ enum Decoder {
 }
 
 impl Digester {
-    /// For the body of an answer with this head.
+    /// For the body of a response with this head.
     pub fn new(head: &ResponseHead<'_>, rules: &Rules) -> Self {
         let codings =
             head.headers().filter(|field| field.is("content-encoding")).flat_map(|field| list(field.value));
@@ -220,7 +220,7 @@ pub fn compare(rules: &Rules, (one, content_type): (&Digested, Option<&[u8]>), o
     if is_same { Sameness::Same } else { Sameness::Different }
 }
 
-/// True where a body is several parts of an object, with a boundary that each answer chooses for itself.
+/// True where a body is several parts of an object, with a boundary that each response chooses for itself.
 pub fn are_parts(head: &ResponseHead<'_>) -> bool {
     let value = head.header("content-type").unwrap_or_default();
     let name = b"multipart/byteranges";
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_compared_by_what_it_says_where_a_rule_asks_for_it() {
+    fn json_is_compared_by_what_it_says_where_a_rule_requests_for_it() {
         let rules = "[[body]]\ntype = \"application/json\"\ncompare = \"json\"\nignore = [\"time\"]\n";
         let (one, other) = ("{\"time\":1,\"a\":2}", "{ \"a\":2, \"time\":9 }");
         assert_eq!(compared(rules, "application/json; charset=utf-8", one, other), Sameness::Same);

@@ -6,8 +6,8 @@ use assay_http::head::ResponseHead;
 
 use super::rules::{How, Rules};
 
-/// The first field in which they differ: of the first answer's fields in their order, then of those that only the other has.
-/// `is_partial`: the answers need not say everything (a 304, or one to a HEAD), so what only one has is no difference. The
+/// The first field in which they differ: of the first response's fields in their order, then of those that only the other has.
+/// `is_partial`: the responses need not say everything (a 304, or one to a HEAD), so what only one has is no difference. The
 /// field called `except` is passed over.
 pub fn difference<'b>(
     rules: &Rules,
@@ -58,7 +58,7 @@ impl<'b> Iterator for Names<'b> {
     }
 }
 
-/// The values of one field in one answer.
+/// The values of one field in one response.
 struct Side<'b> {
     fields: Fields<'b>,
     name: &'b [u8],

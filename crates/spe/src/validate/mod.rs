@@ -2,7 +2,7 @@
 //!
 //! Status, header fields and body are held against each other, in this order, as the document does. Which fields may
 //! differ, and how, say [`Rules`]; bodies are compared after content decoding, by checksum, so that neither is ever held
-//! whole. Only where a rule asks for more ([`body::BodyRule`]) is a body of that type kept, up to a size.
+//! whole. Only where a rule requests more ([`body::BodyRule`]) is a body of that type kept, up to a size.
 //!
 //! Pure but for [`Rules::load`], which reads a file: bytes come in pieces, nothing is asked.
 
@@ -20,14 +20,14 @@ pub use self::body::{Digested, Digester};
 pub use self::read::read;
 pub use self::rules::Rules;
 
-/// A whole answer, as far as it is compared.
+/// A whole response, as far as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Status code.
     pub status: u16,
     /// Its head, as it came.
     pub head: Vec<u8>,
-    /// It has no body whatever its fields say: the answer to a HEAD, or a 304.
+    /// It has no body whatever its fields say: the response to a HEAD, or a 304.
     pub is_bodiless: bool,
     /// Its body.
     pub body: Digested,
@@ -53,7 +53,7 @@ impl Finding {
     }
 }
 
-/// Holds a proxy's answer against the Collector's (`direct`).
+/// Holds a proxy's response against the Collector's (`direct`).
 pub fn compare(rules: &Rules, direct: &Sample, proxy: &Sample) -> Finding {
     if direct.status != proxy.status {
         return Finding::plain(Verdict::StatusCodeMismatch);
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_the_same_as_itself_however_it_is_cut_and_coded(
+        fn an_response_is_the_same_as_itself_however_it_is_cut_and_coded(
             body in prop::collection::vec(any::<u8>(), 0..3000),
             fields in prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,12}", "[ -~]{0,20}"), 0..12),
         ) {

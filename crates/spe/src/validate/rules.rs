@@ -66,7 +66,7 @@ const IGNORED: [&str; 26] = [
     "x-proxy-cache",
 ];
 
-/// How dates that a cache hands on may differ, in seconds: an answer may be made anew between two that are compared.
+/// How dates that a cache hands on may differ, in seconds: a response may be made anew between two that are compared.
 const TOLERANCE_S: u64 = 2;
 
 /// Which differences count.

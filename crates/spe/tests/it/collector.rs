@@ -26,37 +26,37 @@ fn six_proxies_and_a_client_at_once_are_one_request_to_the_origin() {
             })
             .await;
             let bed = Rc::new(Bed::start(&origin, 6));
-            let asking = |door| {
+            let requesting = |listener| {
                 let bed = Rc::clone(&bed);
-                spawn_local(async move { bed.get(door, "/x", "").await })
+                spawn_local(async move { bed.get(listener, "/x", "").await })
             };
             // The client asks first, as it does through the Multiplier: it would not wait long for what a proxy began.
-            let mut all = vec![asking(0)];
-            until(|| bed.doors()[0].requests == 1).await;
-            all.extend((1..7).map(asking));
-            until(|| bed.doors().iter().all(|door| door.requests == 1)).await;
+            let mut all = vec![requesting(0)];
+            until(|| bed.listeners()[0].requests == 1).await;
+            all.extend((1..7).map(requesting));
+            until(|| bed.listeners().iter().all(|listener| listener.requests == 1)).await;
             gate.add_permits(100);
             for one in all {
                 assert_eq!(one.await.unwrap().body(), "answer 0");
             }
             assert_eq!(origin.count(), 1, "{fields}");
-            let doors = bed.doors();
-            assert_eq!(doors.iter().map(|door| door.fetches).sum::<u64>(), 1);
-            assert_eq!(doors.iter().map(|door| door.joined + door.replays).sum::<u64>(), 6);
+            let listeners = bed.listeners();
+            assert_eq!(listeners.iter().map(|listener| listener.fetches).sum::<u64>(), 1);
+            assert_eq!(listeners.iter().map(|listener| listener.joined + listener.replays).sum::<u64>(), 6);
         }
     });
 }
 
 #[test]
-fn a_door_that_asks_again_for_what_may_not_be_cached_gets_a_new_one_and_the_others_get_both() {
+fn a_listener_that_requests_again_for_what_may_not_be_cached_gets_a_new_one_and_the_others_get_both() {
     run(async {
         let origin = Origin::start(counting(UNCACHEABLE)).await;
         let bed = Bed::start(&origin, 2);
         assert_eq!(bed.get(0, "/x", "").await.body(), "answer 0");
         assert_eq!(bed.get(0, "/x", "").await.body(), "answer 1");
-        for door in [1, 2] {
-            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 0");
-            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 1");
+        for listener in [1, 2] {
+            assert_eq!(bed.get(listener, "/x", "").await.body(), "answer 0");
+            assert_eq!(bed.get(listener, "/x", "").await.body(), "answer 1");
         }
         assert_eq!(origin.count(), 2);
         assert_eq!(bed.get(1, "/x", "").await.body(), "answer 2");
@@ -64,12 +64,12 @@ fn a_door_that_asks_again_for_what_may_not_be_cached_gets_a_new_one_and_the_othe
 }
 
 #[test]
-fn what_is_fresh_is_replayed_to_whoever_asks_again_until_its_timings_are_too_old() {
+fn what_is_fresh_is_replayed_to_whoever_requests_again_until_its_timings_are_too_old() {
     run(async {
         let origin = Origin::start(counting(CACHEABLE)).await;
         let bed = Bed::start(&origin, 1);
-        for door in [0, 0, 1, 1] {
-            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 0");
+        for listener in [0, 0, 1, 1] {
+            assert_eq!(bed.get(listener, "/x", "").await.body(), "answer 0");
         }
         let old =
             Bed::of(&assay_role::evaluation::CollectorSpec { maximum_age_ms: 0, ..spec(origin.address, 1) });
@@ -87,7 +87,7 @@ fn every_fetch_has_a_connection_of_its_own() {
         let mut client = bed.client(0).await;
         for path in ["/a", "/b", "/c"] {
             client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-            assert_eq!(client.reply("GET").await.status, 200);
+            assert_eq!(client.response("GET").await.status, 200);
         }
         let connections: Vec<usize> = origin.seen().iter().map(|seen| seen.connection).collect();
         assert_eq!(connections, [0, 1, 2]);
@@ -115,13 +115,14 @@ fn cookies_bodies_ranges_and_negotiated_variants_are_told_apart() {
         })
         .await;
         let bed = Bed::start(&origin, 1);
-        let asked = ["", "Cookie: a=1\r\n", "Cookie: a=2\r\n", "Range: bytes=0-1\r\n", "Accept: text/a\r\n"];
+        let requested =
+            ["", "Cookie: a=1\r\n", "Cookie: a=2\r\n", "Range: bytes=0-1\r\n", "Accept: text/a\r\n"];
         for _ in 0..2 {
-            for (n, fields) in asked.iter().enumerate() {
+            for (n, fields) in requested.iter().enumerate() {
                 assert_eq!(bed.get(1, "/x", fields).await.body(), format!("answer {n}"), "{fields}");
             }
         }
-        assert_eq!(origin.count(), asked.len());
+        assert_eq!(origin.count(), requested.len());
     });
 }
 
@@ -133,16 +134,16 @@ fn a_post_goes_once_for_everybody_and_again_for_who_posts_again() {
         })
         .await;
         let bed = Bed::start(&origin, 2);
-        let post = async |door, body: &str| {
+        let post = async |listener, body: &str| {
             let fields = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
-            let mut client = bed.client(door).await;
+            let mut client = bed.client(listener).await;
             client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
-            assert_eq!(client.reply("POST").await.status, 100);
+            assert_eq!(client.response("POST").await.status, 100);
             client.send(body).await;
-            client.reply("POST").await.body().to_owned()
+            client.response("POST").await.body().to_owned()
         };
-        for door in 0..3 {
-            assert_eq!(post(door, "one").await, "0 one");
+        for listener in 0..3 {
+            assert_eq!(post(listener, "one").await, "0 one");
         }
         assert_eq!(post(1, "two").await, "1 two");
         assert_eq!(post(0, "one").await, "2 one");
@@ -168,16 +169,16 @@ fn head_requests_are_recorded_of_their_own() {
     run(async {
         let origin = Origin::start(|_, _| vec![send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")]).await;
         let bed = Bed::start(&origin, 2);
-        for door in 0..3 {
-            let reply = bed.request(door, "HEAD", "/x", "", "").await;
-            assert_eq!((reply.status, reply.field("content-length")), (200, Some("9")));
+        for listener in 0..3 {
+            let response = bed.request(listener, "HEAD", "/x", "", "").await;
+            assert_eq!((response.status, response.field("content-length")), (200, Some("9")));
         }
         assert_eq!(origin.count(), 1);
     });
 }
 
 #[test]
-fn a_conditional_request_is_answered_with_304_from_what_is_recorded() {
+fn a_conditional_request_gets_a_response_with_304_from_what_is_recorded() {
     run(async {
         let fields = "Cache-Control: max-age=1000\r\nETag: \"v\"\r\n";
         let origin = Origin::start(move |_, _| {
@@ -197,7 +198,7 @@ fn a_conditional_request_is_answered_with_304_from_what_is_recorded() {
         let modified = bed.get(1, "/x", "If-None-Match: \"w\"\r\n").await;
         assert_eq!((modified.status, modified.body()), (200, "body"));
         assert!(modified.arrivals[0].1 >= Duration::from_millis(219), "and all of it costs all of it");
-        assert_eq!((origin.count(), bed.doors()[1].validations), (1, 1));
+        assert_eq!((origin.count(), bed.listeners()[1].validations), (1, 1));
     });
 }
 
@@ -277,11 +278,11 @@ fn old_clients_get_bodies_without_chunks() {
         let bed = Bed::start(&origin, 1);
         let mut client = bed.client(1).await;
         client.send("GET http://a/x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-        let reply = client.reply("GET").await;
-        assert_eq!((reply.body(), reply.field("connection")), ("abcde", Some("close")));
-        let reply = bed.get(0, "/x", "").await;
-        assert_eq!((reply.body(), reply.field("transfer-encoding")), ("abcde", Some("chunked")));
-        assert!(reply.field("via").is_some());
+        let response = client.response("GET").await;
+        assert_eq!((response.body(), response.field("connection")), ("abcde", Some("close")));
+        let response = bed.get(0, "/x", "").await;
+        assert_eq!((response.body(), response.field("transfer-encoding")), ("abcde", Some("chunked")));
+        assert!(response.field("via").is_some());
     });
 }
 
@@ -312,7 +313,7 @@ fn a_numbered_request_gets_what_its_client_got_in_any_order_and_as_often_as_it_i
 }
 
 #[test]
-fn a_post_whose_answer_is_gone_is_not_sent_again_for_a_proxy() {
+fn a_post_whose_response_is_gone_is_not_sent_again_for_a_proxy() {
     run(async {
         // More than a quarter of the memory: it is not kept.
         let body = "x".repeat(300_000);
@@ -321,15 +322,15 @@ fn a_post_whose_answer_is_gone_is_not_sent_again_for_a_proxy() {
             memory_bytes: 1_000_000,
             ..spec(origin.address, 2)
         });
-        let post = async |door, n| {
+        let post = async |listener, n| {
             let fields = format!("{}Content-Length: 2\r\n", number(n));
-            bed.request(door, "POST", "/x", &fields, "hi").await
+            bed.request(listener, "POST", "/x", &fields, "hi").await
         };
         assert_eq!(post(0, 5).await.body().len(), 300_000);
-        for door in [1, 2, 1] {
-            let reply = post(door, 5).await;
-            assert_eq!((reply.status, reply.field("x-assay-lost")), (503, Some("5")));
-            assert!(reply.body().contains("has not kept"));
+        for listener in [1, 2, 1] {
+            let response = post(listener, 5).await;
+            assert_eq!((response.status, response.field("x-assay-lost")), (503, Some("5")));
+            assert!(response.body().contains("has not kept"));
         }
         assert_eq!(origin.count(), 1, "it may have changed something");
         let own = post(1, 6).await;

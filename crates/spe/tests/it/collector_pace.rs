@@ -21,13 +21,13 @@ fn slowly(_: &Seen, _: usize) -> Vec<Part> {
     parts
 }
 
-/// No part of an answer came earlier than the origin's own delays allow; there is no upper bound on a busy machine.
-fn assert_pace(reply: &Reply) {
-    assert_eq!(reply.body(), "abcdefghi");
-    assert!(reply.first_byte >= Duration::from_millis(30), "{reply:?}");
+/// No part of a response came earlier than the origin's own delays allow; there is no upper bound on a busy machine.
+fn assert_pace(response: &Response) {
+    assert_eq!(response.body(), "abcdefghi");
+    assert!(response.first_byte >= Duration::from_millis(30), "{response:?}");
     for (part, bytes) in [3, 6, 9].into_iter().enumerate() {
-        let (_, at) = reply.arrivals.iter().find(|(came, _)| *came >= bytes).unwrap();
-        assert!(*at >= Duration::from_millis(30 + 40 * (part as u64 + 1)), "{reply:?}");
+        let (_, at) = response.arrivals.iter().find(|(came, _)| *came >= bytes).unwrap();
+        assert!(*at >= Duration::from_millis(30 + 40 * (part as u64 + 1)), "{response:?}");
     }
 }
 
@@ -36,8 +36,8 @@ fn a_replay_takes_the_time_that_the_fetch_took_part_by_part() {
     run(async {
         let origin = Origin::start(slowly).await;
         let bed = Bed::start(&origin, 3);
-        for door in 0..4 {
-            assert_pace(&bed.get(door, "/x", "").await);
+        for listener in 0..4 {
+            assert_pace(&bed.get(listener, "/x", "").await);
         }
         assert_eq!(origin.count(), 1);
     });
@@ -48,11 +48,11 @@ fn who_joins_late_gets_each_part_as_late_after_its_own_request() {
     run(async {
         let origin = Origin::start(slowly).await;
         let bed = Rc::new(Bed::start(&origin, 2));
-        let joining = |door: usize, after_ms: u64| {
+        let joining = |listener: usize, after_ms: u64| {
             let bed = Rc::clone(&bed);
             spawn_local(async move {
                 tokio::time::sleep(Duration::from_millis(after_ms)).await;
-                bed.get(door, "/x", "").await
+                bed.get(listener, "/x", "").await
             })
         };
         let all = [joining(0, 0), joining(1, 20), joining(2, 90)];
@@ -77,9 +77,9 @@ fn without_replay_what_is_there_goes_out_at_once() {
         .await;
         let bed = Bed::of(&CollectorSpec { replay: false, ..spec(origin.address, 1) });
         bed.get(0, "/x", "").await;
-        let reply = bed.get(1, "/x", "").await;
-        assert_eq!(reply.body(), "body");
-        assert!(reply.first_byte < Duration::from_millis(3_900), "{reply:?}");
+        let response = bed.get(1, "/x", "").await;
+        assert_eq!(response.body(), "body");
+        assert!(response.first_byte < Duration::from_millis(3_900), "{response:?}");
     });
 }
 
@@ -95,10 +95,10 @@ fn an_origin_that_breaks_off_does_so_for_everybody() {
         })
         .await;
         let bed = Bed::start(&origin, 2);
-        for door in 0..3 {
-            let reply = bed.get(door, "/x", "").await;
-            assert_eq!((reply.status, reply.body.as_deref()), (200, None));
-            assert_eq!(reply.arrivals.last().unwrap().0, 3);
+        for listener in 0..3 {
+            let response = bed.get(listener, "/x", "").await;
+            assert_eq!((response.status, response.body.as_deref()), (200, None));
+            assert_eq!(response.arrivals.last().unwrap().0, 3);
         }
         assert_eq!(origin.count(), 1);
         assert!(bed.get(1, "/x", "").await.body.is_none());
@@ -111,11 +111,11 @@ fn an_origin_that_resets_or_refuses_is_a_502_that_takes_its_time() {
     run(async {
         let origin = Origin::start(|_, _| vec![pause_ms(60), Part::Reset]).await;
         let bed = Bed::start(&origin, 2);
-        for door in 0..3 {
-            let reply = bed.get(door, "/x", "").await;
-            assert_eq!(reply.status, 502);
-            assert!(reply.first_byte >= Duration::from_millis(60));
-            assert_eq!(reply.field("cache-control"), Some("no-store"));
+        for listener in 0..3 {
+            let response = bed.get(listener, "/x", "").await;
+            assert_eq!(response.status, 502);
+            assert!(response.first_byte >= Duration::from_millis(60));
+            assert_eq!(response.field("cache-control"), Some("no-store"));
         }
         assert_eq!(origin.count(), 1);
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -145,9 +145,9 @@ fn a_client_that_leaves_half_way_takes_nothing_from_the_others() {
         drop(leaving);
         let mut staying = bed.client(1).await;
         staying.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
-        until(|| bed.doors()[1].requests == 1).await;
+        until(|| bed.listeners()[1].requests == 1).await;
         gate.add_permits(1);
-        assert_eq!(staying.reply("GET").await.body(), "abcdef");
+        assert_eq!(staying.response("GET").await.body(), "abcdef");
         assert_eq!(bed.get(2, "/x", "").await.body(), "abcdef");
         assert_eq!(origin.count(), 1);
     });
@@ -187,9 +187,9 @@ fn what_memory_has_no_room_for_comes_back_from_disk_at_the_same_pace() {
         let bed = Bed::of(&CollectorSpec { memory_bytes, disk: Some(disk), ..spec(origin.address, 1) });
         for _ in 0..2 {
             for n in 0..10 {
-                let reply = bed.get(1, &format!("/{n}"), "").await;
-                assert!(reply.body().starts_with(&format!("GET /{n} ")) && reply.body().len() > 20_000);
-                assert!(reply.first_byte >= std::time::Duration::from_millis(20));
+                let response = bed.get(1, &format!("/{n}"), "").await;
+                assert!(response.body().starts_with(&format!("GET /{n} ")) && response.body().len() > 20_000);
+                assert!(response.first_byte >= std::time::Duration::from_millis(20));
             }
         }
         let totals = bed.collector.totals();
@@ -210,9 +210,9 @@ fn what_is_larger_than_its_share_of_memory_goes_through_to_those_who_wait() {
         let origin = Origin::start(move |_, _| ok(CACHEABLE, &body)).await;
         let bed = Rc::new(Bed::of(&CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 1) }));
         let all: Vec<_> = (0..2)
-            .map(|door| {
+            .map(|listener| {
                 let bed = Rc::clone(&bed);
-                spawn_local(async move { bed.get(door, "/x", "").await.body().len() })
+                spawn_local(async move { bed.get(listener, "/x", "").await.body().len() })
             })
             .collect();
         for one in all {
@@ -238,14 +238,14 @@ fn a_client_never_waits_for_a_proxy_that_does_not_read_what_is_too_large_to_keep
         let bed = Rc::new(Bed::of(&CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 1) }));
         let client = Rc::clone(&bed);
         let client = spawn_local(async move { client.get(0, "/x", "").await.body().len() });
-        until(|| bed.doors()[0].fetches == 1).await;
+        until(|| bed.listeners()[0].fetches == 1).await;
         let mut proxy = bed.client(1).await;
         proxy.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
-        until(|| bed.doors()[1].joined == 1).await;
+        until(|| bed.listeners()[1].joined == 1).await;
         gate.add_permits(1);
         assert_eq!(client.await.unwrap(), BYTES + 1);
         assert_eq!((origin.count(), bed.collector.totals().given_up), (1, 1));
-        assert_eq!(proxy.reply("GET").await.body, None, "it was broken off");
+        assert_eq!(proxy.response("GET").await.body, None, "it was broken off");
     });
 }
 
@@ -257,7 +257,7 @@ fn a_body_that_there_is_no_room_for_is_refused() {
         let mut client = bed.client(0).await;
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n").await;
         client.send("x".repeat(60_000)).await;
-        assert_eq!(client.reply("POST").await.status, 413);
+        assert_eq!(client.response("POST").await.status, 413);
         assert_eq!((origin.count(), bed.collector.totals().refused), (0, 1));
     });
 }
@@ -277,7 +277,7 @@ fn tunnels_go_through_unseen() {
         let bed = Bed::of(&CollectorSpec { default_origin: None, ..spec(origin.address, 1) });
         let mut client = bed.client(1).await;
         client.send(format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n")).await;
-        assert_eq!(client.reply("CONNECT").await.status, 200);
+        assert_eq!(client.response("CONNECT").await.status, 200);
         client.send("ping").await;
         let mut echo = [0; 4];
         client.stream.read_exact(&mut echo).await.unwrap();
@@ -298,7 +298,7 @@ fn what_is_no_request_is_refused() {
         ] {
             let mut client = bed.client(1).await;
             client.send(text).await;
-            assert_eq!(client.reply("GET").await.status, status, "{text}");
+            assert_eq!(client.response("GET").await.status, status, "{text}");
         }
         assert_eq!(origin.count(), 0);
     });

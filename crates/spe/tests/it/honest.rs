@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_proxy::{Clock, Limits, Proxy};
-use assay_record::spe::{AnswerRow, Verdict};
+use assay_record::spe::{ResponseRow, Verdict};
 use assay_role::evaluation::{CollectorSpec, Turns, When};
 use assay_role::proxy::ProxySpec;
 use assay_spe::collector::Totals;
@@ -22,11 +22,11 @@ struct Evaluation {
     collector: collector_harness::Bed,
     multiplier: Bed,
     clients: Vec<Client>,
-    asked: u64,
+    requested: u64,
 }
 
-/// A built-in proxy that is led to a door for everything.
-fn proxy(door: SocketAddr) -> SocketAddr {
+/// A built-in proxy that is led to a listener for everything.
+fn proxy(listener: SocketAddr) -> SocketAddr {
     let spec = ProxySpec {
         name: "honest".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -35,7 +35,7 @@ fn proxy(door: SocketAddr) -> SocketAddr {
         memory_bytes: 50_000_000,
         stale_if_error_s: 0,
         access_log: None,
-        origins: vec![assay_role::proxy::OriginRoute { authority: "*".into(), address: door }],
+        origins: vec![assay_role::proxy::OriginRoute { authority: "*".into(), address: listener }],
         cooperation: None,
         prefetch: None,
     };
@@ -49,37 +49,37 @@ impl Evaluation {
     /// Of so many honest proxies, by so many clients.
     async fn start(told: CollectorSpec, origin: &Server, when: When, clients: usize) -> Self {
         let collector = collector_harness::Bed::of(&told);
-        let doors = collector.collector.addresses().to_vec();
-        let proxies: Vec<SocketAddr> = doors[1..].iter().map(|&door| proxy(door)).collect();
+        let listeners = collector.collector.addresses().to_vec();
+        let proxies: Vec<SocketAddr> = listeners[1..].iter().map(|&listener| proxy(listener)).collect();
         let multiplier = Bed::with(origin, &proxies, |spec| {
-            spec.collector = doors[0];
+            spec.collector = listeners[0];
             (spec.when, spec.turns, spec.most_waiting) = (when, Turns::Permuted, 1000);
         });
-        let mut evaluation = Self { collector, multiplier, clients: Vec::new(), asked: 0 };
+        let mut evaluation = Self { collector, multiplier, clients: Vec::new(), requested: 0 };
         for _ in 0..clients {
             evaluation.clients.push(evaluation.multiplier.client().await);
         }
         evaluation
     }
 
-    /// All clients ask for the same at once and wait for their answers; `release` is called when they have asked.
+    /// All clients request the same at once and wait for their responses; `release` is called when they have asked.
     async fn round(&mut self, release: impl AsyncFnOnce()) {
         for client in &mut self.clients {
             client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
         }
         release().await;
         for client in &mut self.clients {
-            let reply = client.reply("GET").await;
-            assert_eq!(reply.status, 200, "{reply:?}");
-            assert!(reply.field("x-assay-lost").is_none() && reply.field("x-assay-request").is_none());
+            let response = client.response("GET").await;
+            assert_eq!(response.status, 200, "{response:?}");
+            assert!(response.field("x-assay-lost").is_none() && response.field("x-assay-request").is_none());
         }
-        self.asked += self.clients.len() as u64;
+        self.requested += self.clients.len() as u64;
     }
 
     /// Waits for all proxies: what was written down of them, and what the Collector did.
-    async fn end(self) -> (Vec<AnswerRow>, Totals) {
-        let Self { collector, multiplier, clients, asked } = self;
-        multiplier.answers(asked).await;
+    async fn end(self) -> (Vec<ResponseRow>, Totals) {
+        let Self { collector, multiplier, clients, requested } = self;
+        multiplier.responses(requested).await;
         drop(clients);
         let mut rows = multiplier.finish().await;
         rows.retain(|row| row.target > 0);
@@ -88,7 +88,7 @@ impl Evaluation {
 }
 
 /// How many rows of a target have this verdict.
-fn count(rows: &[AnswerRow], target: u16, verdict: Verdict) -> usize {
+fn count(rows: &[ResponseRow], target: u16, verdict: Verdict) -> usize {
     rows.iter().filter(|row| row.target == target && row.verdict == verdict).count()
 }
 
@@ -136,7 +136,7 @@ fn more_clients_than_ever_at_one_url_that_changes_and_an_honest_proxy_matches_ev
 }
 
 #[test]
-fn in_whatever_order_answers_end_each_proxy_is_held_against_its_own_clients() {
+fn in_whatever_order_responses_end_each_proxy_is_held_against_its_own_clients() {
     const CLIENTS: usize = 24;
     run(async {
         for when in [When::After, When::AtOnce] {
@@ -162,14 +162,14 @@ fn in_whatever_order_answers_end_each_proxy_is_held_against_its_own_clients() {
 }
 
 /// 1 MB of memory, 12 clients that get 192 KB each, all at once.
-async fn crowded(fields: &'static str, rounds: usize) -> (Vec<AnswerRow>, Totals, usize) {
+async fn crowded(fields: &'static str, rounds: usize) -> (Vec<ResponseRow>, Totals, usize) {
     const CLIENTS: usize = 12;
     let (origin, gate) = changing(fields, 192 << 10).await;
     let told = CollectorSpec { memory_bytes: 1 << 20, ..spec(origin.address, 1) };
     let mut evaluation = Evaluation::start(told, &origin, When::After, CLIENTS).await;
     for _ in 0..rounds {
         evaluation.round(async || gate.add_permits(1000)).await;
-        evaluation.multiplier.answers(evaluation.asked).await;
+        evaluation.multiplier.responses(evaluation.requested).await;
     }
     let (rows, totals) = evaluation.end().await;
     assert_eq!(rows.len(), rounds * CLIENTS);
@@ -177,10 +177,10 @@ async fn crowded(fields: &'static str, rounds: usize) -> (Vec<AnswerRow>, Totals
 }
 
 #[test]
-fn what_there_is_no_room_for_is_not_compared_and_no_origin_is_asked_twice() {
+fn what_there_is_no_room_for_is_not_compared_and_no_origin_is_requested_twice() {
     run(async {
-        let (rows, totals, asked) = crowded(OWN, 25).await;
-        assert_eq!(asked, 300, "once for each request");
+        let (rows, totals, requested) = crowded(OWN, 25).await;
+        assert_eq!(requested, 300, "once for each request");
         let (matching, not_kept) = (count(&rows, 1, Verdict::Ok), count(&rows, 1, Verdict::NotKept));
         assert_eq!(matching + not_kept, 300, "nothing is blamed on the proxy");
         assert!(matching >= 25 * 4, "what there is room for is compared: {matching}");
@@ -201,12 +201,12 @@ fn what_caches_may_have_is_fetched_again_for_a_proxy_and_compared_where_it_is_th
         let told = CollectorSpec { memory_bytes: 1 << 20, ..spec(origin.address, 1) };
         let evaluation = Evaluation::start(told, &origin, When::After, 0).await;
         let mut client = evaluation.multiplier.client().await;
-        for (path, asked) in [("/same", 1), ("/changing", 2)] {
+        for (path, requested) in [("/same", 1), ("/changing", 2)] {
             assert_eq!(client.get(path, "").await.status, 200);
-            evaluation.multiplier.answers(asked).await;
+            evaluation.multiplier.responses(requested).await;
         }
         drop(client);
-        let (rows, totals) = Evaluation { asked: 2, ..evaluation }.end().await;
+        let (rows, totals) = Evaluation { requested: 2, ..evaluation }.end().await;
         let verdicts: Vec<Verdict> = rows.iter().map(|row| row.verdict).collect();
         assert_eq!(verdicts, [Verdict::Ok, Verdict::NotKept]);
         assert_eq!((origin.count(), totals.not_kept, totals.repeated), (4, 2, 2));

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use assay_record::spe::{AnswerError, Verdict};
+use assay_record::spe::{ResponseError, Verdict};
 use assay_role::evaluation::{Turns, When};
 use assay_spe::multiplier::permuted;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,22 +13,22 @@ use tokio::task::spawn_local;
 use crate::multiplier_bed::{Bed, Part, Server, ok, run, send, until};
 
 #[test]
-fn a_client_gets_the_collectors_answer_and_every_proxy_is_asked_the_same() {
+fn a_client_gets_the_collectors_response_and_every_proxy_is_requested_the_same() {
     run(async {
         let collector = Server::of(ok("ETag: \"a\"\r\nX-Made: 1\r\n", "hello")).await;
         let proxies =
             [Server::of(ok("etag: \"a\"\r\nX-Made: 1\r\nAge: 5\r\n", "hello")).await, collector.clone()];
         let bed = Bed::start(&collector, &[proxies[0].address, proxies[1].address]);
-        let reply = bed.get("/x?y").await;
+        let response = bed.get("/x?y").await;
         assert_eq!(
-            reply.head, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a\"\r\nX-Made: 1\r\n\r\n",
+            response.head, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a\"\r\nX-Made: 1\r\n\r\n",
             "byte for byte"
         );
-        assert_eq!(reply.body.as_deref(), Some("hello"));
-        bed.answers(1).await;
-        let asked = &proxies[0].seen()[0];
-        assert_eq!(asked.line(), "GET /x?y HTTP/1.1");
-        assert!(asked.head.contains("\r\nHost: a\r\nVia: 1.1 assay-"), "{}", asked.head);
+        assert_eq!(response.body.as_deref(), Some("hello"));
+        bed.responses(1).await;
+        let requested = &proxies[0].seen()[0];
+        assert_eq!(requested.line(), "GET /x?y HTTP/1.1");
+        assert!(requested.head.contains("\r\nHost: a\r\nVia: 1.1 assay-"), "{}", requested.head);
         let rows = bed.finish().await;
         assert_eq!(rows.iter().map(|row| row.target).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(rows[0].verdict, Verdict::NotCompared);
@@ -46,7 +46,7 @@ fn a_client_gets_the_collectors_answer_and_every_proxy_is_asked_the_same() {
 fn differences_are_named() {
     run(async {
         let collector = Server::of(ok("X-A: 1\r\n", "hello")).await;
-        let answers = [
+        let responses = [
             vec![send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")],
             ok("X-A: 2\r\n", "hello"),
             ok("X-A: 1\r\n", "jello"),
@@ -55,12 +55,12 @@ fn differences_are_named() {
             )],
         ];
         let mut proxies = Vec::new();
-        for answer in answers {
-            proxies.push(Server::of(answer).await.address);
+        for response in responses {
+            proxies.push(Server::of(response).await.address);
         }
         let bed = Bed::start(&collector, &proxies);
         bed.get("/").await;
-        bed.answers(1).await;
+        bed.responses(1).await;
         let rows = bed.finish().await;
         let verdicts: Vec<_> = rows[1..].iter().map(|row| (row.verdict, row.header.as_deref())).collect();
         assert_eq!(
@@ -76,7 +76,7 @@ fn differences_are_named() {
 }
 
 #[test]
-fn proxies_are_asked_when_the_answer_is_complete_or_at_once() {
+fn proxies_are_requested_when_the_response_is_complete_or_at_once() {
     run(async {
         for when in [When::After, When::AtOnce] {
             let gate = Rc::new(Semaphore::new(0));
@@ -101,8 +101,8 @@ fn proxies_are_asked_when_the_answer_is_complete_or_at_once() {
                 assert_eq!(proxy.count(), 0);
             }
             gate.add_permits(1);
-            assert_eq!(client.reply("GET").await.body.as_deref(), Some("abcd"));
-            bed.answers(1).await;
+            assert_eq!(client.response("GET").await.body.as_deref(), Some("abcd"));
+            bed.responses(1).await;
             // That both have answered is counted before what they answered is compared.
             until(|| bed.counters().targets[1].matching == 1).await;
         }
@@ -110,7 +110,7 @@ fn proxies_are_asked_when_the_answer_is_complete_or_at_once() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order_and_proxies_are_asked_one_at_a_time() {
+fn pipelined_requests_get_responses_in_order_and_proxies_are_requested_one_at_a_time() {
     run(async {
         let collector = Server::start(|seen, _| ok("", seen.line())).await;
         let proxy = Server::start(|seen, _| ok("", seen.line())).await;
@@ -119,9 +119,9 @@ fn pipelined_requests_are_answered_in_order_and_proxies_are_asked_one_at_a_time(
         let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
         client.send([request("/1"), request("/2"), request("/3")].concat()).await;
         for path in ["/1", "/2", "/3"] {
-            assert_eq!(client.reply("GET").await.body, Some(format!("GET {path} HTTP/1.1")));
+            assert_eq!(client.response("GET").await.body, Some(format!("GET {path} HTTP/1.1")));
         }
-        bed.answers(3).await;
+        bed.responses(3).await;
         let lines: Vec<_> =
             proxy.seen().iter().map(|seen| (seen.line().to_owned(), seen.connection)).collect();
         let expected = ["/1", "/2", "/3"].map(|path| (format!("GET {path} HTTP/1.1"), 0));
@@ -136,7 +136,7 @@ fn pipelined_requests_are_answered_in_order_and_proxies_are_asked_one_at_a_time(
 }
 
 #[test]
-fn a_proxy_that_closes_is_asked_on_a_new_connection_each_time() {
+fn a_proxy_that_closes_is_requested_on_a_new_connection_each_time() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let closing = || vec![send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nx"), Part::Close];
@@ -145,9 +145,9 @@ fn a_proxy_that_closes_is_asked_on_a_new_connection_each_time() {
         let proxies = [Server::of(closing()).await, Server::of(silent()).await];
         let bed = Bed::start(&collector, &[proxies[0].address, proxies[1].address]);
         let mut client = bed.client().await;
-        for asked in 1..=3 {
+        for requested in 1..=3 {
             assert_eq!(client.request("GET", "/", "").await.status, 200);
-            bed.answers(asked).await;
+            bed.responses(requested).await;
         }
         let rows = bed.finish().await;
         let connections: Vec<_> = proxies[0].seen().iter().map(|seen| seen.connection).collect();
@@ -167,15 +167,15 @@ fn http_1_0_goes_on_as_it_is() {
         let bed = Bed::start(&collector, &[proxy.address]);
         let mut client = bed.client().await;
         client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-        let kept = client.reply("GET").await;
+        let kept = client.response("GET").await;
         assert!(kept.head.contains("\r\nConnection: keep-alive\r\n"), "{}", kept.head);
         // What has no length ends with the connection of one who knows no chunks.
         client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-        let closed = client.reply("GET").await;
+        let closed = client.response("GET").await;
         assert_eq!(closed.body.as_deref(), Some("abc"));
         assert!(closed.head.contains("\r\nConnection: close\r\n") && !closed.head.contains("chunked"));
         assert!(client.is_closed().await);
-        bed.answers(2).await;
+        bed.responses(2).await;
         assert_eq!(proxy.seen()[0].line(), "GET / HTTP/1.0");
         let rows = bed.finish().await;
         assert!(rows.iter().all(|row| row.version == "HTTP/1.0"));
@@ -191,18 +191,18 @@ fn bodies_of_requests_go_to_everybody_and_those_that_are_too_large_to_the_collec
         let mut client = bed.client().await;
         let small = "Content-Length: 3\r\nExpect: 100-continue\r\n\r\nabc";
         client.send(format!("POST /1 HTTP/1.1\r\nHost: a\r\n{small}")).await;
-        assert_eq!(client.reply("POST").await.status, 100);
-        assert_eq!(client.reply("POST").await.status, 200);
+        assert_eq!(client.response("POST").await.status, 100);
+        assert_eq!(client.response("POST").await.status, 200);
         client.send("POST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
         client.send("2\r\nab\r\n1\r\nc\r\n0\r\n\r\n").await;
-        assert_eq!(client.reply("POST").await.status, 200);
-        bed.answers(2).await;
+        assert_eq!(client.response("POST").await.status, 200);
+        bed.responses(2).await;
         assert_eq!(proxy.seen()[0].body, b"abc");
         assert!(proxy.seen()[1].has("Transfer-Encoding: chunked") && proxy.seen()[1].body == b"abc");
         let large = vec![b'x'; (1 << 20) + 1];
         client.send(format!("POST /3 HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", large.len())).await;
         client.send(&large).await;
-        assert_eq!(client.reply("POST").await.status, 200);
+        assert_eq!(client.response("POST").await.status, 200);
         assert_eq!(collector.seen()[2].body, large);
         let rows = bed.finish().await;
         assert_eq!(proxy.count(), 2);
@@ -222,12 +222,12 @@ fn the_order_is_another_for_each_request_and_follows_from_the_seed() {
         for _ in 0..8 {
             client.request("GET", "/", "").await;
         }
-        bed.answers(8).await;
+        bed.responses(8).await;
         let rows = bed.finish().await;
         for number in 0..8 {
-            let mut asked: Vec<_> = rows.iter().filter(|r| r.request == number && r.target > 0).collect();
-            asked.sort_by_key(|row| row.place);
-            let order: Vec<u8> = asked.iter().map(|row| row.target as u8 - 1).collect();
+            let mut requested: Vec<_> = rows.iter().filter(|r| r.request == number && r.target > 0).collect();
+            requested.sort_by_key(|row| row.place);
+            let order: Vec<u8> = requested.iter().map(|row| row.target as u8 - 1).collect();
             assert_eq!(order, permuted(9, number, 5));
         }
     });
@@ -275,8 +275,8 @@ fn what_is_not_served_is_refused_with_a_reason_and_counted() {
         ] {
             let mut client = bed.client().await;
             client.send(request).await;
-            let reply = client.reply("GET").await;
-            assert_eq!(reply.status, status, "{request}: {reply:?}");
+            let response = client.response("GET").await;
+            assert_eq!(response.status, status, "{request}: {response:?}");
             assert!(client.is_closed().await);
         }
         let counters = bed.counters();
@@ -292,8 +292,8 @@ fn a_request_that_comes_back_is_not_sent_round_again() {
         let mut client = first.client().await;
         client.request("GET", "/", "").await;
         let via = collector.seen()[0].head.lines().find(|line| line.starts_with("Via: ")).unwrap().to_owned();
-        let reply = client.request("GET", "/", &format!("{via}\r\n")).await;
-        assert_eq!(reply.status, 508);
+        let response = client.request("GET", "/", &format!("{via}\r\n")).await;
+        assert_eq!(response.status, 508);
         // One may stand behind another.
         let second = Bed::start(&collector, &[]);
         assert_eq!(second.client().await.request("GET", "/", &format!("{via}\r\n")).await.status, 200);
@@ -301,7 +301,7 @@ fn a_request_that_comes_back_is_not_sent_round_again() {
 }
 
 #[test]
-fn a_collector_that_is_gone_is_said_to_the_client_and_no_proxy_is_asked() {
+fn a_collector_that_is_gone_is_said_to_the_client_and_no_proxy_is_requested() {
     run(async {
         let collector = Server::of(vec![Part::Close]).await;
         let proxy = Server::of(ok("", "x")).await;
@@ -310,7 +310,7 @@ fn a_collector_that_is_gone_is_said_to_the_client_and_no_proxy_is_asked() {
         let rows = bed.finish().await;
         assert_eq!(
             (rows.len(), rows[0].verdict, rows[0].error),
-            (1, Verdict::NoAnswer, Some(AnswerError::Reset))
+            (1, Verdict::NoResponse, Some(ResponseError::Reset))
         );
         assert_eq!(proxy.count(), 0);
     });
@@ -326,18 +326,18 @@ fn a_body_that_breaks_off_breaks_off_for_the_client_too() {
         assert_eq!(client.request("GET", "/", "").await.body, None);
         assert_eq!(client.buf, b"abc");
         let rows = bed.finish().await;
-        assert_eq!(rows[0].error, Some(AnswerError::Truncated));
+        assert_eq!(rows[0].error, Some(ResponseError::Truncated));
     });
 }
 
 #[test]
-fn the_text_log_has_a_line_for_each_answer() {
+fn the_text_log_has_a_line_for_each_response() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let proxy = Server::of(ok("", "y")).await;
         let bed = Bed::with(&collector, &[proxy.address], |spec| spec.text_log = true);
         bed.get("/z").await;
-        bed.answers(1).await;
+        bed.responses(1).await;
         let log = bed.directory.path().join("answers.log");
         let kept = tempfile::tempdir().unwrap();
         let other = kept.path().join("log");

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use assay_record::spe::{AnswerRow, read_answers};
+use assay_record::spe::{ResponseRow, read_responses};
 use assay_role::evaluation::MultiplierCounters;
 use assay_role::evaluation::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use assay_spe::multiplier::{Limits, Multiplier};
 use tokio::task::{JoinHandle, spawn_local};
 
-pub use assay_testbed::{Client, Part, Reply, Server, ok, run, send, until};
+pub use assay_testbed::{Client, Part, Response, Server, ok, run, send, until};
 
 /// A Multiplier under test.
 pub struct Bed {
@@ -20,7 +20,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// In front of a Collector, as a reverse proxy that asks proxies after each answer.
+    /// In front of a Collector, as a reverse proxy that asks proxies after each response.
     pub fn start(collector: &Server, proxies: &[SocketAddr]) -> Self {
         Self::with(collector, proxies, |_| {})
     }
@@ -64,28 +64,28 @@ impl Bed {
     }
 
     /// One request on a connection of its own.
-    pub async fn get(&self, path: &str) -> Reply {
+    pub async fn get(&self, path: &str) -> Response {
         self.client().await.get(path, "").await
     }
 
-    /// Waits until so many answers of each proxy were told, of any kind.
-    pub async fn answers(&self, each: u64) {
+    /// Waits until so many responses of each proxy were told, of any kind.
+    pub async fn responses(&self, each: u64) {
         until(|| {
             let targets = self.counters().targets;
-            targets[1..].iter().all(|t| t.answered + t.no_answer + t.dropped >= each)
+            targets[1..].iter().all(|t| t.responded + t.no_response + t.dropped >= each)
         })
         .await;
     }
 
     /// Ends it: what was written down, by request and target.
-    pub async fn finish(self) -> Vec<AnswerRow> {
+    pub async fn finish(self) -> Vec<ResponseRow> {
         let Self { multiplier, serving, directory } = self;
         serving.abort();
         let _ = serving.await;
         let multiplier = Rc::into_inner(multiplier).expect("nobody else has it");
         multiplier.finish().await.unwrap();
         let path: PathBuf = directory.path().join("answers.parquet");
-        let mut rows = read_answers(&path).unwrap();
+        let mut rows = read_responses(&path).unwrap();
         rows.sort_by_key(|row| (row.request, row.target));
         rows
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use assay_record::spe::{AnswerError, AnswerRow, Verdict};
+use assay_record::spe::{ResponseError, ResponseRow, Verdict};
 use assay_role::evaluation::When;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpSocket;
@@ -11,11 +11,11 @@ use tokio::sync::Semaphore;
 use crate::multiplier_bed::{Bed, Part, Server, ok, run, send, until};
 
 /// Two requests through these proxies, which fail each in its own way, one that is not there, and one that is sound.
-async fn ask_twice(broken: &[(Vec<Part>, AnswerError)], patience_ms: u64) -> Vec<AnswerRow> {
+async fn request_twice(broken: &[(Vec<Part>, ResponseError)], patience_ms: u64) -> Vec<ResponseRow> {
     let collector = Server::of(ok("", "hello")).await;
     let mut proxies = Vec::new();
-    for (answer, _) in broken {
-        proxies.push(Server::of(answer.clone()).await.address);
+    for (response, _) in broken {
+        proxies.push(Server::of(response.clone()).await.address);
     }
     // Nobody listens there, and nobody else gets the port as long as this has it.
     let gone = TcpSocket::new_v4().unwrap();
@@ -23,14 +23,14 @@ async fn ask_twice(broken: &[(Vec<Part>, AnswerError)], patience_ms: u64) -> Vec
     let sound = Server::of(ok("", "hello")).await;
     proxies.extend([gone.local_addr().unwrap(), sound.address]);
     let bed = Bed::with(&collector, &proxies, |spec| spec.patience_ms = patience_ms);
-    for asked in 1..=2 {
+    for requested in 1..=2 {
         assert_eq!(bed.get("/").await.body.as_deref(), Some("hello"));
-        bed.answers(asked).await;
+        bed.responses(requested).await;
     }
     bed.finish().await
 }
 
-fn check(rows: &[AnswerRow], target: u16, expected: (Verdict, Option<AnswerError>)) {
+fn check(rows: &[ResponseRow], target: u16, expected: (Verdict, Option<ResponseError>)) {
     let of_target: Vec<_> = rows.iter().filter(|row| row.target == target).collect();
     assert_eq!(of_target.len(), 2);
     for row in of_target {
@@ -44,49 +44,49 @@ fn every_kind_of_broken_proxy_costs_its_own_samples_only() {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         let endless = "HTTP/1.1 200 OK\r\n\r\n";
         let broken = [
-            (vec![Part::Close], AnswerError::Reset),
-            (vec![send("\u{0}\u{1}garbage\r\n\r\n"), Part::Hang], AnswerError::Garbage),
-            (vec![send(head), send("he"), Part::Close], AnswerError::Truncated),
-            (vec![send(endless), Part::Endless(vec![b'x'; 65536])], AnswerError::TooLong),
+            (vec![Part::Close], ResponseError::Reset),
+            (vec![send("\u{0}\u{1}garbage\r\n\r\n"), Part::Hang], ResponseError::Garbage),
+            (vec![send(head), send("he"), Part::Close], ResponseError::Truncated),
+            (vec![send(endless), Part::Endless(vec![b'x'; 65536])], ResponseError::TooLong),
             (
                 vec![send("HTTP/1.1 200 OK\r\n"), Part::Endless(b"X-More: 1\r\n".to_vec())],
-                AnswerError::TooLong,
+                ResponseError::TooLong,
             ),
-            (vec![Part::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())], AnswerError::TooLong),
+            (vec![Part::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())], ResponseError::TooLong),
             (
                 vec![send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Part::Hang],
-                AnswerError::Garbage,
+                ResponseError::Garbage,
             ),
         ];
         // However busy the machine is, none of these is late.
-        let rows = ask_twice(&broken, 20_000).await;
-        let errors = broken.iter().map(|(_, error)| *error).chain([AnswerError::Refused]);
+        let rows = request_twice(&broken, 20_000).await;
+        let errors = broken.iter().map(|(_, error)| *error).chain([ResponseError::Refused]);
         for (target, error) in (1..).zip(errors) {
-            check(&rows, target, (Verdict::NoAnswer, Some(error)));
+            check(&rows, target, (Verdict::NoResponse, Some(error)));
         }
         check(&rows, broken.len() as u16 + 2, (Verdict::Ok, None));
     });
 }
 
 #[test]
-fn a_proxy_that_does_not_answer_in_time_is_given_up_wherever_it_stands_still() {
+fn a_proxy_that_does_not_response_in_time_is_given_up_wherever_it_stands_still() {
     run(async {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         let hanging = [
-            (vec![Part::Hang], AnswerError::TimedOut),
-            (vec![send("HTTP/1.1 200 OK\r\n"), Part::Hang], AnswerError::TimedOut),
-            (vec![send(head), send("he"), Part::Hang], AnswerError::TimedOut),
+            (vec![Part::Hang], ResponseError::TimedOut),
+            (vec![send("HTTP/1.1 200 OK\r\n"), Part::Hang], ResponseError::TimedOut),
+            (vec![send(head), send("he"), Part::Hang], ResponseError::TimedOut),
         ];
         // On a busy machine others may be late too: they are not looked at.
-        let rows = ask_twice(&hanging, 300).await;
+        let rows = request_twice(&hanging, 300).await;
         for target in 1..=3 {
-            check(&rows, target, (Verdict::NoAnswer, Some(AnswerError::TimedOut)));
+            check(&rows, target, (Verdict::NoResponse, Some(ResponseError::TimedOut)));
         }
     });
 }
 
 #[test]
-fn an_answer_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_answering_too() {
+fn an_response_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_responding_too() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let slow = vec![Part::Wait(Rc::clone(&gate)), send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")];
@@ -98,10 +98,10 @@ fn an_answer_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_answeri
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         until(|| proxy.count() == 1).await;
         gate.add_permits(1);
-        assert_eq!(client.reply("GET").await.body.as_deref(), Some("x"));
-        bed.answers(1).await;
+        assert_eq!(client.response("GET").await.body.as_deref(), Some("x"));
+        bed.responses(1).await;
         let rows = bed.finish().await;
-        assert_eq!(rows[1].error, Some(AnswerError::TooLong));
+        assert_eq!(rows[1].error, Some(ResponseError::TooLong));
     });
 }
 
@@ -113,14 +113,14 @@ fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
         let hanging = Server::of([vec![Part::Wait(Rc::clone(&gate))], ok("", "x")].concat()).await;
         let sound = Server::of(ok("", "x")).await;
         let bed = Bed::with(&collector, &[hanging.address, sound.address], |spec| spec.most_waiting = 3);
-        for asked in 1..=8 {
+        for requested in 1..=8 {
             assert_eq!(bed.get("/").await.status, 200);
-            until(|| bed.counters().targets[2].answered == asked).await;
+            until(|| bed.counters().targets[2].responded == requested).await;
         }
         let counters = bed.counters();
         assert_eq!((counters.targets[1].dropped, counters.targets[1].waiting), (5, 3));
         gate.add_permits(3);
-        bed.answers(8).await;
+        bed.responses(8).await;
         let rows = bed.finish().await;
         let of = |verdict| rows.iter().filter(|row| row.target == 1 && row.verdict == verdict).count();
         assert_eq!((of(Verdict::Dropped), of(Verdict::Ok)), (5, 3));
@@ -144,10 +144,10 @@ fn a_client_that_leaves_takes_nothing_from_the_proxies() {
         client.stream.read_buf(&mut client.buf).await.unwrap();
         drop(client);
         gate.add_permits(1);
-        bed.answers(1).await;
+        bed.responses(1).await;
         assert_eq!(bed.counters().client_gone, 1);
         let rows = bed.finish().await;
-        assert_eq!(rows[0].error, Some(AnswerError::ClientGone));
+        assert_eq!(rows[0].error, Some(ResponseError::ClientGone));
         assert_eq!((rows[1].verdict, rows[1].body_bytes), (Verdict::Ok, whole.len() as u64));
     });
 }
@@ -163,13 +163,13 @@ fn half_a_request_is_nobodys() {
         drop(client);
         until(|| bed.counters().clients == 1 && bed.counters().open_clients == 0).await;
         let rows = bed.finish().await;
-        assert_eq!((rows.len(), rows[0].error), (1, Some(AnswerError::ClientGone)));
+        assert_eq!((rows.len(), rows[0].error), (1, Some(ResponseError::ClientGone)));
         assert_eq!((collector.count(), proxy.count()), (0, 0));
     });
 }
 
 #[test]
-fn at_the_end_clients_get_the_answers_that_they_wait_for_and_no_new_ones() {
+fn at_the_end_clients_get_the_responses_that_they_wait_for_and_no_new_ones() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let collector = Server::of([vec![Part::Wait(Rc::clone(&gate))], ok("", "x")].concat()).await;
@@ -181,8 +181,8 @@ fn at_the_end_clients_get_the_answers_that_they_wait_for_and_no_new_ones() {
         let release = async {
             assert!(idle.is_closed().await);
             gate.add_permits(1);
-            let reply = waiting.reply("GET").await;
-            assert!(reply.head.contains("\r\nConnection: close\r\n"), "{}", reply.head);
+            let response = waiting.response("GET").await;
+            assert!(response.head.contains("\r\nConnection: close\r\n"), "{}", response.head);
             assert!(waiting.is_closed().await);
         };
         let (rows, ()) = tokio::join!(bed.finish(), release);
@@ -194,7 +194,7 @@ fn at_the_end_clients_get_the_answers_that_they_wait_for_and_no_new_ones() {
 }
 
 #[test]
-fn many_clients_at_once_are_answered_and_every_answer_is_compared() {
+fn many_clients_at_once_get_responses_and_every_response_is_compared() {
     const CLIENTS: usize = 200;
     run(async {
         let collector = Server::start(|seen, _| ok("", seen.line())).await;
@@ -211,15 +211,15 @@ fn many_clients_at_once_are_answered_and_every_answer_is_compared() {
             client.send(format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         }
         for (number, client) in clients.iter_mut().enumerate() {
-            assert_eq!(client.reply("GET").await.body, Some(format!("GET /{number} HTTP/1.1")));
+            assert_eq!(client.response("GET").await.body, Some(format!("GET /{number} HTTP/1.1")));
         }
-        bed.answers(CLIENTS as u64).await;
+        bed.responses(CLIENTS as u64).await;
         let counters = bed.counters();
         assert_eq!(counters.open_clients, CLIENTS as u64);
         for target in [1, 3] {
             assert_eq!(counters.targets[target].matching, CLIENTS as u64);
         }
-        assert_eq!(counters.targets[2].no_answer, CLIENTS as u64);
+        assert_eq!(counters.targets[2].no_response, CLIENTS as u64);
         assert_eq!(bed.finish().await.len(), 4 * CLIENTS);
     });
 }

@@ -1,7 +1,7 @@
 //! In front of an origin nothing else is ever asked, whatever a request says; and recordings of two hosts stay apart.
 
 use assay_role::evaluation::CollectorSpec;
-use assay_testbed::{answer_to, elsewhere};
+use assay_testbed::{elsewhere, response_to};
 
 use crate::collector_harness::{Bed, Origin, UNCACHEABLE, ok, run, spec};
 use crate::multiplier_bed;
@@ -11,33 +11,33 @@ async fn origins() -> (Origin, Origin) {
     (Origin::of(ok(UNCACHEABLE, "named")).await, Origin::of(ok(UNCACHEABLE, "other")).await)
 }
 
-/// Of these answers, those that are the origin's.
-fn served(requests: &[String], answers: &[(u16, String)]) -> usize {
-    for (request, (status, text)) in requests.iter().zip(answers) {
+/// Of these responses, those that are the origin's.
+fn served(requests: &[String], responses: &[(u16, String)]) -> usize {
+    for (request, (status, text)) in requests.iter().zip(responses) {
         let is_served = *status == 200 && (text.ends_with("named") || !request.starts_with("GET "));
         let is_refused = matches!(*status, 400 | 501) && !text.contains("named");
         assert!(is_served || is_refused, "{request}{status} {text}");
         assert!(!request.starts_with("CONNECT ") || is_refused, "{request}{status} {text}");
     }
-    answers.iter().filter(|(status, _)| *status == 200).count()
+    responses.iter().filter(|(status, _)| *status == 200).count()
 }
 
 #[test]
-fn the_collector_in_front_of_an_origin_asks_no_other_at_any_door() {
+fn the_collector_in_front_of_an_origin_requests_no_other_at_any_listener() {
     run(async {
         let (named, other) = origins().await;
         let bed = Bed::of(&CollectorSpec { origins: Vec::new(), ..spec(named.address, 1) });
         let requests = elsewhere(named.address, other.address);
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for request in &requests {
-            answers.push(answer_to(bed.collector.addresses()[0], request).await);
+            responses.push(response_to(bed.collector.addresses()[0], request).await);
         }
-        let served_once = served(&requests, &answers);
+        let served_once = served(&requests, &responses);
         assert!(served_once > requests.len() / 4, "{served_once}");
         assert_eq!((named.count(), named.connections().await), (served_once, served_once));
-        // A proxy gets the same, and nothing is asked for again.
-        for (request, (status, _)) in requests.iter().zip(&answers) {
-            let (again, text) = answer_to(bed.collector.addresses()[1], request).await;
+        // A proxy gets the same, and nothing is requested again.
+        for (request, (status, _)) in requests.iter().zip(&responses) {
+            let (again, text) = response_to(bed.collector.addresses()[1], request).await;
             assert_eq!(again, *status, "{request}{text}");
         }
         assert_eq!(named.count(), served_once);
@@ -63,7 +63,7 @@ fn hosts_in_front_of_one_origin_are_told_apart_and_told_to_it() {
                     let field = if target == "/x" { host } else { "else" };
                     let request =
                         format!("GET {target} HTTP/1.1\r\nHost: {field}\r\nConnection: close\r\n\r\n");
-                    let (_, text) = answer_to(bed.collector.addresses()[0], &request).await;
+                    let (_, text) = response_to(bed.collector.addresses()[0], &request).await;
                     assert!(text.ends_with(&format!("\r\n\r\nHost: {host}")), "{request}{text}");
                 }
             }
@@ -73,23 +73,23 @@ fn hosts_in_front_of_one_origin_are_told_apart_and_told_to_it() {
 }
 
 #[test]
-fn without_an_origin_the_collector_asks_the_host_that_a_request_names_and_no_other() {
+fn without_an_origin_the_collector_requests_the_host_that_a_request_names_and_no_other() {
     run(async {
         let (named, other) = origins().await;
         let bed =
             Bed::of(&CollectorSpec { origins: Vec::new(), default_origin: None, ..spec(named.address, 1) });
-        let door = bed.collector.addresses()[0];
-        let ask = async |target: &str, host: &str| {
+        let listener = bed.collector.addresses()[0];
+        let exchange = async |target: &str, host: &str| {
             let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-            answer_to(door, &request).await
+            response_to(listener, &request).await
         };
         let (url, host) = (format!("http://{}/", named.address), other.address.to_string());
-        assert!(ask(&url, &host).await.1.ends_with("named"), "the URL wins over Host");
+        assert!(exchange(&url, &host).await.1.ends_with("named"), "the URL wins over Host");
         assert_eq!((named.count(), other.connections().await), (1, 0));
-        assert!(ask("/x", &host).await.1.ends_with("other"));
+        assert!(exchange("/x", &host).await.1.ends_with("other"));
         assert_eq!((named.connections().await, other.count()), (1, 1));
         for target in [format!("http://u@{host}/"), format!("ftp://{host}/"), "http:///x".into()] {
-            assert!(matches!(ask(&target, &host).await.0, 400 | 501), "{target}");
+            assert!(matches!(exchange(&target, &host).await.0, 400 | 501), "{target}");
         }
         assert_eq!((named.connections().await, other.connections().await), (1, 1));
     });
@@ -102,13 +102,13 @@ fn the_multiplier_in_front_of_an_origin_names_no_other_to_the_collector_or_to_a_
         let proxy = Origin::of(ok(UNCACHEABLE, "named")).await;
         let bed = multiplier_bed::Bed::start(&collector, &[proxy.address]);
         let requests = elsewhere(collector.address, other.address);
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for request in &requests {
-            answers.push(answer_to(bed.address(), request).await);
+            responses.push(response_to(bed.address(), request).await);
         }
-        let served = served(&requests, &answers) as u64;
+        let served = served(&requests, &responses) as u64;
         assert!(served > requests.len() as u64 / 4, "{served}");
-        bed.answers(served).await;
+        bed.responses(served).await;
         for seen in collector.seen().iter().chain(&proxy.seen()) {
             let target = seen.line().split(' ').nth(1).unwrap_or_default();
             assert!(target.starts_with('/') || target == "*", "{}", seen.head);

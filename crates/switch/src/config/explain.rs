@@ -54,7 +54,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             write!(out, ", slow start {slow:?}")?;
         }
         if let Some(check) = &server.check {
-            write!(out, ", asked for {} every {:?}", check.path, check.interval)?;
+            write!(out, ", requested {} every {:?}", check.path, check.interval)?;
         }
         if server.is_backup {
             write!(out, ", backup")?;
@@ -203,7 +203,7 @@ fn notes(config: &Config) -> Vec<String> {
         }
         if matches!(group.choice, Choice::CapWithState(_)) && config.state.interval.is_none() {
             notes.push(
-                "cap-state knows only what servers say in their replies (endpoint-load-metrics); `state-interval` \
+                "cap-state knows only what servers say in their responses (endpoint-load-metrics); `state-interval` \
                  has them asked"
                     .to_owned(),
             );

@@ -80,17 +80,17 @@ pub struct ServerSpec {
 /// How a server is asked whether it is well.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// What is asked for.
+    /// What is requested.
     pub path: String,
     /// The host that is named.
     pub host: Option<String>,
     /// How often.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// How long a response may take.
     pub timeout: Duration,
     /// The first and last status that count as well.
     pub statuses: Vec<(u16, u16)>,
-    /// How many answers change the verdict.
+    /// How many responses change the verdict.
     pub rules: ActiveRules,
 }
 
@@ -137,7 +137,7 @@ pub enum LogFormat {
 /// How a server is asked for its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
-    /// What is asked for.
+    /// What is requested.
     pub path: String,
     /// How often every server is asked, whether or not a policy wants to know.
     pub interval: Option<Duration>,
@@ -176,12 +176,12 @@ impl Network {
 pub struct Timeouts {
     /// A client between two requests.
     pub client_idle: Duration,
-    /// A client from the first byte of a request's head to its last, and between parts of its body or of the answer that
+    /// A client from the first byte of a request's head to its last, and between parts of its body or of the response that
     /// it takes.
     pub client_request: Duration,
     /// A server to accept a connection.
     pub connect: Duration,
-    /// A server until its answer begins, and between parts of it.
+    /// A server until its response begins, and between parts of it.
     pub response: Duration,
     /// A request that waits for a server with room.
     pub queue: Duration,

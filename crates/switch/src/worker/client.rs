@@ -1,4 +1,4 @@
-//! One client connection: requests are sent to servers, and their answers sent back, one after the other.
+//! One client connection: requests are sent to servers, and their responses sent back, one after the other.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use crate::access_log::Line;
 use crate::config::Config;
 use crate::document::document;
 use crate::forwarded::Peer;
-use crate::reply::{self, For};
 use crate::request::{self, Facts, Refusal};
+use crate::response::{self, For};
 use crate::tally::add;
 use crate::upgrade;
 use assay_plane::connection::Connection;
@@ -70,7 +70,7 @@ pub struct Done {
     pub bytes: u64,
     /// Who answered; none: the switch.
     pub server: Option<ServerId>,
-    /// When it had a server, and when the answer began, in nanoseconds.
+    /// When it had a server, and when the response began, in nanoseconds.
     pub reached_ns: [u64; 2],
 }
 
@@ -158,11 +158,11 @@ impl Client {
         let target = request::target(head)?;
         let facts = request::facts(head, limits)?;
         let class = setup.classes.of(head, target.path.as_bytes());
-        let asked = Request { class, document: document(target.path.as_bytes()) };
+        let requested = Request { class, document: document(target.path.as_bytes()) };
         self.request = self.shared.resources.memory.take();
         let name = &setup.config.name;
         request::append(&mut self.request, (head, bytes), target, facts, &self.peer, name, self.own);
-        let upgrade = upgrade::asked(head, facts.body, &setup.config.upgrades).map(str::to_owned);
+        let upgrade = upgrade::requested(head, facts.body, &setup.config.upgrades).map(str::to_owned);
         if let Some(protocol) = &upgrade {
             upgrade::append(&mut self.request, protocol);
         }
@@ -172,7 +172,7 @@ impl Client {
         self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_small_body(&facts);
         self.exchange.connection.input.rest(&self.shared.resources.memory);
-        let standing = Standing { setup, request: asked };
+        let standing = Standing { setup, request: requested };
         Ok(Order { facts, standing, upgrade, at_ns: now_ns() })
     }
 
@@ -193,8 +193,8 @@ impl Client {
         Waiting { stream, input, deadline }
     }
 
-    /// Whom an answer is for.
-    pub(super) fn asked(&self, facts: &Facts) -> For {
+    /// Whom a response is for.
+    pub(super) fn requested(&self, facts: &Facts) -> For {
         For { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }
 
@@ -202,23 +202,23 @@ impl Client {
     async fn send_refusal(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         add(&self.shared.counts.refused);
         self.exchange.give_up();
-        let asked = For { is_head, is_11: true, persists: false };
-        self.write_own(refusal.status(), &refusal.to_string(), asked).await
+        let requested = For { is_head, is_11: true, persists: false };
+        self.write_own(refusal.status(), &refusal.to_string(), requested).await
     }
 
-    /// Answers for want of a server's answer.
+    /// Answers for want of a server's response.
     pub(super) async fn send_own(&mut self, order: &Order, status: u16, why: &str) -> io::Result<Done> {
         if self.exchange.leaves_unread {
             self.exchange.persists = false;
         }
-        self.write_own(status, why, self.asked(&order.facts)).await?;
+        self.write_own(status, why, self.requested(&order.facts)).await?;
         let ended_ns = now_ns();
         Ok(Done { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [ended_ns; 2] })
     }
 
-    async fn write_own(&mut self, status: u16, why: &str, asked: For) -> io::Result<()> {
+    async fn write_own(&mut self, status: u16, why: &str, requested: For) -> io::Result<()> {
         self.out.clear();
-        reply::append_own(&mut self.out, status, why, &self.shared.date(), asked);
+        response::append_own(&mut self.out, status, why, &self.shared.date(), requested);
         self.exchange.write(&[&self.out]).await
     }
 
@@ -231,7 +231,7 @@ impl Client {
         let times_us = [since_us(done.reached_ns[0]), since_us(done.reached_ns[1]), since_us(ended_ns)];
         setup.tally(class, done.server).with(|tally| {
             let first_digit = usize::from(done.status / 100).clamp(1, 5);
-            tally.answers[first_digit - 1] += 1;
+            tally.responses[first_digit - 1] += 1;
             tally.bytes += done.bytes;
             tally.first_byte.record(times_us[1]);
             tally.times.record(times_us[2]);

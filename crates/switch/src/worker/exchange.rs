@@ -1,7 +1,7 @@
-//! A request on its way to a server, and the answer back: by another server where one is lost, if that is safe.
+//! A request on its way to a server, and the response back: by another server where one is lost, if that is safe.
 //!
 //! Safe is: nothing of the request was sent (no connection came about), or it is idempotent and has no body, and no byte of
-//! an answer was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
+//! a response was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
 //! just closing.
 //!
 //! What happens seldom is boxed: a future is as large as the largest that it may wait for, and is moved whenever it begins.
@@ -22,8 +22,8 @@ use super::server::{Server, Upstream};
 use super::slot::{Slot, Unserved, acquire};
 use super::stream::Stream;
 use crate::plan::News;
-use crate::reply::{self, Framing};
 use crate::request::Refusal;
+use crate::response::{self, Framing};
 use crate::tally::add;
 use crate::upgrade;
 use assay_plane::carrier::Carrier;
@@ -36,7 +36,7 @@ use assay_plane::relay::{Part, next_part};
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
 
-/// Why a server gave no usable answer. The texts go to the client.
+/// Why a server gave no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Loss {
     /// No connection.
@@ -48,12 +48,12 @@ pub enum Loss {
     /// It did not answer in time.
     #[error("server {0} did not answer in time")]
     TimedOut(String),
-    /// It closed the connection without an answer.
-    #[error("server {0} closed the connection without an answer")]
+    /// It closed the connection without a response.
+    #[error("server {0} closed the connection without a response")]
     Lost(String),
     /// What it answered is not HTTP, or makes no sense here.
-    #[error("the answer of server {0} is not usable: {1}")]
-    BadReply(String, HeadError),
+    #[error("the response of server {0} is not usable: {1}")]
+    BadResponse(String, HeadError),
 }
 
 impl Loss {
@@ -61,7 +61,7 @@ impl Loss {
     pub fn status(&self) -> u16 {
         match self {
             Loss::TimedOut(_) | Loss::NoConnection(_) => 504,
-            Loss::Unreachable(..) | Loss::Lost(_) | Loss::BadReply(..) => 502,
+            Loss::Unreachable(..) | Loss::Lost(_) | Loss::BadResponse(..) => 502,
         }
     }
 }
@@ -76,16 +76,16 @@ pub enum Fault {
     Server(Loss, bool),
 }
 
-/// An answer whose head was read and written anew.
-pub struct Reply {
+/// A response whose head was read and written anew.
+pub struct Response {
     pub(super) upstream: Upstream,
-    facts: reply::Facts,
+    facts: response::Facts,
     /// The server has all of the request.
     is_sent: bool,
 }
 
 impl Client {
-    /// Sends the request, and the answer back.
+    /// Sends the request, and the response back.
     pub(super) async fn exchange(&mut self, order: &mut Order) -> io::Result<Done> {
         let shared = Rc::clone(&self.shared);
         let mut tried: Vec<ServerId> = Vec::new();
@@ -104,16 +104,16 @@ impl Client {
                 }
             };
             let fault = match self.attempt(&slot, order).await {
-                Ok(reply) if reply.facts.status == 101 => {
-                    return Box::pin(self.tunnel(slot, order, reply)).await;
+                Ok(response) if response.facts.status == 101 => {
+                    return Box::pin(self.tunnel(slot, order, response)).await;
                 }
-                Ok(reply) => return self.relay(slot, order, reply).await,
+                Ok(response) => return self.relay(slot, order, response).await,
                 Err(fault) => fault,
             };
             let id = slot.server.id;
             // Whatever the client did is not the server's failure.
-            slot.is_answered = !matches!(fault, Fault::Server(..));
-            if !slot.is_answered {
+            slot.has_response = !matches!(fault, Fault::Server(..));
+            if !slot.has_response {
                 self.tell_failure(&slot);
             }
             drop(slot);
@@ -141,10 +141,10 @@ impl Client {
     }
 
     /// Asks one server.
-    async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
+    async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Response, Fault> {
         let kept = if order.facts.can_repeat { slot.server.take_idle() } else { None };
         if let Some(upstream) = kept {
-            match self.ask(upstream, slot, order).await {
+            match self.converse(upstream, slot, order).await {
                 // The server had closed it: that is no failure, a new connection will do.
                 Err(Fault::Server(Loss::Lost(_), _)) => {}
                 other => return other,
@@ -152,7 +152,7 @@ impl Client {
         }
         let upstream =
             Box::pin(self.connect(&slot.server, order)).await.map_err(|loss| Fault::Server(loss, true))?;
-        self.ask(upstream, slot, order).await
+        self.converse(upstream, slot, order).await
     }
 
     async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
@@ -172,8 +172,13 @@ impl Client {
         }
     }
 
-    /// Sends the request and waits for the head of the final answer.
-    async fn ask(&mut self, mut upstream: Upstream, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
+    /// Sends the request and waits for the head of the final response.
+    async fn converse(
+        &mut self,
+        mut upstream: Upstream,
+        slot: &Slot,
+        order: &Order,
+    ) -> Result<Response, Fault> {
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
         let deadline = &self.exchange.connection.deadline;
         let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..])).await;
@@ -188,21 +193,21 @@ impl Client {
             true
         };
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
-        let facts = self.reply_head(&mut upstream, slot, order).await?;
-        Ok(Reply { upstream, facts, is_sent })
+        let facts = self.response_head(&mut upstream, slot, order).await?;
+        Ok(Response { upstream, facts, is_sent })
     }
 
-    /// Waits for the head of the final answer, and writes it anew into `out`. Words on the way go to the client at once.
-    async fn reply_head(
+    /// Waits for the head of the final response, and writes it anew into `out`. Words on the way go to the client at once.
+    async fn response_head(
         &mut self,
         upstream: &mut Upstream,
         slot: &Slot,
         order: &Order,
-    ) -> Result<reply::Facts, Fault> {
+    ) -> Result<response::Facts, Fault> {
         let shared = Rc::clone(&self.shared);
         let name = &order.standing.setup.config.name;
         let server = &slot.server.name;
-        let bad = |error| Fault::Server(Loss::BadReply(server.clone(), error), false);
+        let bad = |error| Fault::Server(Loss::BadResponse(server.clone(), error), false);
         let mut words = 0;
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
@@ -215,7 +220,7 @@ impl Client {
                     let is_for_client = order.facts.is_11 && head.status != 100;
                     self.out.clear();
                     if is_for_client {
-                        reply::append_interim(&mut self.out, &head, name);
+                        response::append_interim(&mut self.out, &head, name);
                     }
                     upstream.input.consume(length);
                     if is_for_client {
@@ -228,21 +233,21 @@ impl Client {
                         slot.begun(&head);
                         self.out.clear();
                         // What the connection will be is for the other protocol to say.
-                        let asked = reply::For { persists: true, ..self.asked(&order.facts) };
+                        let requested = response::For { persists: true, ..self.requested(&order.facts) };
                         let raw = &upstream.input.unread()[..length];
-                        let facts = reply::append(&mut self.out, &head, raw, asked, name);
+                        let facts = response::append(&mut self.out, &head, raw, requested, name);
                         upgrade::append(&mut self.out, protocol);
                         upstream.input.consume(length);
                         return Ok(facts);
                     }
-                    return Err(bad(HeadError::Syntax("it switches to a protocol that nobody asked for")));
+                    return Err(bad(HeadError::Syntax("it switches to a protocol that nobody requested")));
                 }
                 Some((head, length)) => {
                     slot.begun(&head);
                     self.out.clear();
-                    let asked = self.asked(&order.facts);
+                    let requested = self.requested(&order.facts);
                     let raw = &upstream.input.unread()[..length];
-                    let facts = reply::append(&mut self.out, &head, raw, asked, name);
+                    let facts = response::append(&mut self.out, &head, raw, requested, name);
                     upstream.input.consume(length);
                     return Ok(facts);
                 }
@@ -270,9 +275,9 @@ impl Client {
         }
     }
 
-    /// Sends the answer on. What breaks off is broken off towards the client too.
-    async fn relay(&mut self, mut slot: Slot, order: &Order, reply: Reply) -> io::Result<Done> {
-        let Reply { mut upstream, facts, is_sent } = reply;
+    /// Sends the response on. What breaks off is broken off towards the client too.
+    async fn relay(&mut self, mut slot: Slot, order: &Order, response: Response) -> io::Result<Done> {
+        let Response { mut upstream, facts, is_sent } = response;
         let shared = Rc::clone(&self.shared);
         let timeouts = order.standing.setup.config.timeouts;
         let mut done = Done {
@@ -290,7 +295,7 @@ impl Client {
         let taken = self.first_part(&mut carrier, upstream.input.unread());
         let Ok((taken, plain)) = taken else {
             // Nothing of it has gone to the client.
-            let loss = Loss::BadReply(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
+            let loss = Loss::BadResponse(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
             self.tell_failure(&slot);
             drop(slot);
             return Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await;
@@ -298,11 +303,11 @@ impl Client {
         if carrier.is_done() && plain == 0 {
             // All is here: the server is free before the client has it.
             upstream.input.consume(taken);
-            slot.is_answered = true;
+            slot.has_response = true;
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
             self.exchange.connection.deadline.set(timeouts.client_request);
-            // Who has said that it sends nothing more gets the answer and the end in one packet; but some send a line end
+            // Who has said that it sends nothing more gets the response and the end in one packet; but some send a line end
             // after a body.
             let is_last = !order.facts.persists
                 && order.facts.can_repeat
@@ -319,7 +324,7 @@ impl Client {
         let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
         done.bytes = carrier.payload;
         // A client that goes away is not the server's failure.
-        slot.is_answered = !matches!(is_whole, Ok(false));
+        slot.has_response = !matches!(is_whole, Ok(false));
         if is_whole? {
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
         } else {

@@ -26,12 +26,12 @@ pub struct Group {
     /// Requests that wait for one of its servers.
     pub waiting: Cell<u32>,
     /// The policy wants servers asked how they are.
-    pub asks: bool,
+    pub requests: bool,
     /// The policy heeds what servers say of themselves.
     pub listens: bool,
 }
 
-/// What came of asking for a server.
+/// What came of requesting a server.
 pub enum Chosen {
     /// This one, which has room.
     Server(Rc<Server>),
@@ -59,9 +59,9 @@ impl Group {
         for server in servers {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
-        let asks = matches!(shared.choice, Choice::Prequal(_));
-        let listens = asks || matches!(shared.choice, Choice::CapWithState(_));
-        let group = Self { shared, by_id, waiting: Cell::new(0), asks, listens };
+        let requests = matches!(shared.choice, Choice::Prequal(_));
+        let listens = requests || matches!(shared.choice, Choice::CapWithState(_));
+        let group = Self { shared, by_id, waiting: Cell::new(0), requests, listens };
         group.tell_standings(now);
         group
     }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     const NOW: Moment = Moment::START;
-    const ASKED: Request = Request { class: assay_dispatch::ClassId(0), document: 1 };
+    const REQUESTED: Request = Request { class: assay_dispatch::ClassId(0), document: 1 };
 
     fn servers(count: u32) -> Vec<Rc<Server>> {
         let one = |number: u32| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn chosen(group: &Group, tried: &[ServerId]) -> Option<u32> {
-        match group.choose(&ASKED, tried, NOW) {
+        match group.choose(&REQUESTED, tried, NOW) {
             Chosen::Server(server) => Some(server.id.0),
             Chosen::Full | Chosen::Nobody => None,
         }
@@ -187,11 +187,11 @@ mod tests {
             all[0].in_flight.set(1);
             all[1].in_flight.set(1);
             assert_eq!(chosen(&group, &[]), Some(2), "{}", group.shared.choice.name());
-            assert!(matches!(group.choose(&ASKED, &[ServerId(2)], NOW), Chosen::Full));
+            assert!(matches!(group.choose(&REQUESTED, &[ServerId(2)], NOW), Chosen::Full));
             all[2].in_flight.set(1);
-            assert!(matches!(group.choose(&ASKED, &[], NOW), Chosen::Full));
+            assert!(matches!(group.choose(&REQUESTED, &[], NOW), Chosen::Full));
             let tried = [ServerId(0), ServerId(1), ServerId(2)];
-            assert!(matches!(group.choose(&ASKED, &tried, NOW), Chosen::Nobody));
+            assert!(matches!(group.choose(&REQUESTED, &tried, NOW), Chosen::Nobody));
         }
     }
 

@@ -126,8 +126,8 @@ async fn serve(start: Start) -> std::io::Result<()> {
                 let _ = done.send(());
             }
             Word::Standing(server, weight) => stand(&shared, server, weight),
-            Word::Snapshot(answer) => {
-                let _ = answer.send(snapshot(&shared));
+            Word::Snapshot(response) => {
+                let _ = response.send(snapshot(&shared));
             }
             Word::Stop => {
                 shared.is_stopping.set(true);
@@ -142,7 +142,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
         tokio::select! {
             () = shared.changed.notified() => {}
             word = words.recv() => match word {
-                Some(Word::Snapshot(answer)) => drop(answer.send(snapshot(&shared))),
+                Some(Word::Snapshot(response)) => drop(response.send(snapshot(&shared))),
                 Some(Word::End) | None => break,
                 Some(Word::Standing(server, weight)) => stand(&shared, server, weight),
                 Some(Word::Plan(..) | Word::Stop) => {}
@@ -157,7 +157,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
 
 /// Looks after deadlines, idle connections and the log.
 async fn tick(shared: Rc<Shared>) {
-    let mut asked_ns = 0;
+    let mut requested_ns = 0;
     for number in 0u64.. {
         runtime::tick().await;
         let now_ns = monotonic_ns();
@@ -168,10 +168,10 @@ async fn tick(shared: Rc<Shared>) {
         }
         let setup = shared.setup();
         if let Some(every) = setup.config.state.interval
-            && now_ns.saturating_sub(asked_ns) >= every.as_nanos() as u64
+            && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
         {
-            asked_ns = now_ns;
-            probe::ask_all(&shared);
+            requested_ns = now_ns;
+            probe::request_all(&shared);
         }
         if number % TICKS_PER_SWEEP == 0 {
             let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;

@@ -1,6 +1,6 @@
 //! Servers, asked how they are: when a policy wants to know, and, if the settings say so, every now and then.
 //!
-//! What it says is in a field of its answer ([`crate::load`]); what the answer is otherwise does not matter.
+//! What it says is in a field of its response ([`crate::load`]); what the response is otherwise does not matter.
 
 use std::iter;
 use std::rc::Rc;
@@ -17,33 +17,33 @@ use super::stream::Stream;
 use crate::load;
 use assay_plane::memory::{Input, write_all};
 
-/// An answer that takes longer is worth nothing to anybody.
+/// A response that takes longer is worth nothing to anybody.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks the servers that a policy wants to know of, in the background.
-pub fn ask_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
-    if !group.asks {
+pub fn request_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
+    if !group.requests {
         return;
     }
     let mut wanted = Vec::new();
     group.policy().probes(moment(), &mut wanted);
     for server in wanted {
         if let Some(server) = group.server(server) {
-            spawn(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+            spawn(probe(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }
     }
 }
 
 /// Asks all servers of a configuration, for all policies that listen.
-pub fn ask_all(shared: &Rc<Shared>) {
+pub fn request_all(shared: &Rc<Shared>) {
     for group in shared.setup().groups.iter().filter(|group| group.listens) {
         for server in group.servers().filter(|server| server.standing.get().is_some()) {
-            spawn(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+            spawn(probe(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }
     }
 }
 
-async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
+async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     let setup = shared.setup();
     let deadline = shared.resources.watch.enter();
     deadline.set(PATIENCE);
@@ -67,7 +67,7 @@ async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
             if let Some(state) = state {
                 group.policy().reported(server.id, &state, moment());
             }
-            // Only an answer that is here as a whole leaves the connection usable.
+            // Only a response that is here as a whole leaves the connection usable.
             let body = head.facts.content_length.unwrap_or(u64::MAX);
             if head.persists("GET") && (upstream.input.unread().len() - length) as u64 == body {
                 server.put_back(upstream.stream, moment().nanos());

@@ -44,14 +44,14 @@ const TICKED: u64 = u64::MAX - 1;
 pub const READABLE: u8 = 1;
 /// There is room for bytes to go.
 pub const WRITABLE: u8 = 2;
-/// The end has come: from now on a read always has an answer.
+/// The end has come: from now on a read always has a response.
 pub const ENDED: u8 = 4;
 
 thread_local! {
     /// Tasks that are to be run.
     static READY: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     static RUNTIME: RefCell<Option<Rc<Runtime>>> = const { RefCell::new(None) };
-    /// When the running task asked for the time; 0: it has not.
+    /// When the running task requested the time; 0: it has not.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
     /// How often sockets were looked at.
     static TURNS: Cell<u64> = const { Cell::new(0) };

@@ -29,7 +29,7 @@ pub struct Setup {
     pub most_clients: u32,
     /// This worker's part of the queue.
     pub most_waiting: u32,
-    /// Tallies of classes, by class and server number; the first of each is for answers of the switch itself.
+    /// Tallies of classes, by class and server number; the first of each is for responses of the switch itself.
     tallies: Vec<Vec<Rc<LiveTally>>>,
     /// Whether anything must be known of fields that only the log tells.
     pub logs: bool,

@@ -81,9 +81,9 @@ pub struct Slot {
     /// When it got it, in nanoseconds.
     pub started_ns: u64,
     /// Whether the server did its part.
-    pub is_answered: bool,
-    /// When the answer was complete for the policy, where that is before the end.
-    pub answered_ns: Option<u64>,
+    pub has_response: bool,
+    /// When the response was complete for the policy, where that is before the end.
+    pub responded_ns: Option<u64>,
     group: Rc<Group>,
     request: Request,
     shared: Rc<Shared>,
@@ -98,15 +98,15 @@ impl Slot {
         Self {
             server,
             started_ns: now.nanos(),
-            is_answered: false,
-            answered_ns: None,
+            has_response: false,
+            responded_ns: None,
             group,
             request,
             shared,
         }
     }
 
-    /// The answer has begun; the server may have said in it how it is.
+    /// The response has begun; the server may have said in it how it is.
     pub fn begun(&self, head: &ResponseHead<'_>) {
         let now = moment();
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
@@ -122,10 +122,10 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let now = moment();
-        let took_nanos = self.answered_ns.unwrap_or(now.nanos()).saturating_sub(self.started_ns);
+        let took_nanos = self.responded_ns.unwrap_or(now.nanos()).saturating_sub(self.started_ns);
         self.server.in_flight.set(self.server.in_flight.get() - 1);
         self.shared.counts.in_flight.set(self.shared.counts.in_flight.get() - 1);
-        let how = Finish { took_nanos, answered: self.is_answered };
+        let how = Finish { took_nanos, responded: self.has_response };
         self.group.policy().finished(self.server.id, &self.request, &how, now);
         if self.shared.queue.len() > 0 {
             self.shared.queue.has_room(self.server.id);
@@ -172,7 +172,7 @@ pub async fn acquire(
 ) -> Result<Slot, Unserved> {
     standing.renew(shared);
     let group = Rc::clone(standing.setup.group(standing.class()));
-    super::probe::ask_who_is_wanted(shared, &group);
+    super::probe::request_who_is_wanted(shared, &group);
     // Whoever came before goes first.
     if group.waiting.get() == 0 {
         match group.choose(&standing.request, tried, moment()) {

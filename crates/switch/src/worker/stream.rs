@@ -1,7 +1,7 @@
 //! Connections that read and write without asking more of the system than they must.
 //!
 //! A connection is only made known to the system ([`Place`]) when somebody has to wait for it: one that brings its request with
-//! it, gets its answer and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
+//! it, gets its response and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
 //! to read, no room) saves the call that would say so again.
 
 use std::cell::{Cell, OnceCell};
@@ -368,11 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_come_and_go_are_all_answered_by_a_worker_that_rests() {
+    fn connections_that_come_and_go_are_all_responded_by_a_worker_that_rests() {
         const CLIENTS: usize = 8;
         let (socket, address) = listener();
         let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let ask = move || -> io::Result<Vec<u8>> {
+        let request = move || -> io::Result<Vec<u8>> {
             let mut client = TcpStream::connect(address)?;
             client.write_all(b"question")?;
             client.shutdown(std::net::Shutdown::Write)?;
@@ -383,7 +383,7 @@ mod tests {
             .map(|_| {
                 let told = told.clone();
                 std::thread::spawn(move || {
-                    (0..40).for_each(|_| assert_eq!(ask().expect("an answer"), b"question"));
+                    (0..40).for_each(|_| assert_eq!(request().expect("a response"), b"question"));
                     told.send(()).expect("is heard");
                 })
             })
@@ -436,7 +436,7 @@ mod tests {
             (count, stream.write_last(b"answer").expect("has room"))
         });
         assert_eq!(sent.expect("runs"), (1, 6));
-        assert_eq!(client.join().expect("no panic").expect("an answer"), "answer");
+        assert_eq!(client.join().expect("no panic").expect("a response"), "answer");
     }
 
     #[test]

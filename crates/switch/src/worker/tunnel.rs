@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 
 use super::client::{Client, Done, Order};
-use super::exchange::Reply;
+use super::exchange::Response;
 use super::runtime::now_ns;
 use super::slot::Slot;
 use super::stream::Stream;
@@ -74,18 +74,23 @@ impl Way {
 
 impl Client {
     /// Tells the client that the server has agreed, and carries bytes both ways from then on. The connection is of no other
-    /// use any more. For the policy, the server's answer was the agreement, however long the tunnel is there.
-    pub(super) async fn tunnel(&mut self, mut slot: Slot, order: &Order, reply: Reply) -> io::Result<Done> {
+    /// use any more. For the policy, the server's response was the agreement, however long the tunnel is there.
+    pub(super) async fn tunnel(
+        &mut self,
+        mut slot: Slot,
+        order: &Order,
+        response: Response,
+    ) -> io::Result<Done> {
         let shared = Rc::clone(&self.shared);
         let timeouts = order.standing.setup.config.timeouts;
         let agreed_ns = now_ns();
-        slot.is_answered = true;
-        slot.answered_ns = Some(agreed_ns);
+        slot.has_response = true;
+        slot.responded_ns = Some(agreed_ns);
         self.exchange.persists = false;
         let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
         deadline.set(timeouts.client_request);
         write_all(client, deadline, None, iter::once(&self.out[..])).await?;
-        let mut upstream = reply.upstream;
+        let mut upstream = response.upstream;
         let mut up = Way::new(std::mem::take(input));
         let mut down = Way::new(std::mem::take(&mut upstream.input));
         let patience = (&*deadline, timeouts.tunnel);

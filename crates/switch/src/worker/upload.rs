@@ -1,7 +1,7 @@
 //! The body of a request on its way to a server that may answer before it has all of it.
 //!
 //! Both directions are looked at whenever anything happens: the server's words (100 goes to a client that waits for it, a
-//! final answer ends the upload), and the client's bytes.
+//! final response ends the upload), and the client's bytes.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,8 +18,8 @@ use super::client::{Client, Order};
 use super::exchange::{Fault, loss};
 use super::server::Upstream;
 use super::slot::Slot;
-use crate::reply;
 use crate::request::Refusal;
+use crate::response;
 use assay_plane::carrier::Carrier;
 use assay_plane::memory::wait;
 
@@ -146,7 +146,7 @@ impl Upload<'_> {
                     return Poll::Ready(true);
                 }
                 if self.takes_words {
-                    reply::append_interim(&mut self.words, &head, name);
+                    response::append_interim(&mut self.words, &head, name);
                 }
                 self.upstream.input.consume(length);
             }

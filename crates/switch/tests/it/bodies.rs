@@ -23,7 +23,7 @@ fn chunked(body: &[u8], each: usize) -> Vec<u8> {
 #[test]
 fn large_bodies_go_both_ways_with_length_and_in_chunks() {
     let large = body(3_000_000);
-    let echo = Server::answering("echo", |got, stream| {
+    let echo = Server::responding("echo", |got, stream| {
         if got.head.contains("/chunks") {
             let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
             return stream.write_all(&[&head[..], &chunked(&got.body, 70_000)].concat()).is_ok();
@@ -35,21 +35,21 @@ fn large_bodies_go_both_ways_with_length_and_in_chunks() {
     for path in ["/length", "/chunks"] {
         client.send(&format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", large.len()));
         client.stream.write_all(&large).expect("is taken");
-        let (status, _, got) = client.answer();
+        let (status, _, got) = client.response();
         assert!(status == 200 && got == large, "{path}");
         client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"));
         client.stream.write_all(&chunked(&large, 9_999)).expect("is taken");
-        let (status, head, got) = client.answer();
+        let (status, head, got) = client.response();
         assert!(status == 200 && got == large, "{path}");
         assert_eq!(field(&head, "transfer-encoding").is_some(), path == "/chunks");
         assert!(field(&echo.last().head, "content-length").is_none());
     }
-    assert_eq!(switch.snapshot().expect("runs").total().answers, [0, 4, 0, 0, 0]);
+    assert_eq!(switch.snapshot().expect("runs").total().responses, [0, 4, 0, 0, 0]);
 }
 
 #[test]
-fn answers_until_the_end_and_to_old_clients_are_whole() {
-    let old = Server::answering("old", |got, stream| {
+fn responses_until_the_end_and_to_old_clients_are_whole() {
+    let old = Server::responding("old", |got, stream| {
         if got.head.contains("/chunks") {
             let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
             return stream.write_all(&[&head[..], &chunked(&body(100_000), 999)].concat()).is_ok();
@@ -64,25 +64,25 @@ fn answers_until_the_end_and_to_old_clients_are_whole() {
     for path in ["/", "/chunks"] {
         let mut client = Client::new(&switch);
         client.send(&format!("GET {path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
-        let (_, head, got) = client.answer();
+        let (_, head, got) = client.response();
         assert!(got == body(100_000) && field(&head, "connection") == Some("close"), "{head}");
         assert!(client.is_closed());
     }
     let mut client = Client::new(&switch);
     client.send("GET / HTTP/1.0\r\n\r\n");
-    assert!(client.answer().2 == body(100_000) && client.is_closed());
+    assert!(client.response().2 == body(100_000) && client.is_closed());
 }
 
 #[test]
-fn answers_without_body_leave_the_connection_in_step() {
-    let server = Server::answering("s", |got, stream| {
-        let answer: &[u8] = match got.head.split(' ').nth(1) {
+fn responses_without_body_leave_the_connection_in_step() {
+    let server = Server::responding("s", |got, stream| {
+        let response: &[u8] = match got.head.split(' ').nth(1) {
             Some("/204") => b"HTTP/1.1 204 No Content\r\n\r\n",
             Some("/304") => b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"x\"\r\n\r\n",
             _ if got.head.starts_with("HEAD") => b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwhole\r\n",
         };
-        stream.write_all(answer).is_ok()
+        stream.write_all(response).is_ok()
     });
     let switch = switch(&file("", &[&server], ""));
     let mut client = Client::new(&switch);
@@ -93,7 +93,7 @@ fn answers_without_body_leave_the_connection_in_step() {
         ("GET", "/", 200, Some("7")),
     ] {
         client.send(&format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        let (got, head, _) = client.answer_to(method);
+        let (got, head, _) = client.response_to(method);
         assert_eq!((got, field(&head, "content-length")), (status, length), "{method} {path}");
     }
     use std::sync::atomic::Ordering::SeqCst;
@@ -101,8 +101,8 @@ fn answers_without_body_leave_the_connection_in_step() {
 }
 
 #[test]
-fn requests_in_a_row_are_answered_in_their_order() {
-    let server = Server::answering("s", |got, stream| {
+fn requests_in_a_row_get_responses_in_their_order() {
+    let server = Server::responding("s", |got, stream| {
         let path = got.head.split(' ').nth(1).expect("a path").to_owned();
         ok(stream, &[path.as_bytes(), &got.body].concat())
     });
@@ -115,8 +115,8 @@ fn requests_in_a_row_are_answered_in_their_order() {
     }
     client.send(&all);
     for number in 0..20 {
-        assert_eq!(client.answer().2, format!("/{number}").as_bytes());
-        assert_eq!(client.answer().2, format!("/p{number}xy").as_bytes());
+        assert_eq!(client.response().2, format!("/{number}").as_bytes());
+        assert_eq!(client.response().2, format!("/p{number}xy").as_bytes());
     }
 }
 
@@ -137,18 +137,18 @@ fn a_client_that_waits_for_a_word_gets_the_servers() {
     let switch = switch(&file("", &[&server], ""));
     let mut client = Client::new(&switch);
     client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    assert_eq!(client.answer().0, 100);
+    assert_eq!(client.response().0, 100);
     client.send("hello");
-    let (status, _, body) = client.answer();
+    let (status, _, body) = client.response();
     assert_eq!((status, body.as_slice()), (200, &b"hello"[..]));
     client.send("PUT /no HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    let (status, head, _) = client.answer();
+    let (status, head, _) = client.response();
     assert_eq!((status, field(&head, "connection")), (413, Some("close")));
     assert!(client.is_closed());
 }
 
 #[test]
-fn an_answer_that_comes_before_the_body_is_passed_on_at_once() {
+fn an_response_that_comes_before_the_body_is_passed_on_at_once() {
     let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         crate::harness::read_head(&mut reader).expect("a request");
@@ -161,13 +161,13 @@ fn an_answer_that_comes_before_the_body_is_passed_on_at_once() {
     let mut client = Client::new(&switch);
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
     client.send(&"x".repeat(100_000));
-    let (status, head, body) = client.answer();
+    let (status, head, body) = client.response();
     assert_eq!((status, body.as_slice(), field(&head, "connection")), (403, &b"no"[..], Some("close")));
 }
 
 #[test]
 fn words_on_the_way_get_to_clients_that_know_them() {
-    let server = Server::answering("s", |_, stream| {
+    let server = Server::responding("s", |_, stream| {
         let early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
         stream.write_all(early).is_ok() && ok(stream, b"x")
     });
@@ -175,15 +175,15 @@ fn words_on_the_way_get_to_clients_that_know_them() {
     let mut client = Client::new(&switch);
     let (status, head, _) = client.get("/");
     assert_eq!((status, field(&head, "link")), (103, Some("</a>")));
-    assert_eq!(client.answer().0, 200);
+    assert_eq!(client.response().0, 200);
     let mut old = Client::new(&switch);
     old.send("GET / HTTP/1.0\r\n\r\n");
-    assert_eq!(old.answer().0, 200);
+    assert_eq!(old.response().0, 200);
 }
 
 #[test]
 fn a_body_that_breaks_off_is_broken_off_towards_the_client() {
-    let server = Server::answering("s", |got, stream| {
+    let server = Server::responding("s", |got, stream| {
         let head: &[u8] = if got.head.contains("/chunks") {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
         } else {

@@ -28,25 +28,25 @@ fn a_server_that_is_killed_under_load_loses_no_safe_request() {
     let others = [Server::named("a"), Server::named("b")];
     let switch =
         switch(&file("policy = \"rr\"", &[&doomed, &others[0], &others[1]], "[passive]\nfailures = 3\n"));
-    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, responded) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut client = Client::new(&switch);
                 while !is_over.load(Ordering::SeqCst) {
                     assert_eq!(client.get("/").0, 200);
-                    answered.fetch_add(1, Ordering::SeqCst);
+                    responded.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
         eventually("all servers are used", || doomed.count() > 50);
         doomed.kill();
-        let then = answered.load(Ordering::SeqCst);
-        eventually("it goes on without", || answered.load(Ordering::SeqCst) > then + 300);
+        let then = responded.load(Ordering::SeqCst);
+        eventually("it goes on without", || responded.load(Ordering::SeqCst) > then + 300);
         is_over.store(true, Ordering::SeqCst);
     });
     let now = switch.snapshot().expect("runs");
-    assert_eq!(now.total().requests(), now.total().answers[1]);
+    assert_eq!(now.total().requests(), now.total().responses[1]);
     eventually("it is out", || {
         switch.snapshot().expect("runs").servers.iter().any(|s| s.name == "doomed" && !s.up)
     });
@@ -65,15 +65,15 @@ fn what_was_sent_is_not_sent_again_unless_it_may_be() {
     assert_eq!(client.body("/"), "good");
     // The turn of the good one, then of the deaf one.
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    client.answer();
+    client.response();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    client.answer();
+    client.response();
     let posts = |server: &Server| {
         server.got.lock().expect("no panic").iter().filter(|got| got.head.starts_with("POST")).count()
     };
     assert_eq!((posts(&deaf), posts(&good)), (1, 1), "one was lost and stays lost");
     let total = switch.snapshot().expect("runs").total();
-    assert_eq!((total.answers, total.retried), ([0, 2, 0, 0, 1], 1));
+    assert_eq!((total.responses, total.retried), ([0, 2, 0, 0, 1], 1));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn what_could_not_be_sent_at_all_goes_elsewhere_whatever_it_is() {
     for _ in 0..4 {
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000\r\n\r\n");
         client.send(&"x".repeat(30_000));
-        assert_eq!(client.answer().0, 200);
+        assert_eq!(client.response().0, 200);
         assert_eq!(good.last().body.len(), 30_000);
     }
     assert!(both.snapshot().expect("runs").total().retried >= 2);
@@ -99,20 +99,20 @@ fn what_could_not_be_sent_at_all_goes_elsewhere_whatever_it_is() {
 }
 
 #[test]
-fn late_and_senseless_answers_have_their_statuses() {
-    let silent = Server::answering("silent", |_, _| {
+fn late_and_senseless_responses_have_their_statuses() {
+    let silent = Server::responding("silent", |_, _| {
         std::thread::sleep(Duration::from_millis(1));
         true
     });
-    let babbling = Server::answering("babbling", |_, stream| {
+    let babbling = Server::responding("babbling", |_, stream| {
         let _ = stream.write_all(b"SSH-2.0-x\r\n\r\n");
         false
     });
-    let smuggling = Server::answering("smuggling", |_, stream| {
+    let smuggling = Server::responding("smuggling", |_, stream| {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
         stream.write_all(head).is_ok()
     });
-    let switching = Server::answering("switching", |_, stream| {
+    let switching = Server::responding("switching", |_, stream| {
         stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n").is_ok()
     });
     for (server, status) in [(silent, 504), (babbling, 502), (smuggling, 502), (switching, 502)] {
@@ -124,7 +124,7 @@ fn late_and_senseless_answers_have_their_statuses() {
 
 #[test]
 fn a_connection_that_the_server_has_closed_is_no_failure() {
-    let once = Server::answering("once", |_, stream| {
+    let once = Server::responding("once", |_, stream| {
         ok(stream, b"x");
         false
     });
@@ -134,7 +134,7 @@ fn a_connection_that_the_server_has_closed_is_no_failure() {
         assert_eq!(client.get("/").0, 200);
     }
     let total = switch.snapshot().expect("runs").total();
-    assert_eq!((total.answers, total.failed), ([0, 20, 0, 0, 0], 0));
+    assert_eq!((total.responses, total.failed), ([0, 20, 0, 0, 0], 0));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn servers_that_say_they_are_unwell_are_out_until_they_say_otherwise() {
     let is_well = Arc::new(AtomicBool::new(true));
     let patient = {
         let is_well = Arc::clone(&is_well);
-        Server::answering("patient", move |got, stream| {
+        Server::responding("patient", move |got, stream| {
             if got.head.starts_with("GET /health ") && !is_well.load(Ordering::SeqCst) {
                 return stream.write_all(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n").is_ok();
             }

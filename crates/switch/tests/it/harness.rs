@@ -19,8 +19,8 @@ pub struct Got {
     pub body: Vec<u8>,
 }
 
-/// What a server does with a request: it writes the answer itself; whether the connection lives on.
-pub type Answer = dyn Fn(&Got, &mut TcpStream) -> bool + Send + Sync;
+/// What a server does with a request: it writes the response itself; whether the connection lives on.
+pub type Response = dyn Fn(&Got, &mut TcpStream) -> bool + Send + Sync;
 
 /// A server on a thread for each connection.
 pub struct Server {
@@ -37,28 +37,28 @@ impl Server {
     /// One that answers 200 with its name.
     pub fn named(name: &str) -> Self {
         let body = name.to_owned();
-        Self::answering(name, move |_, stream| ok(stream, body.as_bytes()))
+        Self::responding(name, move |_, stream| ok(stream, body.as_bytes()))
     }
 
     /// One that answers like this once the body of the request is there.
-    pub fn answering(
+    pub fn responding(
         name: &str,
-        answer: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
+        response: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::at("127.0.0.1:0".parse().expect("an address"), name, answer)
+        Self::at("127.0.0.1:0".parse().expect("an address"), name, response)
     }
 
     pub fn at(
         address: SocketAddr,
         name: &str,
-        answer: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
+        response: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let answer: Arc<Answer> = Arc::new(answer);
+        let response: Arc<Response> = Arc::new(response);
         Self::raw(address, name, move |mut stream, got| {
             let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
             while let Some(request) = read_request(&mut reader) {
                 got.lock().expect("no panic").push(request.clone());
-                if !answer(&request, &mut stream) {
+                if !response(&request, &mut stream) {
                     break;
                 }
             }
@@ -216,9 +216,9 @@ impl Client {
         self.stream.write_all(text.as_bytes()).expect("is taken");
     }
 
-    /// Status, head and body of the next answer; a HEAD's has no body.
-    pub fn answer_to(&mut self, method: &str) -> (u16, String, Vec<u8>) {
-        let head = read_head(&mut self.reader).expect("an answer");
+    /// Status, head and body of the next response; a HEAD's has no body.
+    pub fn response_to(&mut self, method: &str) -> (u16, String, Vec<u8>) {
+        let head = read_head(&mut self.reader).expect("a response");
         let status: u16 = head[9..12].parse().expect("a status");
         let bodiless = method == "HEAD" || status == 204 || status == 304 || status < 200;
         let body = if bodiless {
@@ -233,13 +233,13 @@ impl Client {
         (status, head, body)
     }
 
-    pub fn answer(&mut self) -> (u16, String, Vec<u8>) {
-        self.answer_to("GET")
+    pub fn response(&mut self) -> (u16, String, Vec<u8>) {
+        self.response_to("GET")
     }
 
     pub fn get(&mut self, path: &str) -> (u16, String, Vec<u8>) {
         self.send(&format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
-        self.answer()
+        self.response()
     }
 
     /// The body of a GET, as text.

@@ -12,7 +12,7 @@ pub fn on_command(name: &str) -> (Server, Sender<()>) {
     let (go, told) = channel();
     let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
     let body = name.to_owned();
-    let server = Server::answering(name, move |_, stream| {
+    let server = Server::responding(name, move |_, stream| {
         // The test is over when nobody tells any more.
         let _ = told.lock().expect("no panic").recv();
         ok(stream, body.as_bytes())
@@ -47,7 +47,7 @@ fn requests_that_are_refused_say_why_and_get_nowhere() {
     ] {
         let mut client = Client::new(&switch);
         client.send(&text);
-        let (got, head, why) = client.answer();
+        let (got, head, why) = client.response();
         assert_eq!(got, status, "{text}");
         assert!(!why.is_empty() && head.contains("Connection: close"), "{head}");
         assert!(client.is_closed());
@@ -65,7 +65,7 @@ fn bodies_in_chunks_are_held_against_their_limit_and_their_grammar() {
         client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
         client.send(chunks);
         let _ = client.stream.write_all("y".repeat(101).as_bytes());
-        assert_eq!(client.answer().0, status, "{chunks}");
+        assert_eq!(client.response().0, status, "{chunks}");
         assert!(client.is_closed());
     }
     assert_eq!(server.count(), 0);
@@ -81,8 +81,8 @@ fn clients_that_are_slow_are_told_or_sent_away() {
     half.send("GET / HTTP/1.1\r\nHo");
     let mut bodiless = Client::new(&switch);
     bodiless.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
-    assert_eq!(half.answer().0, 408);
-    assert_eq!(bodiless.answer().0, 408);
+    assert_eq!(half.response().0, 408);
+    assert_eq!(bodiless.response().0, 408);
     assert!(idle.is_closed() && half.is_closed() && bodiless.is_closed());
 }
 
@@ -107,7 +107,7 @@ fn requests_wait_for_a_server_with_room_in_their_order() {
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("wait"), "{why:?}");
     for (number, client) in clients.iter_mut().enumerate() {
         go.send(()).expect("it waits");
-        assert_eq!(client.answer().0, 200);
+        assert_eq!(client.response().0, 200);
         assert!(server.got.lock().expect("no panic")[number].head.starts_with(&format!("GET /{number} ")));
     }
     assert_eq!(waiting(), 0);
@@ -125,7 +125,7 @@ fn a_request_waits_no_longer_than_it_may() {
     let (status, _, why) = second.get("/");
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("in time"), "{why:?}");
     go.send(()).expect("it waits");
-    assert_eq!(first.answer().0, 200);
+    assert_eq!(first.response().0, 200);
     go.send(()).expect("it waits");
     assert_eq!(second.get("/").0, 200);
 }
@@ -156,10 +156,10 @@ fn a_client_that_leaves_while_its_request_waits_gives_up_its_place() {
     staying.send("defghi");
     for client in [&mut first, &mut staying] {
         go.send(()).expect("it waits");
-        assert_eq!(client.answer().0, 200);
+        assert_eq!(client.response().0, 200);
     }
     assert_eq!(server.last().body, b"abcdefghi");
-    assert_eq!((server.count(), now().left, now().total().answers[1]), (2, 3, 2), "nobody else got there");
+    assert_eq!((server.count(), now().left, now().total().responses[1]), (2, 3, 2), "nobody else got there");
 }
 
 #[test]
@@ -174,5 +174,5 @@ fn connections_above_the_limit_wait_to_be_accepted() {
     assert!(all[2].stream.read(&mut [0]).is_err(), "nobody has accepted it");
     all[2].stream.set_read_timeout(Some(crate::harness::PATIENCE)).expect("a socket");
     all.remove(0);
-    assert_eq!(all[1].answer().0, 200);
+    assert_eq!(all[1].response().0, 200);
 }

@@ -16,8 +16,8 @@ mod limits;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 mod reloading;
-#[path = "../../../http/tests/corpus/replies.rs"]
-mod replies;
+#[path = "../../../http/tests/corpus/responses.rs"]
+mod responses;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
 mod serving;

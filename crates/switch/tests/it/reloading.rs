@@ -25,10 +25,10 @@ fn reloading_under_load_loses_nothing() {
     ];
     let mut switch = switch(&files[0]);
     let address = switch.addresses()[0];
-    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, responded) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (is_over, answered) = (&is_over, &answered);
+            let (is_over, responded) = (&is_over, &responded);
             scope.spawn(move || {
                 let mut client = Client::to(address);
                 while !is_over.load(Ordering::SeqCst) {
@@ -37,20 +37,20 @@ fn reloading_under_load_loses_nothing() {
                         client = Client::to(address);
                     }
                     assert_eq!(client.get("/x").0, 200);
-                    answered.fetch_add(1, Ordering::SeqCst);
+                    responded.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
         for round in 1..20 {
-            let then = answered.load(Ordering::SeqCst);
+            let then = responded.load(Ordering::SeqCst);
             switch.reload(config(&files[round % files.len()])).expect("is taken on");
-            eventually("it goes on", || answered.load(Ordering::SeqCst) > then + 30);
+            eventually("it goes on", || responded.load(Ordering::SeqCst) > then + 30);
         }
         is_over.store(true, Ordering::SeqCst);
     });
     assert_eq!(switch.addresses()[0], address);
     let total = switch.snapshot().expect("runs").total();
-    assert_eq!(total.answers, [0, answered.load(Ordering::SeqCst) as u64, 0, 0, 0]);
+    assert_eq!(total.responses, [0, responded.load(Ordering::SeqCst) as u64, 0, 0, 0]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_server_that_drains_ends_what_it_has_and_gets_nothing_new() {
     let server = |at: usize| switch.snapshot().expect("runs").servers[at].clone();
     assert_eq!((server(0).up, server(0).in_flight), (false, 1));
     go.send(()).expect("it waits");
-    assert_eq!(first.answer().2, b"slow");
+    assert_eq!(first.response().2, b"slow");
     eventually("it has nothing left", || server(0).in_flight == 0 && server(0).idle == 0);
 }
 
@@ -87,7 +87,7 @@ fn a_request_that_waits_goes_by_the_new_configuration() {
     second.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     eventually("it waits", || switch.snapshot().expect("runs").waiting == 1);
     switch.reload(config(&file("policy = \"p2c\"", &[&slow, &other], limits))).expect("is taken on");
-    assert_eq!(second.answer().2, b"other");
+    assert_eq!(second.response().2, b"other");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_end_waits_for_running_requests_and_no_longer_than_it_may() {
     eventually("nothing is accepted", || std::net::TcpStream::connect(gentle.addresses()[0]).is_err());
     assert!(!gentle.has_ended());
     go.send(()).expect("it waits");
-    let (status, head, _) = running.answer();
+    let (status, head, _) = running.response();
     assert_eq!((status, field(&head, "connection")), (200, None), "its head was written before");
     gentle.wait().expect("ends well");
 
@@ -150,7 +150,7 @@ fn several_workers_share_the_work_and_the_limits() {
     switch.reload(config(&file("workers = 2\npolicy = \"lc\"", &[&b], ""))).expect("is taken on");
     assert_eq!(Client::new(&switch).body("/"), "b");
     let now = switch.snapshot().expect("runs");
-    assert_eq!((now.total().answers[1], now.accepted), (total + 1, 21));
+    assert_eq!((now.total().responses[1], now.accepted), (total + 1, 21));
     switch.stop();
     switch.wait().expect("ends well");
 }

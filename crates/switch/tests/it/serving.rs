@@ -47,7 +47,7 @@ fn turns_are_taken_and_connections_kept_on_both_sides() {
     assert_eq!(got, "ababab");
     assert_eq!((a.connections.load(SeqCst), b.connections.load(SeqCst)), (1, 1));
     let now = switch.snapshot().expect("runs");
-    assert_eq!((now.total().answers, now.accepted, now.clients), ([0, 6, 0, 0, 0], 1, 1));
+    assert_eq!((now.total().responses, now.accepted, now.clients), ([0, 6, 0, 0, 0], 1, 1));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn classes_go_to_their_servers() {
 }
 
 #[test]
-fn servers_are_told_who_asked_and_not_what_was_for_the_switch() {
+fn servers_are_told_who_requested_and_not_what_was_for_the_switch() {
     let a = Server::named("a");
     let switch = switch(&file("name = \"front\"", &[&a], ""));
     let mut client = Client::new(&switch);
@@ -74,7 +74,7 @@ fn servers_are_told_who_asked_and_not_what_was_for_the_switch() {
         "GET http://site.example/x?y HTTP/1.1\r\nHost: other\r\nConnection: keep-alive, X-Mine\r\nX-Mine: 1\r\n\
          X-Forwarded-For: 6.6.6.6\r\nUpgrade: h2c\r\nX-Yours: 2\r\n\r\n",
     );
-    let (status, head, _) = client.answer();
+    let (status, head, _) = client.response();
     assert_eq!((status, field(&head, "via")), (200, Some("1.1 front")));
     let got = a.last().head;
     assert!(got.starts_with("GET /x?y HTTP/1.1\r\nHost: site.example\r\n"), "{got}");

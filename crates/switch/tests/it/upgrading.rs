@@ -11,7 +11,7 @@ const WISH: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upg
 
 /// Agrees, greets, sends back what it gets, and says goodbye at the end.
 fn echo() -> Server {
-    Server::answering("echo", |got, stream| {
+    Server::responding("echo", |got, stream| {
         if field(&got.head, "upgrade").is_none() {
             return ok(stream, b"plain");
         }
@@ -35,7 +35,7 @@ fn what_both_have_agreed_on_goes_both_ways_until_both_have_ended() {
     let switch = switch(&file("", &[&server], ""));
     let mut client = Client::new(&switch);
     client.send(WISH);
-    let head = read_head(&mut client.reader).expect("an answer");
+    let head = read_head(&mut client.reader).expect("a response");
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     assert_eq!((field(&head, "upgrade"), field(&head, "connection")), (Some("websocket"), Some("Upgrade")));
     assert_eq!((field(&head, "sec-websocket-accept"), field(&head, "content-length")), (Some("v"), None));
@@ -60,7 +60,7 @@ fn what_both_have_agreed_on_goes_both_ways_until_both_have_ended() {
     writer.join().expect("no panic");
     assert!(back.strip_suffix(b"bye") == Some(&much[..]), "{} bytes came back", back.len());
     eventually("it has ended", || switch.snapshot().expect("runs").in_flight == 0);
-    eventually("it is counted", || switch.snapshot().expect("runs").total().answers == [1, 0, 0, 0, 0]);
+    eventually("it is counted", || switch.snapshot().expect("runs").total().responses == [1, 0, 0, 0, 0]);
     assert_eq!(switch.snapshot().expect("runs").total().bytes, 3_000_008);
 }
 
@@ -70,24 +70,24 @@ fn only_protocols_that_are_allowed_are_passed_on() {
     let usual = switch(&file("", &[&server], ""));
     let mut client = Client::new(&usual);
     client.send(&WISH.replace("websocket", "h2c"));
-    assert_eq!(client.answer().2, b"plain");
+    assert_eq!(client.response().2, b"plain");
     assert_eq!(client.body("/"), "plain", "the connection goes on");
     let none = switch(&file("upgrades = \"none\"", &[&server], ""));
     let mut client = Client::new(&none);
     client.send(WISH);
-    assert_eq!(client.answer().2, b"plain");
+    assert_eq!(client.response().2, b"plain");
     assert!(server.got.lock().expect("no panic").iter().all(|got| field(&got.head, "connection").is_none()));
     let mut tunnel = Client::new(&usual);
     tunnel.send("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let (status, _, why) = tunnel.answer();
+    let (status, _, why) = tunnel.response();
     assert!(status == 501 && String::from_utf8_lossy(&why).contains("tunnels are not served"), "{why:?}");
     assert!(tunnel.is_closed(), "what came behind it is not read");
     assert_eq!(server.count(), 3);
 }
 
 #[test]
-fn a_server_that_does_not_agree_answers_as_usual_and_one_that_agrees_to_something_else_has_failed() {
-    let other = Server::answering("other", |_, stream| {
+fn a_server_that_does_not_agree_responses_as_usual_and_one_that_agrees_to_something_else_has_failed() {
+    let other = Server::responding("other", |_, stream| {
         let consent = "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
         stream.write_all(consent.as_bytes()).is_ok()
     });
@@ -97,9 +97,9 @@ fn a_server_that_does_not_agree_answers_as_usual_and_one_that_agrees_to_somethin
     let switch = switch(&file("", &[&other, &plain], class));
     let mut client = Client::new(&switch);
     client.send(&WISH.replace("/chat", "/"));
-    assert_eq!(client.answer().2, b"plain");
+    assert_eq!(client.response().2, b"plain");
     client.send(WISH);
-    assert_eq!(client.answer().0, 502);
+    assert_eq!(client.response().0, 502);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_tunnel_in_which_nothing_comes_is_closed() {
     let switch = switch(&file("[timeouts]\ntunnel = \"100ms\"\n", &[&server], ""));
     let mut client = Client::new(&switch);
     client.send(WISH);
-    read_head(&mut client.reader).expect("an answer");
+    read_head(&mut client.reader).expect("a response");
     let mut rest = Vec::new();
     client.reader.read_to_end(&mut rest).expect("an end");
     assert_eq!(rest, b"hello");

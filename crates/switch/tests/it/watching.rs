@@ -36,7 +36,7 @@ fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
     let mut switch = switch(&text);
     let mut client = Client::new(&switch);
     client.send("GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\nUser-Agent: \"t\"\r\n\r\n");
-    assert_eq!(client.answer().0, 200);
+    assert_eq!(client.response().0, 200);
     let read = || std::fs::read_to_string(&log).unwrap_or_default();
     eventually("it is written", || read().lines().count() == 1);
     let line = read();
@@ -51,7 +51,7 @@ fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
 #[test]
 fn servers_that_say_how_they_are_get_what_they_can_take() {
     let busy = |name: &'static str, load: &'static str| {
-        Server::answering(name, move |_, stream| {
+        Server::responding(name, move |_, stream| {
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nendpoint-load-metrics: TEXT cpu_utilization={load}\r\n\r\n{name}",
                 name.len()
@@ -70,8 +70,8 @@ fn servers_that_say_how_they_are_get_what_they_can_take() {
 }
 
 #[test]
-fn a_policy_that_wants_to_know_has_servers_asked() {
-    let server = Server::answering("s", |_, stream| {
+fn a_policy_that_wants_to_know_has_servers_requested() {
+    let server = Server::responding("s", |_, stream| {
         stream
             .write_all(
                 b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nendpoint-load-metrics: TEXT named_metrics.in_flight=1\r\n\r\nx",

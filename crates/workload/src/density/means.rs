@@ -12,7 +12,7 @@ use assay_random::Rng;
 /// Averages of one content type.
 #[derive(Debug)]
 pub(crate) struct ContentMeans {
-    /// Of an object that is asked for in its own right.
+    /// Of an object that is requested in its own right.
     pub(crate) size: f64,
     /// Of one that is embedded in a page: pages within pages hold no links.
     pub(crate) embedded_size: f64,
@@ -20,7 +20,7 @@ pub(crate) struct ContentMeans {
     /// Embedded objects of a page.
     pub(crate) embedded: f64,
     pub(crate) embedded_types: Vec<(ContentIndex, f64)>,
-    /// What a revisit finds that looks for a small object; none when nobody asks for that.
+    /// What a revisit finds that looks for a small object; none when nobody requests that.
     pub(crate) smallest: Option<Smallest>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct GroupDensity {
     direct: Vec<DirectDensity>,
 }
 
-/// One type as a group asks for it.
+/// One type as a group requests it.
 #[derive(Debug)]
 struct DirectDensity {
     content: ContentIndex,
@@ -51,7 +51,7 @@ struct DirectDensity {
     size_preference: f64,
 }
 
-/// What is asked for directly.
+/// What is requested directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A direct type of the group, by its place in the mix.
@@ -105,7 +105,7 @@ impl Densities {
         if group.foreign_share > 0.0 { own * (1.0 - group.foreign_share) } else { own }
     }
 
-    /// True when a group asks for pages, so that request types change how many requests a launch brings.
+    /// True when a group requests pages, so that request types change how many requests a launch brings.
     pub(crate) fn has_pages(&self, group: usize) -> bool {
         self.groups[group].mix.direct.iter().any(|d| self.contents[usize::from(d.content)].embedded > 0.0)
     }

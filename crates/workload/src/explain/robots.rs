@@ -26,7 +26,7 @@ pub(super) fn robots(workload: &Workload, group: &RobotGroup, embedded: f64) -> 
     if group.foreign_share > 0.0 {
         second += &format!(", {} of launches for URLs of the trace", percent(group.foreign_share));
     }
-    let mut lines = vec![first, second, format!("  {}; {}", asks(group), connections(group))];
+    let mut lines = vec![first, second, format!("  {}; {}", requests(group), connections(group))];
     for part in [bodies(workload, group), habits(group), sessions(group)] {
         if !part.is_empty() {
             lines.push(format!("  {}", part.join("; ")));
@@ -73,7 +73,7 @@ pub(super) fn popularity(popularity: &Popularity) -> String {
     joined([Some(law), hot, small])
 }
 
-fn asks(group: &RobotGroup) -> String {
+fn requests(group: &RobotGroup) -> String {
     let types = mix(&group.request_types, |t| {
         match t {
             RequestType::Basic => "Basic",
@@ -110,7 +110,7 @@ fn connections(group: &RobotGroup) -> String {
     )
 }
 
-/// What requests carry, and which parts they ask for.
+/// What requests carry, and which parts they request.
 fn bodies(workload: &Workload, group: &RobotGroup) -> Vec<String> {
     let mut parts = Vec::new();
     if !group.ranges.is_empty() {
@@ -167,7 +167,7 @@ fn habits(group: &RobotGroup) -> Vec<String> {
         parts.push(format!("a cache of its own for {} objects", count(u64::from(group.private_cache))));
     }
     if group.abort_share > 0.0 {
-        parts.push(format!("{} of answers are broken off in the middle", percent(group.abort_share)));
+        parts.push(format!("{} of responses are broken off in the middle", percent(group.abort_share)));
     }
     if let Some(lifetime_s) = &group.lifetime_s {
         parts.push(format!("gives up {} after it was due", draws(lifetime_s, "s")));

@@ -15,9 +15,9 @@ pub(super) fn server(workload: &Workload, index: usize) -> Vec<String> {
     let think = server.think_s.as_ref().map_or("no think time".into(), |think| {
         format!("think time {} ± {} s", plain(think.mean()), plain(think.deviation()))
     });
-    let asked = kinds(workload, &server.direct_access);
-    let mut lines = vec![format!("origins {:?}: {origins}, {think}, asked for {asked}", server.kind)];
-    for part in [answers(server), faults(&server.faults)] {
+    let requested = kinds(workload, &server.direct_access);
+    let mut lines = vec![format!("origins {:?}: {origins}, {think}, requested {requested}", server.kind)];
+    for part in [responses(server), faults(&server.faults)] {
         if !part.is_empty() {
             lines.push(format!("  {}", part.join("; ")));
         }
@@ -25,7 +25,7 @@ pub(super) fn server(workload: &Workload, index: usize) -> Vec<String> {
     lines
 }
 
-fn answers(server: &Server) -> Vec<String> {
+fn responses(server: &Server) -> Vec<String> {
     let mut parts = Vec::new();
     if server.redirect_share > 0.0 {
         parts.push(format!("redirects {} of requests to an older object", percent(server.redirect_share)));
@@ -56,7 +56,7 @@ fn answers(server: &Server) -> Vec<String> {
             .push(format!("refuses {} of bodies when it is asked (417)", percent(1.0 - server.body_allowed)));
     }
     if server.abort_share > 0.0 {
-        parts.push(format!("breaks off {} of answers in the middle", percent(server.abort_share)));
+        parts.push(format!("breaks off {} of responses in the middle", percent(server.abort_share)));
     }
     parts.extend(headers(&server.headers));
     parts

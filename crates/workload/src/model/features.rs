@@ -1,4 +1,4 @@
-//! What a workload can ask for beyond plain objects and plain requests: bodies from files, encodings, ranges,
+//! What a workload can request beyond plain objects and plain requests: bodies from files, encodings, ranges,
 //! request bodies, cookies, authentication, sessions, aborts, origins that misbehave on purpose, load that
 //! adapts.
 //!
@@ -102,7 +102,7 @@ pub struct Injection {
 }
 
 /// A header field that is added to messages, with a probability of its own for each message (requests) or object
-/// (replies). Fields of one rule go together.
+/// (responses). Fields of one rule go together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderRule {
     /// Name and value of each.
@@ -111,7 +111,7 @@ pub struct HeaderRule {
     pub probability: f64,
 }
 
-/// Which part of an object a `Range` request asks for. Fractions are of the object's size.
+/// Which part of an object a `Range` request requests. Fractions are of the object's size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RangeSpec {
@@ -174,7 +174,7 @@ pub struct CookieSetting {
     /// Share of the servers that set any; sticky.
     #[serde(default = "all", skip_serializing_if = "is_all")]
     pub senders: f64,
-    /// Share of objects whose 200 replies set any.
+    /// Share of objects whose 200 responses set any.
     pub share: f64,
     /// How many.
     pub count: Distribution,
@@ -275,7 +275,7 @@ pub struct Faults {
     pub slow_start_share: f64,
     /// By how much, in seconds.
     pub slow_start_s: Distribution,
-    /// Share of replies whose body is sent slowly.
+    /// Share of responses whose body is sent slowly.
     pub slow_body_share: f64,
     /// How fast, in bytes per second.
     pub slow_body_bytes_per_s: f64,

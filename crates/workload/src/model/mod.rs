@@ -79,7 +79,7 @@ pub struct Content {
     pub checksum: f64,
     /// What bodies are made of.
     pub body: BodySpec,
-    /// Fields added to replies with a body of this type, and to requests that carry one; fixed per object.
+    /// Fields added to responses with a body of this type, and to requests that carry one; fixed per object.
     pub headers: Vec<HeaderRule>,
     /// Makes the type a page.
     pub embedded: Option<Embedded>,
@@ -141,7 +141,7 @@ pub struct ClientBehaviour {
     pub recurrence: Option<f64>,
     /// Popularity.
     pub popularity: Option<Popularity>,
-    /// Parts asked for by `Range` requests.
+    /// Parts requested by `Range` requests.
     #[serde(default)]
     pub ranges: Option<Weighted<RangeSpec>>,
 }
@@ -154,7 +154,7 @@ pub struct Server {
     pub kind: String,
     /// All types it holds.
     pub contents: Weighted<ContentIndex>,
-    /// Types that robots ask for directly.
+    /// Types that robots request directly.
     pub direct_access: Weighted<ContentIndex>,
     /// Seconds before a request is handled; none: at once.
     pub think_s: Option<Distribution>,
@@ -164,7 +164,7 @@ pub struct Server {
     pub idle_timeout: Option<Duration>,
     /// Sticky per origin.
     pub http_versions: Weighted<HttpVersion>,
-    /// Share of requests answered with a redirection to another object of the same origin that was asked for
+    /// Share of requests answered with a redirection to another object of the same origin that was requested
     /// before.
     pub redirect_share: f64,
     /// Which object that is; required when the share is positive.
@@ -175,9 +175,9 @@ pub struct Server {
     pub body_allowed: f64,
     /// Who may ask; none: everybody.
     pub authentication: Option<AuthDemand>,
-    /// Share of replies that it breaks off in the middle of the body, and says so beforehand.
+    /// Share of responses that it breaks off in the middle of the body, and says so beforehand.
     pub abort_share: f64,
-    /// Fields added to every reply, each with its probability.
+    /// Fields added to every response, each with its probability.
     pub headers: Vec<HeaderRule>,
     /// How it misbehaves on purpose.
     pub faults: Faults,
@@ -232,7 +232,7 @@ pub struct RobotGroup {
     pub methods: Weighted<Method>,
     /// Share of requests for a URL of [`Workload::foreign`]; taken from the public share.
     pub foreign_share: f64,
-    /// Parts asked for by `Range` requests.
+    /// Parts requested by `Range` requests.
     pub ranges: Weighted<RangeSpec>,
     /// Bodies of POST requests.
     pub post_contents: Weighted<ContentIndex>,
@@ -246,7 +246,7 @@ pub struct RobotGroup {
     pub accepts: Vec<Coding>,
     /// Fields added to every request, each with its probability.
     pub headers: Vec<HeaderRule>,
-    /// Objects that its own cache holds (embedded ones that it finds there are not asked for); 0: it has none.
+    /// Objects that its own cache holds (embedded ones that it finds there are not requested); 0: it has none.
     pub private_cache: u32,
     /// What it does with cookies.
     pub cookies: CookieKeeping,
@@ -254,7 +254,7 @@ pub struct RobotGroup {
     pub credentials: Credentials,
     /// Busy and idle periods; none: always busy.
     pub session: Option<Session>,
-    /// Share of answers that it breaks off in the middle of the body.
+    /// Share of responses that it breaks off in the middle of the body.
     pub abort_share: f64,
     /// An xact that is not complete so many seconds after it was due is given up; none: only the run's own
     /// time limit.
@@ -333,7 +333,7 @@ pub enum RequestType {
     Ims304,
     /// `Cache-Control: no-cache`: must reach the origin.
     Reload,
-    /// Asks for a part ([`RangeSpec`]).
+    /// Requests a part ([`RangeSpec`]).
     Range,
     /// Sends a body with PUT.
     Upload,
@@ -501,7 +501,7 @@ pub struct Bin {
 }
 
 impl Pace {
-    /// True when the next request waits for the last answer.
+    /// True when the next request waits for the last response.
     pub fn is_closed(&self) -> bool {
         matches!(self, Pace::BestEffort | Pace::Think(_))
     }

@@ -17,7 +17,7 @@ use crate::model::WorkingSet;
 use crate::universe::living;
 
 /// What became of a phase that has a thermostat or a script; for others, only its length counts. Kept with a
-/// run, it makes another run ask for the same.
+/// run, it makes another run request the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Adaptation {
     /// Index of the phase.

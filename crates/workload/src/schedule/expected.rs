@@ -1,7 +1,7 @@
 //! What is to be expected of each phase: the integrals of its rates, and what changes while there is nothing to revisit yet.
 //!
 //! A public world has something to revisit from its first point on, plus the time that a first fetch is given: before that,
-//! what would have been a revisit asks for something new. Where S first visits are expected, there is none yet with
+//! what would have been a revisit requests something new. Where S first visits are expected, there is none yet with
 //! probability e^-S. A robot's first request in its private world never is a revisit. A trace that has been walked through
 //! begins again, with nothing new in it. All three are known in advance, so the offered ratios stated here are those of the
 //! stream itself, but for chance.
@@ -176,7 +176,7 @@ impl Account<'_> {
         let density = &self.densities.groups[group];
         let Some(per_second) = density.per_second.filter(|_| density.private_share > 0.0) else { return };
         for (index, direct) in density.mix.direct.iter().enumerate() {
-            // Robots that were alive at any time, and those among them that have asked for nothing yet.
+            // Robots that were alive at any time, and those among them that have requested nothing yet.
             let (mut ever, mut fresh) = (0.0, 0.0);
             for segment in self.segments {
                 let (shape, cut) = (&segment.shape, segment.cut());
@@ -195,14 +195,14 @@ impl Account<'_> {
                         continue;
                     }
                     let rate = per_second * shape.load.at(u) * shape.launches[group].at(u);
-                    let asked =
+                    let requested =
                         rate * density.private_share * direct.share * (until - from) * segment.span_s();
-                    let first = fresh * -libm::expm1(-asked * alive / ever);
+                    let first = fresh * -libm::expm1(-requested * alive / ever);
                     fresh -= first;
                     let revisits = revisit_share(direct.recurrence, shape.recurrence.at(u));
                     let lost = first * revisits;
                     if segment.instant_ns(u) < frozen_ns {
-                        let new = asked * alive * (1.0 - revisits) + lost;
+                        let new = requested * alive * (1.0 - revisits) + lost;
                         size.add(new, self.densities.with_embedded(direct.content));
                     }
                     let target = Target::Direct(index);

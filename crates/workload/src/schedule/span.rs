@@ -19,7 +19,7 @@ pub enum Freeze {
 /// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WorkingSetSize {
-    /// Objects that can be asked for, embedded ones included; all robots' private worlds together.
+    /// Objects that can be requested, embedded ones included; all robots' private worlds together.
     pub objects: f64,
     /// Their volume.
     pub bytes: f64,

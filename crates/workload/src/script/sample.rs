@@ -1,16 +1,16 @@
-//! What was measured in a stretch of time, and under which names scripts ask for it.
+//! What was measured in a stretch of time, and under which names scripts request it.
 //!
 //! Sums that can be added: two intervals after one another make one longer one.
 
 use super::Value;
 use crate::model::Goal;
 
-/// Classes of replies that scripts tell apart.
+/// Classes of responses that scripts tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// All replies.
+    /// All responses.
     Rep,
-    /// Answers to basic requests.
+    /// Responses to basic requests.
     Basic,
     /// Basic revisits of cachable objects.
     OfferedHit,
@@ -20,16 +20,16 @@ pub enum Class {
     RealHit,
     /// Basic requests that were no hits.
     RealMiss,
-    /// Answers that may be stored.
+    /// Responses that may be stored.
     CachableYes,
-    /// Answers that may not.
+    /// Responses that may not.
     CachableNo,
     /// Basic first visits of cachable objects.
     Fill,
     /// Requests after a redirection.
     RedirectedRequest,
-    /// Replies that redirect.
-    ReplyToRedirect,
+    /// Responses that redirect.
+    ResponseToRedirect,
     /// Conditional requests.
     Ims,
     /// Reloads.
@@ -109,7 +109,7 @@ impl Spread {
     }
 }
 
-/// Replies of one class.
+/// Responses of one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClassSums {
     /// Their number.
@@ -121,7 +121,7 @@ pub struct ClassSums {
 }
 
 impl ClassSums {
-    /// Adds one reply.
+    /// Adds one response.
     #[inline]
     pub fn record(&mut self, time_s: f64, bytes: u64) {
         self.count += 1;
@@ -248,7 +248,7 @@ fn moment(count: u64, spread: &Spread, what: &str) -> Option<(f64, bool)> {
     })
 }
 
-/// True when scripts can ask for a statistic of this name.
+/// True when scripts can request a statistic of this name.
 pub fn is_statistic(name: &str) -> bool {
     Sample::default().statistic(name).is_some()
 }

@@ -131,13 +131,13 @@ fn a_phase_of_revisits_alone_keeps_to_what_an_earlier_phase_introduced() {
     workload.schedule.phases[0].recurrence = Ramp { begin: 0.0, end: 0.0 };
     let universe = universe(workload);
     let mut crew: Vec<_> = (0..4).map(|robot| ClosedRobot::new(&universe, robot)).collect();
-    let ask = |crew: &mut [ClosedRobot], each: u64| -> Vec<Launch> {
+    let request = |crew: &mut [ClosedRobot], each: u64| -> Vec<Launch> {
         (0..each)
             .flat_map(|_| crew.iter_mut().map(|robot| robot.next(&universe)).collect::<Vec<_>>())
             .collect()
     };
-    let introduced: HashSet<_> = ask(&mut crew, 20).iter().map(|l| l.object).collect();
+    let introduced: HashSet<_> = request(&mut crew, 20).iter().map(|l| l.object).collect();
     assert_eq!(introduced.len(), 80);
     crew.iter_mut().for_each(|robot| robot.enter_phase(&universe, 1));
-    assert!(ask(&mut crew, 5000).iter().all(|l| l.revisit && introduced.contains(&l.object)));
+    assert!(request(&mut crew, 5000).iter().all(|l| l.revisit && introduced.contains(&l.object)));
 }

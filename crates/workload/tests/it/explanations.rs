@@ -90,7 +90,7 @@ fn what_robots_do_on_the_side_is_explained() {
             "parts: the last 10% 60%, 3 pieces of 2 KB each 40%; puts plain; 30% of bodies were sent before; \
              asks before it sends bodies of 4 KB or more (100-continue)",
             "accepts gzip; adds X-A (50%); 50% of robots send cookies; a cache of its own for 1,000 objects; \
-             1% of answers are broken off in the middle; gives up 30 s after it was due",
+             1% of responses are broken off in the middle; gives up 30 s after it was due",
             "as one of 5,000 users, 2% of the time with a wrong password; busy until 50 requests are answered, \
              then idle for 90 s on average",
             "trace: 300 lines with 200 different URLs",
@@ -132,7 +132,7 @@ fn what_origins_do_on_purpose_is_explained() {
         &[
             "redirects 5% of requests to an older object; sets 2 cookies of 40 B with 40% of objects; \
              10% of objects need a login (Basic or Digest, realm \"in\"); refuses 20% of bodies when it is asked (417); \
-             breaks off 2% of answers in the middle",
+             breaks off 2% of responses in the middle",
             "on purpose, 3% of requests fail (503); 1% are reset; 10% are answered late, by 2 ± 2 s; \
              20% of bodies come at 10 KB/s; 0.01 s more think time for every other request under way; \
              what it thinks about for longer than 30 s is reset",
@@ -160,7 +160,7 @@ fn what_bodies_are_made_of_is_explained() {
             "content \"plain\": 1.95 KB on average",
             "whole files, one of 2 files below /srv; 25% of objects share one body; sent as identity or gzip; \
              10% of objects have lines every 500 bytes put in; 50% with a checksum",
-            "whoever asks for it: recurrence 30%; methods of its own",
+            "whoever requests it: recurrence 30%; methods of its own",
         ],
     );
 }

@@ -99,7 +99,7 @@ fn children_are_parts_of_their_page_in_order() {
 }
 
 #[test]
-fn only_answers_with_a_body_bring_children() {
+fn only_responses_with_a_body_bring_children() {
     let universe = universe();
     let brings = |request_type, method| {
         universe.children(&Launch { request_type, method, ..launch(1, 1) }).next().is_some()
@@ -141,7 +141,7 @@ fn workloads_that_cannot_be_run_say_what_is_missing() {
         UniverseError::Missing { index: 9, .. }
     ));
     let no_access = error(&|w| w.servers[0].direct_access = Weighted::none());
-    assert!(matches!(no_access, UniverseError::NothingToAskFor { .. }));
+    assert!(matches!(no_access, UniverseError::NothingToRequestFor { .. }));
     assert!(matches!(error(&|w| w.robots[0].recurrence = 1.5), UniverseError::Number { .. }));
     assert!(matches!(error(&|w| w.contents[0].cachable = f64::NAN), UniverseError::Number { .. }));
 }

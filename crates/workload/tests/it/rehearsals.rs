@@ -69,7 +69,7 @@ fn every_phase_of_the_listings_shrinks_alike() {
             let (long, short) = (long.expected.unwrap(), short.expected.unwrap());
             assert!((short.requests - long.requests * scale).abs() < 0.01);
             // A first fetch takes as long as ever, so more of a short run is spent waiting for one; and a
-            // robot's first private request is a larger part of what it asks for.
+            // robot's first private request is a larger part of what it requests.
             assert!(short.offered_dhr() <= long.offered_dhr() + 1e-9);
             assert_eq!(short.peak_request_rate, long.peak_request_rate, "rates stay");
         }

@@ -31,11 +31,11 @@ fn every(seconds: u64, body: Vec<ScriptStatement>) -> ScriptStatement {
     }
 }
 
-/// A second in which so many answers came, each after that long.
-fn second(answers: u64, time_s: f64) -> Sample {
+/// A second in which so many responses came, each after that long.
+fn second(responses: u64, time_s: f64) -> Sample {
     let mut sample = Sample::default();
-    (sample.duration_s, sample.requests, sample.ok) = (1.0, answers, answers);
-    for _ in 0..answers {
+    (sample.duration_s, sample.requests, sample.ok) = (1.0, responses, responses);
+    for _ in 0..responses {
         sample.class_mut(Class::Rep).record(time_s, 1000);
         sample.class_mut(Class::Fill).record(time_s, 1000);
     }
@@ -213,7 +213,7 @@ fn a_thermostat_keeps_response_times_within_bounds() {
     assert_eq!(tell([0.01, 0.01], 1.0), None);
     let mut silent = Thermometer::new(thermostat);
     silent.tell(&second(0, 0.0), 0.5);
-    assert!(near(silent.tell(&second(0, 0.0), 0.5), 0.45), "no answer at all is too slow");
+    assert!(near(silent.tell(&second(0, 0.0), 0.5), 0.45), "no response at all is too slow");
 }
 
 fn any_expr() -> impl Strategy<Value = ScriptExpr> {

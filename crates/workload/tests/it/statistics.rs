@@ -14,7 +14,7 @@ use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions}
 use crate::chance::{ClusterRatio, assert_counts, assert_follows};
 use crate::fixtures::{self, KB, flat, phase, ramp, seconds};
 
-/// What a workload asks for.
+/// What a workload requests.
 pub struct Run {
     pub universe: Arc<Universe>,
     pub timeline: Arc<Timeline>,
@@ -178,7 +178,7 @@ fn pages_have_as_many_objects_as_they_should_and_room_for_them() {
         })
         .collect();
     assert_counts("embedded objects", &counts, 12);
-    // The stated mean size of what is asked for includes the room for links.
+    // The stated mean size of what is requested includes the room for links.
     let plain = Distribution::Exponential { mean: 8.5 * KB }.mean_count();
     let mean = objects.iter().map(|o| o.size_bytes as f64).sum::<f64>() / n;
     assert!(mean > plain - 5.0 * plain / n.sqrt(), "{mean}");
@@ -223,7 +223,7 @@ fn the_hot_set_gets_its_share_of_revisits() {
     workload.robots[0].popularity = Some(popularity);
     workload.schedule.working_set = WorkingSet::FrozenAfter(seconds(10));
     let run = run(workload, 38);
-    // Within a second, the hot set of 20 objects is asked for as often as 300 others would be.
+    // Within a second, the hot set of 20 objects is requested as often as 300 others would be.
     let mut seconds_seen: HashMap<u64, HashMap<u64, u32>> = HashMap::new();
     for l in run.launches.iter().filter(|l| l.revisit && l.due > seconds(25)) {
         *seconds_seen.entry(l.due.as_secs()).or_default().entry(l.object.serial).or_default() += 1;

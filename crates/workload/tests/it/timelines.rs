@@ -63,7 +63,7 @@ fn fill_counts_basic_first_visits_of_cachable_objects() {
     // 200/s, half of them first visits, 80 % cachable, 1 KB each.
     assert!((length(&timeline, 0) - 8192.0 / 80.0).abs() < 1e-6);
     let expected = timeline.phases()[0].expected.unwrap();
-    // Until a second after the first slot is due, what would be a revisit asks for something new.
+    // Until a second after the first slot is due, what would be a revisit requests something new.
     let cold_s = 1.01;
     assert!((expected.fill_bytes - (8192.0 + 80.0 * cold_s) * 1024.0).abs() < 1.0);
     assert!((expected.offered_dhr() - 0.4 * (1.0 - cold_s / length(&timeline, 0))).abs() < 1e-9);

@@ -41,7 +41,7 @@ fn new_lines_come_in_order_and_revisits_are_of_earlier_ones() {
     let foreign: Vec<_> = launches.iter().filter(is_foreign).collect();
     assert!(is_share(foreign.len(), launches.len() as u64, 0.4));
     let new: Vec<u64> = foreign.iter().filter(|l| !l.revisit).map(|l| l.object.serial).collect();
-    // Before there is anything to revisit, any line is asked for.
+    // Before there is anything to revisit, any line is requested.
     let mut next = 0;
     let strays = new
         .iter()

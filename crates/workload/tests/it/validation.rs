@@ -116,7 +116,7 @@ fn numbers_must_make_sense() {
 }
 
 #[test]
-fn what_is_asked_for_must_be_there() {
+fn what_is_requested_for_must_be_there() {
     let empty = FileSet { root: "/x".into(), files: vec![FileEntry::default()] };
     let cases: [(String, &str); 9] = [
         (
@@ -149,7 +149,7 @@ fn what_is_asked_for_must_be_there() {
         ),
         (
             said(|w| w.robots[0].request_types = Weighted::one(RequestType::Range)),
-            "may ask for parts of content \"plain\", but it does not say which; give it `ranges`",
+            "may request parts of content \"plain\", but it does not say which; give it `ranges`",
         ),
         (said(|w| w.robots[0].foreign_share = 0.1), "there is no trace"),
         (

@@ -128,7 +128,7 @@ fn redirections_lead_to_older_objects_and_end() {
 }
 
 #[test]
-fn robots_ask_before_they_send_and_origins_refuse_a_share() {
+fn robots_request_before_they_send_and_origins_refuse_a_share() {
     let mut workload = fixtures::small();
     workload.robots[0].expectation = Expectation::Sometimes(0.3);
     workload.servers[0].body_allowed = 0.6;
@@ -176,7 +176,7 @@ fn launches(workload: Workload) -> (Arc<Universe>, Vec<Launch>) {
 }
 
 #[test]
-fn uploads_are_puts_parts_are_asked_for_with_get_and_both_sides_know_the_body() {
+fn uploads_are_puts_parts_are_requested_for_with_get_and_both_sides_know_the_body() {
     let (universe, launches) = launches(with_bodies(0.3));
     for launch in &launches {
         match launch.request_type {
@@ -194,7 +194,7 @@ fn uploads_are_puts_parts_are_asked_for_with_get_and_both_sides_know_the_body() 
         }
     }
     let puts = launches.iter().filter(|l| l.method == Method::Put).count();
-    // Uploads, and a third of what neither is an upload nor asks for parts (some types have methods of their own).
+    // Uploads, and a third of what neither is an upload nor requests parts (some types have methods of their own).
     assert!(puts * 10 > launches.len() * 2);
 }
 

@@ -14,7 +14,7 @@ use crate::{interrupt, output};
 
 /// Version of the document.
 const SCHEMA: &str = "assay-calibration/1";
-/// Clients that ask for the whole mix, as in figure 7 of Jones's study (2002), unless others are said.
+/// Clients that request the whole mix, as in figure 7 of Jones's study (2002), unless others are said.
 const CLIENTS: u32 = 8;
 /// A step is no longer than this, unless it is said.
 const STEP_S: f64 = 10.0;
@@ -92,8 +92,8 @@ fn node(
 ) -> Result<NodeDocument, Failure> {
     let mix = &experiment.mixes[0];
     let mut services = Vec::new();
-    let asked = experiment.services.iter().zip(&mix.weights).filter(|(_, weight)| **weight > 0.0);
-    for (service, _) in asked {
+    let requested = experiment.services.iter().zip(&mix.weights).filter(|(_, weight)| **weight > 0.0);
+    for (service, _) in requested {
         output::eprint(&format!("{}: {}\n", spec.address, service.name));
         let needs = needs_of(spec, service).map_err(Failure::failed)?;
         services.push(service_document(&service.name, &needs, processors));

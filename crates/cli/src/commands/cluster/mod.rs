@@ -56,7 +56,7 @@ pub struct ClusterArgs {
     /// Put the switch in front of the nodes
     #[arg(long, help_heading = WHAT)]
     pub switch: bool,
-    /// Measure: clients ask for the file's mixes under its loads and policies, through the switch
+    /// Measure: clients request the file's mixes under its loads and policies, through the switch
     #[arg(long, help_heading = WHAT)]
     pub run: bool,
     /// Find out what each node needs for each service, alone and saturated
@@ -133,7 +133,7 @@ pub fn cluster(args: &ClusterArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Leaves what was asked for.
+/// Leaves what was requested.
 fn choose(args: &ClusterArgs, experiment: &mut Experiment) -> Result<(), Failure> {
     if let Some(label) = &args.label {
         only(&mut experiment.clusters, "cluster", label, |cluster| &cluster.label)?;

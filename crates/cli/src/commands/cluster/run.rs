@@ -8,7 +8,7 @@ use anyhow::Context;
 use assay_dispatch::Moment;
 use assay_measurement::histogram::Histogram;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Target, run_unless as ask};
+use assay_node::clients::{ClientsSpec, Target, run_unless as request};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
 use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
@@ -19,7 +19,7 @@ use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
-/// Nodes that answer later than this on average, in the model's time, shape what is measured: clients and the switch wake as
+/// Nodes that response later than this on average, in the model's time, shape what is measured: clients and the switch wake as
 /// late, so a request loses some five times as much.
 const LATE_MS: f64 = 0.1;
 /// A client gives a request up after this.
@@ -120,7 +120,7 @@ fn measure(
         patience: PATIENCE,
         pace,
     };
-    let outcome = ask(spec, interrupt::asked(&mut stop)).map_err(Failure::failed)?;
+    let outcome = request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)?;
     drop(switch);
     let Some(outcome) = outcome else { return Ok(None) };
     for (kind, count) in &outcome.failures {

@@ -171,20 +171,20 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     let work = drive(course, |cell| plans.plan(cell), sender, stop);
     let both = async { tokio::join!(work, cells::watch(events, &title, style, key_sender)).0 };
     tokio::pin!(both);
-    let mut asked_before = false;
+    let mut requested_before = false;
     loop {
         tokio::select! {
             result = &mut both => return result.map(Some),
-            // A key asks for a good end only; for a bad one there is Ctrl-C.
+            // A key requests a good end only; for a bad one there is Ctrl-C.
             Some(()) = keys.recv() => {
-                asked_before = true;
+                requested_before = true;
                 let _ = stop_sender.send(true);
             }
             () = interrupts.next() => {
-                if asked_before {
+                if requested_before {
                     return Ok(None);
                 }
-                asked_before = true;
+                requested_before = true;
                 // Nobody listens any more when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }

@@ -65,10 +65,10 @@ pub struct ReplayArgs {
     /// The host of paths that say none; without, the address that is sent to, or `origin.example` with --proxy
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// Files hold a URL per line: ask for them at random
+    /// Files hold a URL per line: request them at random
     #[arg(long, conflicts_with_all = ["speed", "format", "limit"])]
     pub urls: bool,
-    /// With --urls: connections in all; without, so many that every URL is asked for once
+    /// With --urls: connections in all; without, so many that every URL is requested once
     #[arg(long, value_name = "N", requires = "urls")]
     pub connections: Option<u64>,
     /// With --urls: requests of a connection, one after the other
@@ -89,7 +89,7 @@ pub struct ReplayArgs {
     /// A further header field, like 'User-Agent: me'; can be given several times
     #[arg(long, value_name = "NAME: VALUE", value_parser = field)]
     pub header: Vec<String>,
-    /// How long an answer may take
+    /// How long a response may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub timeout: Duration,
     /// How long an idle connection of a client is kept
@@ -213,7 +213,7 @@ fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
 }
 
 fn source(args: &ReplayArgs) -> Result<Source, Failure> {
-    // A server is asked for its own name; what a forward proxy is asked for must say its host.
+    // A server is asked for its own name; what a forward proxy is requested must say its host.
     let host = args.host.clone().or_else(|| match &args.to {
         Some(to) => Some(to.clone()).filter(|_| !args.forward),
         None => Some(through::HOST.to_owned()),
@@ -243,7 +243,7 @@ fn tell(args: &ReplayArgs, so_far: &Results) {
     let failed: u64 = so_far.errors.values().sum();
     output::eprint(&format!(
         "\r{:.0} s: {} sent, {} under way, {} answered, {failed} failed{mean}\u{1b}[K",
-        so_far.duration_s, so_far.requests, so_far.under_way, so_far.answered
+        so_far.duration_s, so_far.requests, so_far.under_way, so_far.responded
     ));
 }
 

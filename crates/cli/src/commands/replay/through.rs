@@ -12,7 +12,7 @@ use assay_lab::led::{self, Ground, Led, LedPlan};
 use assay_lab::spe::{UnderTest, Which};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
-use assay_replay::{Catalogue, Door, Origins, Results, Simulated, Source, drive};
+use assay_replay::{Catalogue, Listener, Origins, Results, Simulated, Source, drive};
 use clap::Args;
 
 use super::{ReplayArgs, failure, options, resolved, tell};
@@ -28,7 +28,7 @@ const HEADING: &str = "Through a proxy under test";
 /// Flags of a proxy under test and of what is behind it.
 #[derive(Debug, Args)]
 pub struct ThroughArgs {
-    /// Start this proxy and send through it, with simulated origins behind it that answer every URL with the size, status
+    /// Start this proxy and send through it, with simulated origins behind it that response every URL with the size, status
     /// and type that the log has: `builtin`, a name from `assay proxies`, or a description FILE.toml
     #[arg(long, value_name = "PROXY", conflicts_with = "to", help_heading = HEADING)]
     pub proxy: Option<String>,
@@ -39,7 +39,7 @@ pub struct ThroughArgs {
     /// With --to: answer for the log's origins at this address, which that proxy has as its origin or parent
     #[arg(long, value_name = "ADDR:PORT", requires = "to", help_heading = HEADING)]
     pub origins: Option<SocketAddr>,
-    /// How long an answer of simulated origins is fresh
+    /// How long a response of simulated origins is fresh
     #[arg(long, value_name = "TIME", default_value = "365d", value_parser = units::duration, help_heading = HEADING)]
     pub lifetime: Duration,
     /// How long simulated origins think before they answer [default: not at all]
@@ -99,10 +99,10 @@ pub async fn replay(
     let simulated =
         Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
     let ground = Ground::claim().map_err(Failure::failed)?;
-    let (origins, doors) = prepared.open(&ground, &simulated)?;
+    let (origins, listeners) = prepared.open(&ground, &simulated)?;
     say(args, &format!("directory: {}\n", prepared.plan.directory.display()));
     let mut led = tokio::select! {
-        started = Led::start(&prepared.plan, ground, &doors) => started.map_err(Failure::failed)?,
+        started = Led::start(&prepared.plan, ground, &listeners) => started.map_err(Failure::failed)?,
         () = interrupts.next() => return Ok(interrupted()),
     };
     say(args, &format!("{} at {}, a {} proxy\n", led.software, led.address, prepared.plan.mode.name()));
@@ -146,8 +146,8 @@ async fn beside_a_running_one(
     let simulated =
         Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
     let listen = args.through.origins.into_iter();
-    let doors = listen.map(|listen| Door { listen, host: host.clone() }).collect();
-    let _origins = Origins::start(doors, Arc::clone(&simulated)).map_err(failure)?;
+    let listeners = listen.map(|listen| Listener { listen, host: host.clone() }).collect();
+    let _origins = Origins::start(listeners, Arc::clone(&simulated)).map_err(failure)?;
     let mut options = options(args, to);
     options.simulated = Some(simulated);
     let stop = async move { interrupts.next().await };
@@ -208,7 +208,7 @@ impl Prepared {
         Ok(Self { plan, hosts })
     }
 
-    /// Opens the doors of the origins: where each host is behind them.
+    /// Opens the listeners of the origins: where each host is behind them.
     fn open(
         &mut self,
         ground: &Ground,
@@ -218,12 +218,13 @@ impl Prepared {
             true => vec![None],
             false => self.hosts.iter().cloned().map(Some).collect(),
         };
-        let mut doors = Vec::new();
+        let mut listeners = Vec::new();
         for (place, host) in (0..).zip(hosts) {
-            doors.push(Door { listen: ground.door(place).map_err(Failure::failed)?, host });
+            listeners.push(Listener { listen: ground.listener(place).map_err(Failure::failed)?, host });
         }
-        let origins = Origins::start(doors.clone(), Arc::clone(simulated)).map_err(failure)?;
-        let named = doors.into_iter().map(|door| (door.host.unwrap_or_default(), door.listen));
+        let origins = Origins::start(listeners.clone(), Arc::clone(simulated)).map_err(failure)?;
+        let named =
+            listeners.into_iter().map(|listener| (listener.host.unwrap_or_default(), listener.listen));
         Ok((origins, named.collect()))
     }
 }

@@ -1,7 +1,7 @@
 //! The results of one combination of a simulation. A simulation's words, told to the counts that a measurement keeps too.
 
 use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SCHEMA, Tally};
-use assay_simulate::{Answered, Cell, Experiment, Load, NodeSample, Recorder};
+use assay_simulate::{Cell, Experiment, Load, NodeSample, Recorder, Responded};
 
 /// Nanoseconds of a microsecond, in which histograms count.
 const NANOS: u64 = 1_000;
@@ -11,8 +11,8 @@ const NANOS: u64 = 1_000;
 pub struct Taken(pub Tally);
 
 impl Recorder for Taken {
-    fn answered(&mut self, what: &Answered) {
-        self.0.answered(what.service, what.response_nanos / NANOS, what.bytes);
+    fn responded(&mut self, what: &Responded) {
+        self.0.responded(what.service, what.response_nanos / NANOS, what.bytes);
     }
 
     fn failed(&mut self) {

@@ -37,8 +37,8 @@ Examples:
     --proxy nginx
       127.0.0.1:8080 stands for www.example
   assay spe --listen :3128 --proxy today=10.0.0.7:3128 \\
-    --proxy candidate=10.0.0.8:3128 --doors 10.0.0.5:3200
-      two proxies that run already, each with its door as parent
+    --proxy candidate=10.0.0.8:3128 --listeners 10.0.0.5:3200
+      two proxies that run already, each with its listener as parent
   assay spe --listen :3128 --proxy now=squid --proxy next=squid \\
     --set next:replacement=heap-lfuda
       one proxy against itself with another setting
@@ -70,10 +70,10 @@ pub struct SpeArgs {
     /// The origin that all stand for
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "forward", help_heading = WHO)]
     pub origin: Option<String>,
-    /// Where the Collector's doors are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
+    /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
     /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
     #[arg(long, value_name = "ADDR:PORT", help_heading = WHO)]
-    pub doors: Option<SocketAddr>,
+    pub listeners: Option<SocketAddr>,
     /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
     /// called, and is not needed where there is only one; may be given more than once
     #[arg(long = "set", value_name = "[LABEL:]NAME=VALUE", value_parser = targets::setting, help_heading = WHO)]
@@ -91,7 +91,7 @@ pub struct SpeArgs {
     #[arg(long, help_heading = WHO)]
     pub i_own_this_target: bool,
 
-    /// Ask the proxies when the client's answer is complete (the default)
+    /// Ask the proxies when the client's response is complete (the default)
     #[arg(long, conflicts_with = "at_once", help_heading = ORDER)]
     pub after: bool,
     /// Ask the proxies at once, at the clients' own pace
@@ -106,17 +106,17 @@ pub struct SpeArgs {
     /// Requests that may wait for one proxy; it is not asked those beyond, and they are counted
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = ORDER)]
     pub most_waiting: u32,
-    /// How long a proxy may take for each step of an answer
+    /// How long a proxy may take for each step of a response
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = ORDER)]
     pub patience: Duration,
 
-    /// How long an answer that may not be cached is kept for the proxies that have not seen it
+    /// How long a response that may not be cached is kept for the proxies that have not seen it
     #[arg(long, value_name = "DUR", default_value = "180s", value_parser = units::duration, help_heading = COLLECTOR)]
     pub minimum_freshness: Duration,
     /// Recordings of that age are made anew
     #[arg(long, value_name = "DUR", default_value = "1h", value_parser = units::duration, help_heading = COLLECTOR)]
     pub maximum_age: Duration,
-    /// Answer from recordings as fast as possible, instead of at their pace
+    /// Response from recordings as fast as possible, instead of at their pace
     #[arg(long, help_heading = COLLECTOR)]
     pub no_replay: bool,
     /// Memory for recordings
@@ -132,7 +132,7 @@ pub struct SpeArgs {
     /// Where results go; it must be empty or not be there [default: spe/NAME-DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = RECORD)]
     pub dir: Option<PathBuf>,
-    /// Write each answer to answers.log too, a line of text
+    /// Write each response to answers.log too, a line of text
     #[arg(long, help_heading = RECORD)]
     pub text_log: bool,
     /// End after DUR [default: with Ctrl-C]
@@ -180,7 +180,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
     let mut notes = Vec::new();
     if plan.proxies.is_empty() {
         notes.push(
-            "no proxy is named: clients get their answers, and nothing is compared with them (--proxy)"
+            "no proxy is named: clients get their responses, and nothing is compared with them (--proxy)"
                 .to_owned(),
         );
     }
@@ -197,7 +197,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
         {
             let label = &proxy.label;
             notes.push(format!(
-                "the proxy {label} does not answer at {address} now ({error}); until it does, its answers count as failed"
+                "the proxy {label} does not answer at {address} now ({error}); until it does, its responses count as failed"
             ));
         }
     }
@@ -229,7 +229,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
     };
     let all = async { tokio::join!(spe::run(plan, events, stop), view).0 };
     tokio::pin!(all);
-    let mut asked_before = false;
+    let mut requested_before = false;
     loop {
         tokio::select! {
             result = &mut all => return match result {
@@ -242,11 +242,11 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
                 Err(error) => Err(Failure::failed(error)),
             },
             () = interrupts.next() => {
-                if asked_before {
+                if requested_before {
                     output::eprint("quit at once\n");
                     return Ok(None);
                 }
-                asked_before = true;
+                requested_before = true;
                 // Nobody listens any more when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }
@@ -273,7 +273,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         mode,
         origin,
         proxies,
-        doors: args.doors,
+        listeners: args.listeners,
         when: if args.at_once { When::AtOnce } else { When::After },
         turns: if args.fixed_order { Turns::Fixed } else { Turns::Permuted },
         seed: args.seed,

@@ -8,7 +8,7 @@ use assay_role::evaluation::TargetCounters;
 /// What was said last.
 pub struct View {
     is_reverse: bool,
-    /// Requests and answers of the last line.
+    /// Requests and responses of the last line.
     last: (u64, u64),
 }
 
@@ -22,15 +22,15 @@ impl View {
     pub fn say(&mut self, event: &SpeEvent) -> String {
         match event {
             SpeEvent::Directory(path) => format!("results: {}\n", path.display()),
-            SpeEvent::Door { label, door } => {
+            SpeEvent::Listener { label, listener } => {
                 let part = if self.is_reverse { "origin" } else { "parent, and nothing else," };
-                format!("{label} runs already: it must have {door} as its {part} for this\n")
+                format!("{label} runs already: it must have {listener} as its {part} for this\n")
             }
             SpeEvent::Starting(what) => format!("starting {what}\n"),
             SpeEvent::Listening(address) => format!("ready: clients may come to {address}; Ctrl-C ends it\n"),
             SpeEvent::Died(words) => format!("warning: {words}\n"),
             SpeEvent::Draining => {
-                "ending: the last answers are waited for, some seconds at most; Ctrl-C again: not at all\n"
+                "ending: the last responses are waited for, some seconds at most; Ctrl-C again: not at all\n"
                     .into()
             }
             SpeEvent::Second(standing) => self.second(standing),
@@ -39,9 +39,9 @@ impl View {
 
     fn second(&mut self, standing: &Standing) -> String {
         let multiplier = &standing.multiplier;
-        let answers =
-            multiplier.targets.iter().map(|target| target.answered + target.no_answer + target.dropped);
-        let now = (multiplier.requests, answers.sum());
+        let responses =
+            multiplier.targets.iter().map(|target| target.responded + target.no_response + target.dropped);
+        let now = (multiplier.requests, responses.sum());
         if std::mem::replace(&mut self.last, now) == now {
             return String::new();
         }
@@ -51,7 +51,7 @@ impl View {
             let _ = write!(line, " · {label} {} ok", target.matching);
             for (count, what) in [
                 (target.mismatches, "differ"),
-                (target.no_answer, "failed"),
+                (target.no_response, "failed"),
                 (target.dropped, "dropped"),
                 (target.not_kept, "not compared"),
             ] {
@@ -92,17 +92,17 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     let _ = writeln!(
         text,
         "{:<width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}",
-        "", "answers", "matching", "differ", "failed", "dropped", "mean"
+        "", "responses", "matching", "differ", "failed", "dropped", "mean"
     );
     for (label, target) in labels.iter().zip(&multiplier.targets) {
-        let TargetCounters { answered, matching, mismatches, not_kept, no_answer, dropped, .. } = *target;
+        let TargetCounters { responded, matching, mismatches, not_kept, no_response, dropped, .. } = *target;
         let mean = target
             .response_sum_us
-            .checked_div(answered - not_kept.min(answered))
+            .checked_div(responded - not_kept.min(responded))
             .map_or("–".into(), milliseconds);
         let _ = writeln!(
             text,
-            "{label:<width$} {answered:>9} {matching:>9} {mismatches:>9} {no_answer:>9} {dropped:>9} {mean:>12}"
+            "{label:<width$} {responded:>9} {matching:>9} {mismatches:>9} {no_response:>9} {dropped:>9} {mean:>12}"
         );
     }
     for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.waiting > 0) {
@@ -148,7 +148,7 @@ mod tests {
 
     fn standing() -> Standing {
         let target = |matching, mismatches, dropped| TargetCounters {
-            answered: matching + mismatches,
+            responded: matching + mismatches,
             matching,
             mismatches,
             dropped,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_had_not_answered_at_the_end_is_told() {
+    fn what_a_proxy_had_not_responded_at_the_end_is_told() {
         let mut standing = standing();
         standing.multiplier.targets[1].waiting = 3;
         let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
@@ -208,7 +208,7 @@ mod tests {
         let not_said = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() };
         assert!(!summary(&not_said).contains("not compared"));
         let target = &mut standing.multiplier.targets[1];
-        (target.answered, target.not_kept) = (target.answered + 5, 5);
+        (target.responded, target.not_kept) = (target.responded + 5, 5);
         let mean = |text: &str| {
             let line = text.lines().find(|line| line.starts_with("squid  ")).unwrap();
             line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ")

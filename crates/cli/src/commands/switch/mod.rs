@@ -122,7 +122,7 @@ async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Fai
                 }
                 is_stopping = true;
             }
-            () = asked(&mut reloads) => reload(&mut switch, file, &mut show)?,
+            () = requested(&mut reloads) => reload(&mut switch, file, &mut show)?,
             _ = seconds.tick() => {
                 if switch.has_ended() {
                     break;
@@ -145,7 +145,7 @@ async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Fai
     Ok(Exit::Fine)
 }
 
-async fn asked(reloads: &mut Signal) {
+async fn requested(reloads: &mut Signal) {
     reloads.recv().await;
 }
 

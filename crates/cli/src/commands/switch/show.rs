@@ -109,7 +109,7 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
         "event": "second",
         "requests": total.requests() - before.requests(),
         "bytes": total.bytes - before.bytes,
-        "server_errors": total.answers[4] - before.answers[4],
+        "server_errors": total.responses[4] - before.responses[4],
         "failed": total.failed - before.failed,
         "retried": total.retried - before.retried,
         "p50_us": times.quantile_us(0.5),
@@ -136,7 +136,7 @@ fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
         ms(0.5),
         ms(0.99),
     );
-    let errors = total.answers[4] - before.answers[4];
+    let errors = total.responses[4] - before.responses[4];
     let retried = total.retried - before.retried;
     // Writing to a string does not fail.
     if errors + retried > 0 {
@@ -203,7 +203,7 @@ mod tests {
     fn a_second_is_told_as_the_difference_to_the_one_before() {
         let server = |up| ServerNow { name: "a".into(), up, weight: 1.0, in_flight: 3, idle: 0 };
         let tally = |ok, failed| {
-            let mut tally = Tally { answers: [0, ok, 0, 0, failed], retried: failed, ..Tally::default() };
+            let mut tally = Tally { responses: [0, ok, 0, 0, failed], retried: failed, ..Tally::default() };
             (0..ok).for_each(|_| tally.times.record(1500));
             tally
         };

@@ -63,7 +63,7 @@ siblings = ["left"]
 "#;
 
 #[test]
-fn siblings_hit_more_than_separate_caches_that_are_asked_the_same() {
+fn siblings_hit_more_than_separate_caches_that_are_requested_the_same() {
     let pair = format!("proxy = \"builtin\"{PAIR}");
     let siblings = through(&pair);
     let separate = through(&pair.replace("siblings", "# siblings"));
@@ -78,7 +78,9 @@ fn siblings_hit_more_than_separate_caches_that_are_asked_the_same() {
     }
     // What robots saw and what the caches wrote down is the same, request by request.
     assert_eq!(siblings.json["cache_logs"]["joined"], true);
-    for what in ["requests answered", "plain GETs: hits", "answers of the same status", "bytes of answers"] {
+    for what in
+        ["requests answered", "plain GETs: hits", "responses of the same status", "bytes of responses"]
+    {
         let (robots, logs, why) = agreement(&siblings, what);
         assert!(robots > 100 && robots == logs && why.is_empty(), "{what}: {robots}, {logs}: {why}");
     }
@@ -112,7 +114,7 @@ fn what_a_parent_has_fetched_for_one_child_it_has_for_the_other() {
         count(all, "parent_hits") > 20 && count(top, "hits_for_caches") >= count(all, "parent_hits"),
         "{all}"
     );
-    // The parent's own log tells which of its answers it had, and which it fetched.
+    // The parent's own log tells which of its responses it had, and which it fetched.
     assert!(from(&ran, "parent") > 20 && from(&ran, "through_parent") > 20, "{}", ran.json["cache_logs"]);
     assert!(from(&ran, "origin") == 0 && between_caches(&ran, "hits") >= from(&ran, "parent"));
 }
@@ -141,7 +143,7 @@ fn the_builtin_proxy_and_a_real_squid_give_each_other_what_they_have() {
     }
 }
 
-/// The median time of an answer that came from there, and how many came, for all caches together.
+/// The median time of a response that came from there, and how many came, for all caches together.
 fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
     let caches = ran.json["cache_logs"]["caches"].as_array().expect("the logs were read");
     let all = caches.iter().find(|cache| cache["cache"] == "all").expect("all are added up");
@@ -151,7 +153,7 @@ fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
 }
 
 #[test]
-fn a_link_between_caches_delays_what_they_ask_of_each_other_and_nothing_else() {
+fn a_link_between_caches_delays_what_they_request_of_each_other_and_nothing_else() {
     if !super::links::may_have_namespaces() {
         return;
     }

@@ -35,7 +35,7 @@ fn losses_are_planned(ran: &Ran) {
 }
 
 #[test]
-fn a_link_delays_every_answer_and_loses_what_is_planned() {
+fn a_link_delays_every_response_and_loses_what_is_planned() {
     if !may_have_namespaces() {
         return;
     }
@@ -45,7 +45,7 @@ fn a_link_delays_every_answer_and_loses_what_is_planned() {
     assert!(ran.number("total.completed").is_some_and(|completed| completed > 0.0));
     for robots in ran.series().robots {
         for (low_us, _) in robots.hit.ttfb.buckets.iter().chain(&robots.miss.ttfb.buckets) {
-            assert!(*low_us >= 39_900, "an answer came after {low_us} us");
+            assert!(*low_us >= 39_900, "a response came after {low_us} us");
         }
     }
     let bed = ran.info().bed.expect("there is a link");

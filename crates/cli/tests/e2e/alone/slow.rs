@@ -47,7 +47,7 @@ fn what_is_due_does_not_depend_on_the_target() {
     }
     assert!(completed["at_least"].is_null(), "{completed}");
 
-    // Nothing of it leaks into the next phase, which asks for little: all of it is sent.
+    // Nothing of it leaks into the next phase, which requests little: all of it is sent.
     let calm = phase(&slow, "calm");
     assert_eq!(calm["unsent"], 0, "{calm}");
 

@@ -1,7 +1,7 @@
 //! An origin with a site as browsers know them: a page with images, a style sheet and scripts; gzip, validators, redirects,
 //! ranges, forms, cookies, bodies of all kinds. It counts what it is asked, and keeps what browsers report to it.
 
-mod answer;
+mod response;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -31,7 +31,7 @@ impl Request {
 #[derive(Debug, Default)]
 struct Seen {
     /// How often each need came: method, path, coding, range and condition.
-    asked: BTreeMap<String, u32>,
+    requested: BTreeMap<String, u32>,
     /// What pages sent to `/report`.
     reports: Vec<String>,
 }
@@ -58,8 +58,8 @@ impl Site {
     }
 
     /// What was asked since the last time, and how often.
-    pub fn asked(&self) -> BTreeMap<String, u32> {
-        std::mem::take(&mut self.seen.lock().expect("nobody panics").asked)
+    pub fn requested(&self) -> BTreeMap<String, u32> {
+        std::mem::take(&mut self.seen.lock().expect("nobody panics").requested)
     }
 
     /// The next report of a page.
@@ -83,7 +83,7 @@ impl Site {
         loop {
             let request = read_request(&mut reader)?;
             self.remember(&request);
-            let goes_on = answer::give(&request, reader.get_mut()).ok()?;
+            let goes_on = response::give(&request, reader.get_mut()).ok()?;
             if request.closes || !goes_on {
                 return None;
             }
@@ -96,7 +96,7 @@ impl Site {
         let gzip = if field("accept-encoding").contains("gzip") { "gzip" } else { "-" };
         let condition = request.field("if-none-match").or(request.field("if-modified-since")).unwrap_or("-");
         let need = format!("{} {} {gzip} {} {condition}", request.method, request.path, field("range"));
-        *seen.asked.entry(need).or_default() += 1;
+        *seen.requested.entry(need).or_default() += 1;
         if request.path == "/report" {
             seen.reports.push(String::from_utf8_lossy(&request.body).into_owned());
         }

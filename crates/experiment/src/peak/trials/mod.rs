@@ -14,7 +14,7 @@ use self::world::{Lateness, World};
 use super::driver::Driver;
 use super::{Judge, Stretch, Wish};
 
-/// What is promised: fewer errors than this share, and 99 % of answers within so many seconds.
+/// What is promised: fewer errors than this share, and 99 % of responses within so many seconds.
 #[derive(Debug, Clone, Copy)]
 struct Promised {
     errors: f64,

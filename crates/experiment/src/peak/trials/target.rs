@@ -4,7 +4,7 @@
 use assay_random::Rng;
 
 /// What becomes of a request.
-pub struct Answer {
+pub struct Response {
     /// When it is answered, in seconds.
     pub at_s: f64,
     /// It is answered as it should be.
@@ -40,8 +40,8 @@ pub struct Target {
     filled_at_s: f64,
 }
 
-/// A good answer takes this long where nothing is waited for.
-const ANSWER_S: f64 = 0.001;
+/// A good response takes this long where nothing is waited for.
+const RESPONSE_S: f64 = 0.001;
 
 impl Target {
     pub fn new(kind: Kind, limit_per_s: f64) -> Self {
@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// Takes a request; no earlier than the one before.
-    pub fn answer(&mut self, now_s: f64, chance: &mut Rng) -> Answer {
+    pub fn response(&mut self, now_s: f64, chance: &mut Rng) -> Response {
         let limit_per_s = self.limit_at(now_s);
         if self.pauses.0 > 0.0 && now_s >= self.next_pause_s {
             self.free_at_s = self.free_at_s.max(now_s) + self.pauses.1 * chance.unit();
@@ -81,30 +81,32 @@ impl Target {
         };
         if service_s > 0.0 {
             self.free_at_s = self.free_at_s.max(now_s) + service_s;
-            return Answer { at_s: self.free_at_s, is_good: true };
+            return Response { at_s: self.free_at_s, is_good: true };
         }
         self.tokens = (self.tokens + (now_s - self.filled_at_s) * limit_per_s).min(depth);
         self.filled_at_s = now_s;
         let begins_s = now_s.max(self.free_at_s);
         match self.kind {
-            Kind::Refuses { .. } if self.tokens < 1.0 => Answer { at_s: begins_s + ANSWER_S, is_good: false },
+            Kind::Refuses { .. } if self.tokens < 1.0 => {
+                Response { at_s: begins_s + RESPONSE_S, is_good: false }
+            }
             // A bucket that owes tokens is a queue.
             _ => {
                 self.tokens -= 1.0;
                 let waits_s = (-self.tokens / limit_per_s).max(0.0);
-                Answer { at_s: begins_s + waits_s + ANSWER_S, is_good: true }
+                Response { at_s: begins_s + waits_s + RESPONSE_S, is_good: true }
             }
         }
     }
 
-    /// The rate at which a promise is just kept in the long run: fewer than `errors` of all in error, and 99 % of answers
+    /// The rate at which a promise is just kept in the long run: fewer than `errors` of all in error, and 99 % of responses
     /// within `p99_s`.
     pub fn known_per_s(&self, errors: f64, p99_s: f64) -> f64 {
         let limit_per_s = self.limit_per_s;
         match self.kind {
             Kind::Refuses { depth } => refusing(limit_per_s, depth, errors),
             Kind::Delays { depth } => {
-                constant(limit_per_s, p99_s - ANSWER_S + depth / limit_per_s).min(limit_per_s)
+                constant(limit_per_s, p99_s - RESPONSE_S + depth / limit_per_s).min(limit_per_s)
             }
             Kind::Constant => constant(limit_per_s, p99_s - 1.0 / limit_per_s),
             // M/M/1: response times are exponential, with a mean of 1 / (limit − rate).

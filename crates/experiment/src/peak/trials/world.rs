@@ -10,7 +10,7 @@ use assay_measurement::health::Stall;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
 use assay_random::Rng;
-use assay_role::words::Command;
+use assay_role::message::Command;
 
 use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;
@@ -90,14 +90,14 @@ impl World {
             }
             for order in std::mem::take(&mut orders) {
                 let Command::Load { factor } = order else { continue };
-                self.ask_until(second as f64 + ORDER_S);
+                self.request_until(second as f64 + ORDER_S);
                 self.rate_per_s = factor / load_per_rate;
                 let at_ms = second * 1000 + (ORDER_S * 1e3) as u64;
                 let adapted =
                     Adapted { at_ms, what: Decided::Load, phase: SEARCH_PHASE, ..Adapted::default() };
                 orders.extend(driver.heard(LabEvent::Adapted(Box::new(adapted))));
             }
-            for stall in self.ask_until((second + 1) as f64) {
+            for stall in self.request_until((second + 1) as f64) {
                 orders.extend(driver.heard(LabEvent::Stall(stall)));
             }
             let interval = self.tell(second);
@@ -106,7 +106,7 @@ impl World {
         panic!("the search did not end");
     }
 
-    fn ask_until(&mut self, until_s: f64) -> Vec<Stall> {
+    fn request_until(&mut self, until_s: f64) -> Vec<Stall> {
         let mut stalls = Vec::new();
         loop {
             let due_s = self.now_s + self.chance.exponential() / self.rate_per_s;
@@ -127,25 +127,25 @@ impl World {
                     ..Stall::default()
                 });
             }
-            self.ask(due_s);
+            self.request(due_s);
         }
     }
 
-    fn ask(&mut self, due_s: f64) {
+    fn request(&mut self, due_s: f64) {
         let late_s = self.lateness.usual_s * self.chance.exponential();
         let sent_s = (due_s + late_s).max(self.stalled_until_s).max(self.last_sent_s);
         self.last_sent_s = sent_s;
-        let answer = self.target.answer(sent_s, &mut self.chance);
+        let response = self.target.response(sent_s, &mut self.chance);
         let due = self.second(due_s);
         due.due += 1;
         let sent = self.second(sent_s);
         sent.sent += 1;
         sent.late_us.push(((sent_s - due_s) * 1e6) as u64);
-        let answered = self.second(answer.at_s);
-        if answer.is_good {
-            answered.response_us.push(((answer.at_s - due_s) * 1e6) as u64);
+        let responded = self.second(response.at_s);
+        if response.is_good {
+            responded.response_us.push(((response.at_s - due_s) * 1e6) as u64);
         } else {
-            answered.refused += 1;
+            responded.refused += 1;
         }
     }
 

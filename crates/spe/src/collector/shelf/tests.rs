@@ -5,21 +5,21 @@ use assay_plane::body::Chunk;
 use proptest::prelude::*;
 
 use super::*;
-use crate::collector::answer::tests::answer_to;
 use crate::collector::recording::{Outcome, Steps};
+use crate::collector::response::tests::response_to;
 
 const S: u64 = 1_000_000_000;
 const LIMITS: Limits = Limits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
 const MEMORY: u64 = 24_000;
 /// Direct and two proxies.
-const DOORS: usize = 3;
+const LISTENERS: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// The next client asks for this key, and gets so many bytes of its own; the room for them is known beforehand or not.
+    /// The next client requests this key, and gets so many bytes of its own; the room for them is known beforehand or not.
     Client { key: usize, bytes: usize, is_known: bool },
-    /// A proxy asks for what some client got.
-    Proxy { door: u16, which: prop::sample::Index },
+    /// A proxy requests what some client got.
+    Proxy { listener: u16, which: prop::sample::Index },
     /// Somebody's body takes room, and gives it back.
     Upload(u64),
     /// Milliseconds pass.
@@ -30,7 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0usize..3, 0usize..6000, any::<bool>())
             .prop_map(|(key, bytes, is_known)| Step::Client { key, bytes, is_known }),
-        6 => (1u16..3, any::<prop::sample::Index>()).prop_map(|(door, which)| Step::Proxy { door, which }),
+        6 => (1u16..3, any::<prop::sample::Index>()).prop_map(|(listener, which)| Step::Proxy { listener, which }),
         1 => (0u64..5000).prop_map(Step::Upload),
         1 => (0u64..100).prop_map(Step::Time),
     ]
@@ -42,7 +42,7 @@ struct Given {
     recording: Rc<Recording>,
     /// It was there when it was complete.
     is_kept: bool,
-    /// Proxies that have asked for it.
+    /// Proxies that have requested it.
     seen: Vec<u16>,
 }
 
@@ -54,15 +54,15 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        Self { shelf: Shelf::new(MEMORY, LIMITS, DOORS, None), given: Vec::new(), now_ns: S }
+        Self { shelf: Shelf::new(MEMORY, LIMITS, LISTENERS, None), given: Vec::new(), now_ns: S }
     }
 
-    fn find(&mut self, key: &[u8], door: u16, number: Option<u64>) -> Found {
+    fn find(&mut self, key: &[u8], listener: u16, number: Option<u64>) -> Found {
         let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let (head, _) = RequestHead::parse(text).unwrap().unwrap();
-        let asker = Asker {
-            door,
-            is_direct: door == 0,
+        let requester = Requester {
+            listener,
+            is_direct: listener == 0,
             fields: &head.headers(),
             conditions: &Conditions::default(),
             control: &RequestControl::default(),
@@ -72,10 +72,10 @@ impl Bed {
             now_ns: self.now_ns,
             now_ms: 1_000_000_000,
         };
-        self.shelf.find(key, &asker)
+        self.shelf.find(key, &requester)
     }
 
-    /// A client asks, and its answer comes whole.
+    /// A client asks, and its response comes whole.
     fn client(&mut self, key: usize, bytes: usize, is_known: bool) -> Result<(), TestCaseError> {
         let key: Key = format!("GET http://a/{key}").into_bytes().into();
         let number = self.given.len() as u64;
@@ -89,8 +89,8 @@ impl Bed {
             fits = fits && self.shelf.reserve(reserved, more as u64, self.now_ns);
             reserved += if fits { more as u64 } else { 0 };
         }
-        let answer = answer_to("", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n");
-        recording.settle(Steps::default(), Outcome::Answer(Rc::new(answer)));
+        let response = response_to("", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n");
+        recording.settle(Steps::default(), Outcome::Response(Rc::new(response)));
         recording.append(1, Chunk::from(vec![0; bytes]));
         self.shelf.note_shared(&key, false);
         if !fits {
@@ -107,19 +107,19 @@ impl Bed {
         Ok(())
     }
 
-    /// A proxy asks for what the client's request of this number got.
-    fn proxy(&mut self, door: u16, number: usize) -> Result<(), TestCaseError> {
+    /// A proxy requests what the client's request of this number got.
+    fn proxy(&mut self, listener: u16, number: usize) -> Result<(), TestCaseError> {
         let (key, is_kept) = (Rc::clone(&self.given[number].key), self.given[number].is_kept);
-        let found = self.find(&key, door, Some(number as u64));
+        let found = self.find(&key, listener, Some(number as u64));
         let given = &mut self.given[number];
-        let is_new = !given.seen.contains(&door);
-        given.seen.push(door);
+        let is_new = !given.seen.contains(&listener);
+        given.seen.push(listener);
         match found {
             Found::Replay(recording, is_own) => {
-                prop_assert!(is_own && Rc::ptr_eq(&recording, &given.recording), "another client's answer");
+                prop_assert!(is_own && Rc::ptr_eq(&recording, &given.recording), "another client's response");
             }
             Found::Nothing => {
-                prop_assert!(!(is_kept && is_new), "it was held for this door");
+                prop_assert!(!(is_kept && is_new), "it was held for this listener");
                 prop_assert_eq!(self.shelf.gone(&key, number as u64), Some(Gone::Own));
             }
             other => prop_assert!(false, "{:?}", other),
@@ -130,18 +130,18 @@ impl Bed {
 
 proptest! {
     #[test]
-    fn what_was_kept_once_is_there_until_every_door_has_had_it(steps in prop::collection::vec(step(), 0..120)) {
+    fn what_was_kept_once_is_there_until_every_listener_has_had_it(steps in prop::collection::vec(step(), 0..120)) {
         let mut bed = Bed::new();
         for step in steps {
             match step {
                 Step::Client { key, bytes, is_known } => bed.client(key, bytes, is_known)?,
-                Step::Proxy { door, which } if !bed.given.is_empty() => {
+                Step::Proxy { listener, which } if !bed.given.is_empty() => {
                     let number = which.index(bed.given.len());
-                    bed.proxy(door, number)?;
+                    bed.proxy(listener, number)?;
                 }
                 Step::Proxy { .. } => {}
                 Step::Upload(bytes) => {
-                    // An answer's, which throws nothing out that is held.
+                    // A response's, which throws nothing out that is held.
                     if bed.shelf.reserve(0, bytes, bed.now_ns) {
                         bed.shelf.release(bytes);
                     }
@@ -163,7 +163,7 @@ proptest! {
 
 #[test]
 fn there_is_room_for_many_at_one_url_and_then_for_no_more() {
-    let mut bed = Bed { shelf: Shelf::new(100_000_000, LIMITS, DOORS, None), ..Bed::new() };
+    let mut bed = Bed { shelf: Shelf::new(100_000_000, LIMITS, LISTENERS, None), ..Bed::new() };
     (0..MOST_RECORDINGS + 2).for_each(|_| bed.client(0, 10, true).unwrap());
     assert_eq!(bed.given.iter().filter(|given| given.is_kept).count(), MOST_RECORDINGS);
     assert!(bed.given[0].is_kept && !bed.given[MOST_RECORDINGS].is_kept, "the newest are not kept");
@@ -174,7 +174,7 @@ fn there_is_room_for_many_at_one_url_and_then_for_no_more() {
 }
 
 #[test]
-fn a_door_that_is_far_behind_is_not_waited_for_where_room_is_needed() {
+fn a_listener_that_is_far_behind_is_not_waited_for_where_room_is_needed() {
     let mut bed = Bed::new();
     (0..3).for_each(|_| bed.client(0, 4000, true).unwrap());
     bed.client(1, 4900, true).unwrap();

@@ -1,33 +1,33 @@
-//! What the Collector did for each target, second by second: `doors.parquet`.
+//! What the Collector did for each target, second by second: `listeners.parquet`.
 
 use std::path::Path;
 
-use assay_role::evaluation::DoorRow;
+use assay_role::evaluation::ListenerRow;
 use assay_table::{FileError, Table, TableWriter};
 
 use crate::columns::{TableSpec, rows};
 use crate::dir::RunDirError;
 
-/// A row per second and door.
-pub(crate) const DOORS: TableSpec = TableSpec {
+/// A row per second and listener.
+pub(crate) const LISTENERS: TableSpec = TableSpec {
     file: "doors.parquet",
-    about: "What the Collector did for each target: a row per second and door.",
-    columns: rows::columns::<DoorRow>,
+    about: "What the Collector did for each target: a row per second and listener.",
+    columns: rows::columns::<ListenerRow>,
 };
 
 /// Writes rows as they come.
-pub struct DoorWriter {
+pub struct ListenerWriter {
     writer: TableWriter,
 }
 
-impl DoorWriter {
+impl ListenerWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create(path, (DOORS.columns)())? })
+        Ok(Self { writer: TableWriter::create(path, (LISTENERS.columns)())? })
     }
 
     /// Adds a row.
-    pub fn push(&mut self, row: &DoorRow) -> Result<(), RunDirError> {
+    pub fn push(&mut self, row: &ListenerRow) -> Result<(), RunDirError> {
         Ok(self.writer.push(&rows::row(None, row))?)
     }
 
@@ -38,8 +38,8 @@ impl DoorWriter {
 }
 
 /// Reads a whole table.
-pub fn read_doors(path: &Path) -> Result<Vec<DoorRow>, RunDirError> {
-    let table = Table::read(path, &DOORS.names())?;
+pub fn read_listeners(path: &Path) -> Result<Vec<ListenerRow>, RunDirError> {
+    let table = Table::read(path, &LISTENERS.names())?;
     let rows = (0..table.rows()).map(|row| rows::read(&table, row));
     rows.collect::<Result<_, FileError>>().map_err(FileError::into)
 }
@@ -49,13 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doors_come_back_as_they_were() {
+    fn listeners_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("doors.parquet");
-        let rows: Vec<DoorRow> = (0u32..9)
-            .map(|n| DoorRow {
+        let rows: Vec<ListenerRow> = (0u32..9)
+            .map(|n| ListenerRow {
                 at_s: n,
-                door: (n % 3) as u16,
+                listener: (n % 3) as u16,
                 requests: u64::MAX - u64::from(n),
                 fetches: 1,
                 replays: 2,
@@ -66,9 +66,9 @@ mod tests {
                 late_max_us: 7,
             })
             .collect();
-        let mut writer = DoorWriter::create(&path).unwrap();
+        let mut writer = ListenerWriter::create(&path).unwrap();
         rows.iter().for_each(|row| writer.push(row).unwrap());
         writer.finish().unwrap();
-        assert_eq!(read_doors(&path).unwrap(), rows);
+        assert_eq!(read_listeners(&path).unwrap(), rows);
     }
 }

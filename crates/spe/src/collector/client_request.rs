@@ -1,7 +1,7 @@
 //! What a request wants, and which other requests want the same.
 //!
-//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make an answer somebody's own
-//! (cookies, authorisation) or only a part (ranges). Fields that an answer varies by are found out from the answer, and
+//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make a response somebody's own
+//! (cookies, authorisation) or only a part (ranges). Fields that a response varies by are found out from the response, and
 //! compared there.
 
 use assay_cache::conditional::Conditions;
@@ -31,10 +31,10 @@ const TELLING: [(&str, bool); 6] = [
 ];
 
 /// A request, read once.
-pub struct Ask<'b> {
+pub struct ClientRequest<'b> {
     /// Its head.
     pub head: &'b RequestHead<'b>,
-    /// What it asks for.
+    /// What it requests.
     pub target: Target<'b>,
     /// What its method means.
     pub class: MethodClass,
@@ -50,11 +50,11 @@ pub struct Ask<'b> {
     is_for_origin: bool,
 }
 
-impl<'b> Ask<'b> {
+impl<'b> ClientRequest<'b> {
     /// Reads a request.
     pub fn new(head: &'b RequestHead<'b>, target: Target<'b>) -> Self {
         let class = MethodClass::of(head.method);
-        let mut ask = Self {
+        let mut client_request = Self {
             class,
             head,
             target,
@@ -70,22 +70,23 @@ impl<'b> Ask<'b> {
             match field.name.len() {
                 6 if field.is("pragma") => pragma_no_cache |= list_has(field.value, "no-cache"),
                 13 if field.is("cache-control") => directives.get_or_insert_default().add(field.value),
-                13 if field.is("authorization") => ask.is_authorised = true,
+                13 if field.is("authorization") => client_request.is_authorised = true,
                 13 if field.is("if-none-match") => {
                     // Two lists would have to be joined; the origin can do that.
-                    ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
+                    client_request.is_for_origin |=
+                        client_request.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    ask.conditions.if_modified_since_s = caching::date_s(field.value);
+                    client_request.conditions.if_modified_since_s = caching::date_s(field.value);
                 }
                 _ => {}
             }
         }
-        if ask.is_for_origin {
-            ask.conditions = Conditions::default();
+        if client_request.is_for_origin {
+            client_request.conditions = Conditions::default();
         }
-        ask.control = caching::request_control(directives, pragma_no_cache);
-        ask
+        client_request.control = caching::request_control(directives, pragma_no_cache);
+        client_request
     }
 
     /// The client wants it from the origin.
@@ -136,7 +137,7 @@ impl<'b> Ask<'b> {
     }
 
     /// The head as the origin gets it, without the empty line, and without the conditions, which are of the second
-    /// text: what is fetched for many is asked for in full.
+    /// text: what is fetched for many is requested in full.
     pub fn request(&self, body_bytes: u64) -> (Vec<u8>, Vec<u8>) {
         let head = &self.head;
         let mut request = Vec::with_capacity(512);
@@ -155,7 +156,7 @@ impl<'b> Ask<'b> {
         if !matches!(head.body(), BodyFraming::None) {
             fields::append_number(&mut request, "Content-Length", body_bytes);
         }
-        // Every answer is to cost what it costs over a connection of its own (11.3.1).
+        // Every response is to cost what it costs over a connection of its own (11.3.1).
         request.extend_from_slice(b"Connection: close\r\n");
         let mut conditions = Vec::new();
         for field in head.headers().filter(is_condition) {
@@ -169,21 +170,21 @@ impl<'b> Ask<'b> {
 mod tests {
     use super::*;
 
-    fn ask(line: &str, fields: &str) -> Ask<'static> {
+    fn client_request(line: &str, fields: &str) -> ClientRequest<'static> {
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let head = Box::leak(Box::new(head));
-        Ask::new(head, Target::of(head, None).unwrap())
+        ClientRequest::new(head, Target::of(head, None).unwrap())
     }
 
     fn key(line: &str, fields: &str) -> Vec<u8> {
         let mut key = Vec::new();
-        ask(line, fields).write_key(None, &mut key);
+        client_request(line, fields).write_key(None, &mut key);
         key
     }
 
     #[test]
-    fn what_makes_an_answer_ones_own_or_a_part_tells_requests_apart() {
+    fn what_makes_an_response_ones_own_or_a_part_tells_requests_apart() {
         let plain = key("GET /x", "");
         for fields in
             ["Cookie: a=1\r\n", "Authorization: x\r\n", "Range: bytes=0-1\r\n", "If-Match: \"a\"\r\n"]
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_body_is_told_apart_by_its_digest() {
-        let post = ask("POST /x", "Content-Length: 1\r\n");
+        let post = client_request("POST /x", "Content-Length: 1\r\n");
         let keys = [None, Some([1; 16]), Some([2; 16])].map(|digest| {
             let mut key = Vec::new();
             post.write_key(digest, &mut key);
@@ -225,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_is_asked_on_a_connection_that_ends_and_conditions_stand_apart() {
+    fn the_origin_is_requested_on_a_connection_that_ends_and_conditions_stand_apart() {
         let fields = "If-None-Match: \"a\"\r\nX: 1\r\nX-Assay-Request: 7\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\
                       Content-Length: 3\r\n";
-        let (request, conditions) = ask("GET http://b/x", fields).request(3);
+        let (request, conditions) = client_request("GET http://b/x", fields).request(3);
         assert_eq!(
             String::from_utf8(request).unwrap(),
             "GET /x HTTP/1.1\r\nHost: b\r\nX: 1\r\nVia: 1.1 assay-collector\r\nContent-Length: 3\r\n\
@@ -239,8 +240,8 @@ mod tests {
 
     #[test]
     fn who_reloads_wants_it_from_the_origin() {
-        assert!(ask("GET /", "Pragma: no-cache\r\n").wants_new());
-        assert!(ask("GET /", "Cache-Control: max-age=0\r\n").wants_new());
-        assert!(!ask("GET /", "Cache-Control: max-age=1\r\nPragma: no-cache\r\n").wants_new());
+        assert!(client_request("GET /", "Pragma: no-cache\r\n").wants_new());
+        assert!(client_request("GET /", "Cache-Control: max-age=0\r\n").wants_new());
+        assert!(!client_request("GET /", "Cache-Control: max-age=1\r\nPragma: no-cache\r\n").wants_new());
     }
 }

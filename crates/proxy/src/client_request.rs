@@ -11,7 +11,7 @@ use assay_http::range::{ByteRange, parse_range};
 use assay_plane::caching;
 
 /// A request, read once.
-pub struct Ask<'b> {
+pub struct ClientRequest<'b> {
     /// Its head.
     pub head: &'b RequestHead<'b>,
     /// What its method means.
@@ -26,14 +26,14 @@ pub struct Ask<'b> {
     pub ranges: Option<Vec<ByteRange>>,
     /// `If-Range`.
     pub if_range: Option<IfRange<'b>>,
-    /// It asks for what only the origin can say: conditions on changing an object, or fields that contradict each other.
+    /// It requests what only the origin can say: conditions on changing an object, or fields that contradict each other.
     pub is_for_origin: bool,
 }
 
-impl<'b> Ask<'b> {
+impl<'b> ClientRequest<'b> {
     /// Reads a request.
     pub fn new(head: &'b RequestHead<'b>) -> Self {
-        let mut ask = Self {
+        let mut client_request = Self {
             class: MethodClass::of(head.method),
             control: RequestControl::default(),
             conditions: Conditions::default(),
@@ -51,27 +51,30 @@ impl<'b> Ask<'b> {
             match field.name.len() {
                 6 if field.is("pragma") => pragma_no_cache |= list_has(field.value, "no-cache"),
                 13 if field.is("cache-control") => directives.get_or_insert_default().add(field.value),
-                13 if field.is("authorization") => ask.is_authorised = true,
+                13 if field.is("authorization") => client_request.is_authorised = true,
                 13 if field.is("if-none-match") => {
                     // Two lists would have to be joined; the origin can do that.
-                    ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
+                    client_request.is_for_origin |=
+                        client_request.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    ask.conditions.if_modified_since_s = caching::date_s(field.value);
+                    client_request.conditions.if_modified_since_s = caching::date_s(field.value);
                 }
                 // Of two, the origin shall say which one counts.
-                5 if field.is("range") => ask.is_for_origin |= range.replace(field.value).is_some(),
-                8 if field.is("if-range") => ask.if_range = Some(if_range(field.value)),
-                8 if field.is("if-match") => ask.is_for_origin = true,
-                19 if field.is("if-unmodified-since") => ask.is_for_origin = true,
+                5 if field.is("range") => {
+                    client_request.is_for_origin |= range.replace(field.value).is_some()
+                }
+                8 if field.is("if-range") => client_request.if_range = Some(if_range(field.value)),
+                8 if field.is("if-match") => client_request.is_for_origin = true,
+                19 if field.is("if-unmodified-since") => client_request.is_for_origin = true,
                 _ => {}
             }
         }
-        if ask.class == MethodClass::Get {
-            ask.ranges = range.and_then(|value| parse_range(value).ok());
+        if client_request.class == MethodClass::Get {
+            client_request.ranges = range.and_then(|value| parse_range(value).ok());
         }
-        ask.control = caching::request_control(directives, pragma_no_cache);
-        ask
+        client_request.control = caching::request_control(directives, pragma_no_cache);
+        client_request
     }
 
     /// Whether the store may answer it.
@@ -92,27 +95,29 @@ mod tests {
     use super::*;
     use assay_cache::freshness::MaxStale;
 
-    fn ask(fields: &str) -> Ask<'static> {
+    fn client_request(fields: &str) -> ClientRequest<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        Ask::new(Box::leak(Box::new(head)))
+        ClientRequest::new(Box::leak(Box::new(head)))
     }
 
     #[test]
     fn directives_and_conditions_are_found() {
-        let ask = ask("Cache-Control: max-age=5, max-stale\r\nIf-None-Match: \"a\"\r\nAuthorization: x\r\n\
-             If-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n");
-        assert_eq!(ask.control.max_age_s, Some(5));
-        assert_eq!(ask.control.max_stale, Some(MaxStale::Any));
-        assert_eq!(ask.conditions.if_none_match, Some(&b"\"a\""[..]));
-        assert_eq!(ask.conditions.if_modified_since_s, Some(10));
-        assert!(ask.is_authorised && ask.is_for_cache());
+        let client_request = client_request(
+            "Cache-Control: max-age=5, max-stale\r\nIf-None-Match: \"a\"\r\nAuthorization: x\r\n\
+             If-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n",
+        );
+        assert_eq!(client_request.control.max_age_s, Some(5));
+        assert_eq!(client_request.control.max_stale, Some(MaxStale::Any));
+        assert_eq!(client_request.conditions.if_none_match, Some(&b"\"a\""[..]));
+        assert_eq!(client_request.conditions.if_modified_since_s, Some(10));
+        assert!(client_request.is_authorised && client_request.is_for_cache());
     }
 
     #[test]
     fn pragma_counts_only_without_cache_control() {
-        assert!(ask("Pragma: no-cache\r\n").control.no_cache);
-        assert!(!ask("Pragma: no-cache\r\nCache-Control: max-age=1\r\n").control.no_cache);
+        assert!(client_request("Pragma: no-cache\r\n").control.no_cache);
+        assert!(!client_request("Pragma: no-cache\r\nCache-Control: max-age=1\r\n").control.no_cache);
     }
 
     #[test]
@@ -124,23 +129,23 @@ mod tests {
             "Content-Length: 5\r\n",
             "If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n",
         ] {
-            assert!(!ask(fields).is_for_cache(), "{fields}");
+            assert!(!client_request(fields).is_for_cache(), "{fields}");
         }
-        assert!(ask("").is_for_cache());
+        assert!(client_request("").is_for_cache());
     }
 
     #[test]
     fn ranges_are_read_of_gets_and_ignored_where_they_are_none() {
-        let both = ask("Range: bytes=0-1, -5\r\nIf-Range: Thu, 01 Jan 1970 00:00:10 GMT\r\n");
+        let both = client_request("Range: bytes=0-1, -5\r\nIf-Range: Thu, 01 Jan 1970 00:00:10 GMT\r\n");
         assert_eq!(both.ranges.as_ref().map(Vec::len), Some(2));
         assert_eq!(both.if_range, Some(IfRange::Date(Some(10))));
         assert!(both.is_for_cache());
-        assert_eq!(ask("If-Range: W/\"a\"\r\n").if_range, Some(IfRange::Tag(b"W/\"a\"")));
+        assert_eq!(client_request("If-Range: W/\"a\"\r\n").if_range, Some(IfRange::Tag(b"W/\"a\"")));
         for ignored in ["Range: lines=1-2\r\n", "Range: bytes=2-1\r\n"] {
-            let ask = ask(ignored);
-            assert!(ask.ranges.is_none() && ask.is_for_cache(), "{ignored}");
+            let client_request = client_request(ignored);
+            assert!(client_request.ranges.is_none() && client_request.is_for_cache(), "{ignored}");
         }
         let text = b"HEAD / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n";
-        assert!(Ask::new(&RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
+        assert!(ClientRequest::new(&RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
     }
 }

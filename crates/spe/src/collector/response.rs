@@ -1,7 +1,7 @@
 //! The part of an origin's response that is kept beside the body.
 
 use assay_cache::conditional::{Conditions, Validators, is_updated};
-use assay_cache::freshness::{Freshness, ReplyFacts, RequestControl, Reuse};
+use assay_cache::freshness::{Freshness, RequestControl, ResponseFacts, Reuse};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
@@ -10,23 +10,23 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_plane::{caching, fields};
 
-use crate::collector::ask::NAME;
+use crate::collector::client_request::NAME;
 use crate::number;
 
 /// What describes a body or how it can be had, and has no place in a 304.
 const OF_THE_BODY: [&str; 5] =
     ["content-type", "content-encoding", "content-range", "content-language", "accept-ranges"];
 
-/// When an answer was asked for and when its head came, in Unix milliseconds.
+/// When a response was requested and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// Asked.
-    pub asked_ms: i64,
+    pub requested_ms: i64,
     /// Received.
     pub received_ms: i64,
 }
 
-/// The request that an answer is to, as far as the answer's use for others depends on it.
+/// The request that a response is to, as far as the response's use for others depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'q> {
     /// The head that was sent.
@@ -37,9 +37,9 @@ pub struct Question<'q> {
     pub is_authorised: bool,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// Status code.
     pub status: u16,
     /// How the body came.
@@ -64,8 +64,8 @@ pub struct Answer {
     last_modified_s: Option<i64>,
 }
 
-impl Answer {
-    /// From the head of an origin's answer.
+impl Response {
+    /// From the head of an origin's response.
     pub fn new(head: &ResponseHead<'_>, question: &Question<'_>, times: Times) -> Self {
         let mut text = Vec::with_capacity(512);
         write_status_line(head.status, head.reason, &mut text);
@@ -90,7 +90,7 @@ impl Answer {
             if_none_match: question.head.header("if-none-match"),
             if_modified_since_s: question.head.header("if-modified-since").and_then(caching::date_s),
         };
-        let asked = if head.status == 304 { conditions } else { Conditions::default() };
+        let requested = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
             status: head.status,
             framing: head.body(question.head.method),
@@ -98,18 +98,21 @@ impl Answer {
             is_storable: may_store(class, &question.control, question.is_authorised, &facts).is_ok(),
             variant: secondary(&vary, question.head.headers()),
             vary,
-            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
             has_validator: facts.has_validator,
             age_s: caching::age_s(head),
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
             fields_at,
             // A confirmation that names no version confirms the one that was asked about.
-            etag: head.header("etag").or(asked.if_none_match.filter(|tags| is_one_tag(tags))).map(Box::from),
+            etag: head
+                .header("etag")
+                .or(requested.if_none_match.filter(|tags| is_one_tag(tags)))
+                .map(Box::from),
             last_modified_s: head
                 .header("last-modified")
                 .and_then(caching::date_s)
-                .or(asked.if_modified_since_s),
+                .or(requested.if_modified_since_s),
         }
     }
 
@@ -142,7 +145,7 @@ impl Answer {
             is_storable: false,
             vary: Vary::Nothing,
             variant: Vec::new(),
-            freshness: Freshness::new(&ReplyFacts::default(), received_ms, received_ms),
+            freshness: Freshness::new(&ResponseFacts::default(), received_ms, received_ms),
             has_validator: false,
             age_s: None,
             received_ms,
@@ -153,10 +156,10 @@ impl Answer {
         }
     }
 
-    /// This answer after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
+    /// This response after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
     pub fn updated_by(
         &self,
-        confirmation: &Answer,
+        confirmation: &Response,
         question: &Question<'_>,
         times: Times,
     ) -> Result<Self, HeadError> {
@@ -181,7 +184,7 @@ impl Answer {
     /// Whether it answers a request with these fields, as far as negotiation goes.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         match &self.vary {
-            // `*` names no request at all; who asked at the same time gets it all the same, as for every other answer
+            // `*` names no request at all; who asked at the same time gets it all the same, as for every other response
             // that is not to be shared.
             Vary::Nothing | Vary::Everything => true,
             vary => secondary(vary, fields) == self.variant,
@@ -289,32 +292,32 @@ fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
 }
 
 /// What the storing rules ask about.
-fn facts_of(head: &ResponseHead<'_>) -> ReplyFacts {
+fn facts_of(head: &ResponseHead<'_>) -> ResponseFacts {
     // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
     let status = if matches!(head.status, 206 | 304) { 200 } else { head.status };
-    ReplyFacts { status, ..caching::reply_facts(head, caching::age_s(head).unwrap_or(0)) }
+    ResponseFacts { status, ..caching::response_facts(head, caching::age_s(head).unwrap_or(0)) }
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
 
-    pub const NOW: Times = Times { asked_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+    pub const NOW: Times = Times { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
 
     pub fn request(fields: &str) -> RequestHead<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         RequestHead::parse(text.as_bytes()).unwrap().unwrap().0
     }
 
-    pub fn answer_to(fields: &str, text: &str) -> Answer {
+    pub fn response_to(fields: &str, text: &str) -> Response {
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         let question =
             Question { head: request(fields), control: RequestControl::default(), is_authorised: false };
-        Answer::new(&head, &question, NOW)
+        Response::new(&head, &question, NOW)
     }
 
-    fn answer(text: &str) -> Answer {
-        answer_to("", text)
+    fn response(text: &str) -> Response {
+        response_to("", text)
     }
 
     fn text(bytes: &[u8]) -> &str {
@@ -323,27 +326,27 @@ pub mod tests {
 
     #[test]
     fn the_head_for_others_has_no_framing_no_age_and_a_date() {
-        let answer = answer(
+        let response = response(
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-Lost: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
              Cache-Control: max-age=60\r\n\r\n",
         );
         assert_eq!(
-            text(answer.head()),
+            text(response.head()),
             "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nETag: \"a\"\r\n\
              Cache-Control: max-age=60\r\nVia: 1.1 assay-collector\r\n"
         );
         let plain = RequestControl::default();
-        assert!(answer.is_fresh(&plain, NOW.received_ms + 54_000));
-        assert!(!answer.is_fresh(&plain, NOW.received_ms + 55_000));
-        assert_eq!(answer.age_s(NOW.received_ms + 2_500), Some(7));
-        assert!(answer.can_be_confirmed());
+        assert!(response.is_fresh(&plain, NOW.received_ms + 54_000));
+        assert!(!response.is_fresh(&plain, NOW.received_ms + 55_000));
+        assert_eq!(response.age_s(NOW.received_ms + 2_500), Some(7));
+        assert!(response.can_be_confirmed());
     }
 
     #[test]
     fn age_is_told_only_when_there_is_one() {
-        let answer = answer("HTTP/1.1 200 OK\r\n\r\n");
-        assert_eq!(answer.age_s(NOW.received_ms + 999), None);
-        assert_eq!(answer.age_s(NOW.received_ms + 1_000), Some(1));
+        let response = response("HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(response.age_s(NOW.received_ms + 999), None);
+        assert_eq!(response.age_s(NOW.received_ms + 1_000), Some(1));
     }
 
     #[test]
@@ -355,43 +358,43 @@ pub mod tests {
             "Set-Cookie: a",
             "Vary: *\r\nCache-Control: max-age=5",
         ] {
-            let answer = answer(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n"));
-            assert!(!answer.is_fresh(&plain, NOW.received_ms), "{fields}");
+            let response = response(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n"));
+            assert!(!response.is_fresh(&plain, NOW.received_ms), "{fields}");
         }
     }
 
     #[test]
-    fn negotiated_answers_suit_requests_that_negotiate_alike() {
+    fn negotiated_responses_suit_requests_that_negotiate_alike() {
         let varies =
-            answer_to("Accept-Encoding: gzip\r\n", "HTTP/1.1 200 OK\r\nVary: accept-encoding\r\n\r\n");
+            response_to("Accept-Encoding: gzip\r\n", "HTTP/1.1 200 OK\r\nVary: accept-encoding\r\n\r\n");
         assert!(varies.suits(request("accept-encoding: gzip\r\n").headers()));
         assert!(!varies.suits(request("").headers()));
-        assert!(answer("HTTP/1.1 200 OK\r\nVary: *\r\n\r\n").suits(request("").headers()));
+        assert!(response("HTTP/1.1 200 OK\r\nVary: *\r\n\r\n").suits(request("").headers()));
     }
 
     #[test]
-    fn a_304_confirms_what_it_names_or_what_it_was_asked_about() {
-        let asked = "If-None-Match: \"a\"\r\nIf-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n";
-        let silent = answer_to(asked, "HTTP/1.1 304 Not Modified\r\n\r\n");
+    fn a_304_confirms_what_it_names_or_what_it_was_requested_about() {
+        let requested = "If-None-Match: \"a\"\r\nIf-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n";
+        let silent = response_to(requested, "HTTP/1.1 304 Not Modified\r\n\r\n");
         let by_tag = |tag| Conditions { if_none_match: Some(tag), if_modified_since_s: None };
         let by_date = |s| Conditions { if_none_match: None, if_modified_since_s: Some(s) };
         assert!(silent.is_not_modified_for(&by_tag(b"W/\"a\"")));
         assert!(!silent.is_not_modified_for(&by_tag(b"\"b\"")));
         assert!(silent.is_not_modified_for(&by_date(10)) && !silent.is_not_modified_for(&by_date(9)));
-        let several = answer_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n");
+        let several = response_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n");
         assert!(!several.is_not_modified_for(&by_tag(b"\"a\"")), "which of them is not known");
-        let naming = answer_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 x\r\nETag: \"b\"\r\n\r\n");
+        let naming = response_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 x\r\nETag: \"b\"\r\n\r\n");
         assert!(naming.is_not_modified_for(&by_tag(b"\"b\"")));
     }
 
     #[test]
     fn a_confirmation_renews_fields_and_age_and_keeps_what_describes_the_body() {
-        let stored = answer(
+        let stored = response(
             "HTTP/1.1 200 Fine\r\nDate: Mon, 12 Jan 1970 13:46:00 GMT\r\nContent-Type: a/b\r\n\
              Accept-Ranges: bytes\r\nContent-Length: 7\r\nCache-Control: max-age=1\r\n\r\n",
         );
         let confirmation =
-            answer("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\nContent-Type: x/y\r\n\r\n");
+            response("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\nContent-Type: x/y\r\n\r\n");
         let question =
             Question { head: request(""), control: RequestControl::default(), is_authorised: false };
         let renewed = stored.updated_by(&confirmation, &question, NOW).unwrap();

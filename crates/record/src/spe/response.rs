@@ -5,13 +5,13 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use assay_measurement::answer_error::AnswerError;
+pub use assay_measurement::response_error::ResponseError;
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
 use assay_table::{Cell, Column, FileError, Kind, Table, TableWriter};
 
-/// What a comparison with the Collector's answer came to.
+/// What a comparison with the Collector's response came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
@@ -23,11 +23,11 @@ pub enum Verdict {
     HeaderMismatch,
     /// Another body.
     BodyMismatch,
-    /// There was no answer, or not all of it; the error says why.
-    NoAnswer,
-    /// There is nothing to compare: a tunnel, or the Collector's answer itself.
+    /// There was no response, or not all of it; the error says why.
+    NoResponse,
+    /// There is nothing to compare: a tunnel, or the Collector's response itself.
     NotCompared,
-    /// Not compared, through Assay's own bound: the Collector had no room to keep what the client got until the proxy asked for
+    /// Not compared, through Assay's own bound: the Collector had no room to keep what the client got until the proxy requested
     /// it, so that the proxy was given something else.
     NotKept,
     /// Never asked: too much was waiting for it.
@@ -41,7 +41,7 @@ impl Verdict {
         Verdict::StatusCodeMismatch,
         Verdict::HeaderMismatch,
         Verdict::BodyMismatch,
-        Verdict::NoAnswer,
+        Verdict::NoResponse,
         Verdict::NotCompared,
         Verdict::NotKept,
         Verdict::Dropped,
@@ -54,7 +54,7 @@ impl Verdict {
             Verdict::StatusCodeMismatch => "STATUS_CODE_MISMATCH",
             Verdict::HeaderMismatch => "HEADER_MISMATCH",
             Verdict::BodyMismatch => "BODY_MISMATCH",
-            Verdict::NoAnswer => "NO_ANSWER",
+            Verdict::NoResponse => "NO_ANSWER",
             Verdict::NotCompared => "NOT_COMPARED",
             Verdict::NotKept => "NOT_KEPT",
             Verdict::Dropped => "DROPPED",
@@ -66,15 +66,15 @@ impl Verdict {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
     }
 
-    /// True where an answer came and is another than the Collector's.
+    /// True where a response came and is another than the Collector's.
     pub fn is_mismatch(self) -> bool {
         matches!(self, Verdict::StatusCodeMismatch | Verdict::HeaderMismatch | Verdict::BodyMismatch)
     }
 }
 
-/// One answer of one target to one request.
+/// One response of one target to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerRow {
+pub struct ResponseRow {
     /// Number of the request, from 0, in order of arrival.
     pub request: u64,
     /// Who answered: index into `SpeInfo::targets`; 0 is direct.
@@ -91,30 +91,30 @@ pub struct AnswerRow {
     pub version: String,
     /// URL.
     pub url: String,
-    /// Status of the answer.
+    /// Status of the response.
     pub status: Option<u16>,
     /// How long the connection took; none: it was there already.
     pub connect_us: Option<i64>,
-    /// From sending the request to the first byte of the answer.
+    /// From sending the request to the first byte of the response.
     pub first_byte_us: Option<i64>,
     /// From the first byte to the last.
     pub transfer_us: Option<i64>,
-    /// Bytes of the answer's head.
+    /// Bytes of the response's head.
     pub head_bytes: u64,
     /// Bytes of its body, as on the wire but without chunked coding.
     pub body_bytes: u64,
     /// MD5 of the decoded body, in hexadecimal.
     pub checksum: Option<String>,
-    /// What the comparison with the Collector's answer came to.
+    /// What the comparison with the Collector's response came to.
     pub verdict: Verdict,
     /// Name of the header field that differs.
     pub header: Option<String>,
-    /// Why there is no whole answer.
-    pub error: Option<AnswerError>,
+    /// Why there is no whole response.
+    pub error: Option<ResponseError>,
 }
 
-impl AnswerRow {
-    /// Response time as the document has it: connection, first byte and transfer; none: there is no whole answer.
+impl ResponseRow {
+    /// Response time as the document has it: connection, first byte and transfer; none: there is no whole response.
     pub fn response_us(&self) -> Option<i64> {
         if self.error.is_some() {
             return None;
@@ -123,10 +123,10 @@ impl AnswerRow {
     }
 }
 
-/// A row for each answer of each target.
-pub(crate) const ANSWERS: TableSpec = TableSpec {
+/// A row for each response of each target.
+pub(crate) const RESPONSES: TableSpec = TableSpec {
     file: "answers.parquet",
-    about: "A row for each answer of each target, `direct` among them: that is the answer that the client got. Rows are in \
+    about: "A row for each response of each target, `direct` among them: that is the response that the client got. Rows are in \
             the order in which answers ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
     columns: || {
         vec![
@@ -142,7 +142,7 @@ pub(crate) const ANSWERS: TableSpec = TableSpec {
             Column::new("method", Kind::Text, "method of the request"),
             Column::new("version", Kind::Text, "`HTTP/1.1` or `HTTP/1.0`"),
             Column::new("url", Kind::Text, "URL of the request"),
-            Column::optional("status", Kind::Uint, "status code; null: there was no answer"),
+            Column::optional("status", Kind::Uint, "status code; null: there was no response"),
             Column::optional(
                 "connect_us",
                 Kind::Int,
@@ -151,10 +151,10 @@ pub(crate) const ANSWERS: TableSpec = TableSpec {
             Column::optional(
                 "first_byte_us",
                 Kind::Int,
-                "from sending the request to the answer's first byte",
+                "from sending the request to the response's first byte",
             ),
             Column::optional("transfer_us", Kind::Int, "from the first byte to the last"),
-            Column::new("head_bytes", Kind::Uint, "bytes of the answer's head"),
+            Column::new("head_bytes", Kind::Uint, "bytes of the response's head"),
             Column::new(
                 "body_bytes",
                 Kind::Uint,
@@ -166,7 +166,7 @@ pub(crate) const ANSWERS: TableSpec = TableSpec {
                 Kind::Text,
                 "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
                  `NOT_COMPARED` (a tunnel, or the direct answer itself), `NOT_KEPT` (not compared: the Collector had no room to \
-                 keep what the client got until the proxy asked for it) or `DROPPED` (never asked: too much was waiting)",
+                 keep what the client got until the proxy requested it) or `DROPPED` (never asked: too much was waiting)",
             ),
             Column::optional("header", Kind::Text, "name of the header field that differs"),
             Column::optional(
@@ -179,20 +179,20 @@ pub(crate) const ANSWERS: TableSpec = TableSpec {
 };
 
 /// Writes answers as they end. Memory is bounded by one row group (about 64,000 rows). The file is called
-/// `NAME.partial` until [`AnswerWriter::finish`].
-pub struct AnswerWriter {
+/// `NAME.partial` until [`ResponseWriter::finish`].
+pub struct ResponseWriter {
     writer: TableWriter,
 }
 
-impl AnswerWriter {
+impl ResponseWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create(path, (ANSWERS.columns)())? })
+        Ok(Self { writer: TableWriter::create(path, (RESPONSES.columns)())? })
     }
 
-    /// Adds an answer. Every 64,000 rows this compresses and writes them, which takes some tens of milliseconds: call
+    /// Adds a response. Every 64,000 rows this compresses and writes them, which takes some tens of milliseconds: call
     /// it from a thread that has time.
-    pub fn push(&mut self, row: &AnswerRow) -> Result<(), RunDirError> {
+    pub fn push(&mut self, row: &ResponseRow) -> Result<(), RunDirError> {
         Ok(self.writer.push(&[
             Cell::Uint(row.request),
             Cell::Uint(row.target.into()),
@@ -211,7 +211,7 @@ impl AnswerWriter {
             Cell::opt_text(row.checksum.as_deref()),
             Cell::Text(row.verdict.name()),
             Cell::opt_text(row.header.as_deref()),
-            Cell::opt_text(row.error.map(AnswerError::name)),
+            Cell::opt_text(row.error.map(ResponseError::name)),
         ])?)
     }
 
@@ -222,12 +222,12 @@ impl AnswerWriter {
 }
 
 /// Hands over every row of a table, in order; a stretch of 65,536 rows is in memory at a time.
-pub fn for_each_answer<E: From<RunDirError>>(
+pub fn for_each_response<E: From<RunDirError>>(
     path: &Path,
-    mut each: impl FnMut(AnswerRow) -> Result<(), E>,
+    mut each: impl FnMut(ResponseRow) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut outcome = Ok(());
-    Table::read_in_groups(path, &ANSWERS.names(), |group| {
+    Table::read_in_groups(path, &RESPONSES.names(), |group| {
         for row in 0..group.rows() {
             if outcome.is_err() {
                 break;
@@ -240,21 +240,21 @@ pub fn for_each_answer<E: From<RunDirError>>(
 }
 
 /// Reads a whole table into memory.
-pub fn read_answers(path: &Path) -> Result<Vec<AnswerRow>, RunDirError> {
+pub fn read_responses(path: &Path) -> Result<Vec<ResponseRow>, RunDirError> {
     let mut rows = Vec::new();
-    for_each_answer(path, |row| {
+    for_each_response(path, |row| {
         rows.push(row);
         Ok::<_, RunDirError>(())
     })?;
     Ok(rows)
 }
 
-fn read_row(table: &Table, row: usize) -> Result<AnswerRow, FileError> {
+fn read_row(table: &Table, row: usize) -> Result<ResponseRow, FileError> {
     let text = |name: &str| table.text(name, row).map(str::to_owned);
     let opt_text = |name: &str| table.opt_text(name, row);
     let verdict = table.text("verdict", row)?;
     let error = opt_text("error")?;
-    Ok(AnswerRow {
+    Ok(ResponseRow {
         request: table.uint("request", row)?,
         target: table.narrow("target", table.uint("target", row)?)?,
         place: table.narrow("place", table.uint("place", row)?)?,
@@ -273,7 +273,7 @@ fn read_row(table: &Table, row: usize) -> Result<AnswerRow, FileError> {
         verdict: Verdict::from_name(verdict).ok_or_else(|| table.unknown("verdict", verdict))?,
         header: opt_text("header")?.map(str::to_owned),
         error: error
-            .map(|name| AnswerError::from_name(name).ok_or_else(|| table.unknown("error", name)))
+            .map(|name| ResponseError::from_name(name).ok_or_else(|| table.unknown("error", name)))
             .transpose()?,
     })
 }
@@ -282,9 +282,9 @@ fn read_row(table: &Table, row: usize) -> Result<AnswerRow, FileError> {
 mod tests {
     use super::*;
 
-    fn row(request: u64) -> AnswerRow {
-        let answered = !request.is_multiple_of(3);
-        AnswerRow {
+    fn row(request: u64) -> ResponseRow {
+        let responded = !request.is_multiple_of(3);
+        ResponseRow {
             request,
             target: (request % 4) as u16,
             place: 2,
@@ -293,29 +293,29 @@ mod tests {
             method: "GET".into(),
             version: "HTTP/1.1".into(),
             url: format!("http://a.example/{request}"),
-            status: answered.then_some(200),
+            status: responded.then_some(200),
             connect_us: request.is_multiple_of(2).then_some(5),
-            first_byte_us: answered.then_some(100),
-            transfer_us: answered.then_some(7),
+            first_byte_us: responded.then_some(100),
+            transfer_us: responded.then_some(7),
             head_bytes: 200,
             body_bytes: request,
-            checksum: answered.then(|| format!("{request:032x}")),
-            verdict: if answered { Verdict::ALL[request as usize % 4] } else { Verdict::NoAnswer },
+            checksum: responded.then(|| format!("{request:032x}")),
+            verdict: if responded { Verdict::ALL[request as usize % 4] } else { Verdict::NoResponse },
             header: (request % 4 == 2).then(|| "content-type".into()),
-            error: (!answered).then(|| AnswerError::ALL[request as usize % 7]),
+            error: (!responded).then(|| ResponseError::ALL[request as usize % 7]),
         }
     }
 
     #[test]
-    fn answers_come_back_as_they_were() {
+    fn responses_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("answers.parquet");
-        let mut writer = AnswerWriter::create(&path).unwrap();
-        let rows: Vec<AnswerRow> = (0..50).map(row).collect();
+        let mut writer = ResponseWriter::create(&path).unwrap();
+        let rows: Vec<ResponseRow> = (0..50).map(row).collect();
         rows.iter().for_each(|row| writer.push(row).unwrap());
         assert!(!path.exists(), "it has its name only once it is whole");
         writer.finish().unwrap();
-        assert_eq!(read_answers(&path).unwrap(), rows);
+        assert_eq!(read_responses(&path).unwrap(), rows);
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
         let whole = row(4);
         assert_eq!(whole.response_us(), Some(112));
         assert_eq!(row(5).response_us(), Some(107), "the connection was there already");
-        assert_eq!(row(6).response_us(), None, "there is no whole answer");
+        assert_eq!(row(6).response_us(), None, "there is no whole response");
     }
 
     #[test]
@@ -332,8 +332,8 @@ mod tests {
             assert_eq!(Verdict::from_name(verdict.name()), Some(verdict));
             assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
         }
-        for error in AnswerError::ALL {
-            assert_eq!(AnswerError::from_name(error.name()), Some(error));
+        for error in ResponseError::ALL {
+            assert_eq!(ResponseError::from_name(error.name()), Some(error));
             assert_eq!(serde_json::to_value(error).unwrap(), error.name());
         }
         assert_eq!(Verdict::from_name("ok"), None);

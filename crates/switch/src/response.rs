@@ -1,4 +1,4 @@
-//! What a client gets of a server's response. Its head, rewritten; and answers of the switch itself.
+//! What a client gets of a server's response. Its head, rewritten; and responses of the switch itself.
 
 use assay_http::field::{Field, write_decimal};
 use assay_http::framing::BodyFraming;
@@ -9,7 +9,7 @@ use assay_plane::fields;
 use crate::lines::Lines;
 use crate::load;
 
-/// How the body of an answer goes to the client.
+/// How the body of a response goes to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Not at all.
@@ -22,7 +22,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// What is known of an answer once its head was read.
+/// What is known of a response once its head was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Its status.
@@ -37,7 +37,7 @@ pub struct Facts {
     pub client_persists: bool,
 }
 
-/// Whom an answer is for.
+/// Whom a response is for.
 #[derive(Debug, Clone, Copy)]
 pub struct For {
     /// The request was HEAD.
@@ -49,16 +49,16 @@ pub struct For {
 }
 
 /// Appends the head that a client gets; `raw` is what it was parsed from.
-pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], asked: For, name: &str) -> Facts {
-    let method = if asked.is_head { "HEAD" } else { "GET" };
+pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested: For, name: &str) -> Facts {
+    let method = if requested.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
         BodyFraming::None => Framing::None,
         BodyFraming::Length(bytes) => Framing::Length(bytes),
-        BodyFraming::Chunked | BodyFraming::UntilClose if asked.is_11 => Framing::Chunked,
+        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => Framing::Chunked,
         BodyFraming::Chunked | BodyFraming::UntilClose => Framing::UntilClose,
     };
-    let client_persists = asked.persists && to_client != Framing::UntilClose;
+    let client_persists = requested.persists && to_client != Framing::UntilClose;
     append_status(out, head.status, head.reason);
     let replaced = |field: &Field<'_>| match field.name.len() {
         14 => field.is("content-length"),
@@ -68,9 +68,10 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], asked: For
     let lines = Lines { fields: head.headers(), version: head.facts.version, raw };
     lines.append_end_to_end(out, name, replaced);
     match to_client {
-        // What the answer to a GET would have had; 204 may not have it.
+        // What the response to a GET would have had; 204 may not have it.
         Framing::None => {
-            if let (Some(bytes), true) = (head.facts.content_length, asked.is_head || head.status == 304) {
+            if let (Some(bytes), true) = (head.facts.content_length, requested.is_head || head.status == 304)
+            {
                 append_length(out, bytes);
             }
         }
@@ -78,7 +79,7 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], asked: For
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Framing::UntilClose => {}
     }
-    append_end(out, asked.is_11, client_persists);
+    append_end(out, requested.is_11, client_persists);
     Facts {
         status: head.status,
         from_server,
@@ -96,8 +97,8 @@ pub fn append_interim(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an answer of the switch itself: a line that says why.
-pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], asked: For) {
+/// Appends a response of the switch itself: a line that says why.
+pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], requested: For) {
     append_status(out, status, reason(status));
     fields::append(out, b"Date", date);
     if status == 503 {
@@ -110,8 +111,8 @@ pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], asked:
     }
     let length = if why.is_empty() { 0 } else { why.len() as u64 + 1 };
     append_length(out, length);
-    append_end(out, asked.is_11, asked.persists);
-    if !asked.is_head && !why.is_empty() {
+    append_end(out, requested.is_11, requested.persists);
+    if !requested.is_head && !why.is_empty() {
         out.extend_from_slice(why.as_bytes());
         out.push(b'\n');
     }
@@ -145,20 +146,20 @@ fn append_end(out: &mut Vec<u8>, is_11: bool, persists: bool) {
 mod tests {
     use super::*;
 
-    const ASKED: For = For { is_head: false, is_11: true, persists: true };
+    const REQUESTED: For = For { is_head: false, is_11: true, persists: true };
 
-    fn sent(text: &str, asked: For) -> (String, Facts) {
+    fn sent(text: &str, requested: For) -> (String, Facts) {
         let (head, length) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
-        let facts = append(&mut out, &head, &text.as_bytes()[..length], asked, "sw");
+        let facts = append(&mut out, &head, &text.as_bytes()[..length], requested, "sw");
         (String::from_utf8(out).expect("text"), facts)
     }
 
     #[test]
-    fn an_answer_goes_on_without_what_was_for_this_connection() {
+    fn an_response_goes_on_without_what_was_for_this_connection() {
         let text = "HTTP/1.1 200 Fine\r\nContent-Length: 3\r\nConnection: close\r\nX-One: 1\r\n\
                     endpoint-load-metrics: TEXT cpu_utilization=1\r\n\r\n";
-        let (out, facts) = sent(text, ASKED);
+        let (out, facts) = sent(text, REQUESTED);
         assert_eq!(out, "HTTP/1.1 200 Fine\r\nX-One: 1\r\nVia: 1.1 sw\r\nContent-Length: 3\r\n\r\n");
         assert!(!facts.server_persists && facts.client_persists);
     }
@@ -166,34 +167,34 @@ mod tests {
     #[test]
     fn bodies_without_length_go_on_in_chunks_or_until_the_end() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let (out, facts) = sent(chunked, ASKED);
+        let (out, facts) = sent(chunked, REQUESTED);
         assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == Framing::Chunked);
-        let old = For { is_11: false, ..ASKED };
+        let old = For { is_11: false, ..REQUESTED };
         let (out, facts) = sent(chunked, old);
         assert!(out.ends_with("Connection: close\r\n\r\n") && !facts.client_persists);
-        let (_, facts) = sent("HTTP/1.0 200 OK\r\n\r\n", ASKED);
+        let (_, facts) = sent("HTTP/1.0 200 OK\r\n\r\n", REQUESTED);
         assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, Framing::Chunked));
         let (out, _) = sent("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", old);
         assert!(out.ends_with("Content-Length: 1\r\nConnection: keep-alive\r\n\r\n"));
     }
 
     #[test]
-    fn answers_without_body_say_their_length_only_where_they_may() {
-        let head = For { is_head: true, ..ASKED };
-        let length = |text: &str, asked| {
-            let (out, facts) = sent(text, asked);
+    fn responses_without_body_say_their_length_only_where_they_may() {
+        let head = For { is_head: true, ..REQUESTED };
+        let length = |text: &str, requested| {
+            let (out, facts) = sent(text, requested);
             assert_eq!(facts.to_client, Framing::None);
             out.contains("Content-Length: 9")
         };
         assert!(length("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head));
-        assert!(length("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", ASKED));
-        assert!(!length("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", ASKED));
+        assert!(length("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", REQUESTED));
+        assert!(!length("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", REQUESTED));
     }
 
     #[test]
     fn the_switch_says_why() {
         let mut out = Vec::new();
-        append_own(&mut out, 503, "no room", b"now", ASKED);
+        append_own(&mut out, 503, "no room", b"now", REQUESTED);
         let text = String::from_utf8(out).expect("text");
         assert!(
             text.starts_with("HTTP/1.1 503 Service Unavailable\r\nDate: now\r\nRetry-After: 1\r\n"),

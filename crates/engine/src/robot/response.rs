@@ -14,7 +14,7 @@ use super::flaw::Flaw;
 use super::payload::Payload;
 use crate::check::Verdict;
 
-/// Where an answer stands.
+/// Where a response stands.
 #[derive(Debug)]
 enum Stage {
     Head,
@@ -39,7 +39,7 @@ pub struct Opening {
     pub persists: bool,
 }
 
-/// What was found about an answer when its head was complete.
+/// What was found about a response when its head was complete.
 #[derive(Debug)]
 pub struct Settled {
     /// What the checker says.
@@ -52,9 +52,9 @@ pub struct Settled {
     pub payload: Payload,
 }
 
-/// An answer that is being received.
+/// A response that is being received.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     stage: Stage,
     /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
     pieces: Vec<u8>,
@@ -64,14 +64,14 @@ pub struct Answer {
     invites: bool,
 }
 
-impl Default for Answer {
+impl Default for Response {
     fn default() -> Self {
         Self { stage: Stage::Head, pieces: Vec::new(), opening: None, payload: None, invites: false }
     }
 }
 
-impl Answer {
-    /// Takes bytes that were received; gives how many of them belong to this answer. `judge` is asked once, when
+impl Response {
+    /// Takes bytes that were received; gives how many of them belong to this response. `judge` is asked once, when
     /// the final head is complete, with the value of our field: what must follow, and the body to compare with.
     pub fn feed(
         &mut self,
@@ -257,12 +257,12 @@ mod tests {
         Ok(Settled { verdict, ending: Ending::Object, breaks_off: false, payload })
     }
 
-    /// Feeds `bytes` in slices until all are used; gives what was left over once the answer was complete.
-    fn feed(answer: &mut Answer, bytes: &[u8], slice: usize) -> Result<usize, Flaw> {
+    /// Feeds `bytes` in slices until all are used; gives what was left over once the response was complete.
+    fn feed(response: &mut Response, bytes: &[u8], slice: usize) -> Result<usize, Flaw> {
         let mut at = 0;
-        while at < bytes.len() && !answer.is_complete() {
+        while at < bytes.len() && !response.is_complete() {
             let end = bytes.len().min(at + slice);
-            at += answer.feed(&bytes[at..end], "GET", pool(), judge)?;
+            at += response.feed(&bytes[at..end], "GET", pool(), judge)?;
         }
         Ok(bytes.len() - at)
     }
@@ -289,65 +289,65 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
+        fn an_response_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
             for mut bytes in [counted(), chunked()] {
                 bytes.extend(std::iter::repeat_n(b'x', extra));
-                let mut answer = Answer::default();
-                let left = feed(&mut answer, &bytes, slice).expect("is right");
-                prop_assert!(answer.is_complete());
-                prop_assert!(answer.opening().is_some_and(|opening| opening.persists));
-                prop_assert_eq!((left, answer.body_bytes()), (extra, SIZE));
+                let mut response = Response::default();
+                let left = feed(&mut response, &bytes, slice).expect("is right");
+                prop_assert!(response.is_complete());
+                prop_assert!(response.opening().is_some_and(|opening| opening.persists));
+                prop_assert_eq!((left, response.body_bytes()), (extra, SIZE));
             }
         }
 
         #[test]
         fn any_bytes_give_a_verdict_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let mut answer = Answer::default();
-            let _ = feed(&mut answer, &bytes, 7);
-            let _ = answer.end();
+            let mut response = Response::default();
+            let _ = feed(&mut response, &bytes, 7);
+            let _ = response.end();
         }
     }
 
     #[test]
     fn a_body_without_length_ends_with_the_connection() {
-        let mut answer = Answer::default();
-        feed(&mut answer, &message("HTTP/1.1 200 OK", &body_bytes()), 1000).expect("is right");
-        assert!(!answer.is_complete());
-        assert_eq!(answer.end(), Ok(()));
-        assert!(answer.is_complete());
+        let mut response = Response::default();
+        feed(&mut response, &message("HTTP/1.1 200 OK", &body_bytes()), 1000).expect("is right");
+        assert!(!response.is_complete());
+        assert_eq!(response.end(), Ok(()));
+        assert!(response.is_complete());
     }
 
     #[test]
     fn a_body_that_is_cut_off_is_truncated_however_it_is_framed() {
         let until_close = message("HTTP/1.1 200 OK", &body_bytes());
         for bytes in [counted(), chunked(), until_close] {
-            let mut answer = Answer::default();
-            feed(&mut answer, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
-            assert_eq!(answer.end().map_err(|flaw| flaw.kind()), Err(ErrorKind::TruncatedBody));
+            let mut response = Response::default();
+            feed(&mut response, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
+            assert_eq!(response.end().map_err(|flaw| flaw.kind()), Err(ErrorKind::TruncatedBody));
         }
     }
 
     #[test]
-    fn interim_answers_are_passed_over() {
+    fn interim_responses_are_passed_over() {
         let bytes =
             [&b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"[..], &counted()]
                 .concat();
         for slice in [1, 30, 1000] {
-            let mut answer = Answer::default();
-            assert_eq!(feed(&mut answer, &bytes, slice), Ok(0), "{slice}");
-            assert!(answer.is_complete());
+            let mut response = Response::default();
+            assert_eq!(feed(&mut response, &bytes, slice), Ok(0), "{slice}");
+            assert!(response.is_complete());
         }
-        let upgrade = feed(&mut Answer::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
+        let upgrade = feed(&mut Response::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
         assert_eq!(upgrade, Err(Flaw::Upgrade));
     }
 
     #[test]
     fn a_head_without_end_is_malformed_before_it_fills_the_memory() {
-        let mut answer = Answer::default();
-        answer.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
+        let mut response = Response::default();
+        response.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
         let mut fed = 0;
         let flaw = loop {
-            match answer.feed(&[b'x'; 1000], "GET", pool(), judge) {
+            match response.feed(&[b'x'; 1000], "GET", pool(), judge) {
                 Ok(_) => fed += 1000,
                 Err(flaw) => break flaw,
             }
@@ -359,25 +359,25 @@ mod tests {
     #[test]
     fn what_is_not_http_is_malformed() {
         for bytes in [&b"SSH-2.0-OpenSSH\r\n"[..], b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\0"] {
-            let flaw = feed(&mut Answer::default(), bytes, 100).expect_err("is not HTTP");
+            let flaw = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
             assert_eq!(flaw.kind(), ErrorKind::Malformed);
         }
         let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
-        let flaw = feed(&mut Answer::default(), &bad_chunk, 100).expect_err("is no chunk");
+        let flaw = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
         assert_eq!(flaw.kind(), ErrorKind::Malformed);
     }
 
     #[test]
     fn a_chunked_body_must_have_the_objects_length() {
         let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
-        let flaw = feed(&mut Answer::default(), &short, 100).expect_err("is short");
+        let flaw = feed(&mut Response::default(), &short, 100).expect_err("is short");
         assert_eq!(flaw.kind(), ErrorKind::WrongLength);
     }
 
     #[test]
     fn a_head_that_is_cut_off_is_truncated() {
-        let mut answer = Answer::default();
-        feed(&mut answer, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
-        assert_eq!(answer.end(), Err(Flaw::HeadCutOff(22)));
+        let mut response = Response::default();
+        feed(&mut response, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
+        assert_eq!(response.end(), Err(Flaw::HeadCutOff(22)));
     }
 }

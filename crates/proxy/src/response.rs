@@ -1,27 +1,27 @@
 //! The part of an origin's response that is stored and sent to clients, without its body.
 
 use assay_cache::conditional::{Conditions, IfRange, Validators, is_updated};
-use assay_cache::freshness::{Freshness, ReplyFacts};
+use assay_cache::freshness::{Freshness, ResponseFacts};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_http::field::Field;
 use assay_http::head::{HeadError, ResponseHead};
 
-use assay_plane::caching::{self, ReplyFields};
+use assay_plane::caching::{self, ResponseFields};
 use assay_plane::fields;
 
-/// When a reply was asked for and when its head came, in Unix milliseconds.
+/// When a response was requested and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// Asked.
-    pub asked_ms: i64,
+    pub requested_ms: i64,
     /// Received.
     pub received_ms: i64,
 }
 
-/// The head of a reply, as it goes to clients.
+/// The head of a response, as it goes to clients.
 #[derive(Debug)]
-pub struct Reply {
+pub struct Response {
     /// Status code.
     pub status: u16,
     /// Age and lifetime.
@@ -31,7 +31,7 @@ pub struct Reply {
     /// It came with an `Age`: another cache had it before us.
     pub has_age: bool,
     /// What the storing rules ask about.
-    pub facts: ReplyFacts,
+    pub facts: ResponseFacts,
     /// Status line and end-to-end fields, without `Age` and `Content-Length`.
     head: Box<[u8]>,
     /// Where in `head` the fields begin.
@@ -40,8 +40,8 @@ pub struct Reply {
     last_modified_s: Option<i64>,
 }
 
-impl Reply {
-    /// From the head of an origin's reply; `name` is ours.
+impl Response {
+    /// From the head of an origin's response; `name` is ours.
     pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: Times) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
         let found = append_head(&mut text, head, name, || times.received_ms);
@@ -57,7 +57,7 @@ impl Reply {
         let varies = |field: &Field<'_>| field.is("vary");
         Ok(Self {
             status: head.status,
-            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
             vary: match found.varies {
                 true => Vary::parse(head.headers().filter(varies).map(|field| field.value)),
                 false => Vary::Nothing,
@@ -75,7 +75,7 @@ impl Reply {
     fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
         text.extend_from_slice(b"\r\n");
         let (head, length) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
-        let facts = caching::reply_facts(&head, age_s.unwrap_or(0));
+        let facts = caching::response_facts(&head, age_s.unwrap_or(0));
         let values =
             |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
         let etag = head.header("etag").map(Box::from);
@@ -84,7 +84,7 @@ impl Reply {
         text.truncate(length - 2);
         Ok(Self {
             status,
-            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
             vary,
             has_age: age_s.is_some(),
             facts,
@@ -95,8 +95,8 @@ impl Reply {
         })
     }
 
-    /// This reply after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
-    pub fn updated_by(&self, confirmation: &Reply, times: Times) -> Result<Self, HeadError> {
+    /// This response after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
+    pub fn updated_by(&self, confirmation: &Response, times: Times) -> Result<Self, HeadError> {
         let newer = confirmation.fields().filter(|field| is_updated(field.name));
         let mut text = self.head[..self.fields_at].to_vec();
         for field in self.fields() {
@@ -124,7 +124,7 @@ impl Reply {
         Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
     }
 
-    /// Whether a request with these conditions is answered with 304 instead of this reply.
+    /// Whether a request with these conditions is answered with 304 instead of this response.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         self.status == 200 && conditions.are_not_modified(&self.validators())
     }
@@ -182,21 +182,21 @@ impl Reply {
     }
 }
 
-/// Appends the head of a reply as it goes to clients: status line and end-to-end fields, without `Age` and
-/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is asked for when there is no
+/// Appends the head of a response as it goes to clients: status line and end-to-end fields, without `Age` and
+/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is requested when there is no
 /// `Date`.
 pub fn append_head<'h>(
     out: &mut Vec<u8>,
     head: &ResponseHead<'h>,
     name: &str,
     received_ms: impl FnOnce() -> i64,
-) -> ReplyFields<'h> {
+) -> ResponseFields<'h> {
     out.extend_from_slice(b"HTTP/1.1 ");
     assay_http::field::write_decimal(out, u64::from(head.status));
     out.push(b' ');
     out.extend_from_slice(head.reason.as_bytes());
     out.extend_from_slice(b"\r\n");
-    let mut found = ReplyFields::default();
+    let mut found = ResponseFields::default();
     fields::append_end_to_end(out, head.headers(), (head.facts.version, name), |field| {
         found.take(field);
         match field.name.len() {
@@ -237,40 +237,40 @@ fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> + Clone {
 mod tests {
     use super::*;
 
-    const NOW: Times = Times { asked_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+    const NOW: Times = Times { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
 
-    fn reply(text: &str) -> Reply {
+    fn response(text: &str) -> Response {
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        Reply::from_origin(&head, "assay", NOW).unwrap()
+        Response::from_origin(&head, "assay", NOW).unwrap()
     }
 
-    fn head(reply: &Reply) -> &str {
-        std::str::from_utf8(reply.head()).unwrap()
+    fn head(response: &Response) -> &str {
+        std::str::from_utf8(response.head()).unwrap()
     }
 
     #[test]
     fn the_head_for_clients_has_no_framing_no_age_and_a_date() {
-        let reply = reply(
+        let response = response(
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\n\
              Connection: close\r\nETag: \"a\"\r\n\r\n",
         );
         assert_eq!(
-            head(&reply),
+            head(&response),
             "HTTP/1.1 200 OK\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\n\
              Via: 1.1 assay\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n"
         );
-        assert!(reply.has_age);
-        assert_eq!(reply.freshness.age_s(NOW.received_ms), 5);
-        assert_eq!(reply.validators().etag, Some(&b"\"a\""[..]));
+        assert!(response.has_age);
+        assert_eq!(response.freshness.age_s(NOW.received_ms), 5);
+        assert_eq!(response.validators().etag, Some(&b"\"a\""[..]));
     }
 
     #[test]
     fn a_304_replaces_fields_keeps_the_others_and_restarts_the_age() {
-        let stored = reply(
+        let stored = response(
             "HTTP/1.1 200 Fine\r\nDate: Mon, 12 Jan 1970 13:46:00 GMT\r\nX-Assay: old\r\nX-Kept: 1\r\n\
              Content-Type: text/a\r\nCache-Control: max-age=1\r\n\r\n",
         );
-        let confirmation = reply(
+        let confirmation = response(
             "HTTP/1.1 304 Not Modified\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nx-assay: new\r\n\
              Content-Type: b/b\r\nCache-Control: max-age=9\r\n\r\n",
         );
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn only_a_200_is_not_modified() {
         let conditions = Conditions { if_none_match: Some(b"*"), if_modified_since_s: None };
-        assert!(reply("HTTP/1.1 200 OK\r\n\r\n").is_not_modified_for(&conditions));
-        assert!(!reply("HTTP/1.1 404 No\r\n\r\n").is_not_modified_for(&conditions));
+        assert!(response("HTTP/1.1 200 OK\r\n\r\n").is_not_modified_for(&conditions));
+        assert!(!response("HTTP/1.1 404 No\r\n\r\n").is_not_modified_for(&conditions));
     }
 }

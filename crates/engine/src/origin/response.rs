@@ -5,24 +5,24 @@ use assay_workload::body::{Body, Pool, STAMP_BYTES};
 use assay_workload::model::{HttpVersion, OriginIndex};
 
 use super::fields::SpecialHead;
+use super::head::{ConnectionField, Dates, ObjectHead, write_plain};
 use super::local::Local;
 use super::payload::{Outgoing, Payload};
-use super::reply::{ConnectionField, Dates, ObjectHead, write_plain};
-use super::request::{Ask, ClientWish, Special, What};
+use super::request::{ClientWish, Request, Special, What};
 use super::site::Site;
 use super::special::Case;
 use super::tally::Tally;
 use assay_plane::clock::monotonic_ns;
-use assay_role::mark::{Kind, ReplyMark};
+use assay_role::mark::{Kind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;
 
-/// An answer whose head is written, before or while it goes out.
+/// A response whose head is written, before or while it goes out.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// None: the request was no request.
-    ask: Option<Ask>,
+    request: Option<Request>,
     payload: Payload,
     not_modified: bool,
     /// It is broken off after so many bytes of the body, on purpose.
@@ -31,49 +31,67 @@ pub struct Answer {
     pub closes: bool,
 }
 
-/// An answer that the socket did not take at once, or must not be given at once.
+/// A response that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 pub struct Sending {
-    /// The answer.
-    pub answer: Answer,
+    /// The response.
+    pub response: Response,
     /// Its head, kept apart: others use the worker's buffer meanwhile.
     pub head: Box<[u8]>,
     /// Bytes written so far.
     pub written: u64,
 }
 
-impl Answer {
-    /// Writes the head of the answer made at `made_ns`. `may_persist`: the connection has uses left.
-    pub fn write(local: &Local, ask: Ask, made_ns: u64, may_persist: bool, out: &mut Vec<u8>) -> Self {
-        let site = local.world.sites.get(ask.origin);
+impl Response {
+    /// Writes the head of the response made at `made_ns`. `may_persist`: the connection has uses left.
+    pub fn write(
+        local: &Local,
+        request: Request,
+        made_ns: u64,
+        may_persist: bool,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        let site = local.world.sites.get(request.origin);
         let version = site.map_or(HttpVersion::Http11, |site| site.version);
-        let persists = may_persist && would_persist(version, ask.client);
-        let connection = match (persists, version, ask.client) {
+        let persists = may_persist && would_persist(version, request.client);
+        let connection = match (persists, version, request.client) {
             (false, HttpVersion::Http10, _) => ConnectionField::Unsaid,
             (false, HttpVersion::Http11, _) => ConnectionField::Close,
             (true, _, ClientWish::KeepAlive) => ConnectionField::KeepAlive,
             (true, _, _) => ConnectionField::Unsaid,
         };
-        let mut answer =
-            Self { ask: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: !persists };
-        match ask.what {
+        let mut response = Self {
+            request: None,
+            payload: Payload::Nothing,
+            not_modified: false,
+            cut: None,
+            closes: !persists,
+        };
+        match request.what {
             What::Object { object, since_s } => {
-                answer.write_object(local, &ask, (&object, since_s), made_ns, (version, connection), out);
+                response.write_object(
+                    local,
+                    &request,
+                    (&object, since_s),
+                    made_ns,
+                    (version, connection),
+                    out,
+                );
             }
             What::Plain(status) => {
                 let now_s = local.clock.get().unix_s(made_ns);
                 let dates = &mut local.dates.borrow_mut();
-                write_plain(out, version, status, connection, now_s, !ask.head_only(), dates);
+                write_plain(out, version, status, connection, now_s, !request.head_only(), dates);
             }
         }
-        answer.ask = Some(ask);
-        answer
+        response.request = Some(request);
+        response
     }
 
     fn write_object(
         &mut self,
         local: &Local,
-        ask: &Ask,
+        request: &Request,
         (object, since_s): (&Object, Option<u64>),
         made_ns: u64,
         (version, connection): (HttpVersion, ConnectionField),
@@ -92,8 +110,8 @@ impl Answer {
         self.not_modified =
             since_s.zip(dates.last_modified_s).is_some_and(|(since_s, modified_s)| modified_s <= since_s);
         let mime_type = universe.workload().contents[usize::from(object.id.content)].mime_type.as_deref();
-        let mark = ReplyMark {
-            xact: ask.xact(),
+        let mark = ResponseMark {
+            xact: request.xact(),
             key: object.key,
             version: life.version,
             made_us,
@@ -110,11 +128,11 @@ impl Answer {
             size_bytes: object.size_bytes,
             mark,
         };
-        if let Some(special) = &ask.special {
-            return self.write_special(local, (ask, special), object, head, out);
+        if let Some(special) = &request.special {
+            return self.write_special(local, (request, special), object, head, out);
         }
         head.write(out, &mut local.dates.borrow_mut());
-        if !self.not_modified && !ask.head_only() {
+        if !self.not_modified && !request.head_only() {
             self.set_body(universe.body(object, life.version), universe.pool(), out);
         }
     }
@@ -123,14 +141,14 @@ impl Answer {
     fn write_special(
         &mut self,
         local: &Local,
-        (ask, special): (&Ask, &Special),
+        (request, special): (&Request, &Special),
         object: &Object,
         mut head: ObjectHead<'_>,
         out: &mut Vec<u8>,
     ) {
         let case = Case {
             world: &local.world,
-            ask,
+            request,
             special,
             object,
             is_unmodified: self.not_modified,
@@ -138,7 +156,7 @@ impl Answer {
             now_s: head.now_s,
         };
         let mut tally = local.tally.borrow_mut();
-        let phase = ask.phase(&tally);
+        let phase = request.phase(&tally);
         let counts = &mut tally.of(phase).counts;
         let verdict = case.judge(counts);
         let (payload, digest) = case.payload(&verdict, head.mark.version, &mut local.gzip.borrow_mut());
@@ -151,7 +169,7 @@ impl Answer {
             &mut local.dates.borrow_mut(),
             counts,
         );
-        if !ask.head_only() {
+        if !request.head_only() {
             self.payload = payload;
         }
         self.cut = cut;
@@ -182,7 +200,7 @@ impl Answer {
         let now_s = local.clock.get().unix_s(monotonic_ns());
         let dates = &mut local.dates.borrow_mut();
         write_plain(out, version, status, ConnectionField::Close, now_s, !head_only, dates);
-        Self { ask: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
+        Self { request: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
     }
 
     /// Its bytes, behind this head.
@@ -194,19 +212,21 @@ impl Answer {
     /// How fast its body goes out, in bytes per second; none: as fast as the client takes it.
     #[inline]
     pub fn bytes_per_s(&self) -> Option<f64> {
-        self.ask.as_ref()?.special.as_ref()?.bytes_per_s()
+        self.request.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
     /// Counts it: all its `bytes` are written, those of the head among them. Gives the time.
     pub fn sent(&self, local: &Local, complete_ns: u64, head_bytes: usize, bytes: u64) -> u64 {
         let now_ns = monotonic_ns();
-        let Some(ask) = self.ask.as_ref().filter(|ask| !ask.is_health()) else { return now_ns };
+        let Some(request) = self.request.as_ref().filter(|request| !request.is_health()) else {
+            return now_ns;
+        };
         let mut tally = local.tally.borrow_mut();
-        let phase = ask.phase(&tally);
+        let phase = request.phase(&tally);
         let recorder = tally.of(phase);
         let counts = &mut recorder.counts;
         counts.wire_bytes_out += bytes;
-        let What::Object { object, .. } = ask.what else { return now_ns };
+        let What::Object { object, .. } = request.what else { return now_ns };
         counts.body_bytes_out += bytes + self.payload.copied() - head_bytes as u64;
         if self.cut.is_some() {
             counts.broken_off += 1;
@@ -215,7 +235,7 @@ impl Answer {
         counts.responses += 1;
         if self.not_modified {
             counts.not_modified += 1;
-            if let Some(mark) = ask.mark.filter(|mark| ask.validates && mark.kind == Kind::Basic) {
+            if let Some(mark) = request.mark.filter(|mark| request.validates && mark.kind == Kind::Basic) {
                 counts.validated_basic += 1;
                 counts.validated_basic_bytes += local.world.sent_bytes(mark.xact.robot, &object);
             }
@@ -225,7 +245,7 @@ impl Answer {
     }
 }
 
-impl Ask {
+impl Request {
     /// The phase that it is counted in.
     #[inline]
     pub fn phase(&self, tally: &Tally) -> u16 {

@@ -5,7 +5,7 @@ use assay_http::field::write_decimal;
 use assay_http::status::reason;
 use assay_workload::model::HttpVersion;
 
-use assay_role::mark::{HEADER, ReplyMark};
+use assay_role::mark::{HEADER, ResponseMark};
 
 /// What keeps a connection alive, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum ConnectionField {
     Close,
 }
 
-/// Dates of a reply about a cachable object, in Unix seconds.
+/// Dates of a response about a cachable object, in Unix seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dates {
     /// `Last-Modified`.
@@ -29,7 +29,7 @@ pub struct Dates {
     pub never_modified: bool,
 }
 
-/// Head of a reply about an object, as far as all of them have it.
+/// Head of a response about an object, as far as all of them have it.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectHead<'a> {
     /// Version of the origin.
@@ -46,11 +46,11 @@ pub struct ObjectHead<'a> {
     pub mime_type: Option<&'a str>,
     /// Size of the object.
     pub size_bytes: u64,
-    /// Who caused the reply, and its status.
-    pub mark: ReplyMark,
+    /// Who caused the response, and its status.
+    pub mark: ResponseMark,
 }
 
-/// Writers of the dates that replies carry. Each remembers the last one it wrote.
+/// Writers of the dates that responses carry. Each remembers the last one it wrote.
 #[derive(Debug, Default)]
 pub struct DateWriters {
     now: DateCache,
@@ -68,7 +68,7 @@ struct Start {
 }
 
 impl ObjectHead<'_> {
-    /// Appends the head of a reply with the whole object, or of one that it has not changed.
+    /// Appends the head of a response with the whole object, or of one that it has not changed.
     pub fn write(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
         self.start(out, dates);
         self.freshness(out, dates);
@@ -144,7 +144,7 @@ impl ObjectHead<'_> {
     }
 }
 
-/// Appends a whole reply that is about no object: never to be stored, and without our mark, so that a robot takes it for
+/// Appends a whole response that is about no object: never to be stored, and without our mark, so that a robot takes it for
 /// what it is, somebody else's answer.
 pub fn write_plain(
     out: &mut Vec<u8>,
@@ -220,7 +220,7 @@ mod tests {
             },
             mime_type: Some("image/gif"),
             size_bytes: 4321,
-            mark: ReplyMark {
+            mark: ResponseMark {
                 xact,
                 key: 3,
                 version: 4,
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_replies_are_never_stored_and_carry_no_mark() {
+    fn plain_responses_are_never_stored_and_carry_no_mark() {
         for status in [200, 400, 404, 405, 431, 505] {
             let mut out = Vec::new();
             let dates = &mut DateWriters::default();

@@ -150,7 +150,7 @@ fn give_entity(request: &Request, entity: &Entity, to: &mut TcpStream) -> io::Re
     to.write_all(&[head(status, &fields).as_bytes(), body].concat())
 }
 
-/// First and last byte that are asked for; of several ranges, none.
+/// First and last byte that are requested; of several ranges, none.
 fn range(request: &Request, length: usize) -> Option<(usize, usize)> {
     let (from, to) = request.field("range")?.strip_prefix("bytes=")?.split_once('-')?;
     let last = length - 1;

@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use assay_http::coding::GzipReader;
 use assay_serve::{About, News, ServeError, Settings, Stage, Watcher};
 
-use crate::support::{ask, connect, get, get_until, read, serve};
+use crate::support::{connect, exchange, get, get_until, read, serve};
 
-fn has(answer: &crate::support::Answer, words: &str) -> bool {
-    String::from_utf8_lossy(&answer.body).contains(words)
+fn has(response: &crate::support::Response, words: &str) -> bool {
+    String::from_utf8_lossy(&response.body).contains(words)
 }
 
 #[test]
-fn what_is_there_is_answered_and_everything_else_refused() {
+fn what_is_there_gets_a_response_and_everything_else_refused() {
     let watched = serve();
     let address = watched.address();
     let host = format!("Host: {address}\r\n");
@@ -33,18 +33,18 @@ fn what_is_there_is_answered_and_everything_else_refused() {
         ("GET / HTTP/3.0\r\n\r\n".into(), 505),
         (format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(17_000)), 431),
     ] {
-        let answer = ask(address, &request);
-        assert_eq!(answer.status, status, "{:.60}: {}", request, answer.head);
-        assert!(answer.head.contains("X-Content-Type-Options: nosniff"));
+        let response = exchange(address, &request);
+        assert_eq!(response.status, status, "{:.60}: {}", request, response.head);
+        assert!(response.head.contains("X-Content-Type-Options: nosniff"));
         if status == 405 {
-            assert_eq!(answer.field("Allow"), Some("GET, HEAD"));
+            assert_eq!(response.field("Allow"), Some("GET, HEAD"));
         }
     }
     watched.watcher.finish();
 }
 
 #[test]
-fn a_connection_serves_many_requests_and_closes_when_asked_to() {
+fn a_connection_serves_many_requests_and_closes_when_requested_to() {
     let watched = serve();
     let mut stream = connect(watched.address());
     for path in ["/healthz", "/metrics"] {
@@ -52,8 +52,8 @@ fn a_connection_serves_many_requests_and_closes_when_asked_to() {
         assert_eq!(read(&mut stream, false).status, 200);
     }
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let answer = read(&mut stream, false);
-    assert_eq!((answer.status, answer.field("Connection")), (200, Some("close")));
+    let response = read(&mut stream, false);
+    assert_eq!((response.status, response.field("Connection")), (200, Some("close")));
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
 }
 
@@ -78,7 +78,7 @@ fn metrics_come_in_the_format_that_the_client_reads() {
     watched.begin();
     watched.second(10);
     let address = watched.address();
-    let text = get_until(address, "/metrics", |answer| has(answer, "assay_requests_sent_total 10.0"));
+    let text = get_until(address, "/metrics", |response| has(response, "assay_requests_sent_total 10.0"));
     assert_eq!(text.field("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     assert!(has(&text, "assay_response_time_seconds_count{class=\"hit\"} 5\n"), "{}", text.text());
     let open = get(address, "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n");
@@ -107,13 +107,13 @@ fn the_live_page_is_the_report_of_what_there_is_and_its_last_edition_stays() {
     let early = get(address, "/", "");
     assert!(early.status == 200 && has(&early, "getting ready"));
     watched.begin();
-    let live = get_until(address, "/", |answer| has(answer, "<html lang=\"en\" data-live=\""));
+    let live = get_until(address, "/", |response| has(response, "<html lang=\"en\" data-live=\""));
     assert_eq!(live.field("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(live.field("Content-Security-Policy").unwrap().contains("connect-src 'self'"));
     let summary = get(address, "/summary.json", "");
     assert!(summary.status == 200 && has(&summary, "\"unfinished\": true"), "{}", summary.text());
     watched.tell.send(News::Stage(Stage::Finished)).unwrap();
-    get_until(address, "/metrics", |answer| has(answer, "assay_run_stage{stage=\"finished\"} 1.0"));
+    get_until(address, "/metrics", |response| has(response, "assay_run_stage{stage=\"finished\"} 1.0"));
     let last = get(address, "/", "");
     let tag = last.field("ETag").unwrap().to_owned();
     assert_ne!(Some(tag.as_str()), live.field("ETag"));

@@ -1,10 +1,10 @@
-//! The cases of `replies.txt`. The form is told at its head.
+//! The cases of `responses.txt`. The form is told at its head.
 
 use crate::format::{name, read, unescape};
 
-/// An answer of a server, and what a client gets to see of it.
+/// A response of a server, and what a client gets to see of it.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct Responded {
     pub name: String,
     /// What was asked with; none: any method.
     pub method: Option<String>,
@@ -25,13 +25,13 @@ pub enum Seen {
     Broken,
 }
 
-/// The cases of `replies.txt`.
-pub fn replies() -> Vec<Answered> {
-    read(include_str!("replies.txt"), reply)
+/// The cases of `responses.txt`.
+pub fn responses() -> Vec<Responded> {
+    read(include_str!("replies.txt"), response)
 }
 
-fn reply(lines: &[(&str, &str)], _group: &str, variant: Option<&str>) -> Answered {
-    let mut case = Answered {
+fn response(lines: &[(&str, &str)], _group: &str, variant: Option<&str>) -> Responded {
+    let mut case = Responded {
         name: String::new(),
         method: None,
         bytes: Vec::new(),
