@@ -103,7 +103,7 @@ class Evaluation:
         self.dummies = [dummy(assay, work, n, f"{net}.{n + 1}:4100", f"{net}.200:{4201 + n}") for n in range(dummies)]
         proxies = [word for n in range(dummies) for word in ("--proxy", f"d{n}={net}.{n + 1}:4100")]
         self.spe = subprocess.Popen(
-            [assay, "spe", "--listen", f"{net}.201:4000", "--origin", f"127.0.0.1:{port}", "--doors",
+            [assay, "spe", "--listen", f"{net}.201:4000", "--origin", f"127.0.0.1:{port}", "--collector-listen",
              f"{net}.200:4200", "--text-log", "--dir", str(work / "spe"), *proxies],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for line in self.spe.stderr:
@@ -119,7 +119,7 @@ class Evaluation:
         for process in self.dummies:
             process.stdin.close()
             process.wait()
-        return said, (self.work / "spe" / "answers.log").read_text()
+        return said, (self.work / "spe" / "responses.log").read_text()
 
 
 def anew(port, path, length):

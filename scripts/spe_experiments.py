@@ -222,7 +222,7 @@ def evaluate(options, site, work, origin_name):
 def answers(directory):
     """From the text log: target to [(milliseconds, client, url)], in order."""
     of = {}
-    for line in (directory / "answers.log").open():
+    for line in (directory / "responses.log").open():
         if match := LINE.search(line):
             name, s1, us1, s2, us2, _, verdict, client, url = match.groups()
             if "," in verdict or verdict == "DUMMY,":

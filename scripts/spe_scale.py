@@ -254,7 +254,7 @@ def run(options, work):
         for number in range(options.proxies):
             words += ["--proxy", f"p{number + 1}=builtin"]
     spe = subprocess.Popen(
-        [options.assay, "spe", "--listen", "%s:%d" % listen, "--origin", "%s:%d" % origin, "--doors", "%s:%d" % doors,
+        [options.assay, "spe", "--listen", "%s:%d" % listen, "--origin", "%s:%d" % origin, "--collector-listen", "%s:%d" % doors,
          "--dir", str(work / "spe"), "--patience", f"{options.patience}s", "--most-waiting", str(options.most_waiting),
          "--collector-memory", options.collector_memory, *(["--at-once"] if options.at_once else []), *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

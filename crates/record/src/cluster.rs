@@ -77,8 +77,9 @@ pub struct ClusterPoint {
     pub clients: Option<u32>,
     /// Requests offered in a second, if it was an open loop.
     pub rate_per_s: Option<f64>,
-    /// Answers a second, by repetition.
-    pub responded_per_s_by_repetition: Vec<f64>,
+    /// Responses a second, by repetition.
+    #[serde(alias = "answered_per_s_by_repetition")]
+    pub responses_per_s_by_repetition: Vec<f64>,
     /// Requests that failed for good, in all repetitions.
     pub failed: u64,
     /// Bytes answered, in all repetitions.
@@ -327,7 +328,7 @@ impl PointSum {
             policy: labels.policy,
             clients: labels.clients,
             rate_per_s: labels.rate_per_s,
-            responded_per_s_by_repetition: self.per_s.clone(),
+            responses_per_s_by_repetition: self.per_s.clone(),
             failed: self.sum.failed,
             bytes: self.sum.bytes,
             response_us: Times::of(&self.sum.all),
@@ -343,7 +344,7 @@ impl PointSum {
 impl ClusterPoint {
     /// Answers a second, over all repetitions.
     pub fn mean_per_s(&self) -> f64 {
-        let all = &self.responded_per_s_by_repetition;
+        let all = &self.responses_per_s_by_repetition;
         all.iter().sum::<f64>() / all.len().max(1) as f64
     }
 
@@ -389,7 +390,7 @@ mod tests {
             sum.add(&tally, 10.0);
         }
         let point = sum.point(labels(), &["a".into(), "b".into()]);
-        assert_eq!(point.responded_per_s_by_repetition, [1.0, 3.0]);
+        assert_eq!(point.responses_per_s_by_repetition, [1.0, 3.0]);
         assert_eq!((point.mean_per_s(), point.failed, point.bytes), (2.0, 2, 280));
         assert_eq!((point.services.len(), point.services[0].name.as_str()), (1, "b"));
         assert_eq!(point.services[0].response_us.count, 40);

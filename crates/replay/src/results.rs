@@ -36,7 +36,9 @@ pub struct Results {
     /// Requests sent.
     pub requests: u64,
     /// Whole responses.
-    pub responded: u64,
+    pub responses: u64,
+    /// The same, by its name of before.
+    pub answered: u64,
     /// Requests that were due while too many were under way, and were not sent.
     pub skipped: u64,
     /// Requests that were due after it was interrupted.
@@ -194,7 +196,8 @@ impl Tally {
             read: fed.clone(),
             duration_s,
             requests: self.requests,
-            responded: self.responded,
+            responses: self.responded,
+            answered: self.responded,
             skipped: self.skipped,
             unsent: self.unsent,
             retries: self.retries,
@@ -239,7 +242,7 @@ impl Results {
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");
         };
-        line("requests", format!("{} sent, {} answered{}", self.requests, self.responded, self.rate_words()));
+        line("requests", format!("{} sent, {} answered{}", self.requests, self.responses, self.rate_words()));
         line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
         line("statuses", listed(&self.statuses));
         line("errors", listed(&self.errors));

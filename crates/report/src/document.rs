@@ -160,22 +160,31 @@ pub struct CacheFigures {
     pub icp: IcpFigures,
 }
 
-/// What was asked and answered by ICP.
+/// Queries by ICP, and the responses to them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IcpFigures {
-    /// Questions sent.
+    /// Queries sent.
     pub sent: u64,
-    /// Responses to them.
+    /// Responses to them that came in time.
+    #[serde(default)]
     pub responses: u64,
-    /// Questions that were not answered in time.
+    /// Queries without a response in time.
     pub timeouts: u64,
-    /// Questions of others that were answered.
-    pub responded: u64,
-    /// Of these, with a hit.
-    pub responded_hits: u64,
+    /// Responses to the queries of others.
+    #[serde(default)]
+    pub responses_sent: u64,
+    /// Of these, those that said hit.
+    #[serde(default)]
+    pub hits_sent: u64,
+    /// `responses`, by its name of before.
+    pub replies: u64,
+    /// `responses_sent`, by its name of before.
+    pub answered: u64,
+    /// `hits_sent`, by its name of before.
+    pub answered_hits: u64,
     /// Caches that had said hit and then had nothing.
     pub false_hits: u64,
-    /// Bytes of messages sent, questions and answers.
+    /// Bytes of messages sent, queries and responses.
     #[serde(default)]
     pub bytes: u64,
     /// How long requests have waited for responses, added up; 0 where the proxy does not say.

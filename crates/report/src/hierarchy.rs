@@ -74,8 +74,11 @@ fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigur
             sent: counted("icp_sent"),
             responses: counted("icp_replies"),
             timeouts: counted("icp_timeouts"),
-            responded: counted("icp_answered"),
-            responded_hits: counted("icp_answered_hits"),
+            responses_sent: counted("icp_answered"),
+            hits_sent: counted("icp_answered_hits"),
+            replies: counted("icp_replies"),
+            answered: counted("icp_answered"),
+            answered_hits: counted("icp_answered_hits"),
             false_hits: counted("false_hits"),
             bytes: counted("icp_bytes"),
             wait_ms: counted("icp_wait_us") as f64 / 1000.0,
@@ -98,9 +101,8 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
     let mut all = CacheFigures { name: "all".into(), ..CacheFigures::default() };
     for cache in caches {
         all.robots += cache.robots;
-        let IcpFigures { sent, responses, timeouts, responded, responded_hits, false_hits, bytes, wait_ms } =
-            cache.icp;
-        all.icp.wait_ms += wait_ms;
+        let icp = &cache.icp;
+        all.icp.wait_ms += icp.wait_ms;
         for (sum, more) in [
             (&mut all.requests, cache.requests),
             (&mut all.local_hits, cache.local_hits),
@@ -111,13 +113,16 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
             (&mut all.hits_for_caches, cache.hits_for_caches),
             (&mut all.sibling_bytes, cache.sibling_bytes),
             (&mut all.parent_bytes, cache.parent_bytes),
-            (&mut all.icp.sent, sent),
-            (&mut all.icp.responses, responses),
-            (&mut all.icp.timeouts, timeouts),
-            (&mut all.icp.responded, responded),
-            (&mut all.icp.responded_hits, responded_hits),
-            (&mut all.icp.false_hits, false_hits),
-            (&mut all.icp.bytes, bytes),
+            (&mut all.icp.sent, icp.sent),
+            (&mut all.icp.responses, icp.responses),
+            (&mut all.icp.timeouts, icp.timeouts),
+            (&mut all.icp.responses_sent, icp.responses_sent),
+            (&mut all.icp.hits_sent, icp.hits_sent),
+            (&mut all.icp.replies, icp.replies),
+            (&mut all.icp.answered, icp.answered),
+            (&mut all.icp.answered_hits, icp.answered_hits),
+            (&mut all.icp.false_hits, icp.false_hits),
+            (&mut all.icp.bytes, icp.bytes),
         ] {
             *sum += more;
         }
@@ -160,8 +165,8 @@ pub(crate) fn table(hierarchy: Option<&Hierarchy>) -> Option<TableView> {
             count(cache.hits_for_caches),
             count(cache.icp.sent),
             count(cache.icp.timeouts),
-            count(cache.icp.responded),
-            count(cache.icp.responded_hits),
+            count(cache.icp.responses_sent),
+            count(cache.icp.hits_sent),
             count(cache.icp.false_hits),
             bytes(cache.icp.bytes),
             if cache.icp.wait_ms > 0.0 { time_ms(cache.icp.wait_ms) } else { NOTHING.to_owned() },
@@ -202,12 +207,12 @@ fn sentence(cache: &CacheFigures) -> String {
         let (requested, hits) = (count(cache.requests_of_caches), count(cache.hits_for_caches));
         words.push(format!("{requested} requests of other caches, {hits} of them hits"));
     }
-    if cache.icp.sent + cache.icp.responded > 0 {
+    if cache.icp.sent + cache.icp.responses_sent > 0 {
         let icp = &cache.icp;
-        let counts = [icp.sent, icp.timeouts, icp.responded, icp.responded_hits, icp.false_hits].map(count);
-        let [sent, late, responded, hits, false_hits] = counts;
+        let counts = [icp.sent, icp.timeouts, icp.responses_sent, icp.hits_sent, icp.false_hits].map(count);
+        let [sent, late, responses, hits, false_hits] = counts;
         let mut text = format!(
-            "ICP: {sent} questions ({late} unanswered), {responded} answers ({hits} hits), {false_hits} false hits, {}",
+            "ICP: {sent} queries ({late} without a response), {responses} responses ({hits} hits), {false_hits} false hits, {}",
             bytes(icp.bytes)
         );
         if icp.wait_ms > 0.0 {

@@ -110,15 +110,16 @@ pub struct Description {
     pub source: String,
 }
 
-/// What a proxy can ask other caches by, and be asked by; nothing: it stands alone.
+/// The protocols by which a proxy queries other caches and is queried by them; nothing: it stands alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hierarchy {
-    /// What it can ask siblings by.
+    /// Those by which it can query siblings.
     pub siblings: Vec<Protocol>,
-    /// What it can ask parents by.
+    /// Those by which it can query parents.
     pub parents: Vec<Protocol>,
-    /// What it answers.
+    /// The protocols by which others can query it.
+    #[serde(alias = "answers")]
     pub serves: Vec<Protocol>,
     /// It can send everything through one parent, and knows nothing of several.
     pub one_parent: bool,

@@ -244,14 +244,19 @@ fn circle(circle: Option<&Circle>) -> Value {
     };
     let queries: Vec<&str> =
         Protocol::ALL.into_iter().filter(|protocol| queries(*protocol)).map(Protocol::name).collect();
+    let clients = circle.map(|circle| circle.clients.clone()).unwrap_or_default();
     context! {
         cooperates => circle.is_some(),
         name => circle.map_or("assay", |circle| &circle.name),
         siblings => peers(Relation::Sibling),
         parents => peers(Relation::Parent),
-        clients => circle.map(|circle| circle.clients.clone()).unwrap_or_default(),
-        queries => queries,
-        serves => serves,
+        clients => &clients,
+        queries => &queries,
+        serves => &serves,
+        // What these were called before.
+        asks => &queries,
+        answers => &serves,
+        askers => &clients,
         proxy_only => circle.is_some_and(|circle| circle.proxy_only),
         never_direct => circle.is_some_and(|circle| circle.never_direct),
         icp_port => ICP_PORT,

@@ -51,7 +51,7 @@ fn check_listeners(plan: &SpePlan, listeners: &[SocketAddr]) -> Result<(), LabEr
     if usize::from(first.port()) + plan.proxies.len() > usize::from(u16::MAX) {
         return Err(LabError::plan(format!(
             "the Collector's listeners are on {first} and the {} ports that follow, and ports end at {}; name a smaller one \
-             with --listeners",
+             with --collector-listen",
             plan.proxies.len(),
             u16::MAX
         )));
@@ -64,7 +64,7 @@ fn check_listeners(plan: &SpePlan, listeners: &[SocketAddr]) -> Result<(), LabEr
     match listeners.iter().find(is_same) {
         Some(listener) => Err(LabError::plan(format!(
             "clients are to come in on {listen}, and a listener of the Collector is to be on {listener}; listeners take {} ports from \
-             {first} on: name other ones with --listeners, or another address with --listen",
+             {first} on: name other ones with --collector-listen, or another address with --listen",
             listeners.len()
         ))),
         None => Ok(()),
@@ -104,7 +104,7 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
             if !address.ip().is_loopback() && listeners.ip().is_loopback() {
                 return Err(LabError::plan(format!(
                     "the proxy {address} is on another machine and cannot reach its listener on {listeners}; say where listeners are \
-                     with --listeners and an address of this machine that it can reach"
+                     with --collector-listen and an address of this machine that it can reach"
                 )));
             }
             Ok(())
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_proxy_elsewhere_must_be_able_to_reach_its_listener() {
         let elsewhere = under_test("p", Which::Running("10.1.2.3:80".parse().unwrap()));
-        assert!(refused(&plan(vec![elsewhere])).contains("--doors"));
+        assert!(refused(&plan(vec![elsewhere])).contains("--collector-listen"));
     }
 
     #[test]

@@ -364,7 +364,7 @@ fn totals(standing: &Standing) -> Totals {
         client_gone: multiplier.client_gone,
         dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
         waiting: multiplier.targets.iter().map(|target| target.waiting).collect(),
-        answers_lost: multiplier.answers_lost,
+        responses_lost: multiplier.responses_lost,
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
         given_up: collector.given_up,

@@ -33,9 +33,11 @@ fn numbered<T: Described>() -> Vec<Column> {
 }
 
 impl TableSpec {
-    /// Names of all columns.
+    /// Names of all columns, and those that some of them have in older files.
     pub(crate) fn names(&self) -> Vec<&'static str> {
-        (self.columns)().iter().map(|column| column.name).collect()
+        let names: Vec<_> = (self.columns)().iter().map(|column| column.name).collect();
+        let older = rows::BEFORE.iter().filter(|(name, _)| names.contains(name)).map(|(_, before)| *before);
+        names.iter().copied().chain(older).collect()
     }
 }
 

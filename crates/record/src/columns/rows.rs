@@ -3,6 +3,9 @@
 use assay_measurement::declared::{Described, Kind as Declared, Value};
 use assay_table::{Cell, Column, FileError, Kind, Table};
 
+/// Columns that were once called otherwise: today's name, and the one that older files have.
+pub(crate) const BEFORE: [(&str, &str); 1] = [("listener", "door")];
+
 /// The columns of a type, one for each field.
 pub(crate) fn columns<T: Described>() -> Vec<Column> {
     let column = |name, kind, about| match kind {
@@ -34,7 +37,8 @@ pub(crate) fn cells<T: Described>(item: &T) -> impl Iterator<Item = Cell<'_>> {
 pub(crate) fn read<T: Described>(table: &Table, row: usize) -> Result<T, FileError> {
     let mut item = T::default();
     for field in T::FIELDS {
-        let name = field.name;
+        let before = BEFORE.iter().find(|(name, before)| *name == field.name && table.has(before));
+        let name = before.map_or(field.name, |(_, before)| before);
         if !table.has(name) && !["start_ms", "length_ms", "at_ms"].contains(&name) {
             continue;
         }

@@ -81,19 +81,25 @@ impl SpeDir {
         self.path.join("spe.json")
     }
 
-    /// `answers.parquet`.
+    /// `responses.parquet`.
     pub fn responses_path(&self) -> PathBuf {
-        self.path.join("answers.parquet")
+        self.either("responses.parquet", "answers.parquet")
     }
 
     /// `listeners.parquet`.
     pub fn listeners_path(&self) -> PathBuf {
-        self.path.join("doors.parquet")
+        self.either("listeners.parquet", "doors.parquet")
     }
 
-    /// `answers.log`: the document's text form, where it was requested.
+    /// `responses.log`: the document's text form, where it was requested.
     pub fn log_path(&self) -> PathBuf {
-        self.path.join("answers.log")
+        self.either("responses.log", "answers.log")
+    }
+
+    /// A file by its name, or by its name of before where the directory has that one.
+    fn either(&self, name: &str, before: &str) -> PathBuf {
+        let older = self.path.join(before);
+        if older.is_file() { older } else { self.path.join(name) }
     }
 
     /// `proxies/<label>/`: configuration and logs of a proxy that was started here.

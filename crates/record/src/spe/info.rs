@@ -106,7 +106,8 @@ pub struct Totals {
     /// Requests that a target had not answered when the evaluation ended; one number per target.
     pub waiting: Vec<u64>,
     /// Responses that are missing from responses.parquet, because the disk was too slow.
-    pub answers_lost: u64,
+    #[serde(alias = "answers_lost")]
+    pub responses_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.

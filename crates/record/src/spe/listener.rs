@@ -10,7 +10,7 @@ use crate::dir::RunDirError;
 
 /// A row per second and listener.
 pub(crate) const LISTENERS: TableSpec = TableSpec {
-    file: "doors.parquet",
+    file: "listeners.parquet",
     about: "What the Collector did for each target: a row per second and listener.",
     columns: rows::columns::<ListenerRow>,
 };
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn listeners_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("doors.parquet");
+        let path = dir.path().join("listeners.parquet");
         let rows: Vec<ListenerRow> = (0u32..9)
             .map(|n| ListenerRow {
                 at_s: n,

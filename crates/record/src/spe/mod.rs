@@ -1,6 +1,6 @@
 //! What a simultaneous evaluation of proxies leaves behind.
 //!
-//! A directory: `spe.json` ([`SpeInfo`]), `answers.parquet` (a row for each response of each target, [`ResponseRow`]) and
+//! A directory: `spe.json` ([`SpeInfo`]), `responses.parquet` (a row for each response of each target, [`ResponseRow`]) and
 //! `listeners.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::ListenerRow`]). Target 0 is `direct`: the
 //! Collector's own response, which the client got and all others are held against.
 

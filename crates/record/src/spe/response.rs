@@ -125,7 +125,7 @@ impl ResponseRow {
 
 /// A row for each response of each target.
 pub(crate) const RESPONSES: TableSpec = TableSpec {
-    file: "answers.parquet",
+    file: "responses.parquet",
     about: "A row for each response of each target, `direct` among them: that is the response that the client got. Rows are in \
             the order in which answers ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
     columns: || {
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn responses_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("answers.parquet");
+        let path = dir.path().join("responses.parquet");
         let mut writer = ResponseWriter::create(&path).unwrap();
         let rows: Vec<ResponseRow> = (0..50).map(row).collect();
         rows.iter().for_each(|row| writer.push(row).unwrap());

@@ -81,7 +81,7 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
         );
     }
     assert_eq!(
-        (results.requests, results.responded, results.read.other_methods, results.read.malformed),
+        (results.requests, results.responses, results.read.other_methods, results.read.malformed),
         (20, 20, 1, 1)
     );
     assert_eq!(results.statuses["200"], 20);
@@ -144,7 +144,7 @@ fn what_goes_wrong_is_counted_and_nobody_waits_for_it() {
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(errors, [("garbage", 1), ("reset", 1), ("timed_out", 1), ("truncated", 1)]);
-    assert_eq!((results.requests, results.responded), (7, 3));
+    assert_eq!((results.requests, results.responses), (7, 3));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_connection_that_was_closed_meanwhile_is_no_error() {
     let text: String = (0..6).map(|n| combined(1, n * 300, "GET /then-close HTTP/1.1")).collect();
     std::fs::write(&file, text).unwrap();
     let results = replay(options(&server), Source::Log(Log { speed: 3_000.0, ..log(vec![file]) })).unwrap();
-    assert_eq!((results.requests, results.responded, results.errors.len()), (6, 6, 0));
+    assert_eq!((results.requests, results.responses, results.errors.len()), (6, 6, 0));
     assert_eq!(results.connections, 6);
 }
 

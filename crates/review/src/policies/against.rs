@@ -29,9 +29,9 @@ pub struct Off {
     pub clients: Option<u32>,
     /// Requests offered in a second, if it was an open loop.
     pub rate_per_s: Option<f64>,
-    /// Answers a second here.
-    pub responded_per_s: f64,
-    /// Answers a second there.
+    /// Responses a second here.
+    pub responses_per_s: f64,
+    /// Responses a second there.
     pub other_per_s: f64,
     /// Here over there, less 1.
     pub off: f64,
@@ -49,7 +49,7 @@ pub fn against(result: &ClusterResult, other: &ClusterResult) -> Against {
             policy: point.policy.clone(),
             clients: point.clients,
             rate_per_s: point.rate_per_s,
-            responded_per_s: here_per_s,
+            responses_per_s: here_per_s,
             other_per_s,
             off: here_per_s / other_per_s - 1.0,
         })

@@ -119,7 +119,7 @@ impl<'r> Seen<'r> {
                     "Answers a second over the load. The band is the 95 % interval.",
                 ),
                 |_, point| {
-                    let estimate = Estimate::of(&point.responded_per_s_by_repetition)?;
+                    let estimate = Estimate::of(&point.responses_per_s_by_repetition)?;
                     Some((estimate.mean, estimate.half_width.map(|_| estimate.ends())))
                 },
             ),

@@ -64,7 +64,7 @@ pub fn baseline<'r>(result: &'r ClusterResult, of: &ClusterPoint) -> Option<&'r 
 /// Answers a second over those of the first policy, as a ratio; none for the first policy itself.
 pub fn gain(result: &ClusterResult, point: &ClusterPoint) -> Option<Estimate> {
     let base = baseline(result, point).filter(|base| base.policy != point.policy)?;
-    let (own, first) = (&point.responded_per_s_by_repetition, &base.responded_per_s_by_repetition);
+    let (own, first) = (&point.responses_per_s_by_repetition, &base.responses_per_s_by_repetition);
     let ratios: Vec<f64> = own.iter().zip(first).map(|(own, first)| own / first).collect();
     let interval = Estimate::of(&ratios)?;
     // The ratio of the means is what the means beside it give; the interval is that of single repetitions.
@@ -114,11 +114,22 @@ pub struct Document<'r> {
     against: Option<Against>,
 }
 
+/// Figures by the names that they had before, for programs that read those.
+#[derive(Debug, Serialize)]
+struct NamesOfBefore<'r> {
+    answered_per_s: f64,
+    answered_per_s_half_width: Option<f64>,
+    answered_per_s_deviation: Option<f64>,
+    answered_per_s_by_repetition: &'r [f64],
+}
+
 #[derive(Debug, Serialize)]
 struct PointDocument<'r> {
-    responded_per_s: f64,
-    responded_per_s_half_width: Option<f64>,
-    responded_per_s_deviation: Option<f64>,
+    responses_per_s: f64,
+    responses_per_s_half_width: Option<f64>,
+    responses_per_s_deviation: Option<f64>,
+    #[serde(flatten)]
+    before: NamesOfBefore<'r>,
     gain: Option<f64>,
     gain_half_width: Option<f64>,
     reference_gain: Option<f64>,
@@ -133,11 +144,19 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
     let point = |point: &'r ClusterPoint| {
         let gain = gain(result, point);
         let measured = measured_gain(result, point);
-        let responded = Estimate::of(&point.responded_per_s_by_repetition);
+        let measured_per_s = Estimate::of(&point.responses_per_s_by_repetition);
+        let half_width = measured_per_s.and_then(|estimate| estimate.half_width);
+        let deviation = measured_per_s.and_then(|estimate| estimate.deviation);
         PointDocument {
-            responded_per_s: point.mean_per_s(),
-            responded_per_s_half_width: responded.and_then(|estimate| estimate.half_width),
-            responded_per_s_deviation: responded.and_then(|estimate| estimate.deviation),
+            responses_per_s: point.mean_per_s(),
+            responses_per_s_half_width: half_width,
+            responses_per_s_deviation: deviation,
+            before: NamesOfBefore {
+                answered_per_s: point.mean_per_s(),
+                answered_per_s_half_width: half_width,
+                answered_per_s_deviation: deviation,
+                answered_per_s_by_repetition: &point.responses_per_s_by_repetition,
+            },
             megabits_per_s: megabits_per_s(result, point),
             gain: gain.map(|gain| gain.mean),
             gain_half_width: gain.and_then(|gain| gain.half_width),
@@ -163,7 +182,7 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
 
 /// Bodies that were answered, in millions of bits a second.
 pub fn megabits_per_s(result: &ClusterResult, point: &ClusterPoint) -> f64 {
-    let seconds = result.measure_s * point.responded_per_s_by_repetition.len().max(1) as f64;
+    let seconds = result.measure_s * point.responses_per_s_by_repetition.len().max(1) as f64;
     if seconds > 0.0 { point.bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 }
 }
 

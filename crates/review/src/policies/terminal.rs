@@ -72,7 +72,7 @@ pub(super) fn load(point: &ClusterPoint) -> String {
 
 /// `123.4 ± 5.6`.
 pub(super) fn responses(point: &ClusterPoint) -> String {
-    match Estimate::of(&point.responded_per_s_by_repetition) {
+    match Estimate::of(&point.responses_per_s_by_repetition) {
         Some(Estimate { mean, half_width: Some(half), .. }) => format!("{mean:.1} ± {half:.1}"),
         Some(Estimate { mean, half_width: None, .. }) => format!("{mean:.1}"),
         None => NOTHING.to_owned(),
@@ -213,7 +213,7 @@ pub fn against_words(against: &Against) -> String {
             text,
             "{load:>10}  {:<12} {:>10.1} {:>10.1} {:>+7.1}%",
             point.policy,
-            point.responded_per_s,
+            point.responses_per_s,
             point.other_per_s,
             point.off * 100.0
         );

@@ -90,11 +90,13 @@ pub struct TargetFigures {
     /// Its settings, where Assay started it.
     pub settings: BTreeMap<String, String>,
     /// Requests sent to it.
-    pub requested: u64,
+    pub requests: u64,
+    /// The same, by its name of before.
+    pub asked: u64,
     /// Requests that it was never asked, because too much was waiting for it.
     pub dropped: u64,
     /// Its responses that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They
-    /// are left out of every other figure but `requested`.
+    /// are left out of every other figure but `requests`.
     #[serde(default)]
     pub not_kept: u64,
     /// Whole responses.

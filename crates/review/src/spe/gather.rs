@@ -117,7 +117,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         }
     } else {
         gathered.missing.push(
-            "There is no answers.parquet: the evaluation goes on, or was cut off, and of its responses nothing is known.".into(),
+            "There is no responses.parquet: the evaluation goes on, or was cut off, and of its responses nothing is known.".into(),
         );
     }
     if listeners.is_file() {

@@ -39,13 +39,13 @@ fn not_compared(evaluation: &Evaluation) -> Option<String> {
     let left_out = proxies(evaluation).filter(|target| target.not_kept > 0);
     let named: Vec<String> = left_out
         .map(|target| {
-            let of = format::share(target.not_kept, target.requested);
+            let of = format::share(target.not_kept, target.requests);
             format!("{} of {} ({of})", count(target.not_kept), target.label)
         })
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "Answers: {}. The Collector had no room to keep what the client got until the proxy requested it; that is Assay's \
+            "Responses: {}. The Collector had no room to keep what the client got until the proxy requested it; that is Assay's \
              bound, not the proxies' doing, and these responses are in no figure below.",
             named.join(", ")
         )

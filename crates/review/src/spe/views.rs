@@ -196,7 +196,7 @@ fn places(evaluation: &Evaluation) -> Table {
 
 fn volumes(evaluation: &Evaluation) -> Table {
     const COLUMNS: [Column; 9] = [
-        ("asked", |target| count(target.requested)),
+        ("asked", |target| count(target.requests)),
         ("whole responses", |target| count(target.delivered)),
         ("no response", |target| {
             count(target.verdicts.get(Verdict::NoResponse.name()).copied().unwrap_or(0))

@@ -129,7 +129,7 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     let evaluation = spe::evaluate(&dir).unwrap();
     let (plain, swift) = (&evaluation.targets[2], &evaluation.targets[1]);
     assert_eq!((plain.not_kept, swift.not_kept), (not_kept, 0));
-    assert_eq!((plain.requested, plain.delivered), (REQUESTS, REQUESTS - not_kept));
+    assert_eq!((plain.requests, plain.delivered), (REQUESTS, REQUESTS - not_kept));
     assert_eq!((plain.compared, plain.response_ms.count), (REQUESTS - not_kept, REQUESTS - not_kept));
     // All that is left is as direct's, request by request, byte by byte.
     for ratio in [plain.matching, plain.delivered_ratio].map(|share| share.unwrap().value) {
@@ -235,7 +235,7 @@ fn shares_and_differences_are_those_that_were_made_up() {
     assert_eq!((swift.bytes_received_ratio, swift.bandwidth_saved), (Some(0.5), Some(0.5)));
     assert_eq!(plain.matching.unwrap().value, 1.0);
     assert_eq!(wrong.dropped, REQUESTS / 10);
-    assert_eq!(wrong.requested, REQUESTS * 9 / 10);
+    assert_eq!(wrong.requests, REQUESTS * 9 / 10);
     assert_eq!(wrong.delivered_ratio.unwrap().value, 0.8);
     assert_eq!(wrong.not_matching.unwrap().value, 0.375, "three of the eight that came");
     assert_eq!(wrong.errors["timed_out"], REQUESTS / 10);
@@ -349,7 +349,7 @@ fn an_evaluation_that_was_cut_off_is_reported_as_far_as_it_goes() {
     assert!(found.partial && found.requests == 0 && found.warnings.len() == 3, "{:?}", found.warnings);
     assert!(found.to_html().is_ok());
     std::fs::write(dir.responses_path(), b"PAR1 not really").unwrap();
-    assert!(spe::evaluate(&dir).unwrap_err().to_string().contains("answers.parquet"));
+    assert!(spe::evaluate(&dir).unwrap_err().to_string().contains("responses.parquet"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub struct MultiplierCounters {
     /// Requests whose client left before it had its response.
     pub client_gone: u64,
     /// Responses that could not be written down in time.
-    pub answers_lost: u64,
+    pub responses_lost: u64,
     /// Most resident memory of the process so far, in bytes.
     pub peak_memory_bytes: u64,
     /// Each target, `direct` first.
@@ -78,7 +78,7 @@ pub struct TargetCounters {
     /// Requests sent to it.
     pub requested: u64,
     /// Whole responses.
-    pub responded: u64,
+    pub responses: u64,
     /// Of these, the same as the Collector's.
     pub matching: u64,
     /// Of these, others than the Collector's.

@@ -68,7 +68,7 @@ pub struct Entry {
 #[derive(Default)]
 struct TargetBoard {
     requested: AtomicU64,
-    responded: AtomicU64,
+    responses: AtomicU64,
     matching: AtomicU64,
     mismatches: AtomicU64,
     not_kept: AtomicU64,
@@ -180,7 +180,7 @@ impl Board {
                 Verdict::Dropped => count(&board.dropped),
                 _ if measured.error.is_some() => count(&board.no_response),
                 _ if measured.status.is_some() => {
-                    count(&board.responded);
+                    count(&board.responses);
                     if entry.verdict != Verdict::NotKept {
                         board.response_sum_us.fetch_add(measured.response_ns() / 1_000, Relaxed);
                     }
@@ -220,7 +220,7 @@ impl Board {
     pub fn counters(&self) -> MultiplierCounters {
         let of = |board: &TargetBoard| TargetCounters {
             requested: board.requested.load(Relaxed),
-            responded: board.responded.load(Relaxed),
+            responses: board.responses.load(Relaxed),
             matching: board.matching.load(Relaxed),
             mismatches: board.mismatches.load(Relaxed),
             not_kept: board.not_kept.load(Relaxed),
@@ -238,7 +238,7 @@ impl Board {
             connects: self.connects.load(Relaxed),
             refused: self.refused.load(Relaxed),
             client_gone: self.client_gone.load(Relaxed),
-            answers_lost: self.lost.load(Relaxed),
+            responses_lost: self.lost.load(Relaxed),
             targets: self.targets.iter().map(of).collect(),
             ..MultiplierCounters::default()
         }
@@ -306,7 +306,7 @@ mod tests {
         board.tell(entry(1, Verdict::Ok));
         board.tell(entry(1, Verdict::BodyMismatch));
         let counters = board.counters();
-        assert_eq!((counters.answers_lost, counters.targets[1].responded), (1, 2));
+        assert_eq!((counters.responses_lost, counters.targets[1].responses), (1, 2));
         assert_eq!((counters.targets[1].matching, counters.targets[1].mismatches), (1, 1));
         assert_eq!(counters.targets[1].response_sum_us, 10);
         drop(written);

@@ -20,9 +20,9 @@ use super::message::version_name;
 /// Entries that may wait to be written.
 const MOST_WAITING: usize = 1 << 16;
 /// The table.
-const TABLE: &str = "answers.parquet";
+const TABLE: &str = "responses.parquet";
 /// The text.
-const TEXT: &str = "answers.log";
+const TEXT: &str = "responses.log";
 
 /// The writing thread.
 pub struct Writer {

@@ -338,7 +338,7 @@ fn the_text_log_has_a_line_for_each_response() {
         let bed = Bed::with(&collector, &[proxy.address], |spec| spec.text_log = true);
         bed.get("/z").await;
         bed.responses(1).await;
-        let log = bed.directory.path().join("answers.log");
+        let log = bed.directory.path().join("responses.log");
         let kept = tempfile::tempdir().unwrap();
         let other = kept.path().join("log");
         std::fs::hard_link(&log, &other).unwrap();

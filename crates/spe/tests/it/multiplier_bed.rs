@@ -72,7 +72,7 @@ impl Bed {
     pub async fn responses(&self, each: u64) {
         until(|| {
             let targets = self.counters().targets;
-            targets[1..].iter().all(|t| t.responded + t.no_response + t.dropped >= each)
+            targets[1..].iter().all(|t| t.responses + t.no_response + t.dropped >= each)
         })
         .await;
     }
@@ -84,7 +84,7 @@ impl Bed {
         let _ = serving.await;
         let multiplier = Rc::into_inner(multiplier).expect("nobody else has it");
         multiplier.finish().await.unwrap();
-        let path: PathBuf = directory.path().join("answers.parquet");
+        let path: PathBuf = directory.path().join("responses.parquet");
         let mut rows = read_responses(&path).unwrap();
         rows.sort_by_key(|row| (row.request, row.target));
         rows

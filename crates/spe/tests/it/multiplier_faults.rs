@@ -115,7 +115,7 @@ fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
         let bed = Bed::with(&collector, &[hanging.address, sound.address], |spec| spec.most_waiting = 3);
         for requested in 1..=8 {
             assert_eq!(bed.get("/").await.status, 200);
-            until(|| bed.counters().targets[2].responded == requested).await;
+            until(|| bed.counters().targets[2].responses == requested).await;
         }
         let counters = bed.counters();
         assert_eq!((counters.targets[1].dropped, counters.targets[1].waiting), (5, 3));

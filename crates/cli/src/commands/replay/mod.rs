@@ -243,7 +243,7 @@ fn tell(args: &ReplayArgs, so_far: &Results) {
     let failed: u64 = so_far.errors.values().sum();
     output::eprint(&format!(
         "\r{:.0} s: {} sent, {} under way, {} answered, {failed} failed{mean}\u{1b}[K",
-        so_far.duration_s, so_far.requests, so_far.under_way, so_far.responded
+        so_far.duration_s, so_far.requests, so_far.under_way, so_far.responses
     ));
 }
 

@@ -37,7 +37,7 @@ Examples:
     --proxy nginx
       127.0.0.1:8080 stands for www.example
   assay spe --listen :3128 --proxy today=10.0.0.7:3128 \\
-    --proxy candidate=10.0.0.8:3128 --listeners 10.0.0.5:3200
+    --proxy candidate=10.0.0.8:3128 --collector-listen 10.0.0.5:3200
       two proxies that run already, each with its listener as parent
   assay spe --listen :3128 --proxy now=squid --proxy next=squid \\
     --set next:replacement=heap-lfuda
@@ -72,7 +72,7 @@ pub struct SpeArgs {
     pub origin: Option<String>,
     /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
     /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
-    #[arg(long, value_name = "ADDR:PORT", help_heading = WHO)]
+    #[arg(long = "collector-listen", alias = "doors", value_name = "ADDR:PORT", help_heading = WHO)]
     pub listeners: Option<SocketAddr>,
     /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
     /// called, and is not needed where there is only one; may be given more than once
@@ -132,7 +132,7 @@ pub struct SpeArgs {
     /// Where results go; it must be empty or not be there [default: spe/NAME-DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = RECORD)]
     pub dir: Option<PathBuf>,
-    /// Write each response to answers.log too, a line of text
+    /// Write each response to responses.log too, a line of text
     #[arg(long, help_heading = RECORD)]
     pub text_log: bool,
     /// End after DUR [default: with Ctrl-C]
@@ -205,7 +205,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
 }
 
 fn exit(outcome: &SpeOutcome) -> Exit {
-    if outcome.standing.multiplier.answers_lost > 0 {
+    if outcome.standing.multiplier.responses_lost > 0 {
         return Exit::Invalid;
     }
     match outcome.how {

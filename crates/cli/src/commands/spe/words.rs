@@ -40,7 +40,7 @@ impl View {
     fn second(&mut self, standing: &Standing) -> String {
         let multiplier = &standing.multiplier;
         let responses =
-            multiplier.targets.iter().map(|target| target.responded + target.no_response + target.dropped);
+            multiplier.targets.iter().map(|target| target.responses + target.no_response + target.dropped);
         let now = (multiplier.requests, responses.sum());
         if std::mem::replace(&mut self.last, now) == now {
             return String::new();
@@ -95,14 +95,14 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         "", "responses", "matching", "differ", "failed", "dropped", "mean"
     );
     for (label, target) in labels.iter().zip(&multiplier.targets) {
-        let TargetCounters { responded, matching, mismatches, not_kept, no_response, dropped, .. } = *target;
+        let TargetCounters { responses, matching, mismatches, not_kept, no_response, dropped, .. } = *target;
         let mean = target
             .response_sum_us
-            .checked_div(responded - not_kept.min(responded))
+            .checked_div(responses - not_kept.min(responses))
             .map_or("–".into(), milliseconds);
         let _ = writeln!(
             text,
-            "{label:<width$} {responded:>9} {matching:>9} {mismatches:>9} {no_response:>9} {dropped:>9} {mean:>12}"
+            "{label:<width$} {responses:>9} {matching:>9} {mismatches:>9} {no_response:>9} {dropped:>9} {mean:>12}"
         );
     }
     for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.waiting > 0) {
@@ -123,11 +123,11 @@ pub fn summary(outcome: &SpeOutcome) -> String {
             collector.given_up
         );
     }
-    if multiplier.answers_lost > 0 {
+    if multiplier.responses_lost > 0 {
         let _ = writeln!(
             text,
             "{} answers could not be written down in time and are missing: the disk was too slow",
-            multiplier.answers_lost
+            multiplier.responses_lost
         );
     }
     let directory = outcome.directory.display();
@@ -148,7 +148,7 @@ mod tests {
 
     fn standing() -> Standing {
         let target = |matching, mismatches, dropped| TargetCounters {
-            responded: matching + mismatches,
+            responses: matching + mismatches,
             matching,
             mismatches,
             dropped,
@@ -208,7 +208,7 @@ mod tests {
         let not_said = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() };
         assert!(!summary(&not_said).contains("not compared"));
         let target = &mut standing.multiplier.targets[1];
-        (target.responded, target.not_kept) = (target.responded + 5, 5);
+        (target.responses, target.not_kept) = (target.responses + 5, 5);
         let mean = |text: &str| {
             let line = text.lines().find(|line| line.starts_with("squid  ")).unwrap();
             line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ")
