@@ -21,5 +21,6 @@ mod simulate;
 mod support;
 mod switch;
 mod taking_along;
+mod terms;
 mod watching;
 mod workloads;
