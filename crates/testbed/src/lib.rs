@@ -1,6 +1,6 @@
 //! What tests put around an intermediary: a [`Server`] behind it that answers as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
-//! between them. And a place for a real [`Browser`].
+//! between them. And a place for a real [`Browser`], with what tests of [`pages`] need.
 //!
 //! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
 
@@ -8,6 +8,7 @@ mod body;
 mod browser;
 mod client;
 mod elsewhere;
+pub mod pages;
 mod server;
 
 use std::future::Future;

@@ -8,7 +8,7 @@ use assay_record::experiment::CellState;
 use assay_report::terminal::Style;
 
 use crate::experiments::{self, ATS, Plan, SQUID, VARNISH};
-use crate::pages::{self, HOSTILE, golden};
+use assay_testbed::pages::{self, HOSTILE, golden};
 
 fn compared(plan: &Plan<'_>) -> Comparison {
     let tmp = tempfile::tempdir().unwrap();

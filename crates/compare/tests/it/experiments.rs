@@ -15,7 +15,7 @@ use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, Wor
 use assay_record::series::SeriesWriter;
 use assay_record::xact_log::XactLog;
 
-use crate::pages::drawn;
+use assay_testbed::pages::drawn;
 
 /// How a subject does.
 #[derive(Clone)]

@@ -3,7 +3,3 @@
 mod compare;
 mod experiments;
 mod named;
-// Not everything that tests of pages share is used by each crate that has pages.
-#[allow(dead_code)]
-#[path = "../../../report/tests/it/pages.rs"]
-mod pages;

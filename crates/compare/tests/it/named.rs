@@ -9,7 +9,7 @@ use assay_record::run::RunInfo;
 use assay_report::terminal::Style;
 
 use crate::experiments::{self, ATS, Plan, VARNISH};
-use crate::pages::golden;
+use assay_testbed::pages::golden;
 
 /// Directories of the runs of `image`: of varnish first, then of ats.
 fn runs(dir: &Path, plan: &Plan<'_>) -> Vec<PathBuf> {

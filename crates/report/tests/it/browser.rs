@@ -4,8 +4,8 @@ use std::path::Path;
 
 use assay_report::html;
 
-pub use crate::pages::{chromium, dom_of, figures};
 use crate::synthetic::{self, HOSTILE, Run, Story};
+pub use assay_testbed::pages::{chromium, dom_of, figures};
 
 /// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
 fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String {

@@ -10,7 +10,6 @@ mod hands;
 mod live;
 mod own;
 mod page;
-mod pages;
 mod python;
 mod recompute;
 mod summary;

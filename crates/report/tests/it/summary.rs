@@ -1,16 +1,21 @@
 //! The document: golden, and true to its schema.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::Histogram;
 use assay_record::series::Series;
 use assay_report::summary::{Mood, StallCause, Summary, Topic};
+use assay_testbed::pages::golden;
 use serde_json::Value;
 
-pub use crate::pages::{golden, golden_path};
 use crate::synthetic::{self, Story};
+
+/// Where a text is kept.
+pub fn golden_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
 
 /// The summary of a story, with a run directory that does not change.
 pub fn of(story: Story) -> Summary {

@@ -13,7 +13,7 @@ use assay_record::run::{
 use assay_record::series::SeriesWriter;
 
 use crate::own;
-pub use crate::pages::{HOSTILE, drawn};
+pub use assay_testbed::pages::{HOSTILE, drawn};
 
 /// What kind of run to make up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use assay_report::terminal::{Style, render};
 
-use crate::summary::{golden, golden_path, of};
+use crate::summary::{golden_path, of};
 use crate::synthetic::Story;
+use assay_testbed::pages::golden;
 
 #[test]
 fn the_terminal_summary_stays_as_it_is() {

@@ -11,7 +11,7 @@ use assay_report::terminal::Style;
 use assay_review::spe::{self, Evaluation};
 use assay_role::evaluation::ListenerRow;
 
-use crate::pages::{self, HOSTILE, golden, golden_path};
+use assay_testbed::pages::{self, HOSTILE, golden};
 
 const REQUESTS: u64 = 600;
 const LABELS: [&str; 4] = ["direct", "swift", "plain", HOSTILE];
@@ -209,7 +209,7 @@ fn the_terminal_shows_the_tables_of_the_method() {
     let mut evaluation = spe::evaluate(&write(&tmp.path().join("e"), &info, REQUESTS)).unwrap();
     evaluation.evaluation = "spe/demo".into();
     let text = evaluation.to_terminal(None, &Style { colour: false, width: 100 });
-    golden(&golden_path("spe.txt"), &text);
+    golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/spe.txt"), &text);
     assert!(!text.contains('\u{1b}'), "what proxies say cannot steer the terminal");
 }
 

@@ -1,11 +1,12 @@
-//! What tests of pages share, also those of other crates: a browser, kept texts, names that attack, and times.
+//! What tests of pages need: a browser that opens them, kept texts, names that attack, and times to show.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_random::Rng;
-use assay_testbed::Browser;
+
+use crate::Browser;
 
 /// A Chromium to test with. Without one the test says that it is skipped, except where
 /// `ASSAY_REQUIRE_REAL=1` requests the real thing: there it fails.
@@ -28,9 +29,9 @@ pub fn chromium() -> Option<PathBuf> {
 /// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
 pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> String {
     let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
-    let (place, browser) = (tempfile::tempdir().unwrap(), Browser::new());
+    let (place, browser) = (tempfile::tempdir().expect("a temporary directory"), Browser::new());
     let tested = place.path().join("tested.html");
-    std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
+    std::fs::write(&tested, page.replacen("</body>", &probe, 1)).expect("a page is written");
     let output = browser
         .set_up(Command::new(chromium))
         .args(["--window-size=1300,2000", "--virtual-time-budget=4000"])
@@ -39,28 +40,28 @@ pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> Stri
         .arg(format!("file://{}", tested.display()))
         .stdin(Stdio::null())
         .output()
-        .unwrap();
+        .expect("Chromium starts");
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(dom.contains("</html>"), "no page came: {}", String::from_utf8_lossy(&output.stderr));
     dom
 }
 
+/// The attributes of each chart of a document.
 pub fn figures(dom: &str) -> Vec<&str> {
-    dom.split("<figure class=\"chart").skip(1).map(|rest| rest.split('>').next().unwrap()).collect()
+    dom.split("<figure class=\"chart")
+        .skip(1)
+        .map(|rest| rest.split('>').next().unwrap_or_default())
+        .collect()
 }
 
 /// Compares with a file that is kept; `UPDATE_GOLDEN=1` rewrites it.
 pub fn golden(path: &Path, text: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path, text).unwrap();
+        std::fs::write(path, text).expect("a golden file is written");
         return;
     }
     let kept = std::fs::read_to_string(path).unwrap_or_default();
     assert!(kept == text, "{} differs; look at it after UPDATE_GOLDEN=1. Now:\n{text}", path.display());
-}
-
-pub fn golden_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// What an attacker would put into a name.
