@@ -10,14 +10,16 @@ const LEAD: Duration = Duration::from_millis(300);
 
 /// The instant at which everybody begins: a whole second, so that what is dated in whole seconds is exact.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StartInstant {
-    pub(crate) monotonic_ns: u64,
-    pub(crate) unix_s: u64,
+pub struct StartInstant {
+    /// On `CLOCK_MONOTONIC`, in nanoseconds.
+    pub monotonic_ns: u64,
+    /// On the wall clock, in seconds.
+    pub unix_s: u64,
 }
 
 impl StartInstant {
     /// That second; none where it does not leave everybody time to hear of it.
-    pub(crate) fn at(unix_s: u64) -> Option<Self> {
+    pub fn at(unix_s: u64) -> Option<Self> {
         let (realtime_ns, monotonic_ns) = (now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic));
         let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
         let is_enough = lead_ns >= u64::try_from(LEAD.as_nanos()).unwrap_or(0);
@@ -25,7 +27,7 @@ impl StartInstant {
     }
 
     /// The first whole second that leaves everybody time to hear of it.
-    pub(crate) fn soon() -> Self {
+    pub fn soon() -> Self {
         Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
     }
 
@@ -35,15 +37,18 @@ impl StartInstant {
         Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
     }
 
-    pub(crate) fn command(self) -> Command {
+    /// What tells a role of it.
+    pub fn command(self) -> Command {
         Command::Start { at_monotonic_ns: self.monotonic_ns, at_unix_s: self.unix_s }
     }
 
-    pub(crate) fn elapsed_ms(self) -> u64 {
+    /// Milliseconds since then; 0 before.
+    pub fn elapsed_ms(self) -> u64 {
         now_ns(ClockId::Monotonic).saturating_sub(self.monotonic_ns) / 1_000_000
     }
 
-    pub(crate) fn remaining_ms(self) -> u64 {
+    /// Milliseconds until then; 0 after.
+    pub fn remaining_ms(self) -> u64 {
         self.monotonic_ns.saturating_sub(now_ns(ClockId::Monotonic)) / 1_000_000
     }
 }

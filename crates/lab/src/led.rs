@@ -23,12 +23,35 @@ use crate::prepare;
 use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
-use crate::spe::{UnderTest, Which};
 
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
 /// How long the built-in proxy may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A proxy under test.
+#[derive(Debug, Clone)]
+pub struct UnderTest {
+    /// What it is called in results.
+    pub label: String,
+    /// What it is.
+    pub which: Which,
+    /// Memory for its cache, where it is started.
+    pub memory_bytes: u64,
+    /// Disk for it.
+    pub disk_bytes: u64,
+}
+
+/// What a proxy under test is.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// The one that Assay brings, and what it fetches before it is asked.
+    Builtin(Option<Prefetch>),
+    /// One that is started as its description says.
+    Described(Box<Description>),
+    /// One that runs already.
+    Running(SocketAddr),
+}
 
 /// What is started, and where.
 #[derive(Debug, Clone)]
@@ -101,7 +124,7 @@ pub fn leads(description: &Description, mode: Mode) -> bool {
 }
 
 /// True where everything that a proxy requests goes to its listeners.
-pub(crate) fn can_be_led(description: &Description, mode: Mode) -> bool {
+pub fn can_be_led(description: &Description, mode: Mode) -> bool {
     let hierarchy = &description.hierarchy;
     mode == Mode::Reverse || hierarchy.one_parent || hierarchy.parents.contains(&Protocol::Hash)
 }
@@ -204,7 +227,7 @@ impl Led {
 }
 
 /// The built-in proxy with one listener behind it.
-pub(crate) fn builtin(
+pub fn builtin(
     proxy: &UnderTest,
     prefetch: Option<Prefetch>,
     listen: SocketAddr,
@@ -225,7 +248,7 @@ pub(crate) fn builtin(
 }
 
 /// A described proxy with these listeners behind it.
-pub(crate) fn choice(
+pub fn choice(
     proxy: &UnderTest,
     description: &Description,
     mode: Mode,
@@ -274,7 +297,7 @@ fn circle(name: &str, listener: &Origin) -> Circle {
 }
 
 /// Starts a process of ours; what it was told and what it says on standard error lie under `directory`.
-pub(crate) fn start_role<S: serde::Serialize>(
+pub fn start_role<S: serde::Serialize>(
     exe: &Path,
     directory: &Path,
     kind: RoleKind,

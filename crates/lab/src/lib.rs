@@ -8,7 +8,7 @@
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
-mod address;
+pub mod address;
 mod arithmetic;
 pub mod bed;
 pub mod caches;
@@ -20,7 +20,7 @@ pub mod description;
 pub mod error;
 pub mod event;
 pub mod inform;
-mod instant;
+pub mod instant;
 pub mod led;
 pub mod leftovers;
 mod member;
@@ -32,9 +32,8 @@ mod probe;
 pub mod process;
 pub mod real;
 mod realtime;
-mod roles;
+pub mod roles;
 mod run;
-pub mod spe;
 mod start;
 mod tally;
 #[cfg(test)]

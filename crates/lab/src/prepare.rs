@@ -268,7 +268,8 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     }
 }
 
-pub(crate) fn check_described(description: &Description, mode: Mode) -> Result<(), LabError> {
+/// Refuses a proxy that this machine lacks, or that cannot be spoken to in this way.
+pub fn check_described(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
     if !description.modes.contains(&mode) {
         let modes: Vec<&str> = description.modes.iter().map(|mode| mode.name()).collect();

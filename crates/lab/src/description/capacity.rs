@@ -63,7 +63,7 @@ impl Capacity {
 
 impl Description {
     /// Do its stores accept what `--memory` and `--disk` would give them? What to say instead, if not.
-    pub(crate) fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
+    pub fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
         let (capacity, title) = (&self.capacity, &self.title);
         let typed = |bytes| Kind::Bytes.typed(bytes);
         let cannot = |what: &str, bytes: u64, why: &str, bound: &str, instead: u64| {

@@ -85,7 +85,7 @@ impl Kind {
     }
 
     /// As it can be typed, exact.
-    pub(crate) fn typed(self, number: u64) -> String {
+    pub fn typed(self, number: u64) -> String {
         let fits = |factor: u64| factor == 1 || (number != 0 && number.is_multiple_of(factor));
         match self.units().iter().find(|(_, factor)| fits(*factor)) {
             Some((unit, factor)) => format!("{}{unit}", number / factor),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::Mode;
 use assay_lab::led::{self, Ground, Led, LedPlan};
-use assay_lab::spe::{UnderTest, Which};
+use assay_lab::led::{UnderTest, Which};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
 use assay_replay::{Catalogue, Listener, Origins, Results, Simulated, Source, drive};

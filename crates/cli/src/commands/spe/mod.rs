@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, Which};
+use assay_evaluation::{SpeEvent, SpeOutcome, SpePlan};
+use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
 use assay_record::spe::How;
 use assay_role::evaluation::{Turns, When};
@@ -154,7 +155,7 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     }
     super::run::clear_leftovers();
     let plan = plan(args)?;
-    spe::check(&plan).map_err(Failure::usage)?;
+    assay_evaluation::check(&plan).map_err(Failure::usage)?;
     if !plan.listen.ip().is_loopback() {
         output::eprint("note: everybody who can reach this machine may use it as a proxy\n");
     }
@@ -227,7 +228,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
             output::eprint(&view.say(&event));
         }
     };
-    let all = async { tokio::join!(spe::run(plan, events, stop), view).0 };
+    let all = async { tokio::join!(assay_evaluation::run(plan, events, stop), view).0 };
     tokio::pin!(all);
     let mut requested_before = false;
     loop {

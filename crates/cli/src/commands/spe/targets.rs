@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use assay_lab::spe::{UnderTest, Which};
+use assay_lab::led::{UnderTest, Which};
 use assay_role::proxy::Prefetch;
 
 use super::SpeArgs;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_lab::spe::{SpeEvent, SpeOutcome, Standing};
+use assay_evaluation::{SpeEvent, SpeOutcome, Standing};
 use assay_role::evaluation::TargetCounters;
 
 /// What was said last.

@@ -4,12 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_lab::Mode;
+use assay_lab::led::UnderTest;
 use assay_record::spe::How;
 use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
-use assay_role::proxy::Prefetch;
-
-use crate::description::Description;
-use crate::mode::Mode;
 
 /// First port that the Collector's listeners have where nobody says otherwise and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
@@ -61,30 +59,6 @@ pub struct SpePlan {
     pub duration: Option<Duration>,
     /// Public addresses that were named are the user's own.
     pub own_target: bool,
-}
-
-/// A proxy under test.
-#[derive(Debug, Clone)]
-pub struct UnderTest {
-    /// What it is called in results.
-    pub label: String,
-    /// What it is.
-    pub which: Which,
-    /// Memory for its cache, where it is started.
-    pub memory_bytes: u64,
-    /// Disk for it.
-    pub disk_bytes: u64,
-}
-
-/// What a proxy under test is.
-#[derive(Debug, Clone)]
-pub enum Which {
-    /// The one that Assay brings, and what it fetches before it is asked.
-    Builtin(Option<Prefetch>),
-    /// One that is started as its description says.
-    Described(Box<Description>),
-    /// One that runs already.
-    Running(SocketAddr),
 }
 
 /// What happens.

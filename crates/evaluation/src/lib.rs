@@ -13,12 +13,12 @@ mod start;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::error::LabError;
+use assay_lab::LabError;
 use cover::Evaluation;
 
 /// Looks for what stands in the way of a plan, before anything is started.
 pub use check::check;
-pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
+pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing};
 
 /// Evaluates until the plan's time is over or `stop` turns true; dropping the future kills everything that was started.
 /// Call it on a runtime whose threads outlive it.

@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use assay_lab::address::{self, is_private};
+use assay_lab::led::{self, UnderTest, Which};
+use assay_lab::{Description, LabError, Mode, prepare};
 use assay_spe::validate::Rules;
 
-use super::plan::{LISTENERS, SpePlan, UnderTest, Which};
-use crate::address::{self, is_private};
-use crate::description::Description;
-use crate::error::LabError;
-use crate::led;
-use crate::mode::Mode;
-use crate::prepare;
+use crate::plan::{LISTENERS, SpePlan};
 
 /// Refuses a plan that cannot be carried out.
 pub fn check(plan: &SpePlan) -> Result<(), LabError> {
@@ -72,12 +69,12 @@ fn check_listeners(plan: &SpePlan, listeners: &[SocketAddr]) -> Result<(), LabEr
 }
 
 /// True where a proxy runs already, and so must know its listener beforehand.
-pub(super) fn has_running(plan: &SpePlan) -> bool {
+pub(crate) fn has_running(plan: &SpePlan) -> bool {
     plan.proxies.iter().any(|proxy| matches!(proxy.which, Which::Running(_)))
 }
 
 /// The listeners on one address: the Multiplier's, then one for each proxy.
-pub(super) fn all_listeners(plan: &SpePlan) -> Vec<SocketAddr> {
+pub(crate) fn all_listeners(plan: &SpePlan) -> Vec<SocketAddr> {
     let first = plan.listeners.unwrap_or(LISTENERS);
     // Port 0: the system chooses each of them.
     let port = |step: usize| match first.port() {
@@ -207,14 +204,14 @@ mod tests {
     #[test]
     fn a_reverse_proxy_is_no_forward_proxy_here_and_all_others_can_be_led_to_their_listener() {
         for name in ["varnish", "nginx"] {
-            let reverse = under_test("v", Which::Described(Box::new(crate::find(name, &[]).unwrap())));
+            let reverse = under_test("v", Which::Described(Box::new(assay_lab::find(name, &[]).unwrap())));
             let forward = SpePlan { mode: Mode::Forward, ..plan(vec![reverse]) };
             assert!(refused(&forward).contains("is no forward proxy: it stands for servers"));
         }
         for name in ["squid", "httpd", "trafficserver", "haproxy"] {
-            assert!(can_be_led(&crate::find(name, &[]).unwrap(), Mode::Forward).is_ok(), "{name}");
+            assert!(can_be_led(&assay_lab::find(name, &[]).unwrap(), Mode::Forward).is_ok(), "{name}");
         }
-        let mut lonely = crate::find("httpd", &[]).unwrap();
+        let mut lonely = assay_lab::find("httpd", &[]).unwrap();
         lonely.hierarchy.one_parent = false;
         let lonely = under_test("l", Which::Described(Box::new(lonely)));
         let forward = SpePlan { mode: Mode::Forward, ..plan(vec![lonely]) };

@@ -4,6 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_lab::address::LoopbackNet;
+use assay_lab::description::Kind;
+use assay_lab::instant::StartInstant;
+use assay_lab::led::{UnderTest, Which};
+use assay_lab::real::RealProxy;
+use assay_lab::roles::{Role, RoleKind, Said};
+use assay_lab::{LabError, Mode};
 use assay_record::dir::RunDirError;
 use assay_record::spe::{
     CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
@@ -14,15 +21,8 @@ use assay_role::message::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::plan::{SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
-use super::start::{listeners, millis};
-use crate::address::LoopbackNet;
-use crate::description::Kind;
-use crate::error::LabError;
-use crate::instant::StartInstant;
-use crate::mode::Mode;
-use crate::real::RealProxy;
-use crate::roles::{Role, RoleKind, Said};
+use crate::plan::{SpeEvent, SpeOutcome, SpePlan, Standing};
+use crate::start::{listeners, millis};
 
 /// How long a role may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
@@ -30,20 +30,20 @@ const READY_PATIENCE: Duration = Duration::from_secs(30);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// An evaluation that goes on.
-pub(super) struct Evaluation {
-    pub(super) plan: SpePlan,
-    pub(super) dir: SpeDir,
-    pub(super) info: SpeInfo,
+pub(crate) struct Evaluation {
+    pub(crate) plan: SpePlan,
+    pub(crate) dir: SpeDir,
+    pub(crate) info: SpeInfo,
     /// Addresses of our own; they are ours as long as this lives.
-    pub(super) net: LoopbackNet,
+    pub(crate) net: LoopbackNet,
     /// Where the Collector's listeners are.
-    pub(super) listeners: Vec<SocketAddr>,
+    pub(crate) listeners: Vec<SocketAddr>,
     // In this order: those that ask go before those that are asked.
-    pub(super) multiplier: Option<Role>,
-    pub(super) builtins: Vec<Role>,
-    pub(super) reals: Vec<(String, Box<RealProxy>)>,
-    pub(super) collector: Option<Role>,
-    pub(super) said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    pub(crate) multiplier: Option<Role>,
+    pub(crate) builtins: Vec<Role>,
+    pub(crate) reals: Vec<(String, Box<RealProxy>)>,
+    pub(crate) collector: Option<Role>,
+    pub(crate) said: mpsc::UnboundedSender<(RoleKind, Said)>,
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     events: mpsc::UnboundedSender<SpeEvent>,
     listener_rows: Option<ListenerWriter>,
@@ -54,7 +54,7 @@ pub(super) struct Evaluation {
 
 impl Evaluation {
     /// Makes the directory and claims addresses.
-    pub(super) fn begin(plan: SpePlan, events: mpsc::UnboundedSender<SpeEvent>) -> Result<Self, LabError> {
+    pub(crate) fn begin(plan: SpePlan, events: mpsc::UnboundedSender<SpeEvent>) -> Result<Self, LabError> {
         let net = LoopbackNet::claim()?;
         let listeners = listeners(&plan, &net)?;
         let dir = SpeDir::create(&plan.directory).map_err(|e| LabError::plan(e.to_string()))?;
@@ -89,17 +89,17 @@ impl Evaluation {
         Ok(evaluation)
     }
 
-    pub(super) fn tell(&self, event: SpeEvent) {
+    pub(crate) fn tell(&self, event: SpeEvent) {
         // Nobody needs to listen.
         let _ = self.events.send(event);
     }
 
-    pub(super) fn write_info(&self) -> Result<(), LabError> {
+    pub(crate) fn write_info(&self) -> Result<(), LabError> {
         self.dir.write_info(&self.info).map_err(unwritten)
     }
 
     /// Starts everybody and goes on until it is over.
-    pub(super) async fn drive(&mut self, stop: watch::Receiver<bool>) -> Result<How, LabError> {
+    pub(crate) async fn drive(&mut self, stop: watch::Receiver<bool>) -> Result<How, LabError> {
         let mut requested = stop;
         let started = tokio::select! {
             started = self.start() => started,
@@ -126,7 +126,7 @@ impl Evaluation {
     }
 
     /// Waits until a role is ready: where it listens.
-    pub(super) async fn ready(&mut self, kind: RoleKind) -> Result<Vec<SocketAddr>, LabError> {
+    pub(crate) async fn ready(&mut self, kind: RoleKind) -> Result<Vec<SocketAddr>, LabError> {
         let deadline = Instant::now() + READY_PATIENCE;
         loop {
             let Ok(next) = tokio::time::timeout_at(deadline, self.heard.recv()).await else {
@@ -259,7 +259,7 @@ impl Evaluation {
     }
 
     /// Stops everybody and writes down how it ended.
-    pub(super) async fn finish(mut self, ended: Result<How, LabError>) -> Result<SpeOutcome, LabError> {
+    pub(crate) async fn finish(mut self, ended: Result<How, LabError>) -> Result<SpeOutcome, LabError> {
         let how = match &ended {
             Ok(how) => how.clone(),
             Err(LabError::Interrupted) => How::Interrupted,

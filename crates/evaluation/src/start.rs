@@ -2,26 +2,25 @@
 
 use std::net::SocketAddr;
 
+use assay_lab::address::LoopbackNet;
+use assay_lab::description::{Description, Origin};
+use assay_lab::led::{self, UnderTest, Which};
+use assay_lab::real::{self, RealProxy};
+use assay_lab::roles::{Role, RoleKind};
+use assay_lab::{LabError, Mode, prepare};
 use assay_record::spe::DIRECT;
 use assay_role::evaluation::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest};
 use assay_role::proxy::Prefetch;
 
-use super::check;
-use super::cover::Evaluation;
-use super::plan::{SpeEvent, SpePlan, UnderTest, Which};
-use crate::address::LoopbackNet;
-use crate::description::{Description, Origin};
-use crate::error::LabError;
-use crate::led;
-use crate::mode::Mode;
-use crate::real::{self, RealProxy};
-use crate::roles::{Role, RoleKind};
+use crate::check;
+use crate::cover::Evaluation;
+use crate::plan::{SpeEvent, SpePlan};
 
 /// Where recordings are that memory has no room for, while the evaluation lasts.
 const RECORDINGS: &str = "recordings";
 
 /// Where the listeners are: on addresses of our own, unless somebody outside must know them.
-pub(super) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+pub(crate) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
     if plan.listeners.is_some() || check::has_running(plan) {
         return Ok(check::all_listeners(plan));
     }
@@ -30,7 +29,7 @@ pub(super) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketA
 
 impl Evaluation {
     /// Starts the Collector and waits until its listeners are open.
-    pub(super) async fn start_collector(&mut self) -> Result<(), LabError> {
+    pub(crate) async fn start_collector(&mut self) -> Result<(), LabError> {
         let plan = &self.plan;
         let labels = std::iter::once(DIRECT).chain(plan.proxies.iter().map(|proxy| proxy.label.as_str()));
         let listeners = labels
@@ -57,7 +56,7 @@ impl Evaluation {
     }
 
     /// Starts those proxies that do not run already; where all of them are.
-    pub(super) async fn start_proxies(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+    pub(crate) async fn start_proxies(&mut self) -> Result<Vec<SocketAddr>, LabError> {
         let mut addresses = Vec::new();
         for (index, proxy) in self.plan.proxies.clone().into_iter().enumerate() {
             let listener = *self
@@ -132,14 +131,14 @@ impl Evaluation {
     }
 
     /// Starts the Multiplier and waits until clients may come: where.
-    pub(super) async fn start_multiplier(&mut self, proxies: &[SocketAddr]) -> Result<SocketAddr, LabError> {
+    pub(crate) async fn start_multiplier(&mut self, proxies: &[SocketAddr]) -> Result<SocketAddr, LabError> {
         let plan = &self.plan;
         let named = plan.proxies.iter().zip(proxies);
         let collector =
             self.listeners.first().copied().ok_or_else(|| LabError::run("the Collector has no listener"))?;
         let spec = MultiplierSpec {
             listen: plan.listen,
-            collector: crate::prepare::reachable(collector),
+            collector: prepare::reachable(collector),
             proxies: named
                 .map(|(proxy, &address)| ProxyUnderTest { label: proxy.label.clone(), address })
                 .collect(),
@@ -169,6 +168,6 @@ impl Evaluation {
     }
 }
 
-pub(super) fn millis(duration: std::time::Duration) -> u64 {
+pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
