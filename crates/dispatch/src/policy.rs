@@ -50,7 +50,7 @@ pub struct ServerState {
     pub latency_nanos: Option<u64>,
 }
 
-/// A policy: told what happens, requested a server. Calls come in the order of their moments.
+/// A policy: gets the events, and chooses a server for each request. Calls come in the order of their moments.
 ///
 /// A server that is up can be named; one that is gone never is, although requests that it has may still finish.
 /// `started` follows for each server that was named and really asked; `finished` follows each `started` once,

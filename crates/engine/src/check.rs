@@ -5,7 +5,7 @@
 //! wrong in several ways; it counts under the first that applies, in this order:
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
-//! 2. *BadStatus*; *WrongNotModified* for a 304 that was not requested.
+//! 2. *BadStatus*; *WrongNotModified* for a 304 response to an unconditional request.
 //! 3. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
 //! 4. *WrongObject*, *WrongVersion*: what the id says.
 //! 5. *WrongNotModified*: the version that is confirmed is newer than the date requested.
@@ -31,7 +31,7 @@ use assay_role::mark::{ResponseMark, XactId};
 /// compared as whole seconds, and one second of difference is no error.
 const EXPIRY_TOLERANCE_S: i64 = 1;
 
-/// What was requested, as far as the response is judged by it.
+/// The parts of a request that its response is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requested {
     /// The request's id.
@@ -67,7 +67,7 @@ pub struct Response {
     pub mark: Option<ResponseMark>,
     /// `Content-Length`.
     pub content_length: Option<u64>,
-    /// `Last-Modified` in seconds since the start of the run; only requested in a 304.
+    /// `Last-Modified` in seconds since the start of the run; only needed in a 304.
     pub last_modified_s: Option<i64>,
 }
 

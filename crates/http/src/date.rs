@@ -35,7 +35,7 @@ fn two_digits(out: &mut [u8], value: u32) {
     out[1] = b'0' + (value % 10) as u8;
 }
 
-/// Remembers the last date it wrote: most calls request the same second again.
+/// Remembers the last date it wrote: most calls are for the same second again.
 #[derive(Debug, Clone)]
 pub struct DateCache {
     unix_s: u64,

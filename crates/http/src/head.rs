@@ -207,7 +207,7 @@ impl<'b> RequestHead<'b> {
     }
 }
 
-/// A head, its length, and the value of a field that was requested with it.
+/// A head, its length, and the value of a field that the caller named.
 pub type Noted<'b> = (ResponseHead<'b>, usize, Option<&'b [u8]>);
 
 impl<'b> ResponseHead<'b> {

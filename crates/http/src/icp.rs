@@ -145,7 +145,7 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// The response to a question.
+    /// The response to a query.
     pub fn response(&self, opcode: Opcode) -> Message<'b> {
         Message { opcode, ..Message::query(self.number, self.url) }
     }

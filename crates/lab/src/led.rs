@@ -1,6 +1,6 @@
 //! One proxy that is led to listeners of somebody's own for everything, and to no origin besides.
 //!
-//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, which whoever drives it requests what they
+//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests what it
 //! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands for.
 //!
 //! *Does not:* stand behind the listeners, or request anything but whether it is ready.

@@ -9,7 +9,7 @@ pub enum Mode {
     /// It stands for the origins: origin-form targets.
     #[default]
     Reverse,
-    /// It is requested others' objects: absolute-form targets.
+    /// It gets requests for objects of other hosts: absolute-form targets.
     Forward,
 }
 

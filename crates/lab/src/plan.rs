@@ -195,14 +195,14 @@ impl RunPlan {
         self.bed.is_wanted() || is_linked
     }
 
-    /// Whether robots keep a log of every request: where it is requested, and where what caches write down is held against
+    /// Whether robots keep a log of every request: where it is configured, and where logs of caches are checked against
     /// it, unless there would be more than `expected` can be held.
     pub fn records_xacts(&self, expected: f64) -> bool {
         let is_topology = matches!(self.target, TargetChoice::Topology(_)) && self.part == Part::Whole;
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
-    /// What the built-in proxy fetches before it is requested.
+    /// What the built-in proxy prefetches.
     pub(crate) fn prefetch(&self) -> Option<Prefetch> {
         let is_builtin = matches!(self.target, TargetChoice::Builtin(_));
         self.settings

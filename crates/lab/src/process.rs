@@ -303,7 +303,7 @@ fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Runs a program to its end and returns its words; for programs that response at once.
+/// Runs a program to its end and returns its output; for programs that end at once.
 pub async fn run_to_end(
     command: &[String],
     directory: &Path,

@@ -381,7 +381,7 @@ impl Session {
             }
             Event::Link(interval) => {
                 self.writer.link(&interval).map_err(cannot_write)?;
-                // A link that does not keep its plan ends the run: nothing after it is what was requested.
+                // A link that does not keep its plan ends the run: nothing after it would run under the configured conditions.
                 self.ledger.take(&interval).map_err(LabError::run)?;
             }
             Event::Done => self.done.push(kind),

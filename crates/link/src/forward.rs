@@ -67,7 +67,7 @@ pub struct Forwarder {
     pub realtime: bool,
 }
 
-/// What the thread is requested.
+/// Commands to the thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Requested {
     #[default]
@@ -239,7 +239,7 @@ impl Worker {
         }
     }
 
-    /// Does what is requested.
+    /// Carries out a command.
     fn response(&mut self) -> io::Result<Requested> {
         let mut count = [0; 8];
         // Nothing to read: it was woken twice for one question.

@@ -115,7 +115,7 @@ impl Replay {
         self.tolerance = if bodies_only { 0 } else { HEAD_BYTES };
     }
 
-    /// Looks where an object would be, and does nothing with it, so that it is near when it is requested.
+    /// Looks where an object would be, and does nothing with it, so that it is in a processor cache when it is used.
     #[inline]
     pub fn warm(&self, hash: u64) -> u64 {
         self.objects.warm(hash)

@@ -87,7 +87,7 @@ impl<H> Family<H> {
         }
     }
 
-    /// `assay_errors_total`: as it is requested in a query.
+    /// `assay_errors_total`: as a query names it.
     pub fn name(&self) -> String {
         let base = self.base_name();
         if self.kind == Kind::Counter { base + "_total" } else { base }

@@ -26,7 +26,7 @@ pub struct CalibrationSpec {
     pub warm_up_s: f64,
     /// Time for each step that is.
     pub measure_s: f64,
-    /// Seed of which documents are requested.
+    /// Seed of the choice of documents.
     pub seed: u64,
     /// A second of the node takes so many real ones.
     pub scale: f64,

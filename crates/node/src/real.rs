@@ -157,7 +157,7 @@ pub fn burn(seconds: f64) -> u64 {
     }
 }
 
-/// Reads the document, which is made when it is requested first; writes what the disk's time is for.
+/// Reads the document, which is made at the first request for it; writes what the disk's time is for.
 fn touch_disk(directory: &Path, number: u64, work: Work, bytes: u64) -> std::io::Result<()> {
     if let Some((document, size)) = work.document {
         let path = directory.join(format!("document-{document:016x}"));

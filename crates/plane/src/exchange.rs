@@ -334,7 +334,7 @@ impl<S: Stream> Exchange<S> {
         self.write(&[b"HTTP/1.1 100 Continue\r\n\r\n"]).await
     }
 
-    /// Responses with a text of our own, with these field lines.
+    /// Sends a response with a text of our own and these field lines.
     pub async fn send_text(
         &mut self,
         status: u16,

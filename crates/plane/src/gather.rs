@@ -22,7 +22,7 @@ const SHARE: u64 = 24;
 const LONGEST_NS: u64 = 50_000;
 /// So many responses must be expected meanwhile, or the rest costs more than it saves.
 const RESPONSES_WORTH_IT: u64 = 2;
-/// A rest may last this much longer than was requested; then, what is due would be late.
+/// A rest may last this much longer than intended; beyond that, due requests would be late.
 const OVERSLEEP_NS: u64 = 100_000;
 /// The gap between responses is averaged over about so many looks.
 const LOOKS: u64 = 8;

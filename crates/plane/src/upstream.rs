@@ -86,7 +86,7 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// The connection.
     pub connection: Connection,
-    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] requested it.
+    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] turned that on.
     pub first_byte_ns: Option<u64>,
     is_timed: bool,
     /// The last head was taken: what comes next belongs to another one.
@@ -190,7 +190,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.opened.take()
     }
 
-    /// Keeps a connection whose exchange is complete, unless more came than was requested.
+    /// Keeps a connection whose exchange is complete, unless more bytes came than the response has.
     pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
         if !upstream.connection.input.unread().is_empty() {
             return;

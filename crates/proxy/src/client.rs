@@ -255,7 +255,7 @@ async fn lead(
     let is_unshared = shared.store.borrow_mut().is_unshared(key);
     let is_open = may_be_joined && !client_request.control.no_store && !is_unshared;
     if client_request.control.no_cache {
-        // What is on its way already is older than what is requested now.
+        // A response that is on its way already is older than this reload wants.
         let tick = shared.store.borrow_mut().next_tick();
         shared.store.borrow_mut().outdate(key, tick);
     }
@@ -290,7 +290,7 @@ async fn lead(
     Box::pin(response_from(client, client_request, target, (key, why), (fetch, reader))).await
 }
 
-/// Responses with what a fetch of one's own brings.
+/// Sends the response of the client's own fetch.
 async fn response_from(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
@@ -343,7 +343,7 @@ async fn response_from(
     Ok(Step::Responded)
 }
 
-/// Responses with what is still arriving, or with parts of it.
+/// Sends a response that is still arriving, or parts of it.
 async fn send_fetched(
     client: &mut Client,
     fetched: &Fetched,
@@ -379,7 +379,7 @@ async fn send_fetched(
     client.send_parts(&whole, &spans, handling, age_s).await
 }
 
-/// Responses with what is stored, though it is stale, because the origin failed.
+/// Sends a stored response though it is stale, because the origin failed.
 async fn send_on_error(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
@@ -395,7 +395,7 @@ async fn send_on_error(
         .await
 }
 
-/// Responses with what another request's fetch brings; false: it is not for this request.
+/// Sends the response of another request's fetch; false: it is not for this request.
 async fn join(
     client: &mut Client,
     client_request: &ClientRequest<'_>,

@@ -26,7 +26,7 @@ pub struct ClientRequest<'b> {
     pub ranges: Option<Vec<ByteRange>>,
     /// `If-Range`.
     pub if_range: Option<IfRange<'b>>,
-    /// It requests what only the origin can say: conditions on changing an object, or fields that contradict each other.
+    /// Only the origin can respond to it: conditions on changing an object, or fields that contradict each other.
     pub is_for_origin: bool,
 }
 

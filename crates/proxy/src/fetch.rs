@@ -38,7 +38,7 @@ pub struct Heard {
     pub upstream: Box<Upstream>,
     /// Who that is.
     pub source: Source,
-    /// When it was requested, in ticks of the store.
+    /// When the request was sent, in ticks of the store.
     pub began: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Order {
     pub request: Vec<u8>,
     /// The stale response that the origin is asked to confirm.
     pub validating: Option<Rc<Stored>>,
-    /// What other caches are requested first; none: they are not.
+    /// The URL that other caches are queried for first; none: they are not queried.
     pub peers_url: Option<String>,
     /// Directives of the client.
     pub control: RequestControl,

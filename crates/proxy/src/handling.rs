@@ -24,7 +24,7 @@ pub enum Why {
     Request,
     /// The method is not cached.
     Method,
-    /// The request requests what this cache leaves to the origin.
+    /// This cache leaves such requests to the origin.
     Bypass,
 }
 

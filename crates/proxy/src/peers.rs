@@ -47,7 +47,7 @@ pub struct Peers {
     known: Cooperation,
     /// Questions in a row that each peer has left unanswered.
     unresponded: Vec<Cell<u32>>,
-    /// Who waits for the responses to which question.
+    /// Which fetch waits for the responses to which query.
     waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
     number: Cell<u32>,
     counters: RefCell<PeerCounters>,
@@ -123,7 +123,7 @@ impl Peers {
         Promising { address: peer.http, source, said_hit }
     }
 
-    /// Whom to request the object, after what was said, the best first.
+    /// The peers to request the object from, given their responses, the best first.
     fn rank(&self, url: &str, said: &[Said]) -> Vec<Promising> {
         let parents = || {
             let all = self.known.peers.iter().enumerate();
@@ -247,7 +247,7 @@ impl Peers {
             sleep(patience).await;
             return said;
         }
-        // What has come by then is heard after as long a way as is requested.
+        // Responses that have come by then are handled after the configured delay.
         let deadline = Instant::now() + patience - delay;
         while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
             let Ok(Some(response)) = timeout_at(deadline, responses.recv()).await else { break };
@@ -310,7 +310,7 @@ impl Peers {
             self.count(|c| c.icp_refused += 1);
             return;
         };
-        // Object and all: it would have to be requested, and we do not.
+        // A hit with the object in it: only sent where a query sets the flag for it, which ours do not.
         let opcode = if response.opcode == Opcode::HitObject { Opcode::Hit } else { response.opcode };
         self.unresponded[place].set(0);
         self.count(|c| {
@@ -340,7 +340,7 @@ fn share(name: &str, url: &str) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// The request for a peer: its whole URL, and, where only what it has is wanted, a word that says so.
+/// The request for a peer: its whole URL, and `only-if-cached` where only a stored response is wanted.
 pub fn request(for_origin: &[u8], url: &str, source: Source) -> Vec<u8> {
     let line_end = for_origin.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut request = Vec::with_capacity(for_origin.len() + url.len() + 64);

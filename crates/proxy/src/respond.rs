@@ -37,7 +37,7 @@ pub struct Client {
     pub is_from_cache: bool,
     /// It has been here before.
     pub was_here: bool,
-    /// The name of what was requested last; kept for its memory.
+    /// The key of the last request; kept for its memory.
     pub key: Vec<u8>,
     /// What is written down of the request that is being answered; none where nothing is.
     pub noted: Option<Note>,
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    /// Responses with what is stored.
+    /// Sends a stored response.
     pub async fn send_stored(
         &mut self,
         client_request: &ClientRequest<'_>,
@@ -129,7 +129,7 @@ impl Client {
         self.exchange.write(&[response.head(), &self.tail]).await
     }
 
-    /// Responses with parts of what is there completely.
+    /// Sends parts of a complete response.
     pub async fn send_parts(
         &mut self,
         stored: &Stored,
@@ -145,7 +145,7 @@ impl Client {
         self.exchange.write(&[&head[..], &pieces].concat()).await
     }
 
-    /// Responses with one part of what is still arriving, as it arrives.
+    /// Sends one part of a response that is still arriving, as it arrives.
     pub async fn send_part_of_flow(
         &mut self,
         (response, total): (&Response, u64),
@@ -206,7 +206,7 @@ impl Client {
         self.exchange.write(&parts).await
     }
 
-    /// Responses with what is still arriving, as it arrives.
+    /// Sends a response that is still arriving, as it arrives.
     pub async fn send_flow(
         &mut self,
         fetched: &Fetched,
@@ -273,7 +273,7 @@ impl Client {
         self.exchange.write(&[line, &self.tail]).await
     }
 
-    /// Responses with an error of our own.
+    /// Sends an error of our own.
     pub async fn send_error(
         &mut self,
         status: u16,

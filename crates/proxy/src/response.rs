@@ -183,7 +183,7 @@ impl Response {
 }
 
 /// Appends the head of a response as it goes to clients: status line and end-to-end fields, without `Age` and
-/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is requested when there is no
+/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is called when there is no
 /// `Date`.
 pub fn append_head<'h>(
     out: &mut Vec<u8>,

@@ -99,7 +99,7 @@ pub struct Shared {
     pub limits: Limits,
     /// How stale a response may be served when its origin fails and it says nothing about that, in seconds.
     pub stale_if_error_s: u64,
-    /// What is fetched before it is requested.
+    /// What is prefetched.
     pub prefetcher: Prefetcher,
     /// Where this proxy listens.
     pub address: SocketAddr,

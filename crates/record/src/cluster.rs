@@ -67,7 +67,7 @@ pub struct ClusterResult {
 /// A combination, with all of its repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClusterPoint {
-    /// Label of what was requested.
+    /// Label of the requested documents.
     pub mix: String,
     /// Label of the nodes.
     pub cluster: String,
@@ -253,7 +253,7 @@ impl Tally {
 /// What a combination is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
-    /// Label of what is requested.
+    /// Label of the requested documents.
     pub mix: String,
     /// Label of the nodes.
     pub cluster: String,

@@ -65,7 +65,7 @@ pub(crate) struct CacheTally {
     hit_bytes: u64,
     hit_times: Histogram,
     miss_times: Histogram,
-    /// What has been requested and may be kept.
+    /// Objects that have been requested and may be kept.
     kept: HashSet<u64>,
     begun: u64,
     begun_bytes: u64,

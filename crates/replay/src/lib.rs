@@ -1,7 +1,7 @@
 //! Access logs and lists of URLs, sent again: requests as somebody once made them, put to any address.
 //!
 //! [`plan`] says who sends what when, and is pure: a log keeps the gaps between its requests and keeps clients apart, in
-//! real time, faster or slower; a list of URLs is requested over connections that arrive at random, from a seed, with
+//! real time, faster or slower; the URLs of a list are requested over connections that arrive at random, from a seed, with
 //! several requests each. [`source`] reads logs and lists in a thread of its own, as far ahead as is needed; [`drive()`]
 //! sends each request when it is due, whatever became of those before (*open loop*), and [`results`] adds up what came back.
 //!

@@ -1,4 +1,4 @@
-//! Origins that response every URL of a log, where its real origins are not to be had.
+//! Simulated origins that serve every URL of a log, where its real origins are not available.
 //!
 //! *Simulated origins* are a thread of this process that answers what the [catalogue](crate::catalogue) says: status, size
 //! and type as the log has them, with bytes of their own making. Each response says which request caused it, so that the other
@@ -109,7 +109,7 @@ pub struct Listener {
     pub host: Option<String>,
 }
 
-/// Simulated origins that response; dropped, they end.
+/// Running simulated origins; they end when dropped.
 #[derive(Debug)]
 pub struct Origins {
     stop: Option<oneshot::Sender<()>>,

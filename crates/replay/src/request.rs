@@ -1,4 +1,4 @@
-//! What is requested, and how that is written on the wire.
+//! A request of a log or a list, and how it is written on the wire.
 
 use assay_plane::fields::append;
 

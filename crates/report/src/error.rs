@@ -49,7 +49,7 @@ pub enum ReportError {
     /// Somebody wants a table that there is none of.
     #[error("a run directory has no table {name:?}; it has {}", known.join(", "))]
     NoSuchTable {
-        /// What was requested.
+        /// The format that was requested.
         name: String,
         /// What there is.
         known: Vec<&'static str>,

@@ -122,7 +122,7 @@ struct OwnView<'a> {
     facts: Vec<page::Fact>,
 }
 
-/// A question and its response.
+/// A question and its result.
 #[derive(Serialize)]
 struct FindingView<'a> {
     question: &'static str,

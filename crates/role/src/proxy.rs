@@ -37,12 +37,12 @@ pub struct ProxySpec {
     /// Other caches; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<Cooperation>,
-    /// What is fetched before it is requested; none: nothing.
+    /// What is prefetched; none: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
 }
 
-/// What is fetched before it is requested.
+/// What is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefetch {
     /// The pages that a page leads to as well, not only what it is shown with.

@@ -1,6 +1,6 @@
 //! Which robot speaks to which cache, where there are several.
 //!
-//! A pure function of the robot and of how it was requested. Weights are kept as closely as whole robots allow, within
+//! A pure function of the robot and of the settings. Weights are kept as closely as whole robots allow, within
 //! every group of robots and however many of its first ones are taken: the next robot goes where most is missing.
 
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! Which rate is tried next: the one that the limit is as likely to lie above as below, going by all results so far
 //! ([`crate::belief`]); so a rate near the limit is come to again and again, from above and from below, and a step that
-//! something else broke moves nothing for good. It ends when the limit is known closely enough. Pure: told what a step
-//! showed, requested the next.
+//! something else broke moves nothing for good. It ends when the limit is known closely enough. Pure: it is told what a step
+//! showed, and chooses the next rate.
 
 use assay_record::peak::{Between, Shift};
 
@@ -272,8 +272,8 @@ mod tests {
         (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
     }
 
-    /// A token bucket: it lets `limit` requests through a second, and up to `depth` more at once. What comes in a step is
-    /// not exactly what was requested. Kept: fewer than one in a thousand is turned away.
+    /// A token bucket: it lets `limit` requests through a second, and up to `depth` more at once. The rate that comes in a step
+    /// is not exactly the requested one. Kept: fewer than one in a thousand is turned away.
     struct Bucket {
         limit: f64,
         depth: f64,

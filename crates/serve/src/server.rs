@@ -136,7 +136,7 @@ impl Response {
     }
 }
 
-/// What a request is, as far as its response depends on it.
+/// The parts of a request that its response depends on.
 struct Requested {
     path: String,
     head_only: bool,
@@ -193,7 +193,7 @@ async fn respond<M: Fn() -> Vec<Family>>(requested: &Requested, source: &Source<
         },
         "/metrics" => metrics(requested, &(source.metrics)()),
         "/healthz" => Response::words(200, "ok"),
-        // Browsers request it unasked, and would note that it is missing.
+        // Browsers request it by themselves, and would report that it is missing.
         "/favicon.ico" => Response::new(204, PLAIN, ""),
         _ => Response::words(404, "there are /, /metrics, /summary.json and /healthz"),
     }

@@ -1,4 +1,4 @@
-//! Where a document of a service is requested over HTTP, and which one a path requests.
+//! The path of a document of a service over HTTP, and the document of a path.
 //!
 //! The first document is at the service's path (`/file5k.html`), number *n* has `-n` before the extension
 //! (`/file5k-17.html`): so a study's copies of WebStone's files have names of their own, and a switch can tell classes by

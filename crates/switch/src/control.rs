@@ -108,7 +108,7 @@ impl Drop for Kept {
 /// Words to all workers.
 type Workers = Vec<UnboundedSender<Word>>;
 
-/// A response to the question whether a server is well.
+/// The result of a health check.
 type Verdict = (ServerId, bool);
 
 /// The thread that steers.

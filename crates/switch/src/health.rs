@@ -1,4 +1,4 @@
-//! Health checks of servers. Two judges who only ever look at what they are told: one at the responses to its own questions,
+//! Health checks of servers. Two judges that see only what they are given: one the responses to its own probes,
 //! one at how ordinary requests fared. Time is an argument.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The web switch: a reverse proxy that looks at what is requested, and sends each request to a server by the policy of its
+//! The web switch: a reverse proxy that looks at the requested URL, and sends each request to a server by the policy of its
 //! class. All policies of `assay-dispatch` serve it, as they serve the simulation.
 //!
 //! A switch file ([`config`]) says where clients connect, which classes of requests there are ([`classes`]), which servers,

@@ -87,7 +87,7 @@ pub fn elsewhere(named: SocketAddr, other: SocketAddr) -> Vec<String> {
     all
 }
 
-/// What comes in response to a request on a connection of its own, until that ends: status, and all of it.
+/// The response to a request on a connection of its own, read until that ends: status, and all bytes.
 pub async fn response_to(address: SocketAddr, request: &str) -> (u16, String) {
     let mut client = Client::connect(address).await;
     client.send(request).await;

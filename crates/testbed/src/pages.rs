@@ -9,7 +9,7 @@ use assay_random::Rng;
 use crate::Browser;
 
 /// A Chromium to test with. Without one the test says that it is skipped, except where
-/// `ASSAY_REQUIRE_REAL=1` requests the real thing: there it fails.
+/// `ASSAY_REQUIRE_REAL=1` demands the real program: there it fails.
 pub fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];

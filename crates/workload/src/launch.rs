@@ -1,4 +1,4 @@
-//! What is requested, by whom and when: [`Launch`], and the embedded objects that it brings: [`Child`].
+//! Which robot requests which object when: [`Launch`], and the embedded objects that it brings: [`Child`].
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Child {
     }
 }
 
-/// A launch before it is known how it is requested.
+/// A launch before its kind of request is drawn.
 pub(crate) struct Draft {
     pub(crate) due: Duration,
     pub(crate) robot: RobotIndex,

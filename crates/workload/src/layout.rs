@@ -114,7 +114,7 @@ impl Layout {
         this
     }
 
-    /// Adds a world, if anybody requests it.
+    /// Adds a world, if any group requests it.
     fn add(&mut self, what: What, mut parts: Vec<Part>, segments: &[Segment]) {
         let scale: f64 = parts.iter().map(|part| part.share).sum();
         if !parts.iter().any(|part| part.share > 0.0) {

@@ -9,7 +9,7 @@ use crate::timeline::{Freeze, ScheduleError, Timeline};
 
 /// Counts are whole, so a scaled schedule misses its length a little; it is mended until it is this close.
 const CLOSE_ENOUGH_NS: i128 = 1_000;
-/// Farther than this from the length that was requested is a failure.
+/// Farther than this from the wanted length is a failure.
 const TOO_FAR_NS: i128 = 1_000_000;
 const MENDINGS: u32 = 8;
 /// Nothing is learned from a shorter sample.

@@ -1,4 +1,4 @@
-//! Who requests what, when. The pure stream of all scheduled robots, or of a slice of them.
+//! Which robot requests which object when. The pure stream of all scheduled robots, or of a slice of them.
 //!
 //! Two sources are merged in order of due time: first visits of public worlds ([`crate::introductions`]), of which a slice
 //! keeps those that its robots make; and each robot's own arrivals ([`crate::arrivals`]): revisits of public objects, and

@@ -1,4 +1,4 @@
-//! What an object is like. [`Universe`] responses from the id and the seed alone.
+//! What an object is like. [`Universe`] derives it from the id and the seed alone.
 
 use std::sync::Arc;
 

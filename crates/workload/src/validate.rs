@@ -64,10 +64,10 @@ pub enum UniverseError {
         /// Where it is.
         path: std::path::PathBuf,
     },
-    /// Something that is requested, and nothing to do it with.
+    /// Requests of some kind, without what they need.
     #[error("{what}, but {missing}")]
     Lacks {
-        /// What is requested, and by whom.
+        /// The kind of request, and the robots that send it.
         what: String,
         /// What it takes, and where to put it.
         missing: &'static str,

@@ -151,13 +151,13 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     loop {
         tokio::select! {
             result = &mut all => return result.map(|outcome| Ended::Run(outcome, failure)).or_else(ended_badly),
-            // Whoever has requested the end already is told that it was requested.
+            // Once the end has been requested, a failure does not request it again.
             words = &mut failed, if results.stop_on_failure && !requested_before => {
                 failure = Some(words);
                 requested_before = true;
                 let _ = stop_sender.send(true);
             }
-            // A key requests a good end only; for a bad one there is Ctrl-C.
+            // A key only requests a clean end; Ctrl-C is there for any other.
             Some(()) = keys.recv() => {
                 requested_before = true;
                 let _ = stop_sender.send(true);

@@ -64,7 +64,7 @@ impl TakeArgs {
     }
 }
 
-/// Writes what was requested.
+/// Writes the files that were requested.
 pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Path>) -> Result<Exit, Failure> {
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     if let Some(name) = &args.table {

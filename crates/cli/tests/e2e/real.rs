@@ -52,7 +52,7 @@ fn rehearse(name: &str, proxy: &str) -> Ran {
 /// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
 ///
 /// Where the run itself calls a phase invalid, robots may have seen responses long after a proxy that joins no requests had
-/// them: it may then have hit whatever was requested before, which no machine changes.
+/// them: then any object requested before may have been a hit, which no machine changes.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
     for kind in CONTENT_ERRORS {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");

@@ -173,7 +173,7 @@ fn every_command_of_the_workflow_for_a_hosted_ci_is_understood() {
             .map(|word| word.trim_matches('"').replace("$seed", "1").replace("$side", "base"))
             .collect();
         let said = assay.run(&arguments.iter().map(String::as_str).chain(["--help"]).collect::<Vec<_>>());
-        // A flag that is not known is found before help is requested.
+        // A flag that is not known is found before help is printed.
         said.exits(0);
         let known = assay.run(&[&arguments[0], "--help"]).exits(0).stdout;
         for flag in arguments.iter().filter(|word| word.starts_with("--")) {

@@ -197,7 +197,7 @@ fn the_proxy_hits_exactly_what_an_ideal_cache_hits_when_nothing_happens_at_once(
     }
 }
 
-/// Which requests of a stream the built-in proxy responses without its origin, one after the other, each at its time.
+/// Which requests of a stream the built-in proxy serves without its origin, one after the other, each at its time.
 fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {

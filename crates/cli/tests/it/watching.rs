@@ -14,7 +14,7 @@ use crate::support::{Assay, Said, send};
 /// Nothing here takes longer, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` requests the real
+/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` demands the real
 /// thing: there it fails.
 fn program(names: &[&str], package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -87,7 +87,7 @@ impl Lard {
         Self { owners: Lru::new(settings.table_bytes), loads: Loads::new(settings) }
     }
 
-    /// How many requests the paper's switch lets in at a time.
+    /// How many requests the paper's switch admits at a time.
     pub fn admits(&self) -> u64 {
         let servers = self.loads.members.len() as u64;
         let LardSettings { t_low, t_high, .. } = self.loads.settings;

@@ -1,7 +1,7 @@
 //! All balancing policies. One file each, with what it does, and who thought of it.
 //!
 //! Blind to the request: [`random`], [`round_robin`], [`weighted_round_robin`], [`least_connections`],
-//! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By what is requested:
+//! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By the requested document:
 //! [`bounded_hash`], [`lard`], [`lard_replicated`], [`ward`]. By the kind of work: [`cap`], [`cap_with_state`].
 
 pub mod bounded_hash;
@@ -44,7 +44,7 @@ mod testing {
         (0..count).for_each(|number| policy.server_up(ServerId(number), 1.0, Moment::START));
     }
 
-    /// Requests a server and starts the request there.
+    /// Lets the policy choose a server and starts the request there.
     pub(crate) fn send(policy: &mut dyn Policy, request: &Request, now: Moment) -> u32 {
         let server = policy.choose(request, now).expect("a server");
         policy.started(server, request, now);

@@ -1,4 +1,4 @@
-//! The origins: simulated servers that response the requests that reach them.
+//! The origins: simulated servers that respond to the requests that reach them.
 //!
 //! `assay role origins` is [`run`]: it listens where it is told, answers every object of the universe with bytes
 //! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker

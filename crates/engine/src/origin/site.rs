@@ -213,7 +213,7 @@ impl World {
         self.universe.group_of(robot).map_or(object.size_bytes, |group| coded.sent_bytes(group, object))
     }
 
-    /// True when only the object itself, or 304, can be the response to a request for an object that requests no parts.
+    /// True when only the object itself, or 304, can be the response to a request for an object when no parts are requested.
     #[inline]
     pub fn is_plain(&self, origin: OriginIndex, object: &Object) -> bool {
         !object.checksum

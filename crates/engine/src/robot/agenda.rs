@@ -48,7 +48,7 @@ pub struct Change {
 #[derive(Debug)]
 pub struct Agenda {
     stream: Stream,
-    /// The next launch, once it was requested.
+    /// The next launch, once it has been drawn from the stream.
     next: Option<Launch>,
     start_ns: u64,
     /// The last cut (the start, before the first).

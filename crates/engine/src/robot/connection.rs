@@ -20,7 +20,7 @@ pub struct Connection {
     pub uses_left: u32,
     /// The request it carries, the one to be answered next; [`NONE`]: it is idle.
     pub xact: u32,
-    /// The response to it.
+    /// Its response.
     pub response: Response,
     /// It has not carried a request to its end yet.
     pub is_fresh: bool,

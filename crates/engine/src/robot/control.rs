@@ -101,7 +101,7 @@ impl Control {
         self.stop_ns.fetch_min(at_ns, Relaxed);
     }
 
-    /// True once a stop was requested.
+    /// True once a stop has been requested.
     pub fn is_stopping(&self) -> bool {
         self.stop_ns.load(Relaxed) != OPEN
     }

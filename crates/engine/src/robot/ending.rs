@@ -156,7 +156,7 @@ impl Crew {
         Some(page.robot)
     }
 
-    /// Bytes came on a connection on which nothing was requested.
+    /// Bytes came on a connection without an outstanding request.
     pub fn count_unrequested(&mut self, bytes: usize, robot: u32, now_ns: u64) {
         let (phase, index) = (self.phase(), self.robots[robot as usize].index);
         self.recorder(phase).error(ErrorKind::ExtraBytes);

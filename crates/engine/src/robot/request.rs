@@ -34,7 +34,7 @@ pub struct Request<'a> {
     pub extras: Option<&'a Extras>,
     /// Lines of the head from what the robot remembers.
     pub personal: &'a [u8],
-    /// The body is not sent before it was requested.
+    /// The body is not sent before a 100 response.
     pub expects: bool,
     /// Body of a POST or PUT; none: empty.
     pub post_body: Option<&'a Object>,

@@ -1,4 +1,4 @@
-//! What was measured in the last tenth of a second. For thermostats and scripts, which request it; other runs have none of
+//! What was measured in the last tenth of a second. For thermostats and scripts; other runs have none of
 //! this.
 
 use std::collections::BTreeMap;

@@ -118,7 +118,7 @@ pub struct Setup {
     pub validation_updates: bool,
     /// Requests of the group can be special whatever they request.
     special_groups: Vec<bool>,
-    /// Requests for the content type can be.
+    /// Requests for the content type can be special.
     special_contents: Vec<bool>,
     /// Requests that reach the origin can be answered in special ways.
     special_origins: Vec<bool>,

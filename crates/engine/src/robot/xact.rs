@@ -32,7 +32,7 @@ pub struct Xact {
     pub basic: bool,
     /// What is special about it; none for plain ones.
     pub extras: Option<Box<Extras>>,
-    /// The stream says that it was requested before.
+    /// The stream says that the object was requested before.
     pub revisit: bool,
     /// Body of a POST.
     pub post_body: Option<ObjectId>,

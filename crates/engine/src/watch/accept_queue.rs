@@ -39,7 +39,7 @@ impl AcceptQueues {
         }
     }
 
-    /// The fullest since it was requested last.
+    /// The longest queue since the last reading.
     pub fn take(&mut self) -> Depth {
         std::mem::take(&mut self.fullest)
     }

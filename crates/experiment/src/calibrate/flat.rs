@@ -15,7 +15,7 @@ const SLOWEST_BYTES_PER_S: f64 = 1e8;
 /// What a response may take beside.
 const PATIENCE_S: f64 = 0.5;
 
-/// Where in the workload's schedule most is requested.
+/// Where in the workload's schedule the request rate is highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     /// Requests per second; none: as many as are answered (some robot is best effort).

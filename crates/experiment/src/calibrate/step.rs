@@ -34,7 +34,7 @@ pub struct Heard {
 /// The figures of the flat phase.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
-    /// Requests that could be requested, per second.
+    /// Requests that could be sent, per second.
     pub offered_per_s: f64,
     /// Requests completed per second.
     pub completed_per_s: f64,
@@ -106,7 +106,7 @@ impl Heard {
         if length_s <= 0.0 {
             return None;
         }
-        // What no page led to was never requested: pages that came last are at fault, not those who fetch.
+        // Objects that no page led to were never requested: late pages are at fault, not the clients.
         let offered = self.due.saturating_sub(self.not_reached);
         Some(Figures {
             offered_per_s: offered as f64 / length_s,

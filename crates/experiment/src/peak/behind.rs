@@ -19,7 +19,7 @@ pub(super) fn fell_behind(stretch: &Stretch<'_>, late_us: u64) -> Option<String>
     let intervals = in_order(stretch);
     let (mut due, mut ended) = (0, 0);
     for interval in &intervals {
-        // What no page led to was never requested.
+        // Objects that no page led to were never requested.
         due += interval.counts.due.saturating_sub(interval.counts.not_reached);
         ended += interval.counts.completed + interval.counts.error_total();
     }

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
 
-/// So much of what was requested must come due, …
+/// This share of the requested rate must come due, …
 const OFFERED_SHARE: f64 = 0.95;
 /// … less so many standard deviations of chance.
 const CHANCE: f64 = 4.0;
@@ -212,7 +212,7 @@ pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
         rate_per_s: measured.rate_per_s,
         from_ms: measured.from_ms,
         to_ms: measured.from_ms + (stretch.length_s * 1e3).round() as u64,
-        // What no page led to was never requested.
+        // Objects that no page led to were never requested.
         offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
         error_share: ratio(errors, ended).unwrap_or(0.0),

@@ -235,7 +235,7 @@ impl<'a> Named<'a> {
 
     fn value(&self, name: &str) -> Option<u64> {
         let mut both = self.names.split_whitespace().zip(self.values.split_whitespace());
-        // Some values are negative (-1: no limit); none of those that are requested.
+        // Some values are negative (-1: no limit); none of those that are read here.
         both.find_map(|(key, value)| (key == name).then(|| value.parse().ok())?)
     }
 }

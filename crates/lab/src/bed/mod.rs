@@ -1,4 +1,4 @@
-//! The network that the roles of a run live in. One that the lab makes, where links or congestion control are requested.
+//! The network that the roles of a run live in. The lab makes one where links or congestion control are configured.
 //!
 //! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
 //! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
@@ -347,7 +347,7 @@ fn layout(plan: &BedPlan, direct: bool) -> (Vec<Vec<Place>>, Vec<Gap>) {
     let all = [Place::Robots, Place::Target, Place::Origins];
     let between = [plan.robot_link, plan.origin_link];
     let (row, gaps): (Vec<Place>, Vec<Option<LinkSettings>>) = match (direct, between) {
-        // One way, one link. Where two are requested, a namespace with nobody in it stands between them.
+        // One way, one link. Where two are configured, an empty namespace lies between them.
         (true, [one, None] | [None, one]) => (vec![Place::Robots, Place::Origins], vec![one]),
         _ => (all.to_vec(), between.to_vec()),
     };

@@ -1,4 +1,4 @@
-//! A link, held against what was requested. Measured before the run, from inside its namespaces; one that is not is refused.
+//! A link, checked against its settings. Measured before the run, from inside its namespaces; one that deviates is refused.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -363,7 +363,7 @@ impl Analyser {
         }
     }
 
-    /// Counts what was requested. Tables of URLs are larger than caches of processors: the lines of memory that all requests
+    /// Counts a request. Tables of URLs are larger than caches of processors: the lines of memory that all requests
     /// need are looked at first, so that they come together and not one after the other.
     fn count_urls(&mut self, batch: &mut Vec<Requested<'_>>) {
         let mut seen = 0;

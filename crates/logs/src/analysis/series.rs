@@ -3,11 +3,11 @@
 use super::tally::{Counted, Tally};
 
 const SECOND_US: i64 = 1_000_000;
-/// Widths of steps in seconds that are chosen when none is requested; each is a multiple of the one before.
+/// Widths of steps in seconds that are chosen when none is given; each is a multiple of the one before.
 const WIDTHS_S: [i64; 14] = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800];
 /// Steps that are kept while reading.
 const STEPS: usize = 4096;
-/// Steps that are shown when no width is requested.
+/// Steps that are shown when no width is given.
 const SHOWN: usize = 120;
 
 /// Counts by time.
@@ -18,7 +18,7 @@ pub(crate) struct Series {
     /// Number of the step and its counts, ascending.
     steps: Vec<(i64, Tally)>,
     last: usize,
-    /// The width had to grow beyond what was requested.
+    /// The width had to grow beyond the given one.
     pub widened: bool,
 }
 

@@ -73,7 +73,7 @@ impl<X: Default> Frequent<X> {
         self.places.warm(hash)
     }
 
-    /// Looks at a text's entry and does nothing with it, so that it is near when it is requested.
+    /// Looks at a text's entry and does nothing with it, so that it is in a processor cache when it is used.
     #[inline]
     pub fn warm_entry(&self, hash: u64) -> u64 {
         self.places.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)

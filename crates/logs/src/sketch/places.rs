@@ -39,7 +39,7 @@ impl<V: Copy + Default> Places<V> {
         at
     }
 
-    /// Looks where a hash would be and does nothing with it, so that its line of memory is near when it is requested.
+    /// Looks where a hash would be and does nothing with it, so that its line of memory is in a processor cache when it is used.
     #[inline]
     pub(crate) fn warm(&self, hash: u64) -> u64 {
         self.slots[hash as usize & self.mask()].0

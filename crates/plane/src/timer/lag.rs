@@ -4,7 +4,7 @@ use assay_measurement::histogram::{MAX_US, SparseHistogram};
 
 /// A timer that is served so late is a stall, in nanoseconds.
 pub const STALL_NS: u64 = 10_000_000;
-/// Stalls that are kept until somebody requests them.
+/// Most stalls that are kept until they are taken.
 const STALLS_KEPT: usize = 64;
 
 /// Below this many microseconds, each has a bucket of its own.

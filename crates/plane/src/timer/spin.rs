@@ -1,7 +1,7 @@
 //! When a timer stops sleeping and begins to poll. Pure: time is an argument.
 //!
 //! Waking up takes longer than a poll, so whoever must be punctual sleeps until a little before the deadline and polls for
-//! the rest. At least half of each wait is slept through, whatever was requested: a thread with real-time priority that
+//! the rest. At least half of each wait is slept through, whatever the caller wants: a thread with real-time priority that
 //! never sleeps takes its processor away from everybody else.
 
 /// What a dispatcher does until the next deadline.

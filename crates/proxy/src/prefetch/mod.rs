@@ -1,4 +1,4 @@
-//! Prefetching: what the proxy fetches before it is requested.
+//! Prefetching: what the proxy fetches before a client requests it.
 //!
 //! While a page arrives that is going to be stored, it is read for what it is shown with ([`scan`]), and, if that is wanted,
 //! for the pages that it leads to; what those references mean ([`resolve`]) is fetched into the store, so that it is there
@@ -51,7 +51,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the response to this request; none: it is not to be read.
+    /// For the response to this request; none: it is not to be read.
     pub fn new(shared: &Shared, page: Option<&Page>, request: &[u8], fetched: &Fetched) -> Option<Self> {
         let (settings, page) = (shared.prefetcher.settings()?, page?);
         let response = &fetched.response;

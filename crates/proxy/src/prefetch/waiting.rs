@@ -14,7 +14,7 @@ use super::resolve::Base;
 pub struct Page {
     /// Where it is.
     pub base: Base,
-    /// It was requested by its whole URL, as what it names is going to be.
+    /// The page was requested in absolute form, and so will the objects that it names.
     pub is_absolute: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Page {
 pub struct Job {
     /// Where it is.
     pub what: Base,
-    /// It is requested by its whole URL.
+    /// It is requested in absolute form.
     pub is_absolute: bool,
     /// On the page's own host.
     pub is_own: bool,

@@ -197,7 +197,7 @@ fn what_is_too_large_is_passed_in_parts() {
         let part = bed.get("/x", &range("0-0")).await;
         assert_eq!((part.status, part.body()), (206, "x"));
         assert_eq!((bed.counters().objects, origin.count()), (0, 2));
-        // An error of the origin is the response, whatever was requested.
+        // An error of the origin is the response, whichever parts were requested.
         assert_eq!(bed.get("/y", &range("999999999-")).await.status, 416);
     });
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The interpreter of the virtual environment that `scripts/test-setup.sh` makes. Without one the test says that it is
-/// skipped, except where `ASSAY_REQUIRE_REAL=1` requests the real thing: there it fails.
+/// skipped, except where `ASSAY_REQUIRE_REAL=1` demands the real program: there it fails.
 pub fn python() -> Option<PathBuf> {
     let named = std::env::var_os("ASSAY_PYTHON").map(PathBuf::from);
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

@@ -87,7 +87,7 @@ pub(super) struct Gathered {
     not_kept: BTreeSet<(u64, u16)>,
     /// What could not be read, a sentence each.
     pub missing: Vec<String>,
-    /// When the last response was requested, in microseconds.
+    /// When the last request was sent, in microseconds.
     pub last_us: i64,
 }
 

@@ -50,7 +50,7 @@ fn effects(requests: impl Iterator<Item = Vec<Response>>, is_drawn: bool) -> Vec
     let mut by_place: BTreeMap<u8, AtPlace> = BTreeMap::new();
     for responses in requests {
         let beyond = |response: &Response| response.took_us - response.mean_us;
-        // What is requested takes its time with every proxy: that is no word on places.
+        // The requested object takes its time with every proxy, which says nothing about places.
         let common = responses.iter().map(beyond).sum::<f64>() / responses.len().max(1) as f64;
         for response in &responses {
             let at_place = by_place.entry(response.place).or_default();
@@ -87,7 +87,7 @@ mod tests {
         let mut draw = || random.next().unwrap();
         let mut requests: Vec<Vec<(u8, usize, f64)>> = Vec::new();
         for _ in 0..300 {
-            // What is requested takes its time with every proxy, and each proxy has its own.
+            // The requested object takes its time with every proxy, and each proxy has its own.
             let page = -4.0 * libm::log1p(-draw());
             let mut order: Vec<usize> = (0..proxies).collect();
             for last in (1..proxies).rev() {

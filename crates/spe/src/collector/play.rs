@@ -34,7 +34,7 @@ pub struct Client {
     pub lost: Option<u64>,
     /// It is to become a tunnel to this place.
     pub tunnel: Option<Place>,
-    /// The name of what was requested last; kept for its memory.
+    /// The key of the last request; kept for its memory.
     pub key: Vec<u8>,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,

@@ -44,7 +44,7 @@ pub enum Outcome {
 /// A response and the pace at which it came, or is coming.
 #[derive(Debug)]
 pub struct Recording {
-    /// When it was requested, on the monotonic clock: all offsets count from there.
+    /// When the request was sent, on the monotonic clock: all offsets count from there.
     pub requested_ns: u64,
     /// When its timings were taken: the same, unless it was confirmed since.
     pub timed_ns: u64,

@@ -74,7 +74,7 @@ pub struct Digested {
     decoded: Option<[u8; 16]>,
     /// They had a coding.
     is_coded: bool,
-    /// What they mean, where a rule requests it and it is not too much.
+    /// What they mean, where a rule needs it and it is not too large.
     kept: Option<Vec<u8>>,
 }
 

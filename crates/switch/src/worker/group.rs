@@ -31,7 +31,7 @@ pub struct Group {
     pub listens: bool,
 }
 
-/// What came of requesting a server.
+/// The result of a choice of a server.
 pub enum Chosen {
     /// This one, which has room.
     Server(Rc<Server>),

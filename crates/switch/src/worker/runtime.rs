@@ -51,7 +51,7 @@ thread_local! {
     /// Tasks that are to be run.
     static READY: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     static RUNTIME: RefCell<Option<Rc<Runtime>>> = const { RefCell::new(None) };
-    /// When the running task requested the time; 0: it has not.
+    /// When the running task read the time; 0: it has not.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
     /// How often sockets were looked at.
     static TURNS: Cell<u64> = const { Cell::new(0) };

@@ -59,7 +59,7 @@ impl ContentMeans {
         }
     }
 
-    /// Mean bytes that a request for parts brings, by many draws: nobody has a formula for it.
+    /// Mean bytes that a request for parts brings, by many draws: there is no formula for it.
     pub(crate) fn range_bytes(&self, ranges: &RangeTable, size: &Sampler) -> f64 {
         const DRAWS: u32 = 512;
         let mut rng = Rng::of(Purpose::Range, &[]);

@@ -63,7 +63,7 @@ pub enum ScheduleError {
     /// A rehearsal of nothing, or of what has no length.
     #[error("cannot rehearse in {total:?}: {why}")]
     Rehearsal {
-        /// The length that was requested.
+        /// The wanted length.
         total: Duration,
         /// What stands in the way.
         why: String,

@@ -1,4 +1,4 @@
-//! What was measured in a stretch of time, and under which names scripts request it.
+//! What was measured in a stretch of time, and the names that scripts use for it.
 //!
 //! Sums that can be added: two intervals after one another make one longer one.
 
@@ -248,7 +248,7 @@ fn moment(count: u64, spread: &Spread, what: &str) -> Option<(f64, bool)> {
     })
 }
 
-/// True when scripts can request a statistic of this name.
+/// True when scripts have a statistic of this name.
 pub fn is_statistic(name: &str) -> bool {
     Sample::default().statistic(name).is_some()
 }

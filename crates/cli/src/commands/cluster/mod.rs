@@ -133,7 +133,7 @@ pub fn cluster(args: &ClusterArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Leaves what was requested.
+/// Keeps the selected parts of the experiment only.
 fn choose(args: &ClusterArgs, experiment: &mut Experiment) -> Result<(), Failure> {
     if let Some(label) = &args.label {
         only(&mut experiment.clusters, "cluster", label, |cluster| &cluster.label)?;

@@ -19,8 +19,8 @@ use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
-/// Nodes that response later than this on average, in the model's time, shape what is measured: clients and the switch wake as
-/// late, so a request loses some five times as much.
+/// Nodes whose responses come later than this on average, in the model's time, shape what is measured: clients and the switch wake
+/// as late, so a request loses some five times as much.
 const LATE_MS: f64 = 0.1;
 /// A client gives a request up after this.
 const PATIENCE: Duration = Duration::from_secs(60);

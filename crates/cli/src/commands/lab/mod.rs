@@ -175,7 +175,7 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     loop {
         tokio::select! {
             result = &mut both => return result.map(Some),
-            // A key requests a good end only; for a bad one there is Ctrl-C.
+            // A key only requests a clean end; Ctrl-C is there for any other.
             Some(()) = keys.recv() => {
                 requested_before = true;
                 let _ = stop_sender.send(true);
