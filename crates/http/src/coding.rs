@@ -1,6 +1,6 @@
 //! Content codings: which one a response may have, and gzip, made and undone.
 //!
-//! `Accept-Encoding` is judged as RFC 9110, 12.5.3 asks. gzip (RFC 1952) is written and read in pieces of any size; a
+//! `Accept-Encoding` is evaluated as RFC 9110, 12.5.3 requires. gzip (RFC 1952) is written and read in pieces of any size; a
 //! reader has a bound on what may come out, since a few bytes can say "a million zeros".
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};

@@ -62,8 +62,8 @@ impl DateCache {
     }
 }
 
-/// Reads a date in any of the three forms; none when it is no date. Dates before 1970 count as 1970, since all
-/// that is asked of a date here is whether it lies before another one.
+/// Reads a date in any of the three forms; none when it is no date. Dates before 1970 count as 1970, since the only
+/// question about a date here is whether it lies before another one.
 ///
 /// A year of two digits (RFC 850 form) means 1970 to 2069.
 pub fn parse_date(text: &[u8]) -> Option<u64> {

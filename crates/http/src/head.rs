@@ -193,7 +193,7 @@ impl<'b> RequestHead<'b> {
         first(self.headers(), name)
     }
 
-    /// How often it may still be passed on, where that is said and counts (RFC 9110, 7.6.2); at 0 whoever has it answers.
+    /// How often it may still be passed on, where that is said and counts (RFC 9110, 7.6.2); at 0 the recipient responds itself.
     pub fn max_forwards(&self) -> Option<u64> {
         if !matches!(self.method, "OPTIONS" | "TRACE") {
             return None;

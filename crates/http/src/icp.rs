@@ -1,9 +1,9 @@
 //! ICP: what caches say to each other about an object before they fetch it. The Internet Cache Protocol, version 2 (RFC
 //! 2186).
 //!
-//! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query asks "do you have this?"; an
-//! answer says hit or miss, or why not. Numbers are in network byte order. A response carries the number and the URL of its
-//! query, so that whoever asked can tell which of its questions was answered.
+//! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query asks "do you have this?"; a
+//! response says hit or miss, or why not. Numbers are in network byte order. A response carries the number and the URL of its
+//! query, so that the sender of the query can match them.
 
 use std::net::Ipv4Addr;
 
@@ -22,11 +22,11 @@ const VERSION: u8 = 2;
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// Do you have this?
+    /// Whether the receiver has this object.
     Query,
-    /// Yes: ask me for it.
+    /// It has, and can be requested to send it.
     Hit,
-    /// No; a parent may be asked to fetch it.
+    /// It has not; a parent may be requested to fetch it.
     Miss,
     /// The query could not be understood.
     Error,
@@ -34,9 +34,9 @@ pub enum Opcode {
     SourceEcho,
     /// The same, for caches that do not speak this protocol.
     DumbEcho,
-    /// No, and do not ask me to fetch it now.
+    /// It has not, and must not be requested to fetch it now.
     MissNoFetch,
-    /// You may not ask.
+    /// The sender may not query this cache.
     Denied,
     /// Yes, and here it is.
     HitObject,
@@ -117,7 +117,7 @@ pub struct Message<'b> {
     pub option_data: u32,
     /// The sender as it names itself; nobody relies on it.
     pub sender: Ipv4Addr,
-    /// Of a query: who asks, as it names itself.
+    /// Of a query: the address that its sender gives as its own.
     pub requester: Ipv4Addr,
     /// The object's name.
     pub url: &'b str,

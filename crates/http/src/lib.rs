@@ -3,9 +3,9 @@
 //! Bytes go in, facts come out, and the other way round. A head is parsed in place ([`head`]), says how its body is
 //! delimited ([`framing`]), names what it requests ([`target`]), and a chunked body is taken apart incrementally
 //! ([`chunked`]). Dates ([`date`]) and
-//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask. Parts of a body are requested and told
-//! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users requested and
-//! named ([`authentication`]), and cookies set and kept ([`cookie`]). What caches ask each other by datagram is here too
+//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 require. Parts of a body are requested and told
+//! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users challenged and
+//! authenticated ([`authentication`]), and cookies set and kept ([`cookie`]). The queries of caches among each other are here too
 //! ([`icp`]).
 //!
 //! *Does not:* read or write a socket, know a clock, make a choice at random, or speak anything but HTTP/1.0,

@@ -89,7 +89,7 @@ impl<'b> Target<'b> {
         self.write_path(key);
     }
 
-    /// The absolute URL, by which other caches are asked for it; none: nobody knows its host. Without the default port: not
+    /// The absolute URL, by which other caches are queried for it; none: its host is not known. Without the default port: not
     /// every cache takes both spellings for one (Squid does not in ICP).
     pub fn url(&self, fallback_authority: &str) -> Option<String> {
         let authority = without_default_port(self.authority.unwrap_or(fallback_authority));
@@ -97,7 +97,7 @@ impl<'b> Target<'b> {
         (!authority.is_empty() && self.path != "*").then(|| format!("http://{authority}{slash}{}", self.path))
     }
 
-    /// Writes the path as an origin is asked for it.
+    /// Writes the path as in a request to an origin.
     pub fn write_path(&self, out: &mut Vec<u8>) {
         if !self.path.starts_with(['/', '*']) {
             out.push(b'/');

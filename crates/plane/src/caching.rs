@@ -37,7 +37,7 @@ pub fn request_control(directives: Option<CacheControl>, pragma_no_cache: bool) 
     }
 }
 
-/// What the storing rules ask of a response.
+/// The properties of a response that the storing rules depend on.
 pub fn response_facts(head: &ResponseHead<'_>, age_s: u64) -> ResponseFacts {
     ResponseFields::of(head.headers()).facts(head.status, age_s)
 }

@@ -1,11 +1,11 @@
 //! The server's side of a connection: requests are read and responses written, one after the other.
 //!
 //! This is the seam between a request with its response and how both lie on the wire. A [`Handler`] is given the head of a request,
-//! takes its body with [`Exchange::next_part`], and answers with field lines, a [`Framing`] and parts of a body. Where a head ends,
-//! how the end of a body is told and whether the connection lives on is decided here. HTTP/1.1 lies below; another version of
-//! HTTP is another [`Exchange`] with the same words.
+//! takes its body with [`Exchange::next_part`], and responds with field lines, a [`Framing`] and parts of a body. Where a head
+//! ends, how the end of a body is told and whether the connection lives on is decided here. HTTP/1.1 lies below; another version
+//! of HTTP is another [`Exchange`] with the same words.
 //!
-//! *Does not:* know what is asked or answered, or accept connections ([`crate::listen`] does).
+//! *Does not:* know the meaning of requests and responses, or accept connections ([`crate::listen`] does).
 
 use std::future::Future;
 use std::io;
@@ -135,7 +135,7 @@ pub enum Next {
     Detached,
 }
 
-/// A connection from a client, and what is known of the request that is being answered on it.
+/// A connection from a client, and what is known of its current request.
 pub struct Exchange<S = TcpStream> {
     /// The connection.
     pub connection: Connection<S>,
@@ -151,7 +151,7 @@ pub struct Exchange<S = TcpStream> {
     pub limits: ClientLimits,
 }
 
-/// Whoever answers the requests of a connection.
+/// Handles the requests of a connection.
 pub trait Handler {
     /// What the connection lies on.
     type Stream: Stream;
@@ -159,17 +159,18 @@ pub trait Handler {
     /// The connection.
     fn exchange(&mut self) -> &mut Exchange<Self::Stream>;
 
-    /// Answers a request. An error is the client's own doing, or was told to it: the connection ends without another word.
+    /// Responds to a request. An error was caused by the client, or has been reported to it: the connection ends without a
+    /// further response.
     fn respond(&mut self, request: &Request<'_>) -> impl Future<Output = io::Result<Next>>;
 
-    /// Answers what is not understood; after that the connection is of no use. The response to a HEAD has no body.
+    /// Responds to a malformed request; after that the connection cannot be used. The response to a HEAD has no body.
     fn refuse(&mut self, refusal: Refusal, is_head: bool) -> impl Future<Output = io::Result<()>>;
 
     /// A request has ended; `complete`: all of the response was written.
     fn ended(&mut self, _complete: bool) {}
 }
 
-/// Answers the requests of a connection until it ends, or is detached.
+/// Serves the requests of a connection until it ends or is detached.
 pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
     loop {
         let ended = match turn(handler).await {
@@ -329,7 +330,7 @@ impl<S: Stream> Exchange<S> {
         out.extend_from_slice(connection);
     }
 
-    /// Asks the client for the body of its request.
+    /// Sends 100 (Continue), so that the client sends the body of its request.
     pub async fn send_continue(&mut self) -> io::Result<()> {
         self.write(&[b"HTTP/1.1 100 Continue\r\n\r\n"]).await
     }

@@ -5,13 +5,13 @@
 //! has to wake it, does less of its own work meanwhile. Where many responses are under way, a thread therefore rests for a
 //! moment before it waits, and then finds several.
 //!
-//! A thread that asks ([`Gather`]): what is measured hardly sees it. A rest is never more than one part in [`SHARE`] of the
-//! time within which the quickest eighth of all responses come ([`Quick`]), nor of the mean response time, which is the number
-//! under way times the gap between two responses, and never more than [`LONGEST_NS`]. The mean alone would not do: where a
-//! few slow responses make it, a small part of it is much to the quick ones. Nobody rests while something is about to be due,
-//! with few under way, or when answers come far apart.
+//! A thread that sends requests ([`Gather`]): rests have hardly an effect on measurements. A rest is never more than one part in
+//! [`SHARE`] of the time within which the quickest eighth of all responses come ([`Quick`]), nor of the mean response time, which
+//! is the number under way times the gap between two responses, and never more than [`LONGEST_NS`]. The mean alone would not do:
+//! where a few slow responses make it, a small part of it is much to the quick ones. Nobody rests while something is about to be
+//! due, with few under way, or when responses come far apart.
 //!
-//! A thread that stands in between ([`Lull`]) cannot know how long those wait who ask it, so that the longest rest is a
+//! A thread of an intermediary ([`Lull`]) cannot know how long its clients have waited, so that the longest rest is a
 //! setting. It rests only where new connections come in quick succession, a request with each: then it sleeps between any
 //! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a rest would
 //! only delay.
@@ -31,7 +31,7 @@ const QUICK_ONE_IN: u64 = 8;
 /// What is known of quick responses changes by this part with each that is not.
 const QUICK_STEP: u64 = 256;
 
-/// Within what time do the quickest answers come? A running estimate: each response that is quicker lowers it by as much as
+/// The time within which the quickest responses come. A running estimate: each response that is quicker lowers it by as much as
 /// seven slower ones raise it, so that it stays where one in eight is quicker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quick {
@@ -77,12 +77,12 @@ impl Pace {
     }
 }
 
-/// What a thread that asks knows of the rate at which answers come to it.
+/// What a thread that sends requests knows of the rate of responses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Gather(Pace);
 
 impl Gather {
-    /// A thread is about to wait at `now_ns`, has received `arrived` messages since it last asked, still expects
+    /// A thread is about to wait at `now_ns`, has received `arrived` messages since the last call, still expects
     /// `under_way`, the quickest of which take `quick`, and has something to do at `due_ns`: for how long it rests before
     /// it waits.
     pub fn rest_ns(
@@ -109,7 +109,7 @@ impl Gather {
 pub struct Lull(Pace);
 
 impl Lull {
-    /// A thread is about to wait at `now_ns`, and since it last asked has had `arrived` messages, from either side, and so many
+    /// A thread is about to wait at `now_ns`, and has had `arrived` messages from either side since the last call, and so many
     /// new `connections`: for how long it rests before it waits, `longest_ns` at most.
     pub fn rest_ns(&mut self, now_ns: u64, arrived: u32, connections: u32, longest_ns: u64) -> u64 {
         if connections > 0 {

@@ -31,7 +31,7 @@ pub enum UpstreamError {
     /// No connection.
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
-    /// It did not answer in time.
+    /// It did not respond in time.
     #[error("the server at {0} did not answer in time")]
     TimedOut(SocketAddr),
     /// It closed the connection without a response.
@@ -40,7 +40,7 @@ pub enum UpstreamError {
     /// It closed the connection within the head of its response.
     #[error("the server at {0} closed the connection within the head of its response")]
     Cut(SocketAddr),
-    /// What it answered is not HTTP, or makes no sense here.
+    /// Its response is not HTTP, or makes no sense here.
     #[error("the response of the server at {0} is not usable: {1}")]
     BadResponse(SocketAddr, HeadError),
     /// More than [`MOST_INTERIM_RESPONSES`] interim responses.
@@ -185,7 +185,7 @@ impl<K: Eq + Hash> Pool<K> {
         Upstream::connect(address, patience, &self.resources).await
     }
 
-    /// How often it was tried to open a connection, since this was asked last.
+    /// Attempts to open a connection since the last call.
     pub fn take_opened(&self) -> u64 {
         self.opened.take()
     }
@@ -214,7 +214,7 @@ impl<K: Eq + Hash> Pool<K> {
 }
 
 impl Pool {
-    /// Keeps a connection for whoever asks that server next.
+    /// Keeps a connection for the next request to that server.
     pub fn put_back(&self, upstream: Box<Upstream>) {
         self.keep(upstream.address, upstream);
     }
@@ -376,7 +376,7 @@ impl Upstream {
         self.final_head(patience.response, take).await
     }
 
-    /// What an error of its connection means, before it has answered.
+    /// What an error of its connection means, before a response.
     pub fn failure(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),

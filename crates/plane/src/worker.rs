@@ -122,7 +122,7 @@ fn run_in_real_time() -> io::Result<()> {
 #[derive(Debug)]
 pub struct Breather {
     is_realtime: bool,
-    /// When it was asked last, and how often the thread had slept by the end of that.
+    /// When it was last called, and how often the thread had slept by the end of that call.
     last: Option<(u64, i64)>,
 }
 

@@ -72,14 +72,14 @@ impl AccessLog {
     }
 }
 
-/// What is known of a request while it is answered.
+/// What is known of a request until it has its response.
 #[derive(Debug)]
 pub struct Note {
     began: Instant,
     method: Vec<u8>,
     url: Vec<u8>,
     xact: Vec<u8>,
-    /// How it is answered; none: with an error of our own.
+    /// How it is handled; none: with an error of our own.
     pub handling: Option<Handling>,
     /// Status of the response; 0: there is none yet.
     pub status: u16,
@@ -103,7 +103,7 @@ impl Note {
     }
 }
 
-/// What became of it, and who was asked; in words that are Squid's where it has one.
+/// The outcome, and the server that the request was sent to, in Squid's terms where it has one.
 fn words(handling: Option<Handling>) -> (&'static str, &'static str) {
     match handling {
         None | Some(Handling::NotRequested) => ("MISS", "NONE"),

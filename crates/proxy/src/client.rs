@@ -1,4 +1,4 @@
-//! One client connection: requests are answered from the store, or fetched.
+//! One client connection: requests are served from the store, or fetched.
 
 use std::io;
 use std::rc::Rc;
@@ -70,7 +70,7 @@ impl Handler for Client {
     }
 }
 
-/// Answers what cannot be understood; after that the connection is of no use.
+/// Responds to a malformed request; after that the connection cannot be used.
 async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<()> {
     client.exchange.give_up();
     client.shared.count(|c| c.requests += 1);
@@ -115,7 +115,7 @@ async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Res
     step
 }
 
-/// Answers what may not be passed on. A trace would only show what the client has just sent.
+/// Responds to a request that may not be forwarded. A trace would only show what the client has just sent.
 async fn response_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
     if !client.exchange.is_read() {
         client.exchange.give_up();
@@ -160,7 +160,7 @@ struct Miss {
     stored: Option<Rc<Stored>>,
 }
 
-/// Looks for what answers a GET or HEAD in the store.
+/// Looks in the store for a response to a GET or HEAD.
 fn look_up(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> Result<Hit, Miss> {
     let shared = &client.shared;
     let found = shared.store.borrow_mut().find(key, client_request.head.headers());
@@ -189,7 +189,8 @@ fn look_up(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> R
     }
 }
 
-/// Answers a GET or HEAD for which nothing is stored that may be sent as it is: from a fetch under way, or from one of its own.
+/// Serves a GET or HEAD for which the store has no response that may be sent as it is: from a fetch under way, or from one of its
+/// own.
 async fn fetched(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
@@ -241,7 +242,7 @@ fn is_of_no_use(client: &Client, client_request: &ClientRequest<'_>, key: &[u8])
     client_request.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
 }
 
-/// Fetches, and answers with what comes.
+/// Fetches, and sends the response.
 async fn lead(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
@@ -451,7 +452,7 @@ async fn join(
             shared.count(|c| c.collapsed += 1);
             client.send_stored(client_request, &stored, handling(true, Source::Origin), now_ms).await?;
         }
-        // One failure is enough: asking again for everyone who waits would only make it worse.
+        // One failure is enough: repeating the request for every waiting client would only make it worse.
         Outcome::Failed(failure) => {
             let status = failure.status();
             let handling = handling(false, Source::Origin);
@@ -470,8 +471,8 @@ fn page(shared: &Shared, client_request: &ClientRequest<'_>, target: &Target<'_>
     (!client_request.is_authorised).then_some(Page { base, is_absolute: target.is_absolute })
 }
 
-/// By what name other caches are asked for it; none: they are not. Who wants it fresh, or shows who they are, wants the
-/// origin's response; and so does what has been here before, as it must not go round in circles.
+/// The URL that other caches are queried for; none: they are not queried. A request that wants it fresh, or is authorised, needs
+/// the origin's response; and so does one that has passed this cache before, as it must not loop.
 fn peers_url(
     client: &Client,
     client_request: &ClientRequest<'_>,

@@ -77,7 +77,7 @@ impl<'b> ClientRequest<'b> {
         client_request
     }
 
-    /// Whether the store may answer it.
+    /// Whether it may be served from the store.
     pub fn is_for_cache(&self) -> bool {
         matches!(self.class, MethodClass::Get | MethodClass::Head) && !self.is_for_origin
     }

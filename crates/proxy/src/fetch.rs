@@ -1,7 +1,7 @@
 //! Fetching an object from its origin, once, for everyone who wants it at the same time.
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
-//! answer is there: then everyone who waits decides whether that response is for them. The body follows through
+//! response is there: then every waiting request decides whether that response suits it. The body follows through
 //! a [`Flow`]; when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
@@ -46,11 +46,11 @@ pub struct Heard {
 pub struct Order {
     /// Name of the resource.
     pub key: Key,
-    /// Who is asked in the end.
+    /// The server that the request goes to if no other cache has the object.
     pub way: Way,
     /// The complete head for the origin, without conditions.
     pub request: Vec<u8>,
-    /// The stale response that the origin is asked to confirm.
+    /// The stale response that the origin may confirm.
     pub validating: Option<Rc<Stored>>,
     /// The URL that other caches are queried for first; none: they are not queried.
     pub peers_url: Option<String>,
@@ -164,7 +164,7 @@ impl Task {
         }
     }
 
-    /// Asks other caches, the most promising first; false: it is for the origin.
+    /// Requests the object from other caches, the most promising first; false: it is left to the origin.
     async fn fetch_from_peers(&self, url: &str) -> Result<bool, Failure> {
         let shared = &self.shared;
         let promising = shared.peers.choose(url).await;
@@ -215,7 +215,7 @@ impl Task {
         may.then(|| Rc::clone(stored))
     }
 
-    /// Hands a full answer to those who wait for it, and stores it.
+    /// Hands a full response to the requests that wait for it, and stores it.
     async fn deliver(&self, origin_response: OriginResponse, mut origin: Box<Upstream>, source: Source) {
         let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
         let length = origin_response.body_length();
@@ -288,7 +288,7 @@ impl Task {
     }
 }
 
-/// Asks a server: the connection, the head of its response, and when that was.
+/// Sends the request to a server: the connection, the head of its response, and when that was.
 async fn get(
     shared: &Shared,
     address: SocketAddr,
@@ -327,7 +327,7 @@ impl Room {
     }
 }
 
-/// The request with conditions that ask whether this is still good.
+/// The request with conditions that validate the stored response.
 fn conditional<'r>(request: &'r [u8], validating: Option<&Rc<Stored>>) -> Cow<'r, [u8]> {
     let Some(stored) = validating else { return Cow::Borrowed(request) };
     let mut conditional = request[..request.len() - 2].to_vec();

@@ -33,7 +33,7 @@ pub enum Outcome {
     Stale {
         /// What is stored.
         stored: Rc<Stored>,
-        /// What the origin answered; none: nothing that can be used.
+        /// Status of the origin's response; none: there was none that can be used.
         status: Option<u16>,
     },
     /// The head; the body follows.
@@ -46,16 +46,16 @@ pub struct Fetched {
     pub response: Rc<Response>,
     /// Bytes of the body, if the origin has said so.
     pub length: Option<u64>,
-    /// It is going to be stored, so it may answer others too.
+    /// It is going to be stored, so it may be sent to other requests too.
     pub is_shared: bool,
-    /// Who answered.
+    /// The server that responded.
     pub source: Source,
     /// What the fields that it varies by are in the request that was sent.
     pub variant: Vec<u8>,
 }
 
 impl Fetched {
-    /// Whether it may answer a request with these fields.
+    /// Whether it may be the response to a request with these fields.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         self.is_shared && self.variant == variant(&self.response.vary, fields)
     }

@@ -1,6 +1,6 @@
 //! How a request was handled, as `Cache-Status` (RFC 9211) and the access log say it.
 
-/// Who answered a fetch.
+/// The server that responded to a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The origin.
@@ -49,7 +49,7 @@ pub enum Handling {
         /// Seconds; negative: stale.
         ttl_s: i64,
     },
-    /// The origin was asked.
+    /// The request was forwarded to the origin.
     Forwarded {
         /// Why.
         why: Why,
@@ -59,24 +59,24 @@ pub enum Handling {
         is_stored: bool,
         /// For another request at the same time.
         is_collapsed: bool,
-        /// Who answered.
+        /// The server that responded.
         source: Source,
     },
     /// From the store, stale, because the origin failed.
     OnError {
         /// Seconds of freshness; negative, or 0.
         ttl_s: i64,
-        /// What the origin answered; none: nothing that can be used.
+        /// Status of the origin's response; none: there was none that can be used.
         status: Option<u16>,
         /// For another request at the same time.
         is_collapsed: bool,
     },
-    /// Nothing was stored, and the origin might not be asked.
+    /// Nothing was stored, and the request must not be forwarded to the origin.
     NotRequested,
 }
 
 impl Handling {
-    /// The origin was asked for this request alone, and its response is not stored.
+    /// It was forwarded to the origin for this request alone, and its response is not stored.
     pub fn passed(why: Why) -> Self {
         Handling::Forwarded {
             why,

@@ -8,8 +8,8 @@
 //! What it does where the standard leaves a choice:
 //!
 //! - A response that does not say how long it is fresh is confirmed by its origin each time; no heuristics.
-//! - A HEAD that cannot be answered from the store is forwarded as HEAD and stores nothing.
-//! - A conditional GET that cannot be answered from the store is fetched without its condition and stored;
+//! - A HEAD that cannot be served from the store is forwarded as HEAD and stores nothing.
+//! - A conditional GET that cannot be served from the store is fetched without its condition and stored;
 //!   then the condition is evaluated. Requests with conditions on changing (`If-Match`, `If-Unmodified-Since`) go
 //!   through without being stored.
 //! - So is a GET for parts (`Range`): the whole object is fetched and stored, and the parts are sent out of it, from the
@@ -24,14 +24,14 @@
 //! - When an origin fails (no response, or 500, 502, 503, 504) and a stale response is stored, that is sent as long as the
 //!   response or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
 //! - A fetch goes on when its client goes away, if its response is being stored.
-//! - Before it fetches what it has not, it may ask siblings and parents by ICP, and then fetch from the first that has
-//!   it, else from the first parent that answered, else from the origin. A sibling is asked with `only-if-cached`; one
+//! - Before it fetches an object, it may query siblings and parents by ICP, and then fetch from the first that has
+//!   it, else from the first parent that responded, else from the origin. Requests to a sibling carry `only-if-cached`; one
 //!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
 //!   stale, a reload, and whatever goes through, is the origin's own business, or may be with parents.
-//! - On demand ([`assay_role::proxy::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are shown
-//!   with, and the pages that they lead to if that is wanted: in reverse from the page's host and others that it knows,
-//!   in forward from all; without cookies, within bounds. What may not be shared is not kept, and what a prefetched
-//!   page names is not followed.
+//! - On demand ([`assay_role::proxy::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are
+//!   shown with, and the pages that they lead to if that is wanted: in reverse from the page's host and others that it knows, in
+//!   forward from all; without cookies, within bounds. What may not be shared is not kept, and what a prefetched page names is
+//!   not followed.
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!

@@ -13,19 +13,19 @@ use crate::target::Route;
 /// Why there is no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// There is no origin to ask.
+    /// There is no origin for the request.
     #[error("no origin is configured for this request")]
     Nowhere,
     /// It is this proxy itself.
     #[error("the request leads back to this proxy")]
     Loop,
-    /// Every parent was asked in vain, and the origin may not be asked.
+    /// No parent could serve the request, and it may not go to the origin.
     #[error("no parent cache could be asked, and the origin may only be asked through one")]
     NoParent,
     /// A 304 to a request without a condition of ours.
     #[error("the origin at {0} confirmed what it was not asked about")]
     BadConfirmation(SocketAddr),
-    /// It did not answer, or not in HTTP.
+    /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
 }

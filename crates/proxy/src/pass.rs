@@ -35,7 +35,7 @@ pub struct PassOrder {
     body: BodyFraming,
     expects_continue: bool,
     why: Why,
-    /// What a HEAD may be answered with if the origin fails.
+    /// The stored response that may be sent to a HEAD if the origin fails.
     fallback: Option<Fallback>,
 }
 
@@ -47,7 +47,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// What is stored, if this request may be answered with it in that case.
+    /// The stored response, if it may be sent to this request in that case.
     pub fn new(shared: &Shared, attempt: &ClientRequest<'_>, stored: Rc<Stored>) -> Option<Self> {
         let response = &stored.response;
         let may = response.freshness.serves_on_error(
@@ -59,7 +59,7 @@ impl Fallback {
         may.then_some(Self { stored, is_not_modified })
     }
 
-    /// Sends it; `status` is what the origin answered, if it did.
+    /// Sends it; `status` is that of the origin's response, if there was one.
     async fn send(&self, client: &mut Client, status: Option<u16>) -> io::Result<()> {
         client.shared.count(|c| c.hits += 1);
         let now_ms = client.shared.clock.now_ms();
@@ -122,7 +122,7 @@ impl PassOrder {
         }
     }
 
-    /// To be answered with this if the origin fails.
+    /// With this response if the origin fails.
     pub fn or(self, fallback: Option<Fallback>) -> Self {
         Self { fallback, ..self }
     }
@@ -227,7 +227,7 @@ async fn upload<T>(
             part = client.exchange.next_part() => {
                 let Some(part) = part.map_err(client_fault)? else { break };
                 if origin.send_part(&part, is_chunked, patience).await.is_err() {
-                    // It may have answered before it closed.
+                    // It may have sent a response before it closed.
                     client.exchange.give_up();
                     break;
                 }

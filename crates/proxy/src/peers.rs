@@ -1,9 +1,9 @@
-//! Other caches that may have what is missing here, and what is said to those who ask that of this one.
+//! Other caches that may have a missing object, and the responses to their queries.
 //!
-//! Before a fetch, every peer that speaks ICP is asked by a datagram each. The first that says hit is asked for the object;
-//! when all have said miss, or the time is up, the parent that answered first fetches it; parents without ICP are chosen by
-//! a hash of the URL, so that each has its own share of the objects. A peer that has left many questions unanswered is
-//! still asked, so that it is known when it comes back, but nobody waits for it.
+//! Before a fetch, each peer that speaks ICP gets a query in a datagram. The object is requested from the first that says hit;
+//! when all have said miss, or the time is up, the parent that responded first fetches it; parents without ICP are chosen by
+//! a hash of the URL, so that each has its own share of the objects. A peer that has not responded to many queries is
+//! still queried, so that its return is noticed, but no fetch waits for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,10 +23,10 @@ use crate::handling::Source;
 use crate::response::Response;
 use crate::target::Target;
 
-/// After so many questions without a response, nobody waits for a peer.
+/// After so many queries without a response, no fetch waits for a peer.
 const SILENT_AFTER: u32 = 20;
 
-/// A peer that is to be asked for an object.
+/// A peer to request an object from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promising {
     /// Where.
@@ -45,7 +45,7 @@ type Said = (usize, Opcode);
 pub struct Peers {
     socket: Option<UdpSocket>,
     known: Cooperation,
-    /// Questions in a row that each peer has left unanswered.
+    /// Queries in a row that each peer has not responded to.
     unresponded: Vec<Cell<u32>>,
     /// Which fetch waits for the responses to which query.
     waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
@@ -54,7 +54,8 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// As the proxy was told; listens where it is to answer. The error names the address that cannot be used.
+    /// With the proxy's settings; opens the socket for queries if it has an address for them. The error names the address that
+    /// cannot be used.
     pub fn new(told: Option<&Cooperation>) -> Result<Self, (SocketAddr, io::Error)> {
         let Some(known) = told.cloned() else { return Ok(Self::default()) };
         let listen = |address: SocketAddr| {
@@ -68,7 +69,7 @@ impl Peers {
         Ok(Self { socket, known, unresponded, ..Self::default() })
     }
 
-    /// Nobody is to be asked.
+    /// There are no peers to query.
     pub fn is_alone(&self) -> bool {
         self.known.peers.is_empty()
     }
@@ -83,12 +84,12 @@ impl Peers {
         Duration::from_millis(self.known.delay_ms)
     }
 
-    /// Origins may not be asked.
+    /// Requests may not go to origins.
     pub fn never_direct(&self) -> bool {
         self.known.never_direct
     }
 
-    /// Where origins may not be asked: the parent for what is not looked for among caches (anything but a GET, what is to be
+    /// Where requests may not go to origins: the parent for what is not looked for among caches (anything but a GET, what is to be
     /// confirmed, reloads); none: it is the origin's.
     pub fn only_way(&self, url: &str) -> Option<SocketAddr> {
         let parents = self.known.peers.iter().filter(|peer| peer.relation == Relation::Parent);
@@ -96,7 +97,7 @@ impl Peers {
         best.filter(|_| self.known.never_direct)
     }
 
-    /// Where it answers ICP.
+    /// Where it receives ICP queries.
     pub fn address(&self) -> Option<SocketAddr> {
         self.socket.as_ref()?.local_addr().ok()
     }
@@ -143,7 +144,7 @@ impl Peers {
         shares.sort_unstable_by(|one, other| other.cmp(one));
         ranked.extend(shares.iter().map(|&(_, place)| self.promising(place, false)));
         if self.known.never_direct {
-            // Those that said nothing may still answer, and there is nobody else.
+            // Those that have not responded yet may still do so, and there are no others.
             let silent = parents().filter(|(place, _)| !said.iter().any(|(other, _)| other == place));
             let silent = silent.filter(|(_, peer)| peer.icp.is_some());
             ranked.extend(silent.map(|(place, _)| self.promising(place, false)));
@@ -151,7 +152,7 @@ impl Peers {
         ranked
     }
 
-    /// Sends a question to everyone who can be asked.
+    /// Sends a query to every peer that speaks ICP.
     fn send(&self, socket: &UdpSocket, url: &str) -> Sent {
         let number = self.number.get().wrapping_add(1);
         self.number.set(number);
@@ -173,7 +174,7 @@ impl Peers {
         Sent { number, datagrams: sent, bytes: sent_bytes, awaited }
     }
 
-    /// What was asked and answered so far.
+    /// Counters of queries and responses so far.
     pub fn counters(&self) -> PeerCounters {
         *self.counters.borrow()
     }
@@ -183,7 +184,7 @@ impl Peers {
         add(&mut self.counters.borrow_mut());
     }
 
-    /// Counts what a peer answered.
+    /// Counts a peer's response to a request.
     pub fn count_fetch(&self, peer: &Promising, response: &Response) {
         self.count(|c| match peer.source {
             Source::Origin => {}
@@ -204,7 +205,7 @@ impl Peers {
         }
     }
 
-    /// Asks everybody, and says whom to request the object, the best first.
+    /// Queries all peers, and returns those to request the object from, the best first.
     pub async fn choose(&self, url: &str) -> Vec<Promising> {
         let said = match &self.socket {
             Some(socket) => self.query(socket, url).await,
@@ -238,7 +239,7 @@ impl Peers {
         said
     }
 
-    /// Answers, until one is a hit, all are there, or the time is up.
+    /// The responses, until one is a hit, all are there, or the time is up.
     async fn collect(&self, mut responses: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
         let (patience, delay) = (Duration::from_millis(self.known.timeout_ms), self.delay());
         let mut said: Vec<Said> = Vec::new();
@@ -262,8 +263,8 @@ impl Peers {
         said
     }
 
-    /// Answers others' questions, and hands their responses to those who wait, for ever. `holds`: what a target names is
-    /// stored here, and fresh.
+    /// Responds to queries of other caches, and hands responses of peers to the fetches that wait for them, for ever. `holds`:
+    /// the object is stored here, and fresh.
     pub async fn listen(&self, holds: impl Fn(&Target<'_>) -> bool) {
         let Some(socket) = &self.socket else { return std::future::pending().await };
         let mut room = vec![0; MOST_BYTES + 1];
@@ -275,7 +276,7 @@ impl Peers {
                 Ok(query) if query.opcode == Opcode::Query => {
                     let opcode = self.opinion(&query, from, &holds);
                     if query.response(opcode).write(&mut out) {
-                        // A lost answer is a question that nobody answered.
+                        // A lost response is a query without a response.
                         let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
                         self.count(|c| c.icp_bytes += sent);
                     }
@@ -318,7 +319,7 @@ impl Peers {
             c.icp_hits += u64::from(opcode == Opcode::Hit);
         });
         if let Some(requester) = self.waiting.borrow().get(&response.number) {
-            // Whoever asked has a response already, and has gone on.
+            // The fetch may have had a response already, and has gone on.
             let _ = requester.send((place, opcode));
         }
     }

@@ -27,7 +27,7 @@ use assay_plane::flow::{End, Reader, Taken};
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
-/// A client connection, as far as answers go.
+/// A client connection, with what it takes to send responses.
 pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
@@ -39,7 +39,7 @@ pub struct Client {
     pub was_here: bool,
     /// The key of the last request; kept for its memory.
     pub key: Vec<u8>,
-    /// What is written down of the request that is being answered; none where nothing is.
+    /// What the log gets about the current request; none where there is no log.
     pub noted: Option<Note>,
     /// The fields made for one response, and the end of its head.
     tail: Vec<u8>,
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// Writes down how it was answered; `complete`: the client got all of it.
+    /// Logs how the request was handled; `complete`: the client got all of the response.
     pub fn write_down(&mut self, complete: bool) {
         let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
         let unknown = IpAddr::from([0, 0, 0, 0]);
@@ -113,7 +113,7 @@ impl Client {
         self.exchange.write_with(&[response.head(), &self.tail], body).await
     }
 
-    /// Answers a HEAD with what is stored.
+    /// Responds to a HEAD from the store.
     pub async fn send_stored_head(
         &mut self,
         stored: &Stored,
@@ -184,7 +184,7 @@ impl Client {
         layout.is_multipart.then(|| response.field_lines_without_type())
     }
 
-    /// Answers a request for parts that are not there.
+    /// Responds to a request for parts that the object does not have.
     pub async fn send_unsatisfied(&mut self, total: u64, handling: Handling) -> io::Result<()> {
         let mut value = Vec::new();
         ContentRange::Unsatisfied { total }.write(&mut value);
@@ -194,7 +194,7 @@ impl Client {
         self.exchange.write(&[&line, &self.tail]).await
     }
 
-    /// Answers a condition.
+    /// Sends a 304 response.
     pub async fn send_not_modified(
         &mut self,
         response: &Response,
@@ -264,7 +264,7 @@ impl Client {
         self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
     }
 
-    /// Answers for ourselves what can be requested.
+    /// Responds to OPTIONS with the methods of the proxy itself.
     pub async fn send_options(&mut self) -> io::Result<()> {
         self.note(200, None);
         self.tail.clear();

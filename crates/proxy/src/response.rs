@@ -13,7 +13,7 @@ use assay_plane::fields;
 /// When a response was requested and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Asked.
+    /// When the request was sent.
     pub requested_ms: i64,
     /// Received.
     pub received_ms: i64,
@@ -26,11 +26,11 @@ pub struct Response {
     pub status: u16,
     /// Age and lifetime.
     pub freshness: Freshness,
-    /// Which requests it answers.
+    /// Which requests it is a response to.
     pub vary: Vary,
     /// It came with an `Age`: another cache had it before us.
     pub has_age: bool,
-    /// What the storing rules ask about.
+    /// What the storing rules depend on.
     pub facts: ResponseFacts,
     /// Status line and end-to-end fields, without `Age` and `Content-Length`.
     head: Box<[u8]>,
@@ -124,7 +124,7 @@ impl Response {
         Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
     }
 
-    /// Whether a request with these conditions is answered with 304 instead of this response.
+    /// Whether a request with these conditions gets a 304 response instead of this one.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         self.status == 200 && conditions.are_not_modified(&self.validators())
     }

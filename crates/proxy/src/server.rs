@@ -56,7 +56,7 @@ impl Proxy {
         self.shared.counters()
     }
 
-    /// Where it answers other caches' ICP queries.
+    /// Where it receives other caches' ICP queries.
     pub fn icp_address(&self) -> Option<SocketAddr> {
         self.shared.peers.address()
     }

@@ -81,7 +81,7 @@ pub struct Shared {
     pub name: String,
     /// Other caches.
     pub peers: Peers,
-    /// There are other caches, to be asked or to ask.
+    /// There are other caches, which it queries or which query it.
     pub is_cooperating: bool,
     /// What is stored.
     pub store: RefCell<Store>,

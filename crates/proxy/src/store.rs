@@ -33,7 +33,7 @@ pub struct Stored {
     pub body: Rc<[Chunk]>,
     /// Bytes of the body.
     pub length: u64,
-    /// It was fetched before anybody requested it, and nobody has asked since.
+    /// It was prefetched, and no client has requested it since.
     pub is_unrequested: Cell<bool>,
 }
 
@@ -143,7 +143,7 @@ impl Store {
         self.mark(key).barrier = began;
         let inserted = match stored.response.vary.clone() {
             Vary::Nothing => self.insert_entry(Rc::clone(key), stored),
-            // Answers nobody else.
+            // It suits no other request.
             Vary::Everything => return self.remove(key),
             vary => self.insert_variant(key, vary, fields, stored),
         };

@@ -44,7 +44,7 @@ pub fn may(shared: &Shared, client_request: &ClientRequest<'_>) -> bool {
     is_plain && !shared.peers.never_direct() && !shared.prefetcher.is_on()
 }
 
-/// What is asked, and for whom.
+/// A request that goes through, and whose it is.
 struct Order<'o> {
     client_request: &'o ClientRequest<'o>,
     key: &'o [u8],
@@ -60,7 +60,7 @@ enum Head {
     /// Its new head is in `out`, and what came of its body.
     Through(Relay),
     ForMany(Box<OriginResponse>),
-    /// It confirms what it was not asked about.
+    /// A confirmation (304) though the request had no condition.
     Confirmation,
 }
 
@@ -75,7 +75,7 @@ struct Relay {
     persists: bool,
 }
 
-/// Asks, and passes the response on.
+/// Sends the request, and passes the response on.
 pub async fn run(
     client: &mut Client,
     client_request: &ClientRequest<'_>,

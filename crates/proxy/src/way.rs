@@ -1,4 +1,4 @@
-//! Who is asked in the end for what no cache has, and the head of the request as it goes there.
+//! The upstream for an object that no cache has, and the head of the request as it goes there.
 
 use assay_plane::fields;
 
@@ -7,16 +7,16 @@ use crate::handling::Source;
 use crate::shared::Shared;
 use crate::target::{Route, Target};
 
-/// Who answers in the end what no cache has.
+/// The upstream for an object that no cache has.
 pub struct Way {
     /// Where that is.
     pub route: Route,
-    /// It is a parent, and is asked for this URL; none: it is the origin.
+    /// It is a parent, and this URL is requested from it; none: it is the origin.
     parent_url: Option<String>,
 }
 
 impl Way {
-    /// To the origin, or, where that may not be asked, to a parent.
+    /// To the origin, or, where requests may not go there, to a parent.
     pub fn to(shared: &Shared, target: &Target<'_>) -> Self {
         let url =
             shared.peers.never_direct().then(|| target.url(shared.routes.fallback_authority())).flatten();

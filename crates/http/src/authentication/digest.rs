@@ -63,7 +63,7 @@ pub struct Counted<'v> {
     pub cnonce: Cow<'v, [u8]>,
 }
 
-/// What a client keeps of a challenge, so that it need not be asked again.
+/// What a client keeps of a challenge, so that it need not be challenged again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestClient {
     realm: Box<[u8]>,
@@ -212,7 +212,7 @@ impl DigestClient {
         }
     }
 
-    /// The realm that asks.
+    /// The realm of the challenge.
     pub fn realm(&self) -> &[u8] {
         &self.realm
     }

@@ -10,12 +10,12 @@ use crate::responses::{Responded, Seen};
 use crate::seen::{self, AFTER};
 use crate::strict::Message;
 
-/// Sends a case to an intermediary whose server answers with `recorder::response_to`, and judges what the client sees.
+/// Sends a case to an intermediary whose server responds with `recorder::response_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
     seen::front(front, case, is_response_to)
 }
 
-/// Whether this is what the server answers to that.
+/// Whether this is the server's response to that request.
 fn is_response_to(response: &Message, method: &str, target: &str) -> Result<(), String> {
     let seen = response.values("x-seen").next().map(String::from_utf8_lossy).unwrap_or_default();
     let meant = format!("{method} {target}");
@@ -62,7 +62,7 @@ fn is_meant(message: &Message, pass: &Pass) -> Result<(), String> {
     }
 }
 
-/// A server that answers what is requested as `/x` as the case says, and everything else as it should be.
+/// A server that responds to a request for `/x` as the case says, and to all others correctly.
 pub fn misbehaving(case: &Responded) -> Recorder {
     let (bytes, ends) = (case.bytes.clone(), case.ends);
     Recorder::responding(move |message, _| match message.start[1].as_str() {
@@ -71,7 +71,7 @@ pub fn misbehaving(case: &Responded) -> Recorder {
     })
 }
 
-/// Asks an intermediary for what its server answers as the case says, and for other things after it.
+/// Requests from an intermediary what its server responds to as the case says, and other objects after it.
 pub fn responded(front: SocketAddr, case: &Responded, method: &str) -> Result<(), String> {
     let mut client = Client::connect(front);
     client.send(format!("{method} /x HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());

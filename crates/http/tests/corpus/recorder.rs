@@ -22,7 +22,7 @@ pub enum Record {
     Bad(String, Vec<u8>),
 }
 
-/// What is answered to a request, and whether the connection ends with it. Requests are counted from 0.
+/// The response to a request, and whether the connection ends with it. Requests are counted from 0.
 type Response = dyn Fn(&Message, usize) -> (Vec<u8>, bool) + Send + Sync;
 
 /// A server that remembers.
@@ -34,7 +34,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One that answers every request with what it was asked.
+    /// One that responds to every request with a copy of it.
     pub fn start() -> Self {
         Self::responding(|message, _| (response_to(message), false))
     }
@@ -72,7 +72,7 @@ impl Recorder {
     }
 }
 
-/// What `Recorder::start` answers: the client can tell what was asked.
+/// The response of `Recorder::start`: the client can tell what was requested.
 pub fn response_to(message: &Message) -> Vec<u8> {
     let requested = format!("{} {}", message.start[0], message.start[1]);
     let body = if message.start[0] == "HEAD" { "" } else { "ok" };

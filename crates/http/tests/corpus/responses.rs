@@ -6,7 +6,7 @@ use crate::format::{name, read, unescape};
 #[derive(Debug, Clone)]
 pub struct Responded {
     pub name: String,
-    /// What was asked with; none: any method.
+    /// The method of the request; none: any method.
     pub method: Option<String>,
     pub bytes: Vec<u8>,
     /// The server closes the connection behind them.

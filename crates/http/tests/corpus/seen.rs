@@ -8,10 +8,10 @@ use crate::ending::Ending;
 use crate::format::Case;
 use crate::strict::Message;
 
-/// Asked behind what must leave the connection usable.
+/// Sent after a case that must leave the connection usable.
 pub const AFTER: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Sends a case, and judges what comes back; `is_right` judges answers to requests that must be answered.
+/// Sends a case, and judges what comes back; `is_right` judges responses to requests that must get one.
 pub fn front(
     front: SocketAddr,
     case: &Case,

@@ -11,7 +11,7 @@ use crate::ending::Ending;
 #[derive(Debug, Clone)]
 pub struct Taken {
     pub method: String,
-    /// The path, as a server behind would be asked for it.
+    /// The path, as in a request to an upstream.
     pub target: String,
     pub authority: Option<String>,
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,

@@ -149,12 +149,12 @@ impl Account {
         }
     }
 
-    /// The stalls since somebody asked last.
+    /// The stalls since the last call.
     pub fn take_stalls(&mut self) -> Vec<Standstill> {
         std::mem::take(&mut self.stalls)
     }
 
-    /// The lags since somebody asked last.
+    /// The lags since the last call.
     pub fn take_lags(&mut self) -> SparseHistogram {
         self.lags.take()
     }

@@ -11,7 +11,7 @@ pub enum Wait {
     Over,
     /// Looks at the clock again, after the sockets had their turn.
     Poll,
-    /// Sleeps until this instant, then asks again.
+    /// Sleeps until this instant, then decides again.
     Sleep(u64),
 }
 

@@ -34,7 +34,7 @@ use crate::way::Way;
 
 /// Most bytes of a page that are read, decoded.
 const MOST_OF_A_PAGE: u64 = 1 << 20;
-/// Fields of the page's request that are repeated: what negotiated answers usually depend on.
+/// Fields of the page's request that are repeated: what negotiated responses usually depend on.
 const REPEATED: [&str; 3] = ["accept-encoding", "accept-language", "user-agent"];
 
 /// Reads one page while it arrives.

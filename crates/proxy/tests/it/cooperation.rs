@@ -1,4 +1,4 @@
-//! Caches that ask each other: siblings, parents, hits that are none, peers that say nothing.
+//! Caches that query each other: siblings, parents, hits that are none, peers that do not respond.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -281,7 +281,7 @@ async fn question(requester: &UdpSocket, of: &Bed, url: &str) -> Opcode {
     response.opcode
 }
 
-/// Answers every question in the same way.
+/// Responds to every query in the same way.
 async fn always(icp: SocketAddr, opcode: Opcode) {
     let socket = UdpSocket::bind(icp).await.unwrap();
     spawn_local(async move {

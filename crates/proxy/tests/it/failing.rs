@@ -9,7 +9,7 @@ use crate::harness::{Bed, Origin, Part, ok, run, send, until};
 const TEN_S: &str = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=20\r\n";
 const FAILURE: &str = "HTTP/1.1 503 Not Now\r\nContent-Length: 2\r\n\r\nno";
 
-/// An origin that answers once, with these fields, and fails from then on.
+/// An origin that responds once, with these fields, and fails from then on.
 async fn failing(fields: &'static str, failure: Vec<Part>) -> Origin {
     Origin::start(move |_, n| if n == 0 { ok(fields, "hello") } else { failure.clone() }).await
 }

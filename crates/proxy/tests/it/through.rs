@@ -8,7 +8,7 @@ use crate::harness::{Bed, Origin, Part, Response, ok, run, send};
 
 const OWN: &str = "Cache-Control: private\r\n";
 
-/// Fetched, and then passed through, from an origin that answers with these parts, for a client of this version.
+/// Fetched, and then passed through, from an origin that responds with these parts, for a client of this version.
 async fn twice(parts: Vec<Part>, version: &str) -> (Bed, [Response; 2]) {
     let origin = Origin::start(
         move |seen, _| {
@@ -118,7 +118,7 @@ fn an_origin_that_fails_is_a_gateway_error_and_the_client_stays() {
 #[test]
 fn a_kept_connection_that_was_closed_is_replaced_and_others_are_used_again() {
     run(async {
-        // Connection 0 answers twice and closes when it is asked for a third time.
+        // Connection 0 serves two requests and closes at the third.
         let origin = Origin::start(|seen, n| match (seen.connection, n) {
             (0, 0 | 1) => ok(OWN, "first"),
             (0, _) => vec![Part::Close],
