@@ -1,4 +1,4 @@
-//! Makes a plain web server answer as an origin would, to compare load generators on one static file server:
+//! Makes a plain web server respond as an origin would, to compare load generators on one static file server:
 //! `static_tree UNIVERSE.json COUNT DIR`.
 //!
 //! Writes the first COUNT objects that each best-effort robot introduces in the first phase below `DIR/html`, and

@@ -189,7 +189,7 @@ fn a_stored_response_is_stale_once_its_expiry_lies_more_than_a_second_back() {
     assert_eq!(kind(&sent(17 * SECOND), &response(stored)), None);
     assert_eq!(kind(&sent(19 * SECOND - 1), &response(stored)), None, "within the rounding of dates");
     assert_eq!(kind(&sent(19 * SECOND), &response(stored)), Some(ErrorKind::Stale));
-    // A conditional request may not be answered from a stale copy either.
+    // A conditional request may not get a stale stored response either.
     let requested = Requested { sent_us: 19 * SECOND, ..conditional(15) };
     assert_eq!(kind(&requested, &not_modified(Some(stored))), Some(ErrorKind::Stale));
 }

@@ -2,7 +2,7 @@
 //!
 //! - `count UNIVERSE.json` counts the launches of a workload's stream, without a run;
 //! - `due UNIVERSE.json OUT` writes when each of them is due;
-//! - `origin UNIVERSE.json ADDR OUT` answers everybody's requests with 1 KB and writes when each arrived;
+//! - `origin UNIVERSE.json ADDR OUT` responds to all requests with 1 KB and writes when each arrived;
 //! - `timer DUE START_NS OUT` is a bare timer: it sleeps until each deadline and writes when it woke, nothing else;
 //! - `sender DUE START_NS ADDR OUT` does the same and writes a request at each: the least that a generator must do;
 //! - `ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT` paces as wrk2 does.

@@ -111,7 +111,7 @@ impl Origin {
         }
     }
 
-    /// Reads what is there and answers what is complete; false when the connection is over.
+    /// Reads what is there and responds to complete requests; false when the connection is over.
     fn read(&mut self, place: usize) -> io::Result<bool> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(false) };
         let (count, stamp_ns) = match receive(connection.stream.as_raw_fd(), &mut self.buffer) {

@@ -2,7 +2,7 @@
 //!
 //! Each connection has a schedule of its own: request *n* is due *n* periods after the connection was begun, and
 //! connections are begun 5 ms apart. After a response (and at first) a connection looks whether its next request is due;
-//! if not it asks the event loop to be woken after the time that is left, rounded up to whole milliseconds. The loop keeps
+//! if not it has the event loop wake it after the time that is left, rounded up to whole milliseconds. The loop keeps
 //! its timers in milliseconds and sleeps for whole milliseconds. A connection that has fallen behind sends at twice its rate
 //! until it has caught up. Not here: what wrk2 measures, its scripts and its parser.
 
@@ -37,7 +37,7 @@ struct Connection {
     stream: Option<TcpStream>,
     began_ns: u64,
     responded: u64,
-    /// When it fell behind, and how many were answered then; none: it is on time.
+    /// When it fell behind, and how many responses it had by then; none: it is on time.
     behind: Option<(u64, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! One connection of an origin.
 //!
-//! A task per connection, without a buffer while it is idle: it reads into the worker's buffer, answers what is complete
-//! there at once, and keeps only what is left over. Requests are answered one after the other, in order.
+//! A task per connection, without a buffer while it is idle: it reads into the worker's buffer, responds to requests that are
+//! complete there at once, and keeps only what is left over. Requests are handled one after the other, in order.
 
 use std::future::poll_fn;
 use std::io;
@@ -170,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Reads once, and answers what is complete.
+    /// Reads once, and responds to complete requests.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Step>> {
         if self.idle.is_some() {
             self.alarm.listen(context);
@@ -219,7 +219,7 @@ impl Connection {
         step
     }
 
-    /// Takes requests from `input` and answers them until something must be waited for: how many bytes are used
+    /// Takes requests from `input` and responds to them until something must be waited for: how many bytes are used
     /// up, and what is next.
     fn advance(&mut self, input: &[u8]) -> (usize, Step) {
         let mut used = 0;
@@ -273,13 +273,13 @@ impl Connection {
         None
     }
 
-    /// The origin refuses a share of the request bodies that it is asked about.
+    /// The origin refuses this request's body: a share of those that are announced with `Expect`.
     fn is_unwanted(&self, request: &Request) -> bool {
         matches!(request.what, What::Object { .. })
             && !self.local.world.universe.body_allowed(request.xact(), request.origin)
     }
 
-    /// The client waits for a word before it sends the body. That word is short enough to be written at once, or the
+    /// The client waits for 100 before it sends the body. That response is short enough to be written at once, or the
     /// client does not read at all.
     fn say_continue(&self, request: &Request) -> bool {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -381,7 +381,7 @@ impl Connection {
         fault
     }
 
-    /// Answers a complete request; none: it is answered in full, and the next one may come.
+    /// Responds to a complete request; none: the response is complete, and the next request may come.
     fn response(&mut self, request: Request) -> Option<Step> {
         if request.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
             return Some(Step::Reset);
@@ -444,7 +444,8 @@ impl Connection {
         Ok(closes)
     }
 
-    /// Refuses what is not HTTP, or names nothing that could be here, and ends the connection: nobody can tell where the next request begins.
+    /// Refuses what is not HTTP, or names nothing that could be here, and ends the connection: nobody can tell where the next
+    /// request begins.
     fn refuse(&mut self, status: u16, head_only: bool) -> Step {
         let local = Rc::clone(&self.local);
         local.tally.borrow_mut().here().counts.refused += 1;

@@ -1,8 +1,8 @@
 //! Faults on purpose that a request has met already.
 //!
-//! A fault on purpose is there once: a second attempt at the same request within ten seconds is answered as it should be, so
-//! that a proxy that tries again is seen to have been right. All workers share the memory, since a second attempt
-//! comes on a connection of its own. It is asked only about requests that a fault is meant for.
+//! A fault on purpose is there once: a second attempt at the same request within ten seconds gets a correct response, so
+//! that a retry by a proxy succeeds. All workers share the memory, since a second attempt
+//! comes on a connection of its own. It is looked up only for requests that a fault is meant for.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};

@@ -17,9 +17,9 @@ use crate::coded::on_the_wire;
 pub struct SpecialHead<'a> {
     /// What all responses about objects carry.
     pub head: ObjectHead<'a>,
-    /// What was asked, of whom.
+    /// The request, and the origin that it is for.
     pub case: Case<'a>,
-    /// What is answered.
+    /// How the origin responds.
     pub verdict: &'a Verdict,
     /// Bytes of the body, whether it is sent or not.
     pub body_bytes: u64,
@@ -120,7 +120,7 @@ impl SpecialHead<'_> {
         content_length(out, self.body_bytes);
     }
 
-    /// One field for each way to prove who asks; the better ones first.
+    /// One field for each authentication scheme, the strongest first.
     fn challenges(&self, demand: &AuthDemand, is_stale: bool, out: &mut Vec<u8>) {
         let realm = demand.realm.as_bytes();
         if demand.schemes.contains(&AuthScheme::Digest) {

@@ -144,8 +144,8 @@ impl ObjectHead<'_> {
     }
 }
 
-/// Appends a whole response that is about no object: never to be stored, and without our mark, so that a robot takes it for
-/// what it is, somebody else's answer.
+/// Appends a whole response that is about no object: never to be stored, and without our mark, so that a robot does not take it
+/// for the response to its request.
 pub fn write_plain(
     out: &mut Vec<u8>,
     version: HttpVersion,

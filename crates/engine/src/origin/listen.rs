@@ -32,8 +32,8 @@ fn bind_all(address: SocketAddr, threads: usize) -> io::Result<Vec<TcpListener>>
     if threads == 1 {
         return Ok(vec![bind(address, false)?]);
     }
-    // Sockets that share a port also share it with those of other processes, so whether the port is free is asked by
-    // one that does not share. Port 0 is never given to two.
+    // Sockets that share a port also share it with those of other processes, so whether the port is free is found out with
+    // a socket that does not share. Port 0 is never given to two.
     if address.port() != 0 {
         drop(bind(address, false)?);
     }

@@ -1,18 +1,18 @@
 //! The origins: simulated servers that respond to the requests that reach them.
 //!
-//! `assay role origins` is [`run`]: it listens where it is told, answers every object of the universe with bytes
+//! `assay role origins` is [`run`]: it listens where it is told, serves every object of the universe with bytes
 //! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker
 //! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
 //! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
 //!
-//! Where a workload requests more than objects, a request has a special part ([`request::Special`]); what it is answered is
+//! Where a workload requests more than objects, a request has a special part ([`request::Special`]); its response is
 //! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
-//! compared with what their robots send ([`upload`]), who asks is proven ([`password`]), and a fault on purpose is met
+//! compared with what their robots send ([`upload`]), clients are authenticated ([`password`]), and a deliberate fault is met
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
 //!
-//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) is answered with the
-//! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
-//! anyone and is not counted.
+//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
+//! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` to
+//! every client and is not counted.
 
 mod connection;
 mod fault;
@@ -109,7 +109,7 @@ pub enum OriginError {
     /// The parent cannot be understood or reached.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// A worker ended though nobody asked it to.
+    /// A worker ended though it was not told to.
     #[error("a worker of the origins ended early: this is a bug of Assay")]
     EndedEarly,
 }

@@ -1,7 +1,7 @@
 //! Credentials of a request, checked.
 //!
-//! What is protected is still sent with `Cache-Control: public` where it may be cached: by that word (RFC 9111, 3.5) a shared
-//! cache may answer with it whoever asks next, and hits stay what they are elsewhere.
+//! What is protected is still sent with `Cache-Control: public` where it may be cached: by that directive (RFC 9111, 3.5) a shared
+//! cache may serve it to any later client, and hits stay what they are elsewhere.
 
 use assay_http::authentication::{Credentials, NonceState};
 use assay_workload::model::{AuthDemand, AuthScheme, Method};
@@ -22,7 +22,7 @@ pub enum Shown {
     Wrong,
 }
 
-/// What a request shows to an origin that demands to know who asks.
+/// What a request shows to an origin that demands authentication.
 pub fn shown(world: &World, demand: &AuthDemand, special: &Special, method: Method, now_s: u64) -> Shown {
     let Some(credentials) = special.authorization.as_deref().and_then(Credentials::parse) else {
         return Shown::Nothing;

@@ -1,4 +1,4 @@
-//! What a request asks an origin for.
+//! A request, as an origin reads it.
 
 use assay_http::coding::Accepted;
 use assay_http::date::parse_date;
@@ -12,7 +12,7 @@ use assay_workload::{Fault, Object};
 
 use super::site::World;
 
-/// What is to be answered.
+/// The request that needs a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// An object.
@@ -33,7 +33,7 @@ pub struct Request {
     pub what: What,
     /// The origin that is meant.
     pub origin: OriginIndex,
-    /// Who asks; none: the request does not say.
+    /// The robot and xact of the request; none: it does not say.
     pub mark: Option<RequestMark>,
     /// Its method; GET for one that is refused.
     pub method: Method,
@@ -41,11 +41,11 @@ pub struct Request {
     pub client: ClientWish,
     /// The request carries a condition that no robot made: the proxy validates.
     pub validates: bool,
-    /// What more there is to it; none: it is answered with an object or with 304, and nothing else comes into question.
+    /// What more there is to it; none: the response is an object or a 304, and nothing else.
     pub special: Option<Box<Special>>,
 }
 
-/// What there is to a request that may be answered otherwise than with a whole object.
+/// The special parts of a request whose response may be other than a whole object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Special {
     /// Parts requested; empty: none, or none that are understood.
@@ -58,7 +58,7 @@ pub struct Special {
     pub authorization: Option<Box<[u8]>>,
     /// Path of the target; kept only where it matters (with `authorization`).
     pub path: Box<[u8]>,
-    /// The client asked whether it may send the body, and may not.
+    /// The client waits for 100 (Continue), and its body is refused.
     pub is_unwanted: bool,
     /// What goes wrong on purpose.
     pub fault: Option<Fault>,
@@ -130,7 +130,7 @@ impl Request {
         })
     }
 
-    /// The xact that is answered.
+    /// The xact of the request.
     #[inline]
     pub fn xact(&self) -> XactId {
         self.mark.map_or(XactId::NOBODY, |mark| mark.xact)
@@ -142,7 +142,7 @@ impl Request {
         self.method == Method::Head
     }
 
-    /// True for a request that does not count: somebody asks whether the origin is there.
+    /// True for a health check, which does not count.
     pub fn is_health(&self) -> bool {
         self.what == What::Plain(200)
     }

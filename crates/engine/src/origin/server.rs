@@ -125,7 +125,7 @@ struct SelfCare {
 }
 
 impl Worker {
-    /// Obeys, and does what comes due. The dispatcher is asked first whenever the thread wakes up: what is due goes
+    /// Obeys, and does what comes due. The dispatcher comes first whenever the thread wakes up: what is due goes
     /// before what has arrived.
     async fn serve(self, mut orders: UnboundedReceiver<Order>, care: SelfCare) -> io::Result<()> {
         let care = std::cell::RefCell::new(care);

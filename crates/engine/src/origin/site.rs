@@ -1,4 +1,4 @@
-//! The origin that is asked, and how it behaves.
+//! The origin of a request, and how it behaves.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub struct Site {
     use_limit: Option<Sampler>,
     /// Closes a connection idle for this long.
     pub idle_ns: Option<u64>,
-    /// It answers every request with the object, and adds nothing.
+    /// It responds to every request with the object, and adds nothing.
     is_plain: bool,
     /// Time added to each request for every other one under way; 0: requests under way are not counted.
     delay_per_active_ns: u64,
@@ -100,7 +100,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds.clamp(0.0, LONGEST_THINK_S) * SECOND_NS as f64) as u64
 }
 
-/// True for a kind of server that nothing was asked of but objects.
+/// True for a kind of server that only serves objects.
 fn is_plain(server: &Server) -> bool {
     let faults = &server.faults;
     let shares = [
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// Body bytes that a plain GET of this robot for an object is answered with.
+    /// Body bytes of the response to a plain GET of this robot for an object.
     #[inline]
     pub fn sent_bytes(&self, robot: RobotIndex, object: &Object) -> u64 {
         let Some(coded) = &self.coded else { return object.size_bytes };

@@ -1,6 +1,6 @@
 //! Responses other than a whole object with 200.
 //!
-//! In this order: a fault on purpose, 401 (who asks is not proven), 417 (the body is not wanted), 406 (no coding is
+//! In this order: a deliberate fault, 401 (the client is not authenticated), 417 (the body is not wanted), 406 (no coding is
 //! acceptable), 302 (to an older object), 304, 416 (none of the bytes requested are there), then the object or parts of it.
 //! Parts are those of the identity coding; a request for parts gets that coding if it may, and else the whole object, coded.
 //! `Location` is a path without host, so that it means the same origin through every kind of proxy.
@@ -89,7 +89,7 @@ impl Verdict {
 }
 
 impl<'a> Case<'a> {
-    /// What an origin demands to know before it answers; none: nothing.
+    /// The authentication that an origin demands; none: it demands none.
     pub fn demand(&self) -> Option<&'a AuthDemand> {
         self.world.universe.auth_demand(self.object)
     }

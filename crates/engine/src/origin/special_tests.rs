@@ -1,4 +1,4 @@
-//! What origins answer beyond plain objects, over real sockets.
+//! Responses of origins other than plain objects, over real sockets.
 
 use assay_http::authentication::{Challenge, DigestClient, Nonces, challenges, write_basic};
 use assay_http::coding::GzipReader;

@@ -24,7 +24,7 @@ pub struct Recorder {
     pub counts: OriginCounts,
     /// Last byte written − request complete, in microseconds.
     pub service: Histogram,
-    /// How much later than asked think times ended, in microseconds.
+    /// How much later than due think times ended, in microseconds.
     pub lateness: Histogram,
 }
 

@@ -268,7 +268,7 @@ fn a_request_that_arrives_in_pieces_is_put_together() {
     let text = format!("\r\nGET {} HTTP/1.1\r\nHost: a\r\n\r\n\r\n", path(&origins.world, 1));
     let (first, second) = text.split_at(30);
     client.send(first);
-    // Answered on another connection: by then the first piece has been read, too.
+    // The response came on another connection: by then the first piece has been read, too.
     assert_eq!(origins.get("/assay/health", "A: b").status, 200);
     client.send(second);
     assert!(client.response("GET").is_object(&origins.world, 0, 1));

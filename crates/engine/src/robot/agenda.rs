@@ -1,8 +1,8 @@
 //! What a worker has to do next, and when. Launches of the stream and cuts, in the order of their instants. Pure: time is an
 //! argument, and being late changes nothing but when a step is made.
 //!
-//! Where load adapts, changes are announced ahead. The stream is then asked for no more than comes due soon, so that
-//! nothing has been taken from it that a change could still move.
+//! Where load adapts, changes are announced ahead. No more is then taken from the stream than comes due soon, so that
+//! no launch has been taken that a change could still move.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use assay_workload::{AdaptiveClock, Launch, Stream, Timeline};
 
 use assay_plane::clock::SECOND_NS;
 
-/// How far ahead of time the stream is asked where load adapts. Changes are announced sooner than that.
+/// How far ahead of time launches are taken from the stream where load adapts. Changes are announced sooner than that.
 pub const LOOKAHEAD_NS: u64 = 30_000_000;
-/// How soon the stream is asked again where it had nothing though it should.
+/// How soon the stream is read again where it had nothing though it should.
 const AGAIN_NS: u64 = 1_000_000;
 /// How far ahead of time a moment of the schedule is taken for certain where load adapts: changes are announced that
 /// far ahead.

@@ -40,7 +40,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// How far ahead of their moment changes of load are announced. Where that turns out to be too little, because a thread
 /// was kept waiting, it is tried again with the next.
 const LEADS_NS: [u64; 4] = [100_000_000, 200_000_000, 400_000_000, 1_000_000_000];
-/// How long before a phase begins its script is asked.
+/// How long before a phase begins its script runs.
 const PREPARE_NS: u64 = 200_000_000;
 
 /// Where events go.

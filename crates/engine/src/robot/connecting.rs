@@ -122,7 +122,7 @@ impl Crew {
         }
     }
 
-    /// Begins a connection for an xact. `behind` is the first of those that follow on it once that is answered.
+    /// Begins a connection for an xact. `behind` is the first of those that follow on it once that has its response.
     pub fn open(&mut self, place: u32, behind: u32) {
         let xact = &self.xacts[place as usize];
         let (robot, origin) = (xact.robot, xact.object.id.origin);
@@ -240,7 +240,7 @@ impl Crew {
         if self.xacts[connection.xact as usize].first_byte_ns == 0 {
             return self.lose(slot, error);
         }
-        // The target answers before it has read everything, and has stopped reading: the response counts.
+        // The target responds before it has read everything, and has stopped reading: the response counts.
         connection.unsent.clear();
         connection.uses_left = 0;
     }

@@ -18,7 +18,7 @@ pub struct Connection {
     pub destination: u16,
     /// How many more requests it may carry.
     pub uses_left: u32,
-    /// The request it carries, the one to be answered next; [`NONE`]: it is idle.
+    /// The request it carries, the one whose response is next; [`NONE`]: it is idle.
     pub xact: u32,
     /// Its response.
     pub response: Response,

@@ -184,7 +184,7 @@ pub struct Crew {
     pub health: Health,
     /// What it has to do next, and where the schedule is.
     pub agenda: Agenda,
-    /// Within what time its quickest answers come.
+    /// The time within which its quickest responses come.
     pub quick: Quick,
     reports: UnboundedSender<Report>,
 }

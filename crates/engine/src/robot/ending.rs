@@ -26,7 +26,7 @@ struct End {
 }
 
 impl Crew {
-    /// An xact was answered without error. Its connection has been let go already.
+    /// An xact has its response, without error. Its connection has been let go already.
     pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;

@@ -52,7 +52,7 @@ impl Crew {
                 _ => None,
             };
         }
-        // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
+        // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
         let note = (caches && xact.may_fill()).then(|| {
             let at_us = clock.since_start_us(now_ns);
             xact.noted_us = Some(at_us);
@@ -64,7 +64,7 @@ impl Crew {
         recorder.lateness.record(late_us);
     }
 
-    /// A POST was answered: the ideal cache drops what it has under that URL.
+    /// A POST has its response: the ideal cache drops what it has under that URL.
     pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
         if self.setup.caches {
             self.notes.push(ideal_note(xact, self.control.clock.since_start_us(now_ns), FOREVER));
@@ -183,7 +183,7 @@ impl Crew {
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
             Ok(_) if is_invitation => self.accept_invitation(slot),
-            // A remark (who asks? it is elsewhere) is heard out, and has no links.
+            // Any other response (a challenge, a redirect) is read to its end, and has no links.
             Ok(_) if !is_object => {}
             Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
             Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
@@ -254,7 +254,7 @@ impl Crew {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
         let Some(opening) = connection.response.opening().cloned() else { return };
-        // Answered before its body was sent: the other side may wait for that.
+        // The response came before the body was sent: the other side may wait for that.
         let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.let_go(slot, persists);
@@ -295,7 +295,7 @@ impl Crew {
         self.send_again(place);
     }
 
-    /// The same xact asks again, as it was told to: saying who asks, or without asking about its body.
+    /// The same xact sends its request again, as the response demands: with credentials, or without `Expect`.
     fn say_more(&mut self, place: u32, ending: Ending) {
         let xact = &mut self.xacts[place as usize];
         xact.first_byte_ns = 0;
@@ -366,7 +366,7 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
         .min(FOREVER - 1)
 }
 
-/// What a request asks of a cache.
+/// What a request is to a cache.
 fn requesting(xact: &Xact) -> Requesting {
     match (xact.method, xact.request_type) {
         (Method::Post | Method::Put, _) => Requesting::Post,
@@ -409,7 +409,7 @@ fn write_personal(
     memory.write_cookies(origin, path_of(&uri), now_s, out)
 }
 
-/// The request asks whether its body may come. HTTP/1.0 has no word for it.
+/// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.
 fn may_request(xact: &mut Xact, version: HttpVersion) -> bool {
     let Some(extras) = &mut xact.extras else { return false };
     let requests = extras.expects && version == HttpVersion::Http11;

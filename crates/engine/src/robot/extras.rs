@@ -27,11 +27,11 @@ pub struct Extras {
     pub origin_breaks_off: bool,
     /// Redirections followed so far.
     pub steps: u8,
-    /// How often it was asked who it is, and said so.
+    /// Challenges that it has responded to with credentials.
     pub challenges: u8,
-    /// What its last request said of that.
+    /// The credentials of its last request.
     pub shown: Shown,
-    /// Asks whether its body may come.
+    /// It sends `Expect: 100-continue`.
     pub expects: bool,
     /// Its body waits for the response.
     pub pause: Pause,
@@ -108,12 +108,12 @@ pub enum Ending {
     Unsatisfied,
     /// It is somewhere else.
     Redirected(ObjectId),
-    /// The origin (or the target) wants to know who asks, and the robot cannot prove it; or there is no coding that is
+    /// The origin (or the target) demands authentication, and the robot has no credentials for it; or there is no coding that is
     /// accepted.
     Refused,
-    /// The robot is asked who it is, and can say it.
+    /// The robot is challenged, and has credentials.
     Challenged,
-    /// The body that was asked about is not wanted: the request is made without asking.
+    /// The expectation is refused (417): the request is sent again without `Expect`.
     Uninvited,
     /// The fault on purpose came through.
     Fault,

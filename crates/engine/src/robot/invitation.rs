@@ -1,7 +1,7 @@
-//! Request bodies that are asked about first (`Expect: 100-continue`). When 100 comes, or when no word has come in time.
+//! Request bodies that wait for 100 (`Expect: 100-continue`). They are sent when it comes, or when nothing has come in time.
 //!
 //! A response that comes in the place of 100 is the response, and the body is not sent: the connection cannot be used again,
-//! since the other side may still wait for it. After 417 the request is made once more, without asking (RFC 9110, 10.1.1).
+//! since the other side may still wait for it. After 417 the request is sent once more, without `Expect` (RFC 9110, 10.1.1).
 
 use assay_measurement::counts::RobotCounts;
 

@@ -27,7 +27,7 @@ pub struct Judge<'a> {
     pub clock: RunClock,
     /// When the bytes came.
     pub now_ns: u64,
-    /// What is answered.
+    /// The xact of the response.
     pub xact: &'a mut Xact,
     /// What its robot remembers.
     pub memory: &'a mut Option<Box<Memory>>,
@@ -58,7 +58,7 @@ impl Judge<'_> {
         Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
     }
 
-    /// Somebody wants to know who asks: whether the robot can say more than it did.
+    /// A challenge: whether the robot has other credentials than those it sent.
     fn response_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
         let id = self.xact.id;
         let requester = Requester::of(head.status, self.xact.object.id.origin);

@@ -1,8 +1,8 @@
-//! Authentication of a robot that is asked for it. It answers a 401 or a 407 within the xact, and says so beforehand from
-//! then on.
+//! Authentication of a robot that is challenged. It responds to a 401 or a 407 within the xact, and sends its credentials unasked
+//! from then on.
 //!
-//! Whoever asks is one protection space: an origin with all its paths, or the target itself. What a space has requested is
-//! kept until the robot's session ends; a password that it did not take is not shown to it again.
+//! Each origin with all its paths, and the target itself, is one protection space. A space's challenge is
+//! kept until the robot's session ends; a password that it did not accept is not sent to it again.
 
 use assay_http::authentication::{Algorithm, Challenge, DigestClient, challenges, write_basic};
 use assay_http::field::Field;
@@ -10,7 +10,7 @@ use assay_http::head::ResponseHead;
 use assay_workload::Login;
 use assay_workload::model::OriginIndex;
 
-/// Who wants to know who asks.
+/// A protection space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester {
     /// An origin (401).
@@ -28,14 +28,14 @@ enum Space {
     Closed,
 }
 
-/// What a request says of who asks, in which of the robot's sessions.
+/// The credentials that a request sends, and the robot's session that they belong to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shown {
     /// To the origin.
     pub origin: bool,
     /// To the target.
     pub target: bool,
-    /// The session that the words are of.
+    /// The session of the credentials.
     pub session: u64,
 }
 
@@ -52,14 +52,14 @@ pub struct Claim<'a> {
     pub cnonce: u64,
 }
 
-/// Who has asked so far.
+/// The protection spaces that have sent a challenge so far.
 #[derive(Debug, Default)]
 pub struct Requesters {
     spaces: Vec<(Requester, Space)>,
 }
 
 impl Requester {
-    /// Who asks, by the status of a response.
+    /// The protection space of a challenge, by the status of the response.
     pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
         match status {
             401 => Some(Requester::Origin(origin)),
@@ -75,7 +75,7 @@ impl Requester {
         }
     }
 
-    /// True when a request said to it who asks.
+    /// True when a request sent it credentials.
     fn was_told(self, shown: Shown) -> bool {
         match self {
             Requester::Origin(_) => shown.origin,
@@ -85,12 +85,12 @@ impl Requester {
 }
 
 impl Requesters {
-    /// Nobody has asked yet.
+    /// There has been no challenge yet.
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
     }
 
-    /// Somebody asks. True when a request that says who asks may do better than the one before, which said what `shown`
+    /// A challenge. True when a request with credentials may succeed after the one before, which sent what `shown`
     /// tells.
     pub fn request(&mut self, requester: Requester, head: &ResponseHead<'_>, shown: Shown) -> bool {
         let fields = head.headers().filter(|field| field.is(requester.challenge_field()));
@@ -109,7 +109,7 @@ impl Requesters {
         self.spaces[known].1 != Space::Closed
     }
 
-    /// Appends the lines that say who asks to those that have asked; what was said.
+    /// Appends the lines with credentials for the spaces that have sent a challenge; returns what was sent.
     pub fn write(&mut self, login: &Login, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let mut shown = Shown::default();
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());

@@ -1,4 +1,4 @@
-//! What a robot remembers from one request to the next. Who has asked who it is, cookies, what its own cache holds, and
+//! What a robot remembers from one request to the next. Challenges, cookies, what its own cache holds, and
 //! which of its sessions it is in.
 //!
 //! Made when there is something to remember: most robots have none.
@@ -23,7 +23,7 @@ pub struct Memory {
     robot: RobotIndex,
     /// Which of its sessions it is in.
     session: u64,
-    /// Who it is in this session, once it was asked; none inside: nobody.
+    /// Its credentials in this session, once it was challenged; none inside: it has none.
     login: Option<Option<Login>>,
     requesters: Requesters,
     /// What origins have set, for a robot that keeps cookies.
@@ -74,7 +74,7 @@ impl Memory {
         is_new
     }
 
-    /// A session ends: who has asked, what the cache holds, and cookies that are of the session alone are forgotten.
+    /// A session ends: challenges, what the cache holds, and cookies that are of the session alone are forgotten.
     pub fn forget(&mut self) {
         self.login = None;
         self.requesters = Requesters::default();
@@ -106,7 +106,7 @@ impl Memory {
         self.browser.as_mut().is_some_and(|browser| browser.has(key, cachable))
     }
 
-    /// Somebody asks who asks. True when the robot has a response that the request before did not give.
+    /// A challenge. True when the robot has credentials that the request before did not send.
     pub fn request(
         &mut self,
         universe: &Universe,
@@ -124,7 +124,7 @@ impl Memory {
         self.login.get_or_insert_with(|| universe.login(robot, session)).as_ref()
     }
 
-    /// Appends the lines that say who asks; what was said, and to whom.
+    /// Appends the lines with credentials; returns what was sent, and to which space.
     pub fn write_login(&mut self, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let shown = match &self.login {
             Some(Some(login)) => self.requesters.write(login, claim, out),
@@ -133,7 +133,7 @@ impl Memory {
         Shown { session: self.session, ..shown }
     }
 
-    /// True when a request has to say who asks.
+    /// True when a request has to send credentials.
     pub fn was_requested(&self) -> bool {
         !self.requesters.is_empty()
     }

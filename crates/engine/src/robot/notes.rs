@@ -26,7 +26,7 @@ impl Xact {
         now_ns: u64,
     ) -> Option<IdealNote> {
         match ending {
-            // Whoever breaks off, or asks beyond the end, leaves the object where a cache put it.
+            // A request that is aborted, or for parts beyond the end, leaves the object where a cache put it.
             Ending::Object
             | Ending::Parts { .. }
             | Ending::Coded

@@ -13,7 +13,7 @@
 //! the responses before it: that is what pipelining costs.
 //!
 //! When a connection ends before the turn of those behind, they are sent again (counted as retries) on a new one, one by
-//! one as each is answered, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
+//! one as each has its response, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
 //! of a phase does not cancel them.
 
 use assay_measurement::error_kind::ErrorKind;
@@ -73,7 +73,7 @@ impl Crew {
         }
     }
 
-    /// The request whose turn it was has been answered: it is the turn of the one behind it.
+    /// The first request has its response: the next response is for the one behind it.
     pub fn advance(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let pipeline = &mut connection.pipeline;

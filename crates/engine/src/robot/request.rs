@@ -12,7 +12,7 @@ use crate::tally::method_name;
 /// Everything that a request says.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Who asks.
+    /// The robot and xact of the request.
     pub mark: RequestMark,
     /// Method.
     pub method: Method,
@@ -102,7 +102,7 @@ impl Request<'_> {
     }
 }
 
-/// Appends the target of a request: a path, or the whole URL for the one who asks by `absolute` route.
+/// Appends the target of a request: a path, or the whole URL where requests take the `absolute` route.
 pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&Route>, out: &mut Vec<u8>) {
     if let Some(route) = absolute {
         out.extend_from_slice(b"http://");

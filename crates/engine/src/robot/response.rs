@@ -71,7 +71,7 @@ impl Default for Response {
 }
 
 impl Response {
-    /// Takes bytes that were received; gives how many of them belong to this response. `judge` is asked once, when
+    /// Takes bytes that were received; gives how many of them belong to this response. `judge` is called once, when
     /// the final head is complete, with the value of our field: what must follow, and the body to compare with.
     pub fn feed(
         &mut self,

@@ -49,7 +49,7 @@ pub enum SetupError {
         /// What is wrong with it.
         cause: serde_json::Error,
     },
-    /// Robots cannot be spread over caches as asked.
+    /// Robots cannot be spread over caches as configured.
     #[error(transparent)]
     Spread(#[from] SpreadError),
     /// A file that bodies are made of cannot be read.
@@ -110,9 +110,9 @@ pub struct Setup {
     pub has_sessions: bool,
     /// For each origin, the destinations that stand for its own.
     pub substitutes: Vec<Vec<u16>>,
-    /// The target stores answers at all.
+    /// The target stores responses at all.
     pub caches: bool,
-    /// From when on a response that the target fetches for one request answers others.
+    /// From when on a response that the target fetches for one request may serve others.
     pub shares_from: SharesFrom,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
@@ -120,7 +120,7 @@ pub struct Setup {
     special_groups: Vec<bool>,
     /// Requests for the content type can be special.
     special_contents: Vec<bool>,
-    /// Requests that reach the origin can be answered in special ways.
+    /// Requests that reach the origin can have special responses.
     special_origins: Vec<bool>,
     /// Source address of each distinct robot address, in order of first appearance.
     sources: Vec<Option<IpAddr>>,

@@ -56,7 +56,7 @@ struct Played {
     ends_ns: Vec<u64>,
 }
 
-/// Plays a workload against a target that answers after `response_s` of the load factor. Workers stand still now and
+/// Plays a workload against a target that responds after `response_s` of the load factor. Workers stand still now and
 /// then, and the conductor too.
 fn play(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64) -> Played {
     let options = UniverseOptions::default();

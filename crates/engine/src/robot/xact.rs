@@ -28,7 +28,7 @@ pub struct Xact {
     pub request_type: RequestType,
     /// What is requested.
     pub object: Object,
-    /// It counts for hit ratios: a GET of type Basic with nothing in store that keeps it from being answered as it is.
+    /// It counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
     pub basic: bool,
     /// What is special about it; none for plain ones.
     pub extras: Option<Box<Extras>>,
@@ -125,7 +125,7 @@ impl Xact {
         self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some())
     }
 
-    /// Its origin resets the connection, or answers with an error, on purpose: whatever the target makes of that is no error.
+    /// Its origin resets the connection, or responds with an error, on purpose: whatever the target makes of that is no error.
     pub fn is_to_fail(&self) -> bool {
         matches!(self.fault(), Some(Fault::Reset | Fault::Expired(_) | Fault::Status(_)))
     }

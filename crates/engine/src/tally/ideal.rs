@@ -13,7 +13,7 @@ use assay_role::mark::XactId;
 pub enum IdealNote {
     /// A request was sent.
     Sent {
-        /// What it asks.
+        /// What it looks up.
         lookup: Lookup,
         /// Who it is, if it is basic: it counts if it gets the object.
         basic: Option<XactId>,
@@ -120,7 +120,7 @@ impl IdealFeed {
                 IdealNote::Arrived { key, sent_us, at_us } => self.cache.arrive(key, sent_us, at_us),
                 IdealNote::Sent { lookup, basic } => {
                     let hit = self.cache.lookup(lookup);
-                    // One that was redirected asks again: what it got in the end counts.
+                    // One that was redirected sends another request: its last response counts.
                     if let Some(xact) = basic {
                         self.under_way.insert(xact, hit);
                     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn bytes_are_those_that_came_and_only_of_xacts_that_got_their_object() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
-        // The same object, coded for one and not for another; a third is never answered, a fourth gives up.
+        // The same object, coded for one and not for another; a third gets no response, a fourth gives up.
         feed.take(&mut vec![sent(1, 10), sent(1, 20), sent(1, 30), sent(1, 40)]);
         feed.take(&mut vec![ended(10, 50, 390), ended(20, 60, 1000)]);
         feed.take(&mut vec![IdealNote::Ended { xact: id(30), at_us: 70, counted: None }]);

@@ -126,7 +126,7 @@ pub fn micros(from_ns: u64, to_ns: u64) -> u64 {
 }
 
 impl Recorder {
-    /// Counts an xact that was answered without error.
+    /// Counts an xact that got its response without error.
     pub fn completed(&mut self, xact: &Completed) {
         self.counts.completed += 1;
         self.methods[xact.method as usize] += 1;
@@ -144,7 +144,7 @@ impl Recorder {
                 Some(Outcome::Hit) => (&mut counts.hits, &mut counts.hit_bytes),
                 Some(Outcome::Collapsed) => (&mut counts.collapsed, &mut counts.collapsed_bytes),
                 Some(Outcome::Revalidated) => (&mut counts.revalidated, &mut counts.revalidated_bytes),
-                // A basic xact is never answered with a 304, the only response that may not tell.
+                // A basic xact never gets a 304, the only response that may not tell.
                 Some(Outcome::Miss) | None => (&mut counts.misses, &mut counts.miss_bytes),
             };
             *number += 1;

@@ -45,7 +45,7 @@ impl AcceptQueues {
     }
 }
 
-/// Asks the system. For a socket that listens, two fields of `tcp_info` have a meaning of their own.
+/// Reads it from the kernel. For a socket that listens, two fields of `tcp_info` have a meaning of their own.
 fn depth_of(listener: &impl AsRawFd) -> io::Result<Depth> {
     // SAFETY: `tcp_info` is plain numbers, for which zero is a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! The corpus of requests that could be read in two ways, sent to an origin: it answers as many as there are, refuses the rest with
-//! the right status, and never takes a part of one request for another.
+//! The corpus of requests that could be read in two ways, sent to an origin: it responds to as many as there are, refuses the
+//! rest with the right status, and never takes a part of one request for another.
 
 use assay_workload::model::Distribution;
 

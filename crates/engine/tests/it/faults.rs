@@ -12,7 +12,7 @@ use assay_workload::{Fault, Universe, UniverseOptions, XactId};
 
 use crate::{origins, robots};
 
-/// Four robots that ask an origin which misbehaves towards most of them, in every way that there is.
+/// Four robots that send requests to an origin which misbehaves towards most of them, in every way that there is.
 fn misbehaving() -> Workload {
     let mut workload = robots::simple();
     workload.servers[0].faults = Faults {
@@ -59,7 +59,7 @@ fn every_row_has_the_fault_that_the_workload_plans_for_it_and_says_whether_it_wa
             Fault::SlowBody { .. } => "slow_body",
         });
         assert_eq!(row.fault.map(PlannedFault::name), plan, "{row:?}");
-        // Nothing stands between: whatever was answered got to the origin.
+        // Nothing stands between: every request with a response got to the origin.
         assert_eq!(row.fault_met, plan.is_some() && row.last_byte_us.is_some(), "{row:?}");
         if matches!(plan, Some("status" | "reset" | "expired")) && row.fault_met {
             assert_eq!((row.outcome, row.error), (None, None), "it is no error: {row:?}");

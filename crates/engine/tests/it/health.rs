@@ -23,7 +23,7 @@ const MS: u64 = 1_000_000;
 /// Set in the environment of a child of these tests: what it plays, and the file of its spec.
 const PART: &str = "ASSAY_TEST_PART";
 
-/// Four robots that ask fifty times a second each, in two phases.
+/// Four robots that send fifty requests a second each, in two phases.
 fn paced(millis: [u64; 2]) -> Workload {
     let mut workload = simple();
     workload.robots[0].pace = Pace::Rate { per_second: 50.0 };

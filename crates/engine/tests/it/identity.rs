@@ -1,4 +1,4 @@
-//! Robots that are somebody: they log in, keep cookies and objects, ask before they send, tire, and come and go.
+//! Robots with an identity: they log in, keep cookies and objects, wait for 100 before they send, abort, and come and go.
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
@@ -87,7 +87,7 @@ fn a_target_may_request_as_well() {
     assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no response");
 }
 
-/// Requests that did not say who asked.
+/// Requests without credentials.
 fn silent(run: &crate::robots::Run) -> u64 {
     let said = |head: &str| head.contains("Proxy-Authorization: Basic dTpw\r\n");
     run.server.requests().iter().filter(|seen| !said(&seen.head)).count() as u64

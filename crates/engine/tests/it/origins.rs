@@ -41,7 +41,7 @@ impl Both {
         Self { robots, origins, examples }
     }
 
-    /// Everything that was asked was answered, and nothing was wrong.
+    /// Every request got its response, and nothing was wrong.
     pub fn check(&self) {
         check_sums(&self.robots);
         assert_eq!(self.robots.error_total(), 0, "{:#?}", self.examples);

@@ -1,4 +1,4 @@
-//! Several requests at once on one connection: answered in order, and none of them lost.
+//! Several requests at once on one connection: the responses come in order, and none is lost.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn is_embedded(seen: &Seen) -> bool {
     seen.head.contains("/t01/")
 }
 
-/// Everything that was sent was answered, and rightly.
+/// Every request that was sent got a correct response.
 fn check_all_responded(counts: &RobotCounts) {
     check_sums(counts);
     assert_eq!(counts.error_total(), 0, "{counts:#?}");

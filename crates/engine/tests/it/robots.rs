@@ -119,7 +119,7 @@ pub fn simple() -> Workload {
 pub struct Run {
     /// What was reported.
     pub events: Vec<Event>,
-    /// What was asked.
+    /// The server that got the requests.
     pub server: Server,
 }
 

@@ -1,4 +1,4 @@
-//! The server that robots talk to in these tests. A small origin that answers as it should, or as it is told to.
+//! The server that robots talk to in these tests. A small origin that responds correctly, or as it is told to.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -35,9 +35,9 @@ pub enum Manner {
     EarlyVersion,
     /// Says that the response was made for another, at the start of the run.
     FromTheStore,
-    /// Answers 503.
+    /// Responds with 503.
     Unavailable,
-    /// Answers 304 to everyone.
+    /// Responds with 304 to every request.
     NeverModified,
     /// Sends a byte too many.
     OneMore,
@@ -45,9 +45,9 @@ pub enum Manner {
     Garbage,
     /// Sends header fields without end.
     EndlessHead,
-    /// Never answers.
+    /// Never responds.
     Silent,
-    /// Answers 407 to who does not say who it is, in so many words that no robot hears them all at once.
+    /// Responds with 407 to requests without credentials, with a body too long for one read of a robot.
     RequestsWho,
     /// Closes without a response.
     Closes,
@@ -57,11 +57,11 @@ pub enum Manner {
     Chunked,
     /// Without a length, until the end of the connection.
     UntilClose,
-    /// Waits until three embedded objects are requested on one connection, then sends the three answers, in pieces of so
+    /// Waits until three embedded objects are requested on one connection, then sends the three responses, in pieces of so
     /// many bytes.
     InThrees(usize),
     /// The same, but cuts the connection off after so many bytes. Embedded objects that are the first of their connection
-    /// are answered one by one.
+    /// get their responses one by one.
     CutsThrees(usize),
 }
 
