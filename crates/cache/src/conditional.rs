@@ -57,7 +57,7 @@ impl Conditions<'_> {
 }
 
 /// Whether a 304 with the validators `newer` confirms the stored response that the validation was made from
-/// (4.3.4). A 304 without validators confirms what was asked about.
+/// (4.3.4). A 304 without validators confirms the response that was to be validated.
 pub fn confirms(newer: &Validators<'_>, stored: &Validators<'_>) -> bool {
     match (newer.etag, stored.etag) {
         (Some(new), Some(old)) => weak_equal(new, old),

@@ -1,4 +1,4 @@
-//! The age of a stored response, how long it is fresh, and whether it may answer a request (RFC 9111, 4.2 and 5.2).
+//! The age of a stored response, how long it is fresh, and whether it may be reused for a request (RFC 9111, 4.2 and 5.2).
 //!
 //! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a response
 //! that does not say how long it is fresh is stale at once, and is confirmed by its origin each time it is
@@ -54,11 +54,11 @@ pub enum MaxStale {
 /// `Cache-Control` of a request (`Pragma: no-cache` counts as `no-cache` where there is no `Cache-Control`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestControl {
-    /// `no-cache`: the origin must be asked.
+    /// `no-cache`: the origin must confirm the response.
     pub no_cache: bool,
     /// `no-store`: the response must not be kept.
     pub no_store: bool,
-    /// `only-if-cached`: the origin must not be asked.
+    /// `only-if-cached`: the request must not go to the origin.
     pub only_if_cached: bool,
     /// `max-age`, in seconds.
     pub max_age_s: Option<u64>,
@@ -81,13 +81,13 @@ pub struct ResponseFacts {
     pub age_s: u64,
     /// `Expires`.
     pub expires: Expires,
-    /// It has an `ETag` or a `Last-Modified`, so that the origin can be asked whether it still holds.
+    /// It has an `ETag` or a `Last-Modified`, so that the origin can confirm it.
     pub has_validator: bool,
     /// `Cache-Control`.
     pub control: ResponseControl,
 }
 
-/// Whether a stored response may answer a request.
+/// Whether a stored response may be reused for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     /// As it is.
@@ -144,7 +144,7 @@ impl Freshness {
         self.lifetime_ms.saturating_sub(self.age_ms(now_ms))
     }
 
-    /// Whether it may answer a request at this instant (4.2, 5.2.1).
+    /// Whether it may be reused for a request at this instant (4.2, 5.2.1).
     pub fn reuse(&self, request: &RequestControl, now_ms: i64) -> Reuse {
         if request.no_cache {
             return Reuse::Refetch;
@@ -163,7 +163,7 @@ impl Freshness {
         if remaining_ms > 0 || stale_is_taken { Reuse::Serve } else { Reuse::Validate }
     }
 
-    /// Whether it may answer a request though it is stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
+    /// Whether it may be reused for a request though it is stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
     ///
     /// The response or the request must allow so much staleness, or else, where the response says nothing, the configuration
     /// (`granted_s`). What forbids stale responses wins over all of them.
@@ -187,7 +187,7 @@ impl Freshness {
     }
 }
 
-/// Whether an origin that answers with this status has failed in the sense of `stale-if-error` (RFC 5861, 4).
+/// Whether an origin that responds with this status has failed in the sense of `stale-if-error` (RFC 5861, 4).
 pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }

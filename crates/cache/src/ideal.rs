@@ -1,7 +1,7 @@
-//! The ideal cache: whether a cache that never forgets would have answered a request. The ideal hit ratio is counted here.
+//! The ideal cache: whether a cache that never forgets would have served a request. The ideal hit ratio is counted here.
 //!
 //! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
-//! It is asked about every request in the order in which requests were sent. One that collapses requests fills at
+//! It gets every request in the order in which requests were sent. One that collapses requests fills at
 //! the instant of sending: a second request joins the fetch that is under way, which counts as a hit. One that does
 //! not fills when it is told that the response has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
 //! with [`IdealCache::undo`].
@@ -27,12 +27,12 @@ pub struct Behaviour {
     pub range_fills: bool,
     /// A POST drops what is stored under its URL.
     pub post_invalidates: bool,
-    /// Requests for what is being fetched join that fetch. False: nothing answers anybody else before
+    /// Requests for what is being fetched join that fetch. False: a response serves no other request before
     /// [`IdealCache::arrive`] says that it is there.
     pub collapses: bool,
 }
 
-/// What a request asks of a cache.
+/// What a request is to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// A plain GET.
@@ -56,11 +56,11 @@ pub enum Request {
 pub struct Lookup {
     /// The object; must be well mixed (it is its own hash).
     pub key: u64,
-    /// What is asked.
+    /// What the request is.
     pub request: Request,
     /// The object may be stored.
     pub cachable: bool,
-    /// When it was sent (a POST: when it was answered), in microseconds since the start of the run.
+    /// When it was sent (a POST: when its response came), in microseconds since the start of the run.
     pub at_us: u64,
     /// Until when a response made now is fresh, in milliseconds since the start of the run; [`FOREVER`] without
     /// `Expires`.
@@ -113,7 +113,7 @@ impl IdealCache {
         Self { behaviour, objects: HashMap::default(), under_way: HashMap::new() }
     }
 
-    /// Takes note of a request; true when it would have been answered without the origin's help.
+    /// Takes note of a request; true when it would have been served without the origin.
     ///
     /// Requests must come in the order of `at_us`. The response says something about hits for plain GETs only.
     pub fn lookup(&mut self, lookup: Lookup) -> bool {
@@ -138,7 +138,7 @@ impl IdealCache {
     fn fills(&self, request: Request, is_stored: bool, is_fresh: bool) -> bool {
         let behaviour = &self.behaviour;
         match request {
-            // The origin answers with the whole object, whosever condition it was.
+            // The origin responds with the whole object, whether the condition was the client's or the cache's.
             Request::Get | Request::ConditionalChanged => !is_fresh,
             // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
             Request::ConditionalUnchanged => !is_fresh && (behaviour.conditional_fills || is_stored),

@@ -2,7 +2,7 @@
 //! I/O.
 //!
 //! [`storage`] says what may be stored and what drops it (RFC 9111, sections 3 and 4.4), [`freshness`] how
-//! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored response answers (4.1), [`conditional`]
+//! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored response serves (4.1), [`conditional`]
 //! how conditional requests and 304 responses meet what is stored (4.3). [`lru`] is a store with an exact bound
 //! in bytes; [`ideal`] is a cache without bounds, which only says what it would have hit.
 //!

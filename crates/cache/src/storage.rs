@@ -7,9 +7,9 @@ use crate::freshness::{RequestControl, ResponseFacts, has_explicit_lifetime};
 /// What a method means to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodClass {
-    /// Answered from the store, fills it.
+    /// Served from the store, fills it.
     Get,
-    /// Answered from the store, does not fill it.
+    /// Served from the store, does not fill it.
     Head,
     /// Changes nothing at the origin, and is not cached: OPTIONS, TRACE.
     Safe,

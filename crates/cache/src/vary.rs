@@ -1,14 +1,14 @@
-//! The requests that a stored response answers, beside those for its URL (RFC 9111, 4.1).
+//! The requests that a stored response serves, among those for its URL (RFC 9111, 4.1).
 
 /// `Vary` of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Vary {
-    /// It answers every request for its URL.
+    /// It serves every request for its URL.
     #[default]
     Nothing,
-    /// It answers no other request (`*`).
+    /// It serves no other request (`*`).
     Everything,
-    /// It answers requests that agree in these fields: names in lower case, sorted, each once.
+    /// It serves requests that agree in these fields: names in lower case, sorted, each once.
     Fields(Box<[Box<str>]>),
 }
 
@@ -29,7 +29,7 @@ impl Vary {
     }
 
     /// The part of the key that a request's fields (name, value) add; empty unless the response varies by
-    /// fields. Two requests get the same key exactly when the response to one answers the other.
+    /// fields. Two requests get the same key exactly when the response to one serves the other.
     pub fn secondary_key<'r>(&self, fields: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone) -> Vec<u8> {
         let mut key = Vec::new();
         let Vary::Fields(names) = self else { return key };

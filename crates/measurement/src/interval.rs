@@ -56,7 +56,7 @@ pub struct RobotInterval {
     /// Times of all other xacts that completed: collapsed, revalidated, and those of which nothing tells the outcome.
     pub other: Times,
     /// Open waits of xacts that timed out: how long they had waited when they were given up. One that was never sent is
-    /// in `response` alone; one that was answered in part is in `ttfb` with the time of its first byte.
+    /// in `response` alone; one that got a part of its response is in `ttfb` with the time of its first byte.
     pub timed_out: Times,
     /// `sent − max(due, ready)` of every xact sent: what Assay itself added.
     pub lateness: SparseHistogram,
@@ -107,7 +107,7 @@ pub struct OriginInterval {
     pub counts: OriginCounts,
     /// Last byte written − request complete, think time included.
     pub service: SparseHistogram,
-    /// How much later than asked think times ended.
+    /// How much later than due think times ended.
     pub lateness: SparseHistogram,
     /// Open connections at the end.
     pub connections: u64,

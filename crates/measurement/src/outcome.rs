@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the target did with one request that was answered without error.
+/// What the target did with one request that got its response without error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Answered from the store: the response was made by the origin before this request was sent.
+    /// Served from the store: the response was made by the origin before this request was sent.
     Hit,
     /// Joined another request's fetch: the response was made for another request, after this one was sent.
     Collapsed,

@@ -1,6 +1,6 @@
-//! Validations that only the origin saw: the proxy asked whether what it has is still good, and its response does not show it.
+//! Validations that only the origin saw: the proxy validated its stored response, and what it sent does not show it.
 //!
-//! An origin counts every plain GET that it answered with 304 for a proxy; robots count those whose response says so as
+//! An origin counts every plain GET of a robot that it sent a proxy a 304 for; robots count those whose response says so as
 //! revalidated. What is left looked like a hit to a robot.
 
 use crate::counts::{OriginCounts, RobotCounts};

@@ -37,7 +37,7 @@ pub struct Promising {
     said_hit: bool,
 }
 
-/// What a peer, by its place, said to a question.
+/// The response of a peer, by its place, to a query.
 type Said = (usize, Opcode);
 
 /// The other caches.
@@ -287,7 +287,7 @@ impl Peers {
         }
     }
 
-    /// What is said to a question.
+    /// The response to a query.
     fn opinion(&self, query: &Message<'_>, from: SocketAddr, holds: impl Fn(&Target<'_>) -> bool) -> Opcode {
         if !self.may_request(from.ip()) {
             self.count(|c| c.icp_refused += 1);
@@ -325,7 +325,7 @@ impl Peers {
     }
 }
 
-/// A question that was sent.
+/// A query that was sent.
 #[derive(Default)]
 struct Sent {
     number: u32,

@@ -1,8 +1,9 @@
 //! What the caches of a run wrote down of each request, beside what its robots saw of it. `caches.json`.
 //!
-//! Robots know when a request was due and answered, and whether the response had been made for it; caches know where they had it
-//! from. Their logs carry the robots' own name of each request, so both are put together request by request. What is kept
-//! are counts and histograms of each combination, so that any table can be made of them, and every difference is seen.
+//! Robots know when a request was due and when its response came, and whether the response had been made for it; caches know
+//! where they had it from. Their logs carry the robots' own name of each request, so both are put together request by request.
+//! What is kept are counts and histograms of each combination, so that any table can be made of them, and every difference is
+//! seen.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,9 +45,9 @@ pub struct LogRead {
     pub lines: u64,
     /// Lines that could not be read.
     pub malformed: u64,
-    /// Lines that name no request of this run: the lab asked whether it is ready, somebody read its counters.
+    /// Lines that name no request of this run: the lab's checks that it is ready, reads of its counters.
     pub foreign: u64,
-    /// Lines of this run's requests whose own cache had one already: a robot asked again (a connection was closed under it,
+    /// Lines of this run's requests whose own cache had one already: a robot sent it again (a connection was closed under it,
     /// a redirection, a password).
     pub again: u64,
 }
@@ -55,15 +56,15 @@ pub struct LogRead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
-    /// A plain GET that was answered from a store.
+    /// A plain GET that was served from a store.
     Hit,
     /// A plain GET that joined another's fetch.
     Collapsed,
     /// A plain GET that an origin confirmed.
     Revalidated,
-    /// A plain GET that an origin answered.
+    /// A plain GET that an origin responded to.
     Miss,
-    /// Answered; it was no plain GET.
+    /// It got its response; it was no plain GET.
     Other,
     /// An error, or no response in time.
     Failed,
@@ -77,7 +78,7 @@ pub enum Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The store of the cache that was asked.
+    /// The store of the cache that got the request.
     Local,
     /// The same cache was fetching it for another request.
     Joined,
@@ -141,7 +142,7 @@ pub struct Responses {
     pub body_bytes: u64,
     /// Bytes of responses that the log has.
     pub logged_bytes: u64,
-    /// How long they took from when they were due, to robots; of those that were answered.
+    /// How long they took from when they were due, to robots; of those with a response.
     pub response: SparseHistogram,
     /// How long they took to the cache.
     pub duration: SparseHistogram,
@@ -150,9 +151,9 @@ pub struct Responses {
 /// Requests of one cache to another, as the other's log has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Who asked.
+    /// The cache that sent the requests.
     pub from: String,
-    /// Who was asked.
+    /// The cache that got them.
     pub to: String,
     /// `sibling` or `parent`.
     pub relation: String,
@@ -160,13 +161,13 @@ pub struct Traffic {
     pub phase: u16,
     /// How many.
     pub requests: u64,
-    /// Of these, answered from the store.
+    /// Of these, served from the store.
     pub hits: u64,
     /// Of these, refused by a sibling: it was thought to have it, and had it no more.
     pub false_hits: u64,
     /// Bytes of responses.
     pub bytes: u64,
-    /// How long they took to the cache that was asked.
+    /// How long they took, by the log of the cache that got them.
     pub duration: SparseHistogram,
 }
 

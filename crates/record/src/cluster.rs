@@ -13,7 +13,7 @@ use assay_measurement::histogram::Histogram;
 /// Version of the document.
 pub const SCHEMA: &str = "assay-cluster/1";
 
-/// How a node says that it is, to whoever asks it over HTTP. Shares are of the time since it was asked before, 0 to 1.
+/// The load of a node, as it reports it over HTTP. Shares are of the time since the last report, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeState {
     /// Share of its processors that was busy.
@@ -82,7 +82,7 @@ pub struct ClusterPoint {
     pub responses_per_s_by_repetition: Vec<f64>,
     /// Requests that failed for good, in all repetitions.
     pub failed: u64,
-    /// Bytes answered, in all repetitions.
+    /// Bytes of responses, in all repetitions.
     pub bytes: u64,
     /// Response times of all.
     pub response_us: Times,
@@ -211,7 +211,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A request for the service at this place was answered.
+    /// A request for the service at this place got its response.
     pub fn responded(&mut self, service: usize, response_us: u64, bytes: u64) {
         self.responded += 1;
         self.bytes += bytes;
@@ -229,7 +229,7 @@ impl Tally {
         self.seconds.push(nodes);
     }
 
-    /// Requests that were answered.
+    /// Requests with a response.
     pub fn count(&self) -> u64 {
         self.responded
     }
@@ -239,7 +239,7 @@ impl Tally {
         self.failed
     }
 
-    /// Bytes of bodies that were answered.
+    /// Body bytes of the responses.
     pub fn body_bytes(&self) -> u64 {
         self.bytes
     }
@@ -342,7 +342,7 @@ impl PointSum {
 }
 
 impl ClusterPoint {
-    /// Answers a second, over all repetitions.
+    /// Responses a second, over all repetitions.
     pub fn mean_per_s(&self) -> f64 {
         let all = &self.responses_per_s_by_repetition;
         all.iter().sum::<f64>() / all.len().max(1) as f64

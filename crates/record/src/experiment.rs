@@ -2,7 +2,7 @@
 //!
 //! An experiment is workloads × subjects × conditions × repetitions. A *subject* is a proxy with its settings; a
 //! *condition* is what all subjects meet alike (links, processors, limits). A *cell* is one run of that product.
-//! Cells of one repetition and workload have the same seed, so all subjects are asked the very same stream.
+//! Cells of one repetition and workload have the same seed, so all subjects get the very same stream.
 
 use std::collections::BTreeMap;
 

@@ -107,8 +107,8 @@ pub struct CacheBehaviour {
     pub post_invalidates: bool,
     /// A request for what is being fetched for another joins that fetch, before its response has begun.
     pub collapses: bool,
-    /// Where requests are not collapsed: a response that is still arriving goes to others too. False: it answers nobody
-    /// else before it is complete.
+    /// Where requests are not collapsed: a response that is still arriving goes to other requests too. False: it serves no other
+    /// request before it is complete.
     pub shares_arriving: bool,
     /// A 304 from the origin updates the header fields of the stored response, as RFC 9111 (4.3.4) wants it, or the cache
     /// never validates at all. Where it does not hold, a validated response keeps the id of the one it was first stored
@@ -133,7 +133,7 @@ impl Default for CacheBehaviour {
 }
 
 impl CacheBehaviour {
-    /// From when on a response that is fetched for one request answers others.
+    /// From when on a response that is fetched for one request serves others.
     pub fn shares_from(&self) -> SharesFrom {
         match (self.collapses, self.shares_arriving) {
             (true, _) => SharesFrom::Sent,
@@ -143,7 +143,7 @@ impl CacheBehaviour {
     }
 }
 
-/// From when on a response that is fetched for one request answers others.
+/// From when on a response that is fetched for one request serves others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharesFrom {
     /// From when the request was sent: others join the fetch.

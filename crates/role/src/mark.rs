@@ -39,7 +39,7 @@ pub struct RequestMark {
 /// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseMark {
-    /// The xact that made the origin answer; [`XactId::NOBODY`] when it was told of none.
+    /// The xact that the origin responded to; [`XactId::NOBODY`] when the request named none.
     pub xact: XactId,
     /// Key of the object.
     pub key: u64,
@@ -93,7 +93,7 @@ impl RequestMark {
 }
 
 impl ResponseMark {
-    /// True when the origin answered that nothing has changed.
+    /// True for a 304 response of the origin.
     #[inline]
     pub fn not_modified(&self) -> bool {
         self.status == 304

@@ -83,24 +83,24 @@ pub fn usual_name() -> String {
     "assay".into()
 }
 
-/// Which other caches there are, and what is asked of them.
+/// The other caches, and how they are queried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cooperation {
-    /// Where ICP queries are answered, and sent from; none: no ICP.
+    /// Where ICP queries are received, and sent from; none: no ICP.
     pub icp: Option<SocketAddr>,
-    /// Who may ask by ICP, beside the peers.
+    /// Addresses that may send ICP queries, beside the peers.
     pub clients: Vec<IpAddr>,
-    /// Whom to ask, in order of preference.
+    /// The caches to query, in order of preference.
     pub peers: Vec<Peer>,
-    /// How long ICP answers are waited for, in milliseconds.
+    /// How long to wait for ICP responses, in milliseconds.
     pub timeout_ms: u64,
-    /// How much longer a question to another cache takes until it is answered, and a request to it, in milliseconds: as if
-    /// both were that far apart, there and back.
+    /// Time in milliseconds that is added to each query and each request to another cache, as if
+    /// that were the round-trip time between the two.
     #[serde(default)]
     pub delay_ms: u64,
     /// What a sibling gave is not stored here too.
     pub proxy_only: bool,
-    /// What no parent could fetch fails: the origin is not asked.
+    /// What no parent could fetch fails: no request goes to the origin.
     pub never_direct: bool,
 }
 
@@ -109,15 +109,15 @@ pub struct Cooperation {
 pub struct Peer {
     /// What it is called.
     pub name: String,
-    /// What may be asked of it.
+    /// What may be requested from it.
     pub relation: Relation,
-    /// Where it speaks HTTP; it is asked for whole URLs.
+    /// Where it speaks HTTP; requests to it are in absolute form.
     pub http: SocketAddr,
-    /// Where it answers ICP; none: it is not asked whether it has something. A sibling without it is never asked.
+    /// Where it receives ICP queries; none: it is not queried. Nothing is requested from a sibling without it.
     pub icp: Option<SocketAddr>,
 }
 
-/// What may be asked of another cache.
+/// What may be requested from another cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {

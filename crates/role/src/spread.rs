@@ -28,7 +28,7 @@ pub enum Share {
     Groups(Vec<String>),
 }
 
-/// Why robots cannot be spread as asked.
+/// Why robots cannot be spread as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpreadError {
     /// No group is called so.

@@ -1,9 +1,9 @@
 //! Simultaneous proxy evaluation: many proxies, the same clients, one trip to the origin.
 //!
 //! After B. D. Davison and C. Krishnan, *ROPE: The Rutgers Online Proxy Evaluator*, and chapters 10 and 11 of Davison's
-//! thesis: the *Multiplier* takes requests of real clients, answers them from the Collector, and sends each of them to every
-//! proxy under test too; the *Collector* stands where the origins would be. It fetches each thing once and answers
-//! whoever asks again as if it had to be fetched again: at the pace at which it came. So proxies can be compared on
+//! thesis: the *Multiplier* takes requests of real clients, serves them from the Collector, and sends each of them to every
+//! proxy under test too; the *Collector* stands where the origins would be. It fetches each thing once and serves
+//! later requests for it as if it were fetched again: at the pace at which it came. So proxies can be compared on
 //! live traffic, one that prefetches among them, and origins see one request for each need.
 //!
 //! Both are roles: processes of the one binary, told what to do by [`assay_role::evaluation`].

@@ -2,7 +2,7 @@
 //! a proxy between them that passes on what it does not know.
 //!
 //! The Multiplier numbers each request ([`REQUEST`]). A request that a proxy sends on has the number still, so the Collector
-//! answers it with what it answered that very request of the client, in whatever order proxies ask. Where it could not
+//! serves it with what that very request of the client got, in whatever order requests of proxies come. Where it could not
 //! keep that, the response says so ([`LOST`]), and is not held against the proxy. Neither field reaches an origin or a client.
 
 use assay_http::field::{Field, decimal};
@@ -18,7 +18,7 @@ pub fn of_request(head: &RequestHead<'_>) -> Option<u64> {
     only(head.headers().filter(|field| field.is(REQUEST)))
 }
 
-/// True where a response is marked as one in place of what request `number` was answered.
+/// True where a response is marked as one in place of what request `number` got.
 pub fn is_lost<'b>(mut fields: impl Iterator<Item = Field<'b>>, number: u64) -> bool {
     fields.any(|field| field.is(LOST) && decimal(field.value) == Some(number))
 }

@@ -221,7 +221,7 @@ impl SeriesWriter {
         if intervals.is_empty() { Ok(()) } else { self.append(&Entry::Interfaces(Cow::Borrowed(intervals))) }
     }
 
-    /// Keeps what was asked of the traced disk in an interval; nothing is kept of nothing.
+    /// Keeps the traced disk's requests of an interval; an interval without any is not kept.
     pub fn blocks(&mut self, intervals: &[BlockInterval]) -> Result<(), RunDirError> {
         if intervals.is_empty() { Ok(()) } else { self.append(&Entry::Blocks(Cow::Borrowed(intervals))) }
     }

@@ -1,4 +1,4 @@
-//! The response of one target to one request, and whether it was what the Collector answered.
+//! The response of one target to one request, and whether it was what the Collector sent.
 
 use std::path::Path;
 
@@ -77,9 +77,9 @@ impl Verdict {
 pub struct ResponseRow {
     /// Number of the request, from 0, in order of arrival.
     pub request: u64,
-    /// Who answered: index into `SpeInfo::targets`; 0 is direct.
+    /// The target that responded: index into `SpeInfo::targets`; 0 is direct.
     pub target: u16,
-    /// Place among the proxies that were asked; 0: asked first.
+    /// Place among the proxies that got the request; 0: first.
     pub place: u8,
     /// When it was sent to that target, in microseconds since the start.
     pub at_us: i64,
@@ -178,7 +178,7 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
     },
 };
 
-/// Writes answers as they end. Memory is bounded by one row group (about 64,000 rows). The file is called
+/// Writes responses as they end. Memory is bounded by one row group (about 64,000 rows). The file is called
 /// `NAME.partial` until [`ResponseWriter::finish`].
 pub struct ResponseWriter {
     writer: TableWriter,

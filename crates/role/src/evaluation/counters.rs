@@ -19,7 +19,7 @@ pub struct CollectorInterval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CollectorCounters {
-    /// Requests answered, at all listeners.
+    /// Requests with a response, at all listeners.
     pub requests: u64,
     /// Requests sent to origins.
     pub origin_requests: u64,
@@ -87,7 +87,7 @@ pub struct TargetCounters {
     pub not_kept: u64,
     /// Requests without a whole response.
     pub no_response: u64,
-    /// Never asked: too much was waiting.
+    /// Requests that were not sent: too many were waiting.
     pub dropped: u64,
     /// Waiting or under way now.
     pub waiting: u64,

@@ -19,7 +19,7 @@ pub struct CollectorSpec {
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
     pub maximum_age_ms: u64,
-    /// Answer at the pace of the recording; false: at once (the document's control).
+    /// Respond at the pace of the recording; false: at once (the document's control).
     pub replay: bool,
     /// Most bytes of recordings in memory, overhead included.
     pub memory_bytes: u64,
@@ -56,7 +56,7 @@ pub struct DiskSpec {
     pub bytes: u64,
 }
 
-/// When the proxies are asked.
+/// When requests are sent to the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -66,7 +66,7 @@ pub enum When {
     AtOnce,
 }
 
-/// In which order the proxies are asked.
+/// In which order requests are sent to the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
@@ -87,7 +87,7 @@ pub struct MultiplierSpec {
     pub proxies: Vec<ProxyUnderTest>,
     /// Requests go to the proxies with their whole URL (forward), or with a path and `Host` (reverse).
     pub forward: bool,
-    /// When the proxies are asked.
+    /// When requests are sent to the proxies.
     pub when: When,
     /// In which order.
     pub turns: Turns,
@@ -99,7 +99,7 @@ pub struct MultiplierSpec {
     pub patience_ms: u64,
     /// Which differences are none (a file in TOML); none: the defaults.
     pub rules: Option<PathBuf>,
-    /// Where answers are written: the SPE directory.
+    /// Where responses are written: the SPE directory.
     pub directory: PathBuf,
     /// Write the log in the document's form too.
     pub text_log: bool,

@@ -25,7 +25,7 @@ struct Experiment {
     /// Prefix of its paths: which of them may be cached.
     kind: &'static str,
     replay: bool,
-    /// The listener that asks second.
+    /// The listener of the second request.
     second_listener: usize,
     document: &'static str,
     /// Most that the mean absolute difference between a miss and a hit may be, in milliseconds.

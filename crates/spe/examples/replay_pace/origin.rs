@@ -45,7 +45,7 @@ impl Page {
     }
 }
 
-/// Listens at the address and answers for as long as the program runs. To be called in a thread of its own; `listening` is
+/// Listens at the address and responds for as long as the program runs. To be called in a thread of its own; `listening` is
 /// told where.
 pub fn serve(address: SocketAddr, listening: impl FnOnce(SocketAddr)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

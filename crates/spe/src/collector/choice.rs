@@ -1,19 +1,19 @@
-//! The recording that answers a request, if it needs no fetch of its own.
+//! The recording that serves a request, if it needs no fetch of its own.
 //!
 //! Pure. A recording that HTTP lets a cache use is replayed for everybody as long as it is fresh. Every other one (what may
 //! not be cached, what is stale, errors) is replayed, for a while, to each listener that has not seen it yet, and to no listener
-//! twice: who asks again wants another one. Several may wait under one key: a listener that is behind gets the one that
+//! twice: a repeated request wants another one. Several may wait under one key: a listener that is behind gets the one that
 //! comes next for it, so that each need is fetched once however far the proxies lag behind each other.
 //!
-//! Where requests are numbered ([`crate::number`]), a proxy's request is answered with what the client's own one got, and
-//! never with what only others got: order means nothing then.
+//! Where requests are numbered ([`crate::number`]), a proxy's request gets what the client's own one got, and
+//! never with what only others got: order does not matter then.
 
 use std::time::Duration;
 
 /// A listener that has not seen what is older than this is not behind: it never requested it, and starts with the newest.
 const BEHIND_NS: u64 = Duration::from_secs(10).as_nanos() as u64;
 /// Clients join a fetch that a proxy began so short a time ago: their own request for the same thing has lost a race.
-/// They wait for no older one that has not been answered yet.
+/// They wait for no older one that has no response yet.
 const RACE_NS: u64 = Duration::from_millis(250).as_nanos() as u64;
 
 /// How long recordings are of use.
@@ -36,7 +36,7 @@ pub enum Bond {
     Unknown,
 }
 
-/// What matters about a recording to one who asks.
+/// What matters about a recording to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     /// Whose it is.
@@ -54,20 +54,20 @@ pub struct View {
 /// How far a recording is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The origin has not answered.
+    /// The origin has not responded.
     Requested {
-        /// It was asked under a condition, and who asks now has none: a 304 would be of no use.
+        /// Its request had a condition, and this one has none: a 304 would be of no use.
         is_conditional: bool,
-        /// A proxy asked, and now a client does.
+        /// A proxy requested it, and this request is a client's.
         is_of_a_proxy: bool,
     },
     /// The head is there, the body perhaps.
     Responded {
-        /// It answers this request.
+        /// It suits this request.
         suits: bool,
-        /// A cache may answer this request with it.
+        /// A cache may serve this request with it.
         is_fresh: bool,
-        /// All of it is there, and the origin can be asked whether it still holds.
+        /// It is complete, and the origin can confirm it.
         can_be_confirmed: bool,
     },
 }
@@ -85,7 +85,7 @@ pub enum Choice {
         /// It is this listener's.
         claims: bool,
     },
-    /// Ask the origin if this one still holds.
+    /// Validate this one at the origin.
     Confirm(usize),
     /// Fetch.
     Fetch,
@@ -93,7 +93,7 @@ pub enum Choice {
 
 /// Chooses among the recordings under a key, the oldest first.
 ///
-/// `is_shared`: what was last answered under it could be shared (none: not known); `wants_new`: the client reloads.
+/// `is_shared`: the last response under it could be shared (none: not known); `wants_new`: the client reloads.
 pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_new: bool) -> Choice {
     let all = || views.iter().enumerate().filter(|(_, view)| view.timed_ns <= limits.maximum_age_ns);
     let own =

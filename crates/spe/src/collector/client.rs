@@ -90,7 +90,7 @@ impl Handler for Client {
     }
 }
 
-/// Whoever starts a proxy asks through it whether it is ready; that is no client's request, and no origin's business.
+/// The program that starts a proxy checks through it that it is ready; that is no client's request, and goes to no origin.
 fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
     let path = match head.target.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
@@ -99,7 +99,7 @@ fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
     head.method == "GET" && path == HEALTH_PATH
 }
 
-/// Answers what cannot be understood; after that the connection is of no use.
+/// Responds to a malformed request; after that the connection cannot be used.
 async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<Next> {
     client.exchange.give_up();
     client.shared.count(|c| c.refused += 1);
@@ -126,7 +126,7 @@ impl Drop for Room {
     }
 }
 
-/// Reads the body of a request: which recording answers it is known only then.
+/// Reads the body of a request: which recording serves it is known only then.
 async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Result<Body, BodyError> {
     let shared = Rc::clone(&client.shared);
     let mut body =
@@ -151,7 +151,7 @@ async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Res
     Ok(body)
 }
 
-/// Answers a request: from a recording, from one under way, or from one that begins with it.
+/// Responds to a request: from a recording, from one under way, or from one that begins with it.
 async fn response(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
@@ -213,8 +213,8 @@ async fn response(
     lead(client, client_request, key.into(), body, confirming, requested_ns).await
 }
 
-/// True where a proxy requests what its client was answered, that is gone, and another one would not do. Whatever else it is
-/// answered in place of that is marked.
+/// True where a proxy requests what its client got, that is gone, and another one would not do. What it gets instead
+/// is marked.
 fn is_gone_for(client: &mut Client, client_request: &ClientRequest<'_>, key: &[u8], found: &Found) -> bool {
     client.lost = None;
     let is_replay = matches!(found, Found::Replay(..));
@@ -229,7 +229,7 @@ fn is_gone_for(client: &mut Client, client_request: &ClientRequest<'_>, key: &[u
     gone == Some(Gone::Own) && !is_replay
 }
 
-/// Fetches, and answers with what comes.
+/// Fetches, and sends the response.
 async fn lead(
     client: &mut Client,
     client_request: &ClientRequest<'_>,

@@ -175,7 +175,7 @@ fn weight(key: &[u8], recordings: &[(Rc<Recording>, Id)]) -> u64 {
     key.len() as u64 + index.sum::<u64>()
 }
 
-/// Does what is asked, and in the end removes what is left.
+/// Carries out the tasks, and in the end removes what is left.
 fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
     let path = |id: Id| -> PathBuf { directory.join(format!("{id:016x}")) };
     let mut there: HashSet<Id> = HashSet::new();

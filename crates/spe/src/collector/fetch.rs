@@ -38,7 +38,7 @@ pub struct Order {
     pub conditions: Vec<u8>,
     /// The body of the request.
     pub body: Vec<Chunk>,
-    /// What the origin is asked to confirm.
+    /// The recording that the origin is to confirm.
     pub confirming: Option<Rc<Recording>>,
     /// Directives of the client.
     pub control: RequestControl,
@@ -95,7 +95,7 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
     }
 }
 
-/// Connects, asks, and waits for the head of the final response, of which `take` takes what is needed.
+/// Connects, sends the request, and waits for the head of the final response, of which `take` takes what is needed.
 async fn attempt<T>(
     shared: &Shared,
     recording: &Recording,
@@ -111,7 +111,7 @@ async fn attempt<T>(
     let mut origin = Upstream::connect(address, patience, &shared.resources).await?.timed();
     steps.connected_ns = offset();
     let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
-    // Where that fails, it may have answered before it closed.
+    // Where that fails, it may have responded before it closed.
     let sent = origin.send(&parts, patience).await;
     let taken = match origin.final_head(patience.response, take).await {
         Ok(taken) => taken,

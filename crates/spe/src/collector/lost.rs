@@ -1,6 +1,6 @@
 //! The clients' requests to which a proxy can no longer be given the response.
 //!
-//! Pure. A recording that goes leaves a note here, so that a proxy which requests it later is not answered with another one as
+//! Pure. A recording that goes leaves a note here, so that a proxy which requests it later does not get another one as
 //! if that were it. Notes are bounded; of those that had to go only the highest request number is kept, and whatever is not
 //! above it may have been among them.
 
@@ -36,9 +36,9 @@ impl Span {
 /// What is known of a response that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
-    /// Caches may have it: to ask the origin once more gives what others would get too.
+    /// Caches may have it: another request to the origin gives what others would get too.
     Shared,
-    /// It was one client's own: another one would be another answer, and another request to the origin.
+    /// It was one client's own: another one would be another response, and another request to the origin.
     Own,
     /// It may have been noted, and the note is gone too.
     Forgotten,
@@ -66,7 +66,7 @@ impl Lost {
         Self { by_key: HashMap::new(), order: VecDeque::new(), most, forgotten: None }
     }
 
-    /// Notes that these requests' answer is gone; `key` is a hash: two keys that share one share their notes.
+    /// Notes that these requests' response is gone; `key` is a hash: two keys that share one share their notes.
     pub fn note(&mut self, key: u64, span: Span, gone: Gone) {
         self.by_key.entry(key).or_default().push_back((span, gone));
         self.order.push_back(key);
@@ -75,7 +75,7 @@ impl Lost {
         }
     }
 
-    /// What is known of this request's answer; none: it is not gone.
+    /// What is known of this request's response; none: it is not gone.
     pub fn find(&self, key: u64, number: u64) -> Option<Gone> {
         let noted = self.by_key.get(&key).into_iter().flatten().rev();
         let found = noted.filter(|(span, _)| span.holds(number)).map(|(_, gone)| *gone).next();

@@ -50,13 +50,13 @@ pub struct Recording {
     pub timed_ns: u64,
     /// The listener through which it was requested.
     pub listener: u16,
-    /// The origin was asked under a condition of the client's, and may have said 304.
+    /// The request had a condition of the client's, and its response may be 304.
     pub is_conditional: bool,
     /// The listeners that have had it, a bit for each.
     pub seen: Cell<u64>,
     /// The clients' requests that got it, or that it was fetched for; none: not known.
     requests: Cell<Option<Span>>,
-    /// Requests that wait for the head, and will be answered with this if it suits.
+    /// Requests that wait for the head, and will be served with this if it suits.
     claims: Rc<Cell<u32>>,
     steps: Cell<Steps>,
     outcome: RefCell<Option<Outcome>>,

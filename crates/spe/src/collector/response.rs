@@ -20,7 +20,7 @@ const OF_THE_BODY: [&str; 5] =
 /// When a response was requested and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Asked.
+    /// When the request was sent.
     pub requested_ms: i64,
     /// Received.
     pub received_ms: i64,
@@ -104,7 +104,7 @@ impl Response {
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
             fields_at,
-            // A confirmation that names no version confirms the one that was asked about.
+            // A confirmation that names no version confirms the one of the condition.
             etag: head
                 .header("etag")
                 .or(requested.if_none_match.filter(|tags| is_one_tag(tags)))
@@ -116,7 +116,7 @@ impl Response {
         }
     }
 
-    /// What the Collector says itself: for an origin that did not answer, or to what it does not understand.
+    /// The Collector's own response: for an origin that did not respond, or to a malformed request.
     pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
         let reason = match status {
             200 => "OK",
@@ -181,10 +181,10 @@ impl Response {
         Ok(Self { framing: self.framing, length: self.length, ..Self::new(&head, question, times) })
     }
 
-    /// Whether it answers a request with these fields, as far as negotiation goes.
+    /// Whether it suits a request with these fields, as far as negotiation goes.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         match &self.vary {
-            // `*` names no request at all; who asked at the same time gets it all the same, as for every other response
+            // `*` suits no other request; those of the same time get it all the same, as for every other response
             // that is not to be shared.
             Vary::Nothing | Vary::Everything => true,
             vary => secondary(vary, fields) == self.variant,
@@ -201,12 +201,12 @@ impl Response {
         self.is_storable && self.vary != Vary::Everything
     }
 
-    /// Whether the origin can be asked if it still holds, instead of for all of it.
+    /// Whether the origin can confirm it, instead of sending all of it.
     pub fn can_be_confirmed(&self) -> bool {
         self.status == 200 && self.is_storable && self.has_validator
     }
 
-    /// Whether a request with these conditions is answered with 304 instead.
+    /// Whether a request with these conditions gets a 304 response instead.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         matches!(self.status, 200 | 206 | 304) && conditions.are_not_modified(&self.validators())
     }
@@ -216,7 +216,7 @@ impl Response {
         Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
     }
 
-    /// The conditions by which the origin is asked whether this still holds.
+    /// The conditions that validate this at the origin.
     pub fn write_conditions(&self, out: &mut Vec<u8>) {
         if let Some(etag) = &self.etag {
             fields::append(out, b"If-None-Match", etag);
@@ -291,7 +291,7 @@ fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     })
 }
 
-/// What the storing rules ask about.
+/// What the storing rules depend on.
 fn facts_of(head: &ResponseHead<'_>) -> ResponseFacts {
     // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
     let status = if matches!(head.status, 206 | 304) { 200 } else { head.status };

@@ -32,13 +32,13 @@ const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response
 pub struct ListenerCounters {
     /// Requests, tunnels among them.
     pub requests: u64,
-    /// Those that an origin was asked because of.
+    /// Those that caused a request to an origin.
     pub fetches: u64,
-    /// Those answered from a complete recording.
+    /// Those served from a complete recording.
     pub replays: u64,
-    /// Those answered from a recording that was under way.
+    /// Those served from a recording that was under way.
     pub joined: u64,
-    /// Those answered with 304.
+    /// Those with a 304 response.
     pub validations: u64,
     /// Bytes of request bodies.
     pub bytes_in: u64,
@@ -59,7 +59,7 @@ pub struct Totals {
     pub client_gone: u64,
     /// Requests sent to origins.
     pub origin_requests: u64,
-    /// Those by which an origin was asked whether a recording still holds.
+    /// Those that validated a recording at an origin.
     pub confirmations: u64,
     /// Those that failed, or whose response broke off.
     pub origin_errors: u64,
@@ -67,7 +67,7 @@ pub struct Totals {
     pub given_up: u64,
     /// Recordings that had to go though a listener was still going to request them.
     pub not_kept: u64,
-    /// Requests of proxies for which an origin was asked once more because of that.
+    /// Requests of proxies that caused another request to an origin because of that.
     pub repeated: u64,
     /// Bytes of bodies that came from origins.
     pub origin_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Shared {
     pub shelf: RefCell<Shelf>,
     /// Buffers and deadlines.
     pub resources: Rc<Resources>,
-    /// Answers keep the pace of their recording.
+    /// Responses keep the pace of their recording.
     pub replays: bool,
     /// Where the origins are.
     pub routes: Routes,
@@ -225,7 +225,7 @@ pub enum FetchError {
     /// It is this Collector itself.
     #[error("the request leads back to the Collector")]
     Loop,
-    /// It did not answer, or not in HTTP.
+    /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     /// A 304 to a request without a condition.

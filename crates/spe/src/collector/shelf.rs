@@ -1,8 +1,8 @@
 //! Where the recordings are, how much room they take, and who has had which.
 //!
 //! What lies under one key lies together and goes together when room is needed: to disk, if there is one. What is under way,
-//! and what was one client's own response and a listener has yet to request, is *held*. First goes what is not held, the key that was
-//! requested longest ago before the others; then what a listener has not requested in a long while. The rest stays, and what
+//! and what was one client's own response and a listener has yet to request, is *held*. First goes what is not held, the key that
+//! was requested longest ago before the others; then what a listener has not requested in a long while. The rest stays, and what
 //! arrives then is not kept: a note is left of it, as of everything that goes ([`super::lost`]). A recording that goes lives on
 //! for those who are being sent it.
 
@@ -33,7 +33,7 @@ const CHANGED_SLOTS: usize = 1 << 14;
 /// Bytes of memory of an allocation beside what was requested.
 const ALLOCATION_OVERHEAD: u64 = 16;
 
-/// Who asks, and how.
+/// A request: its listener, and its kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester<'a> {
     /// Through which listener.
@@ -58,14 +58,14 @@ pub struct Requester<'a> {
     pub now_ms: i64,
 }
 
-/// What the shelf says to who asks.
+/// What to do with a request.
 #[derive(Debug)]
 pub enum Found {
-    /// Replay this one; true: it is what the client's own request was answered, as far as that is known.
+    /// Replay this one; true: it is what the client's own request got, as far as that is known.
     Replay(Rc<Recording>, bool),
-    /// Wait for its head, and ask again; perhaps with a claim.
+    /// Wait for its head, and look again; perhaps with a claim.
     Wait(Rc<Recording>, Option<Claim>),
-    /// Ask the origin if it still holds.
+    /// Validate it at the origin.
     Confirm(Rc<Recording>),
     /// Fetch.
     Nothing,
@@ -75,7 +75,7 @@ pub enum Found {
 struct Entry {
     /// The oldest first.
     recordings: RefCell<Vec<Rc<Recording>>>,
-    /// What was last answered could be shared.
+    /// The last response could be shared.
     is_shared: Cell<Option<bool>>,
 }
 
@@ -213,7 +213,7 @@ impl Shelf {
         self.put(key, entry, Some(renewed), now_ns);
     }
 
-    /// Notes that what is answered under this key may be shared, or may not.
+    /// Notes whether responses under this key may be shared.
     pub fn note_shared(&mut self, key: &[u8], is_shared: bool) {
         if let Some(entry) = self.stock.peek(key) {
             entry.is_shared.set(Some(is_shared));
@@ -406,7 +406,7 @@ pub fn url_of(key: &[u8]) -> &[u8] {
     memchr::memchr(b' ', line).map_or(line, |at| &line[at + 1..])
 }
 
-/// True for methods whose requests change nothing: asking once more is nobody's loss.
+/// True for safe methods: another request changes nothing.
 fn is_safe(key: &[u8]) -> bool {
     key.starts_with(b"GET ") || key.starts_with(b"HEAD ")
 }

@@ -1,6 +1,6 @@
 //! Which bytes of a body came when, and which of them are due by now.
 //!
-//! Pure: instants are arguments, as offsets from the request that the body answers. The fetch appends, readers take
+//! Pure: instants are arguments, as offsets from the request of the body. The fetch appends, readers take
 //! what is due at their own offset, which may be far behind. While everything is *kept* (it is going to be replayed to
 //! others) nothing is dropped and the fetch never waits; otherwise parts go once every reader has them.
 

@@ -10,7 +10,7 @@ use tokio::io::copy_bidirectional;
 use crate::collector::play::Client;
 use crate::collector::shared::{CLIENT_WRITE, Place};
 
-/// After so much silence the other side is asked whether it is still there.
+/// After so much silence keep-alive probes are sent to the other side.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Connects to where a CONNECT wants to go, and copies both ways until both have ended.

@@ -59,7 +59,7 @@ impl<'b> Target<'b> {
         Ok(Self { authority: authority(&rest.as_bytes()[..end])?, path: &rest[end..] })
     }
 
-    /// The path as an origin is asked for it.
+    /// The path as in a request to an origin.
     pub fn write_path(&self, out: &mut Vec<u8>) {
         if !self.path.starts_with(['/', '*']) {
             out.push(b'/');

@@ -149,7 +149,7 @@ impl Board {
         self.start_ns.load(Relaxed)
     }
 
-    /// Whether a proxy may be asked one more; then it counts as waiting until [`Board::tell`] hears of its response.
+    /// Whether a proxy may get one more request; it then counts as waiting until [`Board::tell`] gets its response.
     pub fn admit(&self, target: u16) -> bool {
         let Some(board) = self.targets.get(usize::from(target)) else { return false };
         if board.waiting.fetch_add(1, Relaxed) < self.most_waiting {

@@ -1,6 +1,6 @@
 //! One connection of a client.
 //!
-//! Requests are read one after the other; each is answered from the Collector before the next is looked at, so one that
+//! Requests are read one after the other; each is served from the Collector before the next is looked at, so one that
 //! pipelines gets its responses in order.
 
 use std::cell::Cell;
@@ -49,7 +49,7 @@ impl Default for Limits {
 
 /// What all clients' connections share.
 pub struct Shared {
-    /// Counters, and where answers are told.
+    /// Counters, and where responses are reported.
     pub board: Arc<Board>,
     /// What is a difference.
     pub rules: Arc<Rules>,
@@ -61,7 +61,7 @@ pub struct Shared {
     pub collector: SocketAddr,
     /// Requests must name the whole URL.
     pub is_forward: bool,
-    /// When proxies are asked.
+    /// When requests are sent to the proxies.
     pub when: When,
     /// In which order.
     pub turns: Turns,
@@ -152,7 +152,7 @@ impl Handler for Client {
 }
 
 impl Client {
-    /// Answers what is not served; after that the connection is of no use.
+    /// Refuses a request that is not served; after that the connection cannot be used.
     pub async fn send_refusal(&mut self, status: u16, words: &str, is_head: bool) -> io::Result<()> {
         self.exchange.give_up();
         self.exchange.send_text(status, b"", &format!("{words}\n"), is_head).await

@@ -1,4 +1,4 @@
-//! One request, answered from the Collector; and when the proxies are asked.
+//! One request, served from the Collector; and when it is sent to the proxies.
 //!
 //! The client's own way comes first: what arrives is written to it before anything else is done with it.
 
@@ -86,7 +86,7 @@ impl<'c> Exchange<'c> {
         Self { client, shared, rest }
     }
 
-    /// Answers it.
+    /// Serves it.
     pub async fn run(mut self) -> io::Result<()> {
         match self.request().await {
             Ok((upstream, response)) => self.relay(upstream, response).await,
@@ -165,7 +165,7 @@ impl<'c> Exchange<'c> {
                 biased;
                 heard = upstream.head(patience.response, |received| Heard::new(&received, order, rules)) => {
                     if let Some(response) = self.pass_interim(upstream, heard).await? {
-                        // Decided without the body; the proxies are not asked half a question.
+                        // Decided without the body; the proxies do not get half a request.
                         self.rest.kept = Kept::Partial;
                         self.client.exchange.give_up();
                         return Ok(Some(response));

@@ -1,4 +1,4 @@
-//! The proxies, as they are asked, and what each of them answers.
+//! Requests to the proxies, and the response of each.
 //!
 //! In a thread of its own, so that whatever a proxy does costs no client anything. Each connection of a client has a *lane*
 //! to each proxy: one connection, kept if the proxy keeps it, and one request outstanding on it. What waits in lanes is
@@ -50,13 +50,13 @@ pub struct Direct {
 /// Hears of the Collector's response once it is complete.
 pub type Awaited = watch::Receiver<Option<Arc<Direct>>>;
 
-/// A request that some proxies are to be asked.
+/// A request that some proxies are to get.
 pub struct Question {
     /// Whose connection it came in on.
     pub client: u64,
     /// The request.
     pub message: Arc<Message>,
-    /// Whom to ask, in this order: places, and proxies by index. All of them were admitted.
+    /// The proxies to send it to, in this order: places, and proxies by index. All of them were admitted.
     pub order: Vec<(u8, u8)>,
     /// What they are held against.
     pub direct: Awaited,
@@ -64,9 +64,9 @@ pub struct Question {
 
 /// What the thread is told.
 pub enum ToProxies {
-    /// Ask this.
+    /// Send this.
     ClientRequest(Question),
-    /// A client has closed its connection: those to proxies go too, when everything is answered.
+    /// A client has closed its connection: those to proxies are closed too, after all responses.
     Left(u64),
     /// That was all.
     End,
@@ -85,7 +85,7 @@ pub struct Proxies {
     pub addresses: Vec<SocketAddr>,
     /// How long each step of a response may take.
     pub patience: Duration,
-    /// Where answers are counted.
+    /// Where responses are counted.
     pub board: Arc<Board>,
     /// What is a difference.
     pub rules: Arc<Rules>,
@@ -93,7 +93,7 @@ pub struct Proxies {
     pub resources: Rc<Resources>,
 }
 
-/// Asks what it is told to until that was all, and then waits a while for what is still due.
+/// Sends the requests that it is told to until there are no more, and then waits a while for outstanding responses.
 pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
     let proxies = Rc::new(proxies);
     let mut clients: HashMap<u64, Vec<Option<UnboundedSender<Requested>>>> = HashMap::new();
@@ -126,11 +126,11 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
     }
     drop(clients);
     let all = async { while lanes.join_next().await.is_some() {} };
-    // What is not answered by then is nobody's any more.
+    // Requests without a response by then are dropped.
     let _ = timeout(LAST_PATIENCE.min(proxies.patience + Duration::from_secs(1)), all).await;
 }
 
-/// Asks one proxy what comes in on one client's connection.
+/// Sends one proxy the requests of one client's connection.
 async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Requested>) {
     let mut connection: Option<Box<Upstream>> = None;
     loop {
@@ -158,7 +158,7 @@ fn is_lost(sample: &Sample, number: u64) -> bool {
     matches!(ResponseHead::parse(&sample.head), Ok(Some((head, _))) if number::is_lost(head.headers(), number))
 }
 
-/// What came of asking once.
+/// The result of one request.
 struct Outcome {
     measured: Measured,
     sample: Option<Sample>,
@@ -167,7 +167,7 @@ struct Outcome {
 }
 
 impl Proxies {
-    /// Asks, measures, waits for the Collector's response, compares, and tells.
+    /// Sends the request, measures, waits for the Collector's response, compares, and reports.
     async fn response(&self, index: u8, connection: &mut Option<Box<Upstream>>, requested: Requested) {
         let Requested { message, place, mut direct } = requested;
         let target = u16::from(index) + 1;

@@ -2,7 +2,7 @@
 //!
 //! The request line, the fields and the body as they came; `Via` and the request's number ([`number`]) are added, and what
 //! belongs to one connection is left out. In front of one origin (reverse), a request that names a host by a whole URL goes
-//! on with a path and that host in `Host`, as servers are asked: no proxy can take it for one to another server.
+//! on with a path and that host in `Host`, as in requests to servers: no proxy can take it for one to another server.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use crate::number;
 pub struct About {
     /// Its number, from 0, in order of arrival.
     pub number: u64,
-    /// Who asked.
+    /// The client's address.
     pub client: IpAddr,
     /// Method.
     pub method: String,
@@ -30,7 +30,7 @@ pub struct About {
     pub version: Version,
     /// URL.
     pub url: String,
-    /// It asks whether what the client has is still good.
+    /// It validates what the client has stored.
     pub is_validation: bool,
 }
 

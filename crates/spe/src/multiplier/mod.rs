@@ -1,11 +1,11 @@
-//! The Multiplier: answers clients from the Collector, and asks every proxy under test the same.
+//! The Multiplier: serves clients from the Collector, and sends every proxy under test the same requests.
 //!
-//! Three threads: clients are answered in one ([`client`], [`exchange`]), proxies asked in another ([`lanes`]), and what was
-//! measured is written down in a third ([`log`]). They share numbers and channels alone ([`board`]), so a proxy that
-//! hangs, resets, sends garbage or never ends costs its own samples and no client anything; past a bound, requests for it
-//! are dropped and counted.
+//! Three threads: clients are served in one ([`client`], [`exchange`]), requests sent to proxies in another ([`lanes`]), and what
+//! was measured is written down in a third ([`log`]). They share numbers and channels alone ([`board`]), so a proxy that hangs,
+//! resets, sends garbage or never ends costs its own samples and no client anything; past a bound, requests for it are dropped
+//! and counted.
 //!
-//! *Does not:* look into tunnels, store answers, or decide what is a difference ([`crate::validate`] does).
+//! *Does not:* look into tunnels, store responses, or decide what is a difference ([`crate::validate`] does).
 
 mod board;
 mod client;
@@ -50,12 +50,12 @@ pub use self::order::permuted;
 pub use self::role::run;
 use crate::validate::Rules;
 
-/// Most proxies that are asked.
+/// Most proxies under test.
 const MOST_PROXIES: usize = 64;
 /// How often idle connections to the Collector are looked through, and how old they may be.
 const SWEEP: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
-/// How long clients that are being answered may take at the end.
+/// How long responses to clients may take at the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A Multiplier that listens. It belongs to one tokio runtime that can run local tasks.
@@ -69,7 +69,7 @@ pub struct Multiplier {
 }
 
 impl Multiplier {
-    /// Listens, and starts the threads that ask proxies and write. No client is accepted before [`Multiplier::serve`].
+    /// Listens, and starts the threads that send requests to proxies and write. No client is accepted before [`Multiplier::serve`].
     pub fn bind(spec: &MultiplierSpec, limits: Limits) -> Result<Self, MultiplierError> {
         let count = spec.proxies.len();
         let proxies = u8::try_from(count).ok().filter(|_| count <= MOST_PROXIES);
@@ -184,7 +184,7 @@ impl Multiplier {
     }
 }
 
-/// Starts the thread that asks proxies: where questions go, and what says that it has ended.
+/// Starts the thread that sends requests to proxies: where requests go, and what says that it has ended.
 fn start_requesting(
     addresses: Vec<SocketAddr>,
     patience: Duration,

@@ -1,6 +1,6 @@
-//! The order in which the proxies are asked.
+//! The order in which a request is sent to the proxies.
 //!
-//! A pure function of the seed and the number of the request: whoever is always asked first would always find the
+//! A pure function of the seed and the number of the request: a proxy that always came first would always find the
 //! Multiplier a little less busy.
 
 use assay_random::{below, mix, shuffle};

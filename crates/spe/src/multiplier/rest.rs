@@ -1,7 +1,7 @@
 //! What is left to do when a client has its response.
 //!
-//! To take the response's digest, to write it down, and to ask the proxies. None of that is the client's business, so it is put
-//! off ([`super::later`]) where it is not requested earlier.
+//! To take the response's digest, to write it down, and to send the request to the proxies. The client need not wait for any of
+//! that, so it is put off ([`super::later`]) where it is not requested earlier.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::message::{Message, Order};
 use super::order::permuted;
 use crate::validate::{Digested, Digester, Sample};
 
-/// Larger bodies of requests are not kept for the proxies, which then are not asked.
+/// Larger bodies of requests are not kept for the proxies, which then do not get the request.
 const MOST_BODY: usize = 1 << 20;
 /// Larger bodies of responses are digested while they come.
 const MOST_PUT_OFF: usize = 64 << 10;
@@ -83,7 +83,7 @@ pub struct Rest {
     pub kept: Kept,
     tell: watch::Sender<Option<Arc<Direct>>>,
     direct: Awaited,
-    /// The proxies were asked, or it was decided that they are not to be.
+    /// The request was sent to the proxies, or it was decided that it is not to be.
     is_requested: bool,
 }
 
@@ -135,7 +135,7 @@ impl Rest {
         });
     }
 
-    /// Asks all proxies that may be asked, in this request's order; once.
+    /// Sends the request to all proxies that may get one more, in this request's order; once.
     pub fn request_proxies(&mut self) {
         if std::mem::replace(&mut self.is_requested, true) {
             return;

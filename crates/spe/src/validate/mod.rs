@@ -4,7 +4,7 @@
 //! differ, and how, say [`Rules`]; bodies are compared after content decoding, by checksum, so that neither is ever held
 //! whole. Only where a rule requests more ([`body::BodyRule`]) is a body of that type kept, up to a size.
 //!
-//! Pure but for [`Rules::load`], which reads a file: bytes come in pieces, nothing is asked.
+//! Pure but for [`Rules::load`], which reads a file: bytes come in pieces, nothing is fetched.
 
 pub mod body;
 pub mod fields;

@@ -30,7 +30,7 @@ fn six_proxies_and_a_client_at_once_are_one_request_to_the_origin() {
                 let bed = Rc::clone(&bed);
                 spawn_local(async move { bed.get(listener, "/x", "").await })
             };
-            // The client asks first, as it does through the Multiplier: it would not wait long for what a proxy began.
+            // The client's request comes first, as through the Multiplier: it would not wait long for what a proxy began.
             let mut all = vec![requesting(0)];
             until(|| bed.listeners()[0].requests == 1).await;
             all.extend((1..7).map(requesting));
@@ -301,7 +301,7 @@ fn a_numbered_request_gets_what_its_client_got_in_any_order_and_as_often_as_it_i
         }
         for n in (0..20).rev() {
             assert_eq!(bed.get(1, "/x", &number(n)).await.body(), format!("answer {n}"));
-            // A proxy whose connection broke asks once more.
+            // A proxy whose connection broke sends its request once more.
             assert_eq!(bed.get(1, "/x", &number(n)).await.body(), format!("answer {n}"));
         }
         for n in [7, 3, 19, 0] {

@@ -1,4 +1,4 @@
-//! Answers keep the pace of their recording, and faults are part of it.
+//! Responses keep the pace of their recording, and faults are part of it.
 
 use std::rc::Rc;
 use std::time::Duration;

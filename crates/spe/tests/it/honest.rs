@@ -62,7 +62,7 @@ impl Evaluation {
         evaluation
     }
 
-    /// All clients request the same at once and wait for their responses; `release` is called when they have asked.
+    /// All clients request the same at once and wait for their responses; `release` is called when they have sent them.
     async fn round(&mut self, release: impl AsyncFnOnce()) {
         for client in &mut self.clients {
             client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -97,7 +97,7 @@ fn body(number: usize, bytes: usize) -> String {
     format!("{}{number:08}", "-".repeat(bytes - 8))
 }
 
-/// An origin that answers each request otherwise; all but the first wait for a permit.
+/// An origin that responds to each request with something else; all but the first wait for a permit.
 async fn changing(fields: &'static str, bytes: usize) -> (Server, Rc<Semaphore>) {
     let gate = Rc::new(Semaphore::new(0));
     let held = Rc::clone(&gate);
@@ -140,7 +140,7 @@ fn in_whatever_order_responses_end_each_proxy_is_held_against_its_own_clients() 
     const CLIENTS: usize = 24;
     run(async {
         for when in [When::After, When::AtOnce] {
-            // The later a request comes, the sooner it is answered.
+            // The later a request comes, the sooner its response comes.
             let origin = Server::start(|_, before| {
                 let pause = assay_testbed::pause_ms(40 - 10 * (before as u64 % 5));
                 [vec![pause], ok(OWN, &format!("answer {before}"))].concat()

@@ -1,4 +1,4 @@
-//! Clients are answered from the Collector, proxies asked the same, and what they answer is measured and compared.
+//! Clients are served from the Collector, proxies get the same requests, and their responses are measured and compared.
 
 use std::rc::Rc;
 
@@ -103,7 +103,7 @@ fn proxies_are_requested_when_the_response_is_complete_or_at_once() {
             gate.add_permits(1);
             assert_eq!(client.response("GET").await.body.as_deref(), Some("abcd"));
             bed.responses(1).await;
-            // That both have answered is counted before what they answered is compared.
+            // That both have responded is counted before their responses are compared.
             until(|| bed.counters().targets[1].matching == 1).await;
         }
     });

@@ -20,7 +20,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// In front of a Collector, as a reverse proxy that asks proxies after each response.
+    /// In front of a Collector, as a reverse proxy that sends requests to proxies after each response.
     pub fn start(collector: &Server, proxies: &[SocketAddr]) -> Self {
         Self::with(collector, proxies, |_| {})
     }

@@ -1,4 +1,4 @@
-//! In front of an origin nothing else is ever asked, whatever a request says; and recordings of two hosts stay apart.
+//! In front of an origin no request goes anywhere else, whatever it says; and recordings of two hosts stay apart.
 
 use assay_role::evaluation::CollectorSpec;
 use assay_testbed::{elsewhere, response_to};
@@ -6,7 +6,7 @@ use assay_testbed::{elsewhere, response_to};
 use crate::collector_harness::{Bed, Origin, UNCACHEABLE, ok, run, spec};
 use crate::multiplier_bed;
 
-/// An origin that stands behind what is tested, and one that nobody may ask.
+/// An origin that stands behind what is tested, and one that must not get any request.
 async fn origins() -> (Origin, Origin) {
     (Origin::of(ok(UNCACHEABLE, "named")).await, Origin::of(ok(UNCACHEABLE, "other")).await)
 }

@@ -75,7 +75,7 @@ impl Bed {
         self.shelf.find(key, &requester)
     }
 
-    /// A client asks, and its response comes whole.
+    /// A client sends a request, and its response comes whole.
     fn client(&mut self, key: usize, bytes: usize, is_known: bool) -> Result<(), TestCaseError> {
         let key: Key = format!("GET http://a/{key}").into_bytes().into();
         let number = self.given.len() as u64;
