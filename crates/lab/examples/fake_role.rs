@@ -47,7 +47,7 @@ fn obey(mut act: impl FnMut(Command)) {
     std::process::exit(0);
 }
 
-/// Answers everything with 200.
+/// Responds to everything with 200.
 fn serve(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let listen = |address: &SocketAddr| {
         let listener = TcpListener::bind(address).expect("an address to listen on");

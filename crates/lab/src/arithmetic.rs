@@ -1,4 +1,4 @@
-//! What a plan needs of this machine, and what the machine has. Asks the machine, and leaves the sums to [`crate::checks`].
+//! What a plan needs of this machine, and what the machine has. Reads the machine, and leaves the sums to [`crate::checks`].
 
 use std::path::{Path, PathBuf};
 

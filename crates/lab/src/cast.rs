@@ -190,7 +190,7 @@ impl Cast {
         if let Some(mut robots) = self.robots.take() {
             robots.end().await;
         }
-        // Those that ask others go before those that are asked.
+        // Children end before the parents that they send requests to.
         for (place, proxy) in
             (0..).zip(std::mem::take(&mut self.proxies)).collect::<Vec<_>>().into_iter().rev()
         {

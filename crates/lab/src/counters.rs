@@ -1,4 +1,4 @@
-//! What a proxy counts itself, in its own words, and what that is in ours.
+//! A proxy's own counters, under its names, and what they are in our terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::description::{CounterFormat, CounterSource};
 pub type Values = BTreeMap<String, i64>;
 
 /// In a source that is read by requests to the proxy: how many there have been. A proxy that counts them can be told from
-/// what others asked.
+/// the requests of others.
 pub const REQUESTED: &str = "$asked";
 
 /// Reads a text of counters.

@@ -28,14 +28,14 @@ pub enum Stage {
         /// Its name and version.
         name: String,
     },
-    /// The target answered a request.
+    /// The target responded to a request.
     TargetReady {
         /// Where it listens.
         address: SocketAddr,
     },
     /// Robots are being started.
     StartingRobots,
-    /// The user asked to stop: nothing new is sent, what is under way may finish.
+    /// The user requested a stop: nothing new is sent, what is under way may finish.
     Draining,
     /// Everything is being stopped and collected.
     Collecting,

@@ -148,7 +148,7 @@ fn adapts(phase: &Phase) -> bool {
     phase.thermostat.is_some() || phase.script.is_some()
 }
 
-/// A phase's goal in words.
+/// A phase's goal as text.
 fn goal(phase: &Phase) -> String {
     let Goal { duration, transactions, fill_bytes, errors } = &phase.goal;
     let mut words = Vec::new();

@@ -1,7 +1,8 @@
 //! One proxy that is led to listeners of somebody's own for everything, and to no origin besides.
 //!
 //! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests what it
-//! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands for.
+//! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands
+//! for.
 //!
 //! *Does not:* stand behind the listeners, or request anything but whether it is ready.
 
@@ -45,7 +46,7 @@ pub struct UnderTest {
 /// What a proxy under test is.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// The one that Assay brings, and what it fetches before it is asked.
+    /// The one that Assay brings, and what it prefetches.
     Builtin(Option<Prefetch>),
     /// One that is started as its description says.
     Described(Box<Description>),

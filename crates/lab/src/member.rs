@@ -75,7 +75,7 @@ fn circle(topology: &Topology, place: usize, listen: &[SocketAddr]) -> Circle {
         name: cache.name.clone(),
         peers: peers.collect(),
         clients: topology.clients(place).map(|client| listen[client].ip().to_string()).collect(),
-        // Whoever asks by ICP needs a port for the responses.
+        // A cache that sends ICP queries needs a port for the responses.
         serves: serves.collect(),
         proxy_only: cache.proxy_only,
         never_direct: cache.never_direct,

@@ -23,17 +23,17 @@ impl Mode {
     }
 }
 
-/// What a cache asks another by.
+/// The protocol by which a cache finds out what another has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// A question by datagram before each fetch (RFC 2186).
+    /// A query by datagram before each fetch (RFC 2186).
     Icp,
     /// The same with whole request heads (RFC 2756).
     Htcp,
     /// A summary of what the other has, fetched now and then.
     Digest,
-    /// No question: each parent has its own share of the URLs.
+    /// No query: each parent has its own share of the URLs.
     Hash,
 }
 

@@ -1,4 +1,4 @@
-//! What a run is to be: everything the command line resolved, before the machine is asked whether it can.
+//! What a run is to be: everything the command line resolved, before the machine is checked.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -115,7 +115,7 @@ pub struct RunPlan {
     pub sources: Vec<(String, String)>,
     /// What a rehearsal multiplied the schedule by; none: not a rehearsal.
     pub scale: Option<f64>,
-    /// The workload in words, a line each.
+    /// The workload as text, a line each.
     pub explained: Vec<String>,
     /// Digest of the first requests of every robot.
     pub stream_digest: String,
@@ -213,7 +213,7 @@ impl RunPlan {
     }
 
     /// Gives the target its settings; what is wrong with them, where it has none of that name or value. Whoever makes a
-    /// plan does this, so that everything that is asked of the plan later knows them; a run does it once more.
+    /// plan does this, so that all later uses of the plan have them; a run does it once more.
     pub fn apply_settings(&mut self) -> Result<(), LabError> {
         if self.settings.is_empty() {
             return Ok(());

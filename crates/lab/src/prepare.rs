@@ -235,7 +235,7 @@ fn builtin_behaviour() -> CacheBehaviour {
 }
 
 /// Of several caches, that of the one which robots speak to first; what is missed in it is looked for in others, and so two
-/// robots that ask two caches for one object at the same time are never told to wait for each other.
+/// robots that request one object from two caches at the same time are never told to wait for each other.
 fn topology_behaviour(topology: &Topology) -> CacheBehaviour {
     let spoken_to = |cache: &&Cache| !matches!(&cache.robots, Share::Weight(weight) if *weight <= 0.0);
     let first = topology.caches.iter().find(spoken_to);
@@ -397,7 +397,7 @@ fn source_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<IpAddr>, La
     Ok(if system_chooses_sources(plan) { Vec::new() } else { net.robots(wanted) })
 }
 
-/// True where what robots ask is not on an IPv4 loopback address, and they were given no source addresses.
+/// True where the robots' destination is not an IPv4 loopback address, and they were given no source addresses.
 pub(crate) fn system_chooses_sources(plan: &RunPlan) -> bool {
     let elsewhere = |ip: IpAddr| !ip.is_loopback() || ip.is_ipv6();
     plan.robot_sources.is_empty()

@@ -9,10 +9,10 @@ use assay_link::Namespace;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
-/// Longest answer that is read.
+/// Longest response that is read.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Asks `address`, from a network (the lab's own when none), for `target`, saying that `host` is meant. Returns status and
+/// Requests `target` of `host` from `address`, out of a network (the lab's own when none). Returns status and
 /// body.
 pub async fn get(
     from: Option<&Namespace>,
@@ -27,7 +27,7 @@ pub async fn get(
         let mut stream = connect(from, address).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut response = Vec::new();
-        // Not every server ends the connection when asked to: a whole response is enough.
+        // Not every server ends the connection when told to: a whole response is enough.
         while !is_whole(&response) && response.len() < MAX_RESPONSE_BYTES {
             if stream.read_buf(&mut response).await? == 0 {
                 break;
@@ -41,7 +41,7 @@ pub async fn get(
     parse(&response?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
 }
 
-/// Says a line to a program that listens on a Unix socket, and returns all that it answers.
+/// Sends a line to a program that listens on a Unix socket, and returns all that it sends back.
 pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<String> {
     let exchange = async {
         let mut stream = UnixStream::connect(socket).await?;

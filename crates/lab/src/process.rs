@@ -1,7 +1,7 @@
 //! How programs are started and stopped so that none is ever left behind.
 //!
 //! Every program is a direct child in the foreground, in a process group of its own (a Ctrl-C in the terminal
-//! does not reach it; the lab decides), pinned before it runs, with its words kept in files. A [`Process`]
+//! does not reach it; the lab decides), pinned before it runs, with its output kept in files. A [`Process`]
 //! that is dropped kills its whole group. Should the lab itself be killed, roles end with it (the kernel
 //! signals them, and their input ends); a real proxy, which may shed that signal by changing its user, has a
 //! [`Keeper`].
@@ -66,7 +66,7 @@ pub struct Process {
     output: PathBuf,
 }
 
-/// How a program ended when it was asked to.
+/// How a program ended when it was told to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
     /// True: it did not end in time and was killed.
@@ -120,7 +120,7 @@ impl Process {
         self.child.wait().await
     }
 
-    /// Asks it to end, waits, and kills what is left of its group.
+    /// Tells it to end, waits, and kills what is left of its group.
     pub async fn stop(&mut self, signal: Signal, patience: Duration) -> Stopped {
         let began = Instant::now();
         if self.ended().is_none() {

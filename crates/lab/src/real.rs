@@ -63,7 +63,7 @@ pub struct Choice {
     pub keep: PathBuf,
     /// Network it lives in; none: the lab's own.
     pub namespace: Option<Namespace>,
-    /// Network that it is asked from whether it is ready; none: the lab's own.
+    /// Network that readiness is checked from; none: the lab's own.
     pub requested_from: Option<Namespace>,
     /// Where its work directory is made; none: the system's temporary directory.
     pub temp: Option<PathBuf>,
@@ -88,7 +88,7 @@ pub fn is_root() -> bool {
 }
 
 impl RealProxy {
-    /// Starts it, with an empty cache; it may not answer yet.
+    /// Starts it, with an empty cache; it may not respond yet.
     pub async fn start(choice: Choice) -> Result<Self, LabError> {
         let owner = match &choice.description.user {
             Some(user) if is_root() => Some(work::find_user(user).ok_or_else(|| no_user(&choice, user))?),
@@ -129,7 +129,7 @@ impl RealProxy {
         Ok(proxy)
     }
 
-    /// Waits until a request through it to every origin is answered with 200; starts what runs beside it.
+    /// Waits until a request through it to every origin gets a 200 response; starts what runs beside it.
     pub async fn wait_ready(&mut self) -> Result<(), LabError> {
         self.wait_responses().await?;
         for companion in &self.choice.description.companions {
@@ -479,7 +479,7 @@ pub struct CounterReader {
     settings: Settings,
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
-    /// How often the proxy was asked for its counters by a request.
+    /// How often the proxy's counters were read by a request.
     requested: i64,
     /// Last text of each source that has one: file name and text.
     raw: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Whether threads of ours may have real-time priority. Asked of the kernel before the run, by trying it on a thread of no
+//! Whether threads of ours may have real-time priority. Found out before the run, by trying it on a thread of no
 //! use.
 
 use assay_plane::worker::REALTIME_PRIORITY;

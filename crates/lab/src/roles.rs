@@ -18,9 +18,9 @@ const END_PATIENCE: Duration = Duration::from_secs(3);
 /// What a process of ours does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleKind {
-    /// Sends requests and checks answers.
+    /// Sends requests and checks responses.
     Robots,
-    /// Answers.
+    /// Respond to requests.
     Origins,
     /// The built-in caching proxy: which one, where there are several.
     Proxy(u16),
@@ -28,7 +28,7 @@ pub enum RoleKind {
     Links,
     /// Stands where origins would be, in an evaluation of several proxies at once.
     Collector,
-    /// Answers clients there, and asks all proxies.
+    /// Serves clients there, and sends their requests to all proxies.
     Multiplier,
 }
 

@@ -197,7 +197,7 @@ impl Session {
         self.last_reports(cast).await
     }
 
-    /// Origins alone: they answer until some time after the schedule's end, or until they are stopped.
+    /// Origins alone: they respond until some time after the schedule's end, or until they are stopped.
     async fn attend(&mut self, cast: &mut Cast, linger: Duration) -> Result<(), LabError> {
         let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
         let total = self.prepared.timeline.total();
@@ -385,7 +385,7 @@ impl Session {
                 self.ledger.take(&interval).map_err(LabError::run)?;
             }
             Event::Done => self.done.push(kind),
-            // A second one says nothing new; the others are words of roles that no run has.
+            // A second one says nothing new; the others are messages of roles that no run has.
             Event::Ready { .. } | Event::Collector(_) | Event::Multiplier(_) => {}
         }
         Ok(())

@@ -34,7 +34,7 @@ use crate::topology::Topology;
 
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
-/// How long a target that already runs (and origins, directly) may take to answer a first request.
+/// How long a target that already runs (and origins, directly) may take to respond to a first request.
 const FIRST_RESPONSE: Duration = Duration::from_secs(10);
 
 impl Session {
@@ -139,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Starts every cache, parents first, and waits until a request through each is answered.
+    /// Starts every cache, parents first, and waits until a request through each gets its response.
     async fn start_topology(
         &mut self,
         cast: &mut Cast,
@@ -464,13 +464,13 @@ impl Session {
         }
     }
 
-    /// One request for each origin must be answered with 200: through the target, or directly.
+    /// One request for each origin must get a 200 response: through the target, or directly.
     async fn first_responses(
         &mut self,
         addresses: &[SocketAddr],
         target: Option<(SocketAddr, Mode)>,
     ) -> Result<(), LabError> {
-        // A proxy that stands for the origins is asked by their names, whether or not we know where they are.
+        // Requests to a proxy that stands for the origins carry their names, whether or not we know where they are.
         let named = match target {
             Some((proxy, Mode::Reverse)) if addresses.is_empty() => {
                 vec![proxy; self.plan.workload.origins.len()]

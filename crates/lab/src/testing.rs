@@ -65,7 +65,7 @@ pub fn phase(name: &str, seconds: u64) -> Phase {
     }
 }
 
-/// Robots of one address that ask the first origin.
+/// Robots of one address that send requests to the first origin.
 pub fn robots(host: &str, count: u32, pace: Pace) -> RobotGroup {
     RobotGroup {
         kind: "robot".into(),

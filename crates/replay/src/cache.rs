@@ -138,7 +138,7 @@ impl CacheTally {
 }
 
 impl Cache {
-    /// In words.
+    /// As text.
     pub(crate) fn to_terminal(&self, logged: &Logged) -> String {
         let share = |value: Option<f64>| match value {
             Some(value) => format!("{:.2} %", value * 100.0),

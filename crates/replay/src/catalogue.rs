@@ -156,7 +156,7 @@ impl Catalogue {
         self.left_out
     }
 
-    /// True where the log itself says which hosts were asked.
+    /// True where the log itself says which hosts the requests were for.
     pub fn names_hosts(&self) -> bool {
         self.named > 0
     }

@@ -104,7 +104,7 @@ pub async fn drive(
     Ok(results)
 }
 
-/// Sends until all is sent and answered; true: it was interrupted.
+/// Sends until every request has its response; true: it was interrupted.
 async fn carry_out(
     shared: &Rc<Shared>,
     planned: Receiver<Planned>,

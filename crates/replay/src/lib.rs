@@ -5,11 +5,12 @@
 //! several requests each. [`source`] reads logs and lists in a thread of its own, as far ahead as is needed; [`drive()`]
 //! sends each request when it is due, whatever became of those before (*open loop*), and [`results`] adds up what came back.
 //!
-//! Where the origins of a log are not to be had, [`origin`] stands for them: it answers each URL with the size, status and type
-//! that a first pass over the log has found ([`catalogue`]). Then hits are told, and every byte is checked.
+//! Where the origins of a log are not to be had, [`origin`] stands for them: it responds for each URL with the size, status and
+//! type that a first pass over the log has found ([`catalogue`]). Then hits are told, and every byte is checked.
 //!
-//! *Does not:* check what it gets from anybody else's origins, follow redirections, run scripts, send bodies, or speak TLS. Nothing here knows what the
-//! answers should be: that is for the Multiplier (`assay-spe`), or for a workload of our own objects (`assay-engine`).
+//! *Does not:* check what it gets from anybody else's origins, follow redirections, run scripts, send bodies, or speak TLS.
+//! Nothing here knows what the responses should be: that is for the Multiplier (`assay-spe`), or for a workload of our own
+//! objects (`assay-engine`).
 
 mod cache;
 pub mod catalogue;

@@ -24,7 +24,7 @@ pub struct Options {
     pub most_open: usize,
     /// Where every request is written down; none: nowhere.
     pub xacts: Option<PathBuf>,
-    /// The origins that it all comes from, where they are our own: hits are told, and answers are held against what they
+    /// The origins that it all comes from, where they are our own: hits are told, and responses are checked against what they
     /// must be.
     pub simulated: Option<Arc<Simulated>>,
 }

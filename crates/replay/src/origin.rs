@@ -1,6 +1,6 @@
 //! Simulated origins that serve every URL of a log, where its real origins are not available.
 //!
-//! *Simulated origins* are a thread of this process that answers what the [catalogue](crate::catalogue) says: status, size
+//! *Simulated origins* are a thread of this process that responds as the [catalogue](crate::catalogue) says: status, size
 //! and type as the log has them, with bytes of their own making. Each response says which request caused it, so that the other
 //! end can tell hits; what may be kept is fresh for one lifetime, and can be confirmed by its `ETag`.
 
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Everything was modified last at this instant: 2001-09-09.
 const MODIFIED_S: u64 = 1_000_000_000;
 
-/// What simulated origins, and whoever asks them, know.
+/// What simulated origins and their clients share.
 #[derive(Debug)]
 pub struct Simulated {
     pub(crate) catalogue: Catalogue,
@@ -88,7 +88,7 @@ impl Simulated {
         &self.catalogue
     }
 
-    /// What was answered so far.
+    /// Counters of responses so far.
     pub fn counts(&self) -> OriginCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         OriginCounts {
@@ -144,7 +144,7 @@ impl Drop for Origins {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // What went wrong there shows in what it did not answer.
+            // What went wrong there shows in missing responses.
             let _ = thread.join();
         }
     }
@@ -181,7 +181,7 @@ fn serve(
     });
 }
 
-/// What is to be answered.
+/// A response to be sent.
 struct Response {
     status: u16,
     lines: Vec<u8>,
@@ -311,7 +311,7 @@ impl Simulated {
     }
 }
 
-/// True where the request says that whoever asks has what is there.
+/// True where a 304 response is due: the client already has what is there.
 fn is_confirmed(head: &RequestHead<'_>, key: u64, thing: Thing) -> bool {
     let tag = format!("\"{key:016x}\"");
     thing.is_storable()

@@ -1,4 +1,4 @@
-//! What came back: added up, as a document, and in words.
+//! What came back: added up, as a document, and as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -229,7 +229,7 @@ impl Results {
         schemars::schema_for!(Results).to_value()
     }
 
-    /// In words, with a newline at its end.
+    /// As text, with a newline at its end.
     pub fn to_terminal(&self) -> String {
         let mut text = String::new();
         let kind = if self.forward { "forward proxy" } else { "server" };

@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// A server: answers after a while, for ever.
+/// A server: responds after a while, for ever.
 async fn serve(address: String) -> Result<(), Failure> {
     let listener = TcpListener::bind(&address).await?;
     println!("{}", listener.local_addr()?);
@@ -194,7 +194,7 @@ async fn measure(clients: usize, seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A client: asks again and again until the end.
+/// A client: sends one request after the other until the end.
 async fn request(mut stream: TcpStream, begin: Instant, end: Instant, counts: Rc<Counts>) {
     sleep_until(begin).await;
     let mut bytes = [0; 1024];

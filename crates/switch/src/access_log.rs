@@ -14,7 +14,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 /// A request, for the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// Who asked.
+    /// The client's address.
     pub client: &'a str,
     /// When the response ended, in Unix seconds.
     pub at_unix_s: u64,
@@ -30,7 +30,7 @@ pub struct Line<'a> {
     pub agent: &'a [u8],
     /// Its class.
     pub class: &'a str,
-    /// The server that answered; none: the switch did.
+    /// The server that responded; none: the switch did.
     pub server: Option<&'a str>,
     /// Microseconds until it had a server, until the response began, and in all.
     pub times_us: [u64; 3],

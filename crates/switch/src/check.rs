@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::config::Check;
 
-/// Asks once.
+/// Sends one probe.
 pub async fn is_well(address: SocketAddr, check: &Check) -> bool {
     let status = timeout(check.timeout, probe(address, check)).await;
     let Ok(Some(status)) = status else { return false };

@@ -27,13 +27,13 @@ use crate::switch::SwitchError;
 use crate::tally::Snapshot;
 use crate::worker::{Start, work};
 
-/// What whoever runs a switch asks of it.
+/// Orders to a running switch.
 pub enum Order {
     /// What have you done?
     Snapshot(SyncSender<Snapshot>),
     /// Take on another configuration; the response is where it listens then.
     Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
-    /// Stop when all is answered.
+    /// Stop after all responses.
     Stop,
     /// Stop now.
     End,
@@ -61,7 +61,7 @@ struct Kept {
     spec: ServerSpec,
     active: Option<Active>,
     passive: Option<Passive>,
-    /// Since when it can be asked; none while it cannot.
+    /// Since when it gets requests; none while it gets none.
     up_since_ns: Option<u64>,
     /// What workers were told.
     told: Option<f64>,
@@ -75,7 +75,7 @@ impl Kept {
             && self.passive.as_ref().is_none_or(Passive::is_in)
     }
 
-    /// Its weight now; none: it must not be asked.
+    /// Its weight now; none: it must not get requests.
     fn weigh(&mut self, now_ns: u64) -> Option<f64> {
         if !self.can_be_requested() {
             self.up_since_ns = None;
@@ -105,7 +105,7 @@ impl Drop for Kept {
     }
 }
 
-/// Words to all workers.
+/// Channels to all workers.
 type Workers = Vec<UnboundedSender<Word>>;
 
 /// The result of a health check.
@@ -223,7 +223,7 @@ impl Control {
             Some(Order::Snapshot(response)) => response_snapshot(self.workers.clone(), response),
             Some(Order::Reload(config, response)) => {
                 let taken = self.reload(*config).await;
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = response.send(taken);
             }
             Some(Order::Stop) if self.give_up.is_none() => {
@@ -433,7 +433,7 @@ async fn gather(workers: Workers) -> Snapshot {
     all
 }
 
-/// Answers when all workers have.
+/// Completes when all workers have reported.
 fn response_snapshot(workers: Workers, response: SyncSender<Snapshot>) {
     spawn_local(async move {
         let _ = response.send(gather(workers).await);

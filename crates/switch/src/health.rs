@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many responses in a row change the verdict of a server that is asked.
+/// How many responses in a row change the verdict of a server that is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActiveRules {
     /// Good responses until a server that is down is up.
@@ -24,7 +24,7 @@ pub struct PassiveRules {
     pub out: Duration,
 }
 
-/// A server that is asked.
+/// A server that is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Active {
     rules: ActiveRules,
@@ -34,7 +34,7 @@ pub struct Active {
 }
 
 impl Active {
-    /// Taken for well until answers say otherwise: a switch that starts must not wait for its first questions.
+    /// Taken for well until probes say otherwise: a switch that starts must not wait for its first probes.
     pub fn new(rules: ActiveRules) -> Self {
         Self { rules, is_up: true, against: 0 }
     }
@@ -80,7 +80,7 @@ impl Passive {
         self.rules
     }
 
-    /// Whether it may be asked.
+    /// Whether it may get requests.
     pub fn is_in(&self) -> bool {
         self.out_until_ns.is_none()
     }

@@ -3,13 +3,13 @@
 //!
 //! A switch file ([`config`]) says where clients connect, which classes of requests there are ([`classes`]), which servers,
 //! and what they may have. [`Switch`] runs it: worker threads that share nothing ([`worker`]) accept connections and pass
-//! requests on; one thread steers them ([`control`]): it asks servers whether they are well ([`health`]), brings new ones up
+//! requests on; one thread steers them ([`control`]): it checks the health of servers ([`health`]), brings new ones up
 //! slowly ([`slow_start`]), shows counters ([`metrics`]) and takes on another file without losing a request. What is decided
-//! without sockets and clocks stands apart: [`request`] and [`response`] rewrite heads, [`forwarded`] says who asked, [`load`] reads
-//! what servers say of themselves, [`upgrade`] says who may go over to another protocol.
+//! without sockets and clocks stands apart: [`request`] and [`response`] rewrite heads, [`forwarded`] names the client, [`load`]
+//! reads what servers say of themselves, [`upgrade`] says who may go over to another protocol.
 //!
-//! *Does not:* store answers, speak TLS or HTTP/2, open tunnels to anywhere (CONNECT), look into bodies, or resolve names. Workers do not
-//! know of each other: with more than one, each has policies of its own and an even part of every limit.
+//! *Does not:* store responses, speak TLS or HTTP/2, open tunnels to anywhere (CONNECT), look into bodies, or resolve names.
+//! Workers do not know of each other: with more than one, each has policies of its own and an even part of every limit.
 
 mod access_log;
 mod check;

@@ -3,7 +3,7 @@
 //! In a field of its responses, as in ORCA (the Open Request Cost Aggregation of Envoy and gRPC), in its text form:
 //! `endpoint-load-metrics: TEXT cpu_utilization=0.4, named_metrics.disk=0.1, named_metrics.network=0.2,
 //! named_metrics.in_flight=3, named_metrics.latency_ns=1200000`. What it does not say is taken for none; requests in flight
-//! that it does not tell are those that the switch knows of. Words of the other forms (JSON, binary) are passed over.
+//! that it does not tell are those that the switch knows of. The other forms (JSON, binary) are ignored.
 
 use assay_dispatch::ServerState;
 use assay_http::field::{list, trim};

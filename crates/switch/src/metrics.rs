@@ -149,7 +149,7 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
     ]
 }
 
-/// How long whoever asks may take for each step.
+/// How long a client may take for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shows what `gather` gives to everyone who requests `/metrics`, for ever.
@@ -163,7 +163,7 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
         let (stream, _) = accept(&listener).await;
         let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
         let mut client = Client { exchange, gather: gather.clone() };
-        // Whoever went away, or is too slow, asks again.
+        // A client that went away, or is too slow, can repeat its request.
         spawn_local(async move { exchange::serve(&mut client).await });
     }
 }
@@ -183,7 +183,7 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         let is_head = head.method == "HEAD";
-        // Nobody asks often enough for a connection to be kept.
+        // Requests are too rare for a connection to be kept.
         self.exchange.persists = false;
         if head.target != "/metrics" {
             self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;

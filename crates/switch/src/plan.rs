@@ -1,4 +1,4 @@
-//! What a worker is told. Words from the thread that steers, and news back to it.
+//! Messages from the thread that steers to a worker, and news back to it.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
@@ -19,19 +19,19 @@ pub struct Plan {
     pub numbers: Arc<Vec<ServerId>>,
     /// Where to listen, with the ports that the system gave.
     pub listen: Arc<Vec<SocketAddr>>,
-    /// Weights of servers that can be asked now, by number.
+    /// Weights of servers that can get requests now, by number.
     pub standings: Arc<HashMap<ServerId, f64>>,
 }
 
 /// What a worker is told.
 pub enum Word {
-    /// Another configuration; listening sockets for addresses that are new. Answered when it is in force.
+    /// Another configuration; listening sockets for addresses that are new. Confirmed when it is in force.
     Plan(Plan, Vec<TcpListener>, oneshot::Sender<()>),
-    /// A server's weight; none: it must not be asked.
+    /// A server's weight; none: it must not get requests.
     Standing(ServerId, Option<f64>),
     /// Say what you have done.
     Snapshot(oneshot::Sender<Snapshot>),
-    /// Accept nothing more, and end when the last request is answered.
+    /// Accept nothing more, and end after the last response.
     Stop,
     /// End now.
     End,

@@ -63,13 +63,13 @@ pub struct Facts {
     pub can_repeat: bool,
     /// How its body ends.
     pub body: BodyFraming,
-    /// The client waits for a word before it sends the body.
+    /// The client waits for 100 before it sends the body.
     pub expects_continue: bool,
     /// The client speaks HTTP/1.1.
     pub is_11: bool,
     /// The client wants to go on using the connection.
     pub persists: bool,
-    /// The switch itself is asked (`Max-Forwards: 0`).
+    /// It is for the switch itself (`Max-Forwards: 0`).
     pub is_for_switch: bool,
 }
 
@@ -122,7 +122,7 @@ pub fn facts(head: &RequestHead<'_>, limits: &Limits) -> Result<Facts, Refusal> 
 }
 
 /// Appends the head that a server gets: what is for this connection only stays behind, the length of the body is written
-/// anew, and who asked is added. The head stands with what it was parsed from.
+/// anew, and the client's address is added. The head stands with what it was parsed from.
 pub fn append(
     out: &mut Vec<u8>,
     (head, raw): (&RequestHead<'_>, &[u8]),

@@ -89,7 +89,7 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested:
     }
 }
 
-/// Appends a word on the way (103 and the like).
+/// Appends an interim response (103 and the like).
 pub fn append_interim(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
     append_status(out, head.status, head.reason);
     let replaced = |field: &Field<'_>| field.is("content-length");

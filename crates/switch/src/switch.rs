@@ -1,4 +1,4 @@
-//! A switch, started, asked, changed and stopped by whoever runs it.
+//! A running switch: start, counters, changes, stop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ impl Switch {
             .spawn(move || Control::run(config, bound, metrics, requested, ready))
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
         let mut switch = Self { requests, thread: Some(thread), addresses, metrics: metrics_address };
-        // Nothing comes when the thread could not even begin: its own word says why.
+        // Nothing comes when the thread could not even begin: its own error says why.
         if started.recv().is_err() {
             switch.wait()?;
             return Err(SwitchError::Ended);

@@ -92,7 +92,7 @@ impl Times {
 /// Counts of one class at one server (or at none).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Answers sent, by the first digit of their status: 1 to 5 at places 0 to 4.
+    /// Responses sent, by the first digit of their status: 1 to 5 at places 0 to 4.
     pub responses: [u64; 5],
     /// Bytes of bodies to clients.
     pub bytes: u64,
@@ -164,7 +164,7 @@ pub fn add(count: &Cell<u64>) {
 /// What one worker has done, or all together.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// By class and server; no server: answered by the switch itself.
+    /// By class and server; no server: responses of the switch itself.
     pub tallies: Vec<(String, Option<String>, Tally)>,
     /// Servers now.
     pub servers: Vec<ServerNow>,
@@ -189,9 +189,9 @@ pub struct Snapshot {
 pub struct ServerNow {
     /// What it is called.
     pub name: String,
-    /// Whether it can be asked.
+    /// Whether it gets requests.
     pub up: bool,
-    /// Its weight; 0 when it cannot be asked.
+    /// Its weight; 0 when it gets no requests.
     pub weight: f64,
     /// Requests that it has.
     pub in_flight: u64,

@@ -103,7 +103,7 @@ pub struct Sample {
     pub disks: Vec<DiskInterval>,
     /// What went through each network interface.
     pub interfaces: Vec<InterfaceInterval>,
-    /// What was asked of the traced disk.
+    /// The requests to the traced disk.
     pub blocks: Vec<BlockInterval>,
 }
 
@@ -176,13 +176,14 @@ impl Role {
 }
 
 impl Meter {
-    /// Begins to measure: each role with the first processes of its trees. `store` is where the proxy keeps its files; `trace` is that of its disk, if there is to be one.
+    /// Begins to measure: each role with the first processes of its trees. `store` is where the proxy keeps its files; `trace` is
+    /// that of its disk, if there is to be one.
     pub fn new(roles: Vec<(String, Vec<u32>)>, store: Option<&Path>, trace: Option<Trace>) -> Self {
         let mut room = Room::default();
         let first: Vec<_> = roles.iter().map(|(name, pids)| (name.clone(), pids.first().copied())).collect();
         let files = Files::open();
         let store = store.and_then(disks::device_of).map(|device| device.name);
-        // What was asked of it before the run is not the run's.
+        // Requests to it before the run are not the run's.
         trace.iter().for_each(|trace| drop(trace.intervals(0, 0)));
         Self {
             machine: files.now(&mut room),

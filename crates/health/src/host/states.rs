@@ -1,7 +1,7 @@
 //! TCP connections by state, without looking at most of them.
 //!
-//! The kernel is asked (`sock_diag`) for sockets in the states that few are in for long; those in ESTABLISHED and TIME_WAIT,
-//! of which there may be tens of thousands, it counts itself. It still walks over all of them, so it is not asked more
+//! The kernel is queried (`sock_diag`) for sockets in the states that few are in for long; those in ESTABLISHED and TIME_WAIT,
+//! of which there may be tens of thousands, it counts itself. It still walks over all of them, so it is not queried more
 //! often than a small part of the time allows.
 
 use std::fs::File;
@@ -76,7 +76,7 @@ impl States {
     }
 }
 
-/// Asks the kernel about the sockets of one namespace.
+/// Queries the kernel about the sockets of one namespace.
 #[derive(Debug)]
 pub struct Sockets {
     socket: OwnedFd,

@@ -73,14 +73,14 @@ impl Trace {
         Ok(Self { reader, running: Some(running), thread: Some(thread), instance: Some(instance) })
     }
 
-    /// What was asked of the disk since the last time.
+    /// The requests to the disk since the last call.
     pub fn intervals(&self, start_ms: u64, length_ms: u64) -> Vec<BlockInterval> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.drain();
         reader.sums.take(start_ms, length_ms)
     }
 
-    /// Processor time of the thread since the last time this was asked.
+    /// Processor time of the thread since the last call.
     pub fn cost(&self) -> Duration {
         std::mem::take(&mut self.reader.lock().unwrap_or_else(PoisonError::into_inner).cost)
     }
@@ -135,7 +135,7 @@ impl Reader {
     }
 }
 
-/// What was asked of the disk.
+/// The requests to the disk.
 #[derive(Debug, Default)]
 struct Sums {
     device: String,

@@ -15,7 +15,7 @@ use assay_record::series::Entry;
 pub enum Side {
     /// They send.
     Robots,
-    /// They answer.
+    /// They respond.
     Origins,
 }
 

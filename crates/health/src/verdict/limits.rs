@@ -43,7 +43,7 @@ pub const OTHERS_SHARE: f64 = 0.2;
 /// longer than it would.
 pub const KEPT_WAITING_SHARE: f64 = 0.2;
 /// Shorter waits than this are only worth knowing: a hypervisor delays wake-ups by some 50 µs when its own machine is busy,
-/// and nobody here can help that. Longer ones cost a request, which meets a few of them, more than a cache takes to answer.
+/// and nobody here can help that. Longer ones cost a request, which meets a few of them, more than a cache takes to respond.
 pub const KEPT_WAITING_INVALID_US: u64 = 100;
 /// How long each of those waits may be, as a share of the median response time: the same as for lateness.
 pub const ADDED_SHARE: f64 = LATE_SHARE;
@@ -77,7 +77,7 @@ pub const UNQUIET_US: u64 = 1_000;
 /// Share of what the machine was calibrated to offer that a run may use before it is worth knowing.
 pub const NEAR_LIMIT_SHARE: f64 = 0.8;
 
-/// How a reason is looked for, in words.
+/// How a reason is looked for, as text.
 #[derive(Clone)]
 struct Rule {
     reason: Reason,
@@ -93,7 +93,7 @@ fn rule(reason: Reason, looked_at: &'static str, known: String, invalid: String)
     Rule { reason, looked_at, known, invalid }
 }
 
-/// What lateness may be, in words.
+/// The limit of lateness, as text.
 fn late_words() -> String {
     format!(
         "{} of the phase's median response time, but at least {} and at most {}",

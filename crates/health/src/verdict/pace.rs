@@ -12,7 +12,7 @@ use super::limits::{
 
 /// What lateness may be in a phase, in microseconds.
 pub fn late_limit_us(phase: &PhaseEvidence) -> u64 {
-    // Nobody was answered and nobody waited: there is no time that could have been shaped.
+    // There was no response and no wait: there is no time that could have been shaped.
     let Some(median_us) = phase.response.quantile_us(0.5) else { return LATE_CEILING_US };
     ((median_us as f64 * LATE_SHARE) as u64).clamp(LATE_FLOOR_US, LATE_CEILING_US)
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::verdict::testing::Run;
 
-    /// A phase of so many requests, some of them late, that were answered in `response_ms`.
+    /// A phase of so many requests, some of them late, with responses after `response_ms`.
     fn phase(late: usize, of: usize, late_us: u64, response_ms: u64) -> Run {
         let mut run = Run::of(&["top1"]);
         let lateness: Vec<u64> = (0..of).map(|i| if i < late { late_us } else { 20 }).collect();

@@ -12,7 +12,7 @@ use assay_role::mark::XactId;
 
 use super::lines::Line;
 
-/// Who asks whom.
+/// Which cache sends requests to which.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Circle {
     names: Vec<String>,
@@ -212,8 +212,8 @@ fn seen(row: &XactRow) -> Seen {
     }
 }
 
-/// Where the response came from: as its own cache says, and, where that asked others, as these say. What a child cannot know of
-/// its parent (Squid says FIRST_PARENT_MISS whatever the parent had), the parent's own line tells.
+/// Where the response came from: as its own cache says, and, where that sent a request to others, as these say. What a child
+/// cannot know of its parent (Squid says FIRST_PARENT_MISS whatever the parent had), the parent's own line tells.
 fn source(circle: &Circle, home: u16, line: &Line, group: &[Line]) -> Source {
     let others = || group.iter().filter(|other| other.cache != home);
     let is_sibling = |other: &&Line| circle.is_parent(home, other.cache) == Some(false);
@@ -366,7 +366,7 @@ mod tests {
         unsent.sent_us = None;
         let lines = vec![
             line(1, A, Class::Hit, 200),
-            // Asked twice: a connection was closed under it.
+            // Sent twice: a connection was closed under it.
             line(2, A, Class::Error, 0),
             line(2, A, Class::Hit, 304),
             line(4, B, Class::Hit, 200),

@@ -1,4 +1,4 @@
-//! What a plan asks of a machine. Connections, rates and volumes, from the workload alone.
+//! What a plan demands of a machine. Connections, rates and volumes, from the workload alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const PAGE_CONNECTIONS: u64 = 8;
 /// What an origin's response takes beside its think time, with room for bursts.
 const ORIGIN_RESPONSE_S: f64 = 0.1;
 
-/// What a plan asks of a machine.
+/// What a plan demands of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Demand {
     /// Robots.
@@ -41,7 +41,7 @@ pub struct Demand {
     pub length: Option<Duration>,
     /// Requests, if every one is recorded and their number is known.
     pub recorded_requests: f64,
-    /// Each phase at its peak; empty where robots ask as fast as they are answered.
+    /// Each phase at its peak; empty at best effort.
     pub loads: Vec<PhaseLoad>,
 }
 
@@ -52,7 +52,7 @@ pub struct TargetDemand {
     pub name: String,
     /// Processes that share its connections; none: it runs already, and what it may have is not known.
     pub processes: Option<u64>,
-    /// Connections to origins at once, if it caches all it can and origins answer as soon as they have thought.
+    /// Connections to origins at once, if it caches all it can and origins respond right after their think time.
     pub least_upstream: u64,
     /// The same with nothing cached, and a moment for each response.
     pub likely_upstream: u64,
@@ -162,7 +162,7 @@ pub fn peak_load(workload: &Workload) -> f64 {
     phases.fold(0.0_f64, |peak, phase| peak.max(phase.load.begin).max(phase.load.end))
 }
 
-/// The share of the origin that is asked most.
+/// The share of the origin with the most requests.
 pub fn busiest_origin(workload: &Workload) -> f64 {
     let mut share = vec![0.0_f64; workload.origins.len()];
     let robots = f64::from(workload.robot_count().max(1));

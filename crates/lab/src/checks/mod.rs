@@ -1,5 +1,5 @@
-//! Whether this machine can carry a plan. The arithmetic, thing by thing, with its numbers in words; asks the machine
-//! nothing.
+//! Whether this machine can carry a plan. The arithmetic, thing by thing, with its numbers as text; reads
+//! nothing of the machine.
 
 pub mod demand;
 mod processors;
@@ -112,7 +112,7 @@ pub struct Need {
     pub available: f64,
     /// How the need was computed.
     pub how: String,
-    /// What there is, in words.
+    /// What there is, as text.
     pub has: String,
     /// What to do where it is not enough.
     pub advice: String,

@@ -68,7 +68,7 @@ pub struct Description {
     /// What can be chosen beside memory, disk and processors, by name.
     #[serde(default, rename = "setting")]
     pub settings: BTreeMap<String, Setting>,
-    /// How to request the version.
+    /// How to find the version.
     pub version: Version,
     /// Files to write into the work directory.
     #[serde(default, rename = "file")]
@@ -125,7 +125,7 @@ pub struct Hierarchy {
     pub one_parent: bool,
 }
 
-/// How a proxy is asked for its version.
+/// How the version of a proxy is found.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Version {
@@ -157,7 +157,7 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
 }
 
-/// When a proxy counts as started: when a request through it to each origin is answered with 200.
+/// When a proxy counts as started: when a request through it to each origin gets a 200 response.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ready {
@@ -182,7 +182,7 @@ pub struct Stop {
     /// How long to wait before everything of it is killed, in seconds.
     pub patience_s: f64,
     /// How long it is left alone after the last request, before its counters are read for the last time and it is
-    /// asked to end, in seconds: what it keeps back (log lines, counters) is written by then.
+    /// told to end, in seconds: what it keeps back (log lines, counters) is written by then.
     pub settle_s: f64,
 }
 
@@ -192,7 +192,7 @@ impl Default for Stop {
     }
 }
 
-/// Signals that ask a process to end.
+/// Signals that tell a process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum StopSignal {
@@ -213,13 +213,13 @@ pub struct CounterSource {
     /// Program that prints them. *Templates.*
     #[serde(default)]
     pub command: Vec<String>,
-    /// Or: path to ask the proxy itself for. *Template.*
+    /// Or: path to request from the proxy itself. *Template.*
     #[serde(default)]
     pub path: Option<String>,
     /// Host that the proxy is requested; none: where it listens. *Template.*
     #[serde(default)]
     pub host: Option<String>,
-    /// Or: socket below the work directory where the proxy answers commands.
+    /// Or: socket below the work directory where the proxy accepts commands.
     #[serde(default)]
     pub socket: Option<String>,
     /// What is said there.

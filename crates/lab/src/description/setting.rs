@@ -103,7 +103,7 @@ impl Kind {
 }
 
 impl Setting {
-    /// What may be chosen, in words.
+    /// What may be chosen, as text.
     pub fn allowed(&self) -> String {
         let Some(kind) = self.kind else { return format!("one of {}", self.values.join(", ")) };
         let bounds = match (&self.least, &self.most) {

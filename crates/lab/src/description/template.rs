@@ -34,7 +34,7 @@ pub struct Peer {
     pub name: String,
     /// What it is.
     pub relation: Relation,
-    /// What it is asked by.
+    /// The protocol that is used with it.
     pub protocol: Protocol,
     /// Its address.
     pub ip: String,
@@ -47,15 +47,15 @@ pub struct Peer {
 pub struct Circle {
     /// What it is called itself.
     pub name: String,
-    /// Whom it asks.
+    /// The caches that it queries.
     pub peers: Vec<Peer>,
-    /// Addresses of those that ask it.
+    /// Addresses of the caches that query it.
     pub clients: Vec<String>,
-    /// What it is asked by.
+    /// The protocols that other caches use with it.
     pub serves: Vec<Protocol>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
-    /// It does not ask origins itself.
+    /// It sends no requests to origins itself.
     pub never_direct: bool,
 }
 
@@ -223,9 +223,9 @@ impl Circle {
     }
 }
 
-/// Port on which caches answer ICP.
+/// Port on which caches receive ICP queries.
 pub const ICP_PORT: u16 = 3130;
-/// Port on which caches answer HTCP.
+/// Port on which caches receive HTCP queries.
 const HTCP_PORT: u16 = 4827;
 
 /// What templates know of other caches.

@@ -1,4 +1,4 @@
-//! Caches that work together: who asks whom, and which robots speak to which.
+//! Caches that work together: which caches query which, and which robots speak to which.
 //!
 //! A [`TopologyChoice`] is what a file says ([`mod@read`]); a [`Topology`] is the same with every description found and every
 //! name resolved: what a run starts.
@@ -68,15 +68,15 @@ pub struct CacheChoice {
     pub siblings: Vec<String>,
     /// Names of its parents.
     pub parents: Vec<String>,
-    /// What it asks them by.
+    /// The protocol that it uses with them.
     pub protocol: Protocol,
     /// How much longer every exchange with another cache takes.
     pub peer_delay: Duration,
-    /// The link between it and each cache that it asks.
+    /// The link between it and each cache that it queries.
     pub peer_link: Option<LinkSettings>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
-    /// It does not ask origins itself.
+    /// It sends no requests to origins itself.
     pub never_direct: bool,
     /// Which robots it gets; none: the same as others, or none where it is a parent.
     pub robots: Option<Share>,
@@ -91,7 +91,7 @@ pub struct Topology {
     pub name: String,
     /// How robots speak to it.
     pub mode: Mode,
-    /// The caches; parents come before those that ask them.
+    /// The caches; parents come before their children.
     pub caches: Vec<Cache>,
     /// Links between them; where there is none, they are next to each other.
     pub links: Vec<PeerLink>,
@@ -117,30 +117,30 @@ pub struct Cache {
     pub memory_bytes: u64,
     /// Disk for its cache.
     pub disk_bytes: u64,
-    /// Whom it asks.
+    /// The caches that it queries.
     pub peers: Vec<Bond>,
     /// How much longer every exchange with another cache takes.
     pub peer_delay: Duration,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
-    /// It does not ask origins itself.
+    /// It sends no requests to origins itself.
     pub never_direct: bool,
     /// Which robots it gets.
     pub robots: Share,
 }
 
-/// From a cache to one that it asks.
+/// From a cache to one that it queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bond {
     /// Its place among the caches.
     pub to: usize,
     /// What it is.
     pub relation: Relation,
-    /// What it is asked by.
+    /// The protocol between the two.
     pub protocol: Protocol,
 }
 
-/// Caches and whom they ask, on one line.
+/// Caches and those that they query, on one line.
 pub fn in_words(caches: &[CacheChoice]) -> String {
     let one = |cache: &CacheChoice| {
         let times = if cache.count > 1 { format!(" × {}", cache.count) } else { String::new() };
@@ -155,13 +155,13 @@ pub fn in_words(caches: &[CacheChoice]) -> String {
 }
 
 impl Topology {
-    /// Caches that ask this one.
+    /// Caches that query this one.
     pub fn clients(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let queries = move |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place);
         self.caches.iter().enumerate().filter(move |(_, cache)| queries(cache)).map(|(place, _)| place)
     }
 
-    /// Whether this cache answers questions of that protocol.
+    /// Whether this cache responds to queries of that protocol.
     pub fn serves(&self, place: usize, protocol: Protocol) -> bool {
         let queries =
             |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place && bond.protocol == protocol);

@@ -7,7 +7,7 @@ use crate::mode::{Mode, Protocol, Relation};
 
 /// The most caches of one topology.
 const MOST_CACHES: usize = 64;
-/// What the built-in proxy can be asked by, and ask by.
+/// The protocols of queries that the built-in proxy can receive and send.
 const BUILTIN: [Protocol; 2] = [Protocol::Icp, Protocol::Hash];
 
 /// Finds every description with `find` (none: the built-in proxy), and every cache that is named.
@@ -83,7 +83,7 @@ fn robots(entry: &CacheChoice, choice: &TopologyChoice) -> assay_role::spread::S
     entry.robots.clone().unwrap_or(usual)
 }
 
-/// Finds whom each cache asks.
+/// Finds the caches that each cache queries.
 fn tie(choice: &TopologyChoice, caches: &mut [Cache]) -> Result<(), LabError> {
     let names: Vec<String> = caches.iter().map(|cache| cache.name.clone()).collect();
     if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
@@ -117,7 +117,7 @@ fn tie(choice: &TopologyChoice, caches: &mut [Cache]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Orders caches so that parents are started before those that ask them; refuses circles, in which a request could go
+/// Orders caches so that parents are started before their children; refuses circles, in which a request could go
 /// round for ever.
 fn parents_first(caches: Vec<Cache>) -> Result<Vec<Cache>, LabError> {
     let mut order: Vec<usize> = Vec::new();
@@ -147,7 +147,7 @@ fn parents_first(caches: Vec<Cache>) -> Result<Vec<Cache>, LabError> {
     Ok(order.iter().map(moved).collect())
 }
 
-/// How robots speak to it: as asked, or the first way that all know.
+/// How robots speak to it: as configured, or the first way that all know.
 fn mode(choice: &TopologyChoice, caches: &[Cache]) -> Result<Mode, LabError> {
     let knows = |cache: &Cache, mode: &Mode| {
         cache.description.as_ref().is_none_or(|description| description.modes.contains(mode))

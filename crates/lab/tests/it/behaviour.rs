@@ -69,7 +69,7 @@ impl Bench {
         !self.get_reaches_origin("/range").await
     }
 
-    /// Does a request for what has been requested, and not been answered yet, wait for that response?
+    /// Does a request for an object whose response is outstanding wait for that response?
     async fn collapses(&self, declared: bool) -> bool {
         let path = "/held-head";
         let first = self.exchange("GET", path, "");
@@ -98,7 +98,7 @@ impl Bench {
         joins
     }
 
-    /// Is a request for what is under way answered without asking the origin again? Lets all responses go on.
+    /// Is a request for an object under way served without another request to the origin? Lets all responses go on.
     async fn joins(&self, path: &str, declared: bool) -> bool {
         let again = async {
             let patience = if declared { WATCHED } else { PATIENCE };

@@ -1,4 +1,4 @@
-//! A scripted origin: answers what the path says, and remembers who asked.
+//! A scripted origin: responds as the path says, and remembers requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,12 +10,13 @@ use tokio::sync::Semaphore;
 
 /// When everything was last modified.
 pub const LAST_MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
-/// A date after that: an `If-Modified-Since` of it is answered with 304.
+/// A date after that: an `If-Modified-Since` of it gets a 304 response.
 pub const LATER: &str = "Fri, 02 Jan 2026 00:00:00 GMT";
 
 /// Requests seen, by path: `METHOD`, and `+ims` when it was conditional.
 ///
-/// Paths with `held-head` in them are answered, and bodies of those with `held-body` are finished, when that is allowed.
+/// Requests for paths with `held-head` in them get their response, and bodies of those with `held-body` are finished, when that
+/// is allowed.
 pub type Seen = Arc<Mutex<HashMap<String, Vec<String>>>>;
 
 /// An origin that runs as long as the test's runtime.
@@ -42,7 +43,7 @@ impl Origin {
         Self { address, seen, gate }
     }
 
-    /// What was asked of this path so far.
+    /// The requests for this path so far.
     pub fn requested(&self, path: &str) -> Vec<String> {
         self.seen.lock().unwrap().get(path).cloned().unwrap_or_default()
     }

@@ -16,7 +16,7 @@ use crate::origin::{Origin, exchange};
 /// The authority that requests name; not where the origin is.
 pub const AUTHORITY: &str = "192.168.0.2:9000";
 
-/// The description of a proxy that is installed. None, with a visible word, when it is not; a failure when
+/// The description of a proxy that is installed. None, with a visible note, when it is not; a failure when
 /// the environment says that it must be.
 pub fn installed(name: &str) -> Option<Description> {
     let description = assay_lab::find(name, &[]).unwrap();

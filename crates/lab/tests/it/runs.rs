@@ -69,7 +69,7 @@ impl Drop for Ran {
     }
 }
 
-/// Runs a plan; `at` is called with each event and may answer that the run is to be stopped.
+/// Runs a plan; `at` is called with each event and returns whether the run is to be stopped.
 async fn run(plan: RunPlan, mut at: impl FnMut(&LabEvent) -> bool) -> Ran {
     let run_dir = plan.run_dir.clone();
     let (send, mut receive) = mpsc::unbounded_channel();
@@ -309,7 +309,7 @@ async fn a_real_proxy_that_dies_ends_the_run() {
     })
     .await;
     assert!(ran.message().contains("nginx ended by itself"), "{}", ran.message());
-    // Its own last words: the error log says what it was told.
+    // Its own last lines: the error log says what it was told.
     assert!(ran.message().contains("the last it said:\n"), "{}", ran.message());
     assert!(ran.message().contains("signal 15 (SIGTERM) received"), "{}", ran.message());
     let info = ran.info();

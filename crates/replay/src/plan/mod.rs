@@ -10,7 +10,7 @@ use crate::request::Call;
 /// What a log says became of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// It was answered from a cache; none: the log does not say.
+    /// It was served from a cache; none: the log does not say.
     pub hit: Option<bool>,
     /// Bytes of the response, as the log counts them.
     pub bytes: u64,

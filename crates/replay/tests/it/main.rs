@@ -1,4 +1,4 @@
-//! Logs and lists, sent to a server that remembers what it was asked.
+//! Logs and lists, sent to a server that remembers its requests.
 
 mod server;
 

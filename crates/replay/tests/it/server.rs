@@ -1,4 +1,4 @@
-//! A server that remembers what it was asked, and misbehaves where its path says so.
+//! A server that remembers its requests, and misbehaves where its path says so.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -49,7 +49,7 @@ impl Server {
         self.requested.lock().unwrap().clone()
     }
 
-    /// Ready when something was answered.
+    /// Ready when a response has been sent.
     pub async fn first_request(&self) {
         self.first.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What a switch will do, in words. Its settings in words, and what is odd about them.
+//! A switch's settings as text, and what is odd about them.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use assay_dispatch::Choice;
 use super::{Config, GroupSpec};
 use crate::classes::Condition;
 
-/// A switch in words; what is odd comes last.
+/// A switch as text; what is odd comes last.
 pub fn explain(config: &Config) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.

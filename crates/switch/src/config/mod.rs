@@ -32,7 +32,7 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Its access log.
     pub access_log: Option<AccessLog>,
-    /// Peers whose word on the client is believed.
+    /// Peers whose forwarding fields are trusted.
     pub trusted: Vec<Network>,
     /// How long things may take.
     pub timeouts: Timeouts,
@@ -42,9 +42,9 @@ pub struct Config {
     pub upgrades: Vec<String>,
     /// How often a request that is lost may be sent to another server.
     pub retries: u32,
-    /// Failures that take a server out without being asked.
+    /// Failures of ordinary requests that take a server out.
     pub passive: Option<PassiveRules>,
-    /// Where servers tell how they are, and how often they are asked without need.
+    /// Where servers report their state, and how often they are polled for it.
     pub state: StateQuery,
     /// Seed of whatever policies draw.
     pub seed: u64,
@@ -69,15 +69,15 @@ pub struct ServerSpec {
     pub slow_start: Option<Duration>,
     /// Most requests that it has at once.
     pub connections: u32,
-    /// Only asked when no other server of a class is there.
+    /// Only used when no other server of a class is there.
     pub is_backup: bool,
     /// Gets no new requests; those it has may finish.
     pub drains: bool,
-    /// How it is asked whether it is well.
+    /// Its health checks.
     pub check: Option<Check>,
 }
 
-/// How a server is asked whether it is well.
+/// How the health of a server is checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
     /// What is requested.
@@ -134,12 +134,12 @@ pub enum LogFormat {
     Common,
 }
 
-/// How a server is asked for its state.
+/// How a server's state is fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
     /// What is requested.
     pub path: String,
-    /// How often every server is asked, whether or not a policy wants to know.
+    /// How often every server is polled, whether or not a policy needs that.
     pub interval: Option<Duration>,
 }
 

@@ -68,7 +68,7 @@ pub struct Done {
     pub status: u16,
     /// Bytes of the body that it got.
     pub bytes: u64,
-    /// Who answered; none: the switch.
+    /// The server that responded; none: the switch.
     pub server: Option<ServerId>,
     /// When it had a server, and when the response began, in nanoseconds.
     pub reached_ns: [u64; 2],
@@ -198,7 +198,7 @@ impl Client {
         For { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }
 
-    /// Answers what cannot be understood, or is too much; after that the connection is of no use.
+    /// Responds to a malformed or too large request; after that the connection cannot be used.
     async fn send_refusal(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         add(&self.shared.counts.refused);
         self.exchange.give_up();
@@ -206,7 +206,7 @@ impl Client {
         self.write_own(refusal.status(), &refusal.to_string(), requested).await
     }
 
-    /// Answers for want of a server's response.
+    /// Sends a response of the switch's own for want of a server's.
     pub(super) async fn send_own(&mut self, order: &Order, status: u16, why: &str) -> io::Result<Done> {
         if self.exchange.leaves_unread {
             self.exchange.persists = false;

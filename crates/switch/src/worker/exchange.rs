@@ -45,13 +45,13 @@ pub enum Loss {
     /// It did not accept a connection in time.
     #[error("server {0} did not accept a connection in time")]
     NoConnection(String),
-    /// It did not answer in time.
+    /// It did not respond in time.
     #[error("server {0} did not answer in time")]
     TimedOut(String),
     /// It closed the connection without a response.
     #[error("server {0} closed the connection without a response")]
     Lost(String),
-    /// What it answered is not HTTP, or makes no sense here.
+    /// Its response is not HTTP, or makes no sense here.
     #[error("the response of server {0} is not usable: {1}")]
     BadResponse(String, HeadError),
 }
@@ -72,7 +72,7 @@ pub enum Fault {
     Client(io::Error),
     /// The client's body.
     Refused(Refusal),
-    /// The server; and whether another may be asked.
+    /// The server; and whether another may be tried.
     Server(Loss, bool),
 }
 
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// Asks one server.
+    /// Sends the request to one server.
     async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Response, Fault> {
         let kept = if order.facts.can_repeat { slot.server.take_idle() } else { None };
         if let Some(upstream) = kept {
@@ -197,7 +197,7 @@ impl Client {
         Ok(Response { upstream, facts, is_sent })
     }
 
-    /// Waits for the head of the final response, and writes it anew into `out`. Words on the way go to the client at once.
+    /// Waits for the head of the final response, and writes it anew into `out`. Interim responses go to the client at once.
     async fn response_head(
         &mut self,
         upstream: &mut Upstream,

@@ -25,7 +25,7 @@ pub struct Group {
     by_id: Vec<Option<Rc<Server>>>,
     /// Requests that wait for one of its servers.
     pub waiting: Cell<u32>,
-    /// The policy wants servers asked how they are.
+    /// The policy wants servers probed for their state.
     pub requests: bool,
     /// The policy heeds what servers say of themselves.
     pub listens: bool,
@@ -107,7 +107,7 @@ impl Group {
         }
     }
 
-    /// Asks the policy for a server with room that is not among `tried`.
+    /// Lets the policy choose a server with room that is not among `tried`.
     pub fn choose(&self, request: &Request, tried: &[ServerId], now: Moment) -> Chosen {
         let mut policy = self.shared.policy.borrow_mut();
         let named = match tried {

@@ -1,4 +1,4 @@
-//! One thread of the switch: it accepts connections, serves them, and obeys words from the thread that steers.
+//! One thread of the switch: it accepts connections, serves them, and obeys messages from the thread that steers.
 
 mod client;
 mod exchange;
@@ -90,7 +90,7 @@ pub struct Start {
     pub news: NewsSender,
 }
 
-/// Works until it is told to stop and the last request is answered. An error: it could not even begin.
+/// Works until it is told to stop and the last response is sent. An error: it could not even begin.
 pub fn work(start: Start) -> std::io::Result<()> {
     runtime::run(serve(start))?
 }
@@ -208,7 +208,7 @@ fn open_log(setup: &Setup) -> Option<LogWriter> {
     setup.config.access_log.as_ref().and_then(|log| LogWriter::open(log).ok())
 }
 
-/// A server may be asked from now on with this weight, or not at all.
+/// A server may get requests from now on with this weight, or none at all.
 fn stand(shared: &Shared, server: ServerId, weight: Option<f64>) {
     let setup = shared.setup();
     let Some(server) = setup.servers.get(&server) else { return };

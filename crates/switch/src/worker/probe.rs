@@ -1,4 +1,4 @@
-//! Servers, asked how they are: when a policy wants to know, and, if the settings say so, every now and then.
+//! Probes for the state of servers: when a policy wants them, and, if the settings say so, at an interval.
 //!
 //! What it says is in a field of its response ([`crate::load`]); what the response is otherwise does not matter.
 
@@ -20,7 +20,7 @@ use assay_plane::memory::{Input, write_all};
 /// A response that takes longer is worth nothing to anybody.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Asks the servers that a policy wants to know of, in the background.
+/// Probes the servers that a policy wants to know of, in the background.
 pub fn request_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
     if !group.requests {
         return;
@@ -34,7 +34,7 @@ pub fn request_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
     }
 }
 
-/// Asks all servers of a configuration, for all policies that listen.
+/// Probes all servers of a configuration, for all policies that listen.
 pub fn request_all(shared: &Rc<Shared>) {
     for group in shared.setup().groups.iter().filter(|group| group.listens) {
         for server in group.servers().filter(|server| server.standing.get().is_some()) {

@@ -71,7 +71,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether it was called since it last asked; if not, it will be woken through `waker`.
+    /// Whether it was called since the last look; if not, it will be woken through `waker`.
     pub fn is_called(&self, waker: &Waker) -> bool {
         if self.waiter.is_called.replace(false) {
             return true;

@@ -245,7 +245,7 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) -> Started {
     Started(Some((runtime, number)))
 }
 
-/// Now, in nanoseconds: the instant at which the running task first asked in this turn. A turn takes microseconds.
+/// Now, in nanoseconds: the instant of the running task's first call in this turn. A turn takes microseconds.
 pub fn now_ns() -> u64 {
     NOW_NS.with(|now| {
         if now.get() == 0 {

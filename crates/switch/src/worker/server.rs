@@ -23,9 +23,9 @@ pub struct Server {
     pub in_flight: Cell<u32>,
     /// Most requests that it may have from this worker.
     pub most: Cell<u32>,
-    /// Its weight; none while it may not be asked.
+    /// Its weight; none while it may not get requests.
     pub standing: Cell<Option<f64>>,
-    /// Asked only when no other server of a group is there.
+    /// Used only when no other server of a group is there.
     pub is_backup: Cell<bool>,
     idle: RefCell<Vec<Idle>>,
 }

@@ -32,7 +32,7 @@ pub struct Standing {
 /// Why a request got no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unserved {
-    /// None can be asked.
+    /// None can get requests.
     Nobody,
     /// All have enough, and so does the queue.
     QueueFull,
@@ -133,7 +133,7 @@ impl Drop for Slot {
     }
 }
 
-/// Who waits, and how long it may. Nobody answers a client that has closed its connection: its request leaves the queue.
+/// A request that waits, and for how long it may. If its client has closed the connection, it leaves the queue.
 pub struct Waiting<'c> {
     /// The client's connection.
     pub stream: &'c mut Stream,

@@ -1,6 +1,6 @@
-//! The body of a request on its way to a server that may answer before it has all of it.
+//! The body of a request on its way to a server that may respond before it has all of it.
 //!
-//! Both directions are looked at whenever anything happens: the server's words (100 goes to a client that waits for it, a
+//! Both directions are looked at whenever anything happens: the server's responses (100 goes to a client that waits for it, a
 //! final response ends the upload), and the client's bytes.
 
 use std::future::poll_fn;
@@ -30,7 +30,7 @@ struct Upload<'u> {
     /// What goes to the server next; so much of it is written.
     out: Vec<u8>,
     written: usize,
-    /// Words on the way that go to the client; so much of them is written.
+    /// Interim responses that go to the client; so much of them is written.
     words: Vec<u8>,
     said: usize,
     takes_words: bool,
@@ -43,7 +43,7 @@ struct Upload<'u> {
 enum End {
     /// The server has all of it.
     Whole,
-    /// The server has answered, or takes no more.
+    /// The server has responded, or takes no more.
     Early,
     /// The client's connection has ended.
     ClientGone,
@@ -115,7 +115,7 @@ impl Upload<'_> {
                         self.written += written;
                         client.exchange.connection.deadline.set(self.server_limit);
                     }
-                    // It may have answered before it closed.
+                    // It may have responded before it closed.
                     Poll::Ready(_) => return Poll::Ready(Ok(End::Early)),
                     Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
@@ -138,7 +138,7 @@ impl Upload<'_> {
         }
     }
 
-    /// Takes what the server says; ready and true: it has answered, or closed, and takes no more.
+    /// Takes what the server sends; ready and true: it has responded, or closed, and takes no more.
     fn poll_server(&mut self, client: &Client, name: &str, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             while let Ok(Some((head, length))) = ResponseHead::parse(self.upstream.input.unread()) {

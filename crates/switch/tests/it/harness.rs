@@ -34,13 +34,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// One that answers 200 with its name.
+    /// One that responds with 200 and its name.
     pub fn named(name: &str) -> Self {
         let body = name.to_owned();
         Self::responding(name, move |_, stream| ok(stream, body.as_bytes()))
     }
 
-    /// One that answers like this once the body of the request is there.
+    /// One that responds like this once the body of the request is there.
     pub fn responding(
         name: &str,
         response: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
@@ -138,7 +138,7 @@ impl Drop for Server {
     }
 }
 
-/// Answers 200 with this body.
+/// Responds with 200 and this body.
 pub fn ok(stream: &mut TcpStream, body: &[u8]) -> bool {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(&[head.as_bytes(), body].concat()).is_ok()

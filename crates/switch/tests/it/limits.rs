@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::failing::eventually;
 use crate::harness::{Client, Server, file, ok, switch};
 
-/// A server that answers when it is told to.
+/// A server that responds when it is told to.
 pub fn on_command(name: &str) -> (Server, Sender<()>) {
     let (go, told) = channel();
     let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));

@@ -1,4 +1,4 @@
-//! Requests get to servers and answers back, by every policy and class.
+//! Requests get to servers and responses back, by every policy and class.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
