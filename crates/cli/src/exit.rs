@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// Exit codes are a contract with scripts; see the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything went as asked.
+    /// Everything went as requested.
     Fine = 0,
     /// The run failed.
     Failed = 1,
@@ -25,7 +25,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked, and the exit code that says so.
+/// Why a command did not do what it was told, and the exit code that says so.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,

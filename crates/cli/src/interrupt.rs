@@ -1,4 +1,4 @@
-//! Ctrl-C. The first asks the run to end well, the second ends it now.
+//! Ctrl-C. The first requests a clean end of the run, the second ends it now.
 
 use std::io;
 
@@ -69,7 +69,7 @@ fn beside(wait: impl AsyncFnOnce(Interrupts) -> &'static str + Send + 'static) -
 /// Waits until it was noticed that somebody wants an end.
 pub async fn requested(noticed: &mut watch::Receiver<bool>) {
     if noticed.wait_for(|requested| *requested).await.is_err() {
-        // Nobody can ask any more.
+        // No request can come any more.
         std::future::pending().await
     }
 }

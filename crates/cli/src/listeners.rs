@@ -1,4 +1,4 @@
-//! All who are told what happens while a run goes on. Everybody who asked to be before it began.
+//! The subscribers to the events of a run. All subscribe before it begins.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ struct Bench<'a> {
     condition: usize,
     scopes: &'a [Scope],
     subjects: Vec<BTreeMap<u32, &'a Cell>>,
-    /// Runs that were asked other streams are compared nevertheless.
+    /// Runs of different streams are compared nevertheless.
     any_stream: bool,
     /// Means over common requests: by repetition and both subjects, of each scope.
     common: BTreeMap<(u32, usize, usize), Vec<Option<Common>>>,
@@ -412,7 +412,7 @@ fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> 
     warnings
 }
 
-/// Pairs of subjects that were not asked the same, and workloads that one subject ran alone; what is left out because its
+/// Pairs of subjects that did not get the same requests, and workloads that one subject ran alone; what is left out because its
 /// plan is another one is said with it.
 fn incomparable(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<String> {
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Which of the named runs are repetitions of one subject, and which of them belong into a pair.
 //!
 //! A *subject* is what was tested: runs of the same target, version and settings are repetitions of it, unless somebody
-//! said otherwise. Runs that were asked the same stream are put into pairs: the first of one subject with the first of
+//! said otherwise. Runs of the same stream are put into pairs: the first of one subject with the first of
 //! the other. What only some runs met (links, limits) is a *condition* where more than one subject met it.
 
 use std::collections::{BTreeMap, BTreeSet};

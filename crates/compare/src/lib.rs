@@ -2,11 +2,12 @@
 //!
 //! [`runs`] takes directories of runs and of experiments as they are named, finds out which of them are repetitions of one
 //! subject (`group`) and in what they differ (`settings`), and compares them; [`Comparison::hold`] says whether something
-//! got worse by more than is allowed ([`gate`]). [`experiment`] reads an experiment directory (`assay_record::experiment`) and every run in it that counts, and makes
-//! one document of it ([`Comparison`]): what differs between the subjects, the better performer of each scenario, every
-//! metric of every phase with its difference, ratio, interval, effect size and verdict, and what was left out.
+//! got worse by more than is allowed ([`gate`]). [`experiment`] reads an experiment directory (`assay_record::experiment`) and
+//! every run in it that counts, and makes one document of it ([`Comparison`]): what differs between the subjects, the better
+//! performer of each scenario, every metric of every phase with its difference, ratio, interval, effect size and verdict, and
+//! what was left out.
 //!
-//! *The unit is the run.* Cells of one repetition were asked the very same stream, and are compared in pairs; intervals
+//! *The unit is the run.* Cells of one repetition have the very same stream, and are compared in pairs; intervals
 //! are Student's over repetitions ([`paired`]). The verdicts of one table hold together ([`verdict`]).
 //!
 //! *Does not:* run anything, or judge whether a run is valid: cells that are not `done` are left out and listed.
@@ -85,7 +86,7 @@ impl Comparison {
         self.gate.insert(hold::hold(self, tolerances))
     }
 
-    /// Was nothing asked the same, so that nothing could be compared?
+    /// True where no two subjects got the same requests, so that nothing could be compared.
     pub fn is_meaningless(&self) -> bool {
         let contrasts = || self.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.contrasts);
         let said = |contrast: &document::Contrast| {

@@ -43,6 +43,6 @@ pub struct Measured {
     pub origin_by_second_ms: Option<f64>,
     pub saturation: Option<Number>,
     pub disk: Disk,
-    /// Where several caches work together: from where plain GETs were answered, for all of them.
+    /// Where several caches work together: where responses to plain GETs came from, for all of them.
     pub sources: Option<CacheSources>,
 }

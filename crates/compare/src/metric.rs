@@ -168,7 +168,7 @@ fn errors(m: &Measured, wanted: fn(ErrorKind) -> bool) -> Option<Number> {
     share(found, m.tally.robots.sent)
 }
 
-/// Plain GETs that were answered from there, of all; by the logs of caches that work together.
+/// Plain GETs whose response came from there, of all; by the logs of caches that work together.
 fn from(m: &Measured, sources: &[&str]) -> Option<Number> {
     let all = m.sources.as_ref()?;
     let found = all.sources.iter().filter(|found| sources.contains(&found.source.as_str()));

@@ -110,7 +110,7 @@ fn within(start_ms: u64, stretches: &[Span]) -> bool {
 }
 
 /// Where the target stopped keeping up while the load rose; none: it does not rise here, or robots wait for responses
-/// before they ask again, so that nothing is offered.
+/// before they send again, so that nothing is offered.
 fn saturation_point(info: &RunInfo, series: &Series, scope: &Scope, stretches: &[Span]) -> Option<Number> {
     let rises = |index: usize| info.phases.get(index).is_some_and(|phase| saturation::rises(phase.load));
     if !info.boundaries.is_empty() {

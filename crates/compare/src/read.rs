@@ -29,7 +29,7 @@ pub struct Cell {
     pub rows: Vec<Row>,
     /// What its target says its version is.
     pub version: String,
-    /// What it was asked.
+    /// What its requests were.
     pub requested: Requested,
     /// Assay or the lab could have shaped its numbers, and it is here because somebody wants it nevertheless.
     pub invalid: bool,
@@ -47,10 +47,10 @@ pub struct Plan {
     streams: BTreeMap<u32, (u32, String)>,
 }
 
-/// What counts beside valid runs that were asked the same.
+/// What counts beside valid runs of the same stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Liberties {
-    /// Compare runs that were asked other streams of requests, as if they had been asked the same.
+    /// Compare runs of different streams as if they had the same.
     pub any_stream: bool,
     /// Use the numbers of invalid runs too; there are no verdicts on them.
     pub with_invalid: bool,

@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// A ramp to 1000 per second in 100 seconds; the target completes at most `most` and answers in `us`.
+    /// A ramp to 1000 per second in 100 seconds; the target completes at most `most` and responds in `us`.
     fn ramp(most: u64, us: impl Fn(u64) -> u64) -> Vec<Second> {
         (1..=100)
             .map(|step| {

@@ -1,7 +1,7 @@
 //! In what the runs of the subjects differ, and whether they can be compared at all.
 //!
-//! What is the same for all is left out. A difference is one of three: it makes a comparison meaningless (they were not
-//! asked the same), it could have shaped the numbers beside what is compared (another kernel), or it is what is compared
+//! What is the same for all is left out. A difference is one of three: it makes a comparison meaningless (they did not
+//! get the same requests), it could have shaped the numbers beside what is compared (another kernel), or it is what is compared
 //! (another proxy).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const SHOWN: usize = 3;
 /// Characters of a digest that tell it apart.
 const DIGEST_SHOWN: usize = 12;
 
-/// What a run was asked. Runs that were asked other things are not compared.
+/// The requests of a run. Runs with other requests are not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requested {
     /// Version and digest.
@@ -36,7 +36,7 @@ impl Requested {
         }
     }
 
-    /// In what another run was asked something else; none: it was asked the same.
+    /// What differs in the requests of another run; none: they are the same.
     pub fn differs(&self, other: &Self) -> Option<&'static str> {
         if self.stream.0 != other.stream.0 {
             Some("their streams are of different versions: one of them was made by another Assay")

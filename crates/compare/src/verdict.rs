@@ -61,7 +61,7 @@ impl Case {
         Self { metric, level, none_reached, contrast }
     }
 
-    /// The runs were not asked the same, say: there is a difference and no verdict.
+    /// There is a difference and no verdict: the runs did not get the same requests, say.
     pub fn incomparable(&mut self, why: &str) {
         let contrast = &mut self.contrast;
         (contrast.interval, contrast.ratio_interval, contrast.effect_size, contrast.p) =

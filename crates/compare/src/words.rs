@@ -1,4 +1,4 @@
-//! The comparison in words: questions and their responses.
+//! The comparison in words: questions and their results.
 
 use super::document::{Comparison, Conclusion, Scenario};
 use assay_report::document::Mood;
@@ -159,7 +159,7 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
     Some((format!("{name}: {}.", parts.join("; ")), mood))
 }
 
-/// Were answers wrong? By subject, over all runs that count.
+/// Whether responses were wrong, by subject, over all runs that count.
 fn wrong(comparison: &Comparison) -> Option<Conclusion> {
     if comparison.tables.is_empty() {
         return None;

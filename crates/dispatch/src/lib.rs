@@ -1,7 +1,7 @@
 //! Balancing policies (which server gets a request), and the model of a node (how long a request takes on its processors, memory,
 //! disk and queue), as data structures without I/O.
 //!
-//! Every policy is told what happens and is asked for a server, behind one trait, [`Policy`]. Each has a file
+//! Every policy gets the events and chooses servers, behind one trait, [`Policy`]. Each has a file
 //! of its own below [`policies`], with a paragraph on what it does and where it comes from; [`Choice`] names
 //! them all and builds one. The same objects drive a live switch and a simulation: time is an argument, chance
 //! comes from a seed. [`node`] is a machine that shares its processors between requests, waits for its disk and

@@ -1,4 +1,4 @@
-//! The interface of policies: what one is told, and what it is asked. One trait for all of them.
+//! The interface of policies: the events that one gets, and the choices that it makes. One trait for all of them.
 
 use crate::moment::Moment;
 
@@ -35,7 +35,7 @@ pub struct Finish {
     pub responded: bool,
 }
 
-/// What a server says of itself, or what is asked of it. Shares are of the time since the last report, 0 to 1.
+/// The state that a server reports, by itself or in response to a probe. Shares are of the time since the last report, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ServerState {
     /// Share of its processors that was busy.
@@ -53,7 +53,7 @@ pub struct ServerState {
 /// A policy: gets the events, and chooses a server for each request. Calls come in the order of their moments.
 ///
 /// A server that is up can be named; one that is gone never is, although requests that it has may still finish.
-/// `started` follows for each server that was named and really asked; `finished` follows each `started` once,
+/// `started` follows for each server that was named and really got the request; `finished` follows each `started` once,
 /// whatever became of the server.
 pub trait Policy: std::fmt::Debug {
     /// What it is called.
@@ -71,8 +71,8 @@ pub trait Policy: std::fmt::Debug {
     /// Which server gets this request? None when there is none.
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId>;
 
-    /// Which server gets this request, now that those of `tried` have failed it? Without a word of its own, a policy
-    /// is asked once more; if it insists on one that was tried, the next server after that one takes its place.
+    /// Which server gets this request, now that those of `tried` have failed it? Without an implementation of its own, a policy
+    /// chooses once more; if it insists on one that was tried, the next server after that one takes its place.
     fn choose_again(&mut self, request: &Request, tried: &[ServerId], now: Moment) -> Option<ServerId> {
         let named = self.choose(request, now)?;
         if !tried.contains(&named) {
@@ -92,10 +92,10 @@ pub trait Policy: std::fmt::Debug {
     /// A request that was started has ended.
     fn finished(&mut self, _server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {}
 
-    /// A server has said how it is: by itself, or because it was asked ([`Policy::probes`]).
+    /// A server has reported its state: by itself, or in response to a probe ([`Policy::probes`]).
     fn reported(&mut self, _server: ServerId, _state: &ServerState, _now: Moment) {}
 
-    /// Servers that should be asked how they are, now that a request has come; answers come through
+    /// Servers that should be probed now that a request has come; responses come through
     /// [`Policy::reported`]. They are added to `wanted`.
     fn probes(&mut self, _now: Moment, _wanted: &mut Vec<ServerId>) {}
 }

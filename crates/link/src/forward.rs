@@ -1,8 +1,8 @@
 //! Packets on their way from one end of a link to the other.
 //!
-//! One thread carries a link's both directions between two TUN devices: it reads what was sent, asks the [`model`](crate::model)
-//! what becomes of it, and writes it at its time. It sleeps in one `ppoll` with one `timerfd` set to the next departure, and
-//! counts everything, how late it wrote included: that is the link's own fault, never a result.
+//! One thread carries a link's both directions between two TUN devices: it reads what was sent, lets the [`model`](crate::model)
+//! decide what becomes of it, and writes it at its time. It sleeps in one `ppoll` with one `timerfd` set to the next departure,
+//! and counts everything, how late it wrote included: that is the link's own fault, never a result.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,7 +30,7 @@ const PACKET_BYTES: usize = 2048;
 const BATCH: usize = 16;
 /// Packets that may be under way at once, both directions together: 256 MiB.
 const MOST_HELD: usize = 128 * 1024;
-/// How long the thread may take to answer.
+/// How long the thread may take to respond.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What one direction has carried since the link was made.
@@ -52,7 +52,7 @@ pub struct Counts {
     pub wire: u64,
     /// Packets that the link itself could not carry: no memory left, or the device took none. Its own fault.
     pub failed: u64,
-    /// How late packets came out, since the last time it was asked.
+    /// How late packets came out, since the last call.
     pub lateness: SparseHistogram,
 }
 
@@ -96,7 +96,7 @@ impl Forwarder {
             response,
         };
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
-            // Whoever started it waits for this word.
+            // Its starter waits for this message.
             let _ = tell_realtime.send(realtime::request());
             worker.run()
         })?;
@@ -253,13 +253,13 @@ impl Worker {
                 lateness.clear();
                 seen
             });
-            // Whoever asked and did not wait for the response does not get it.
+            // A caller that did not wait for the response does not get it.
             let _ = self.response.try_send(counts);
         }
         Ok(requested)
     }
 
-    /// Waits until something is to be done: which end can be read, and whether somebody asks. With `peek`, it only looks.
+    /// Waits until something is to be done: which end can be read, and whether there is a command. With `peek`, it only looks.
     fn wait(&mut self, peek: bool) -> io::Result<[bool; 3]> {
         let next = self.directions.iter().filter_map(|direction| Some(direction.held.front()?.at_ns)).min();
         // An alarm that has gone off must be set again, or it never stops.

@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 16;
 /// Marks an attribute that holds others.
 pub(crate) const NESTED: u16 = 0x8000;
 
-/// A request that makes something, and is answered by whether it was made.
+/// A request that makes something; the response says whether it was made.
 #[derive(Debug)]
 pub(crate) struct Message {
     kind: u16,
@@ -84,7 +84,7 @@ impl Message {
     }
 }
 
-/// The kernel answers with an error number, which is 0 when all went well.
+/// The kernel responds with an error number, which is 0 when all went well.
 fn parse_response(response: &[u8]) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer makes no sense");
     let kind = response.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);

@@ -26,7 +26,7 @@ pub struct RoundTrips {
     pub times: Histogram,
 }
 
-/// Sends small packets (ICMP echo requests, which the other end's kernel answers by itself) and times their responses.
+/// Sends small packets (ICMP echo requests, which the other end's kernel responds to by itself) and times their responses.
 pub fn round_trips(
     from: &Namespace,
     to: Ipv4Addr,

@@ -3,7 +3,7 @@
 /// Above robots and origins (10): what they wait for must not wait for them.
 const PRIORITY: libc::c_int = 20;
 
-/// Asks the kernel for `SCHED_FIFO`; false: it refuses, and the thread goes on as it is.
+/// Requests `SCHED_FIFO` from the kernel; false: it refuses, and the thread goes on as it is.
 pub fn request() -> bool {
     let wanted = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: a plain system call on the calling thread; `wanted` outlives it.

@@ -11,9 +11,9 @@ pub struct Access<'a> {
     pub client: &'a [u8],
     /// What became of it, in the proxy's own words (`TCP_MEM_HIT`, `EXPIRED`, `<CACHE>`).
     pub outcome: &'a [u8],
-    /// How the proxy chose whom to ask (`SIBLING_HIT`, `HIER_DIRECT`).
+    /// How the proxy chose its upstream (`SIBLING_HIT`, `HIER_DIRECT`).
     pub hierarchy: &'a [u8],
-    /// Who was asked: another proxy, a server, an origin.
+    /// Its upstream: another proxy, a server, an origin.
     pub peer: &'a [u8],
     /// How it ended, as HAProxy says it (`CD--`).
     pub termination: &'a [u8],

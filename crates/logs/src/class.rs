@@ -81,12 +81,12 @@ impl Class {
         }
     }
 
-    /// Answered by this cache without help.
+    /// Served by this cache without help.
     pub fn is_local_hit(self) -> bool {
         matches!(self, Class::MemoryHit | Class::DiskHit | Class::Hit | Class::Joined)
     }
 
-    /// Answered by this cache or by a peer that had it.
+    /// Served by this cache or by a peer that had it.
     pub fn is_hit(self) -> bool {
         self.is_local_hit() || matches!(self, Class::SiblingHit | Class::ParentHit)
     }

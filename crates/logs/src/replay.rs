@@ -19,7 +19,7 @@ pub const HEAD_BYTES: u64 = 512;
 pub enum Wanted {
     /// A GET whose response can be kept.
     Whole,
-    /// A GET that what is kept can answer, but whose response is not the whole object (206, 304).
+    /// A GET that can be served from what is kept, but whose response is not the whole object (206, 304).
     Part,
     /// Anything else: a miss in any cache.
     Never,
@@ -82,7 +82,7 @@ fn sample_value(hash: u64) -> u64 {
 pub struct Reached {
     /// Its size; none: without bounds.
     pub cache_bytes: Option<u64>,
-    /// Requests that it would have answered.
+    /// Requests that it would have served.
     pub hits: f64,
     /// Bytes of them.
     pub hit_bytes: f64,

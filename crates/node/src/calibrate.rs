@@ -1,4 +1,4 @@
-//! What a single node needs for each service. More and more clients request one service until it answers no more.
+//! What a single node needs for each service. More and more clients request one service until its rate of responses rises no more.
 //!
 //! One client alone sees the service's own time. The rate that no more clients can raise is what the busiest part of the
 //! node can do: with *p* processors that work without a loss for each other, a service needs *p* / rate of processor time.
@@ -37,7 +37,7 @@ pub struct CalibrationSpec {
 pub struct Step {
     /// Clients.
     pub clients: u32,
-    /// Answers a second.
+    /// Responses a second.
     pub per_s: f64,
     /// Mean response time.
     pub mean_us: f64,
@@ -75,7 +75,7 @@ impl Needs {
     }
 }
 
-/// Asks a node for one service, with one client, then two, four and so on, until that brings no more.
+/// Requests one service from a node, with one client, then two, four and so on, until that brings no more.
 pub fn calibrate(spec: &CalibrationSpec, service: &Service) -> Result<Needs, NodeError> {
     let mut steps: Vec<Step> = Vec::new();
     let mut clients = 1;

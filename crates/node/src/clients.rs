@@ -1,4 +1,4 @@
-//! Clients that ask again as soon as they are answered: a closed loop without a pause, as WebStone's.
+//! Clients that send the next request as soon as they have a response: a closed loop without a pause, as WebStone's.
 //!
 //! Request *n* of client *c* is the simulation's ([`Stream`]). What a cluster file says of switch and network (the time of
 //! each request at the switch, the way there and back) can be waited for at the client: then a live switch, which takes
@@ -31,7 +31,7 @@ use crate::serve::WORK_FIELD;
 /// Most kinds of failure that are told apart.
 const MOST_KINDS: usize = 16;
 
-/// Who is asked.
+/// Where requests are sent.
 pub enum Target {
     /// A switch, or a single server.
     One(SocketAddr),
@@ -39,11 +39,11 @@ pub enum Target {
     Nodes {
         /// Where they are.
         servers: Vec<(SocketAddr, f64)>,
-        /// Which one is asked.
+        /// Which one gets a request.
         policy: Choice,
         /// Others that are tried after the first.
         retries: u32,
-        /// All nodes say how they are so often; none: only when the policy asks.
+        /// All nodes report their state at this interval; none: only when the policy probes them.
         reports_every_s: Option<f64>,
     },
 }
@@ -54,11 +54,11 @@ pub struct ClientsSpec {
     pub services: Vec<Service>,
     /// How often each is requested.
     pub weights: Vec<f64>,
-    /// Seed of what is asked.
+    /// Seed of what is requested.
     pub seed: u64,
-    /// How many ask again and again, or how often somebody asks.
+    /// The number of clients in a closed loop, or the rate of requests.
     pub load: Load,
-    /// Who is asked.
+    /// Where requests are sent.
     pub target: Target,
     /// `Host` of requests; none: the address.
     pub host: Option<String>,
@@ -70,7 +70,7 @@ pub struct ClientsSpec {
     pub measure_s: f64,
     /// The switch and network that each request waits for; none: there are real ones.
     pub surroundings: Option<SwitchSpec>,
-    /// Answers must have the size that their service says, where that is not 0.
+    /// Responses must have the size that their service says, where that is not 0.
     pub check_sizes: bool,
     /// A client gives a request up after this.
     pub patience: Duration,
@@ -102,7 +102,7 @@ impl Exchange {
     }
 }
 
-/// Sends requests and takes answers apart.
+/// Sends requests and parses responses.
 #[derive(Clone)]
 pub(crate) struct Requester(Rc<RequesterInner>);
 

@@ -1,5 +1,5 @@
-//! Who is asked: one address, or the node that a policy names. A switch; or, without one, the node that a policy names, as
-//! if clients were the switch.
+//! Where requests are sent: one address, or the node that a policy names. A switch; or, without one, the node that a policy
+//! names, as if clients were the switch.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ impl Own {
         Self { policy: RefCell::new(policy), servers, pace, retries }
     }
 
-    /// Asks the node that the policy names, and others if that fails.
+    /// Sends a request to the node that the policy names, and to others if that fails.
     pub(crate) async fn exchange(
         self: &Rc<Self>,
         requester: &Requester,
@@ -77,7 +77,7 @@ impl Own {
         }
     }
 
-    /// Asks those nodes how they are that the policy wants to know of.
+    /// Probes the nodes that the policy wants to know of.
     fn probe(self: &Rc<Self>, requester: &Requester) {
         let mut wanted = Vec::new();
         self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
@@ -86,7 +86,7 @@ impl Own {
         }
     }
 
-    /// Asks all nodes how they are.
+    /// Probes all nodes.
     pub(crate) fn probe_all(self: &Rc<Self>, requester: &Requester) {
         (0..self.servers.len() as u32).for_each(|server| self.request_state(requester, ServerId(server)));
     }

@@ -53,7 +53,7 @@ struct Member {
     planned: Option<(Moment, Ticket)>,
     sampled: (Moment, Busy),
     reported: (Moment, Busy),
-    /// The last word, and when it was given.
+    /// The last report, and when it was made.
     told: (Moment, ServerState),
     /// Bytes sent since the last report.
     sent: u64,
@@ -151,7 +151,7 @@ impl House {
             .await
     }
 
-    /// How a node is, for those who ask.
+    /// The state of a node.
     pub(crate) fn report(&self, node: usize) -> ServerState {
         let now = self.pace.now();
         let mut state = self.state.borrow_mut();
@@ -192,7 +192,7 @@ impl House {
         self.state.borrow_mut().members.iter_mut().map(look).collect()
     }
 
-    /// How late it was called since this was asked last, in microseconds of real time.
+    /// How late it was called, since the last reading, in microseconds of real time.
     pub(crate) fn take_lateness(&self) -> Histogram {
         self.late.take()
     }
@@ -239,7 +239,7 @@ impl State {
         for id in done {
             let Some(job) = self.jobs.get_mut(*id as usize) else { continue };
             if let Some(waiting) = job.worked.take() {
-                // Whoever asked may be gone.
+                // The client may be gone.
                 let _ = waiting.send(());
             }
             let (node, bytes) = (job.node, job.bytes);

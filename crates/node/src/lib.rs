@@ -1,4 +1,4 @@
-//! A cluster to try a switch on: back-end nodes, and clients that ask without a pause as WebStone's do.
+//! A cluster to try a switch on: back-end nodes, and clients that send requests without a pause as WebStone's do.
 //!
 //! Nodes ([`nodes`]) speak HTTP and serve what a cluster file describes: files, and programs that take processor and disk
 //! time. A *virtual* node works a request off in `dispatch`'s model of a machine and waits as long as that takes, so dozens

@@ -84,7 +84,7 @@ pub struct Look {
     pub at: Moment,
     /// How all were.
     pub nodes: Vec<NodeUse>,
-    /// How late virtual nodes answered since the look before, in microseconds of real time: what this machine added.
+    /// How late virtual nodes responded since the look before, in microseconds of real time: what this machine added.
     pub late_us: Histogram,
 }
 
@@ -130,7 +130,7 @@ impl Nodes {
         &self.addresses
     }
 
-    /// How all were, second by second, since this was asked last.
+    /// The state of all nodes, second by second, since the last call.
     pub fn samples(&self) -> Vec<Look> {
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }

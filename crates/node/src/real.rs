@@ -108,7 +108,7 @@ impl RealNode {
         ((now, processor, disk), shares.0, shares.1)
     }
 
-    /// How it is, since somebody asked last.
+    /// Its state since the last call.
     pub(crate) fn report(&self) -> ServerState {
         let (now, processor, disk) = self.shares(self.reported.get());
         self.reported.set(now);

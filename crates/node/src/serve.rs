@@ -1,4 +1,4 @@
-//! What a node answers: files and programs of its cluster file, files of any size by name, and how it is.
+//! What a node serves: files and programs of its cluster file, files of any size by name, and its state.
 
 use std::cell::RefCell;
 use std::io;
@@ -46,7 +46,7 @@ pub(crate) enum Machine {
     Real(Rc<RealNode>),
 }
 
-/// A node that answers.
+/// A running node.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) number: usize,
@@ -76,7 +76,7 @@ impl Shared {
     }
 }
 
-/// What a request is answered with.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
     Work { work: Work, bytes: u64 },
@@ -92,7 +92,7 @@ struct Client {
     shared: Rc<Shared>,
 }
 
-/// Accepts and answers, for ever.
+/// Accepts connections and serves them, for ever.
 pub(crate) async fn serve(listener: TcpListener, server: Rc<Server>, shared: Rc<Shared>) {
     loop {
         let (stream, _) = accept(&listener).await;

@@ -5,7 +5,7 @@ use crate::source::{Source, Span};
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something the workload asked to be told (`print`).
+    /// Output of the workload's own (`print`).
     Note,
     /// The workload compiles, but not all of it means what it seems to.
     Warning,

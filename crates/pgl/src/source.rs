@@ -1,6 +1,6 @@
 //! Source text, and positions in it.
 //!
-//! The compiler opens no file. It asks a [`Resolver`]; [`SearchPath`] is the usual one, and is itself given
+//! The compiler opens no file. It calls a [`Resolver`]; [`SearchPath`] is the usual one, and is itself given
 //! the [`Files`] it may look into: a directory tree, or a closure that knows texts.
 
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ pub struct SearchPath<F> {
 }
 
 impl<F: Fn(&str) -> Result<Option<String>, String>> SearchPath<Texts<F>> {
-    /// Searches `directories` in order among texts: `read` is told a path and answers the text, nothing when there is
+    /// Searches `directories` in order among texts: `read` gets a path and returns the text, nothing when there is
     /// no such file, or why it cannot be read.
     pub fn new(directories: Vec<String>, read: F) -> Self {
         Self { directories, files: Texts(read) }

@@ -89,7 +89,7 @@ fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigur
     figures
 }
 
-/// Shares of what robots asked; none where nobody asked.
+/// Shares of the robots' requests; none where there were none.
 fn ratios(figures: &mut CacheFigures) {
     let share = |part: u64| ratio(part, figures.requests);
     let (local, sibling, parent) =

@@ -53,7 +53,7 @@ const TEMPLATE: &str = include_str!("../assets/report.html");
 pub struct Live {
     /// Where the page is to be had, relative to itself.
     pub url: String,
-    /// The run has ended: this is its last state, and the page need not ask again.
+    /// The run has ended: this is its last state, and the page need not fetch it again.
     pub ended: bool,
 }
 
@@ -253,7 +253,7 @@ fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) 
     }
 }
 
-/// The verdict as questions and answers. Why a run is not valid is said above them.
+/// The verdict as questions and results. Why a run is not valid is said above them.
 fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
     let question = |topic| match topic {
         Topic::Test => "What was tested?",

@@ -1,4 +1,4 @@
-//! `assay webstone`: clients that ask without a pause, by a file list, more and more of them.
+//! `assay webstone`: clients that send requests without a pause, by a file list, more and more of them.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};

@@ -59,7 +59,7 @@ pub struct PhaseState {
     pub hit: Option<Box<Histogram>>,
     /// Of misses.
     pub miss: Option<Box<Histogram>>,
-    /// Of everything else that was answered.
+    /// Of all other responses.
     pub other: Option<Box<Histogram>>,
     /// How long requests had waited that timed out or were never sent.
     pub waits: Option<Box<Histogram>>,
@@ -130,7 +130,7 @@ impl Second {
         self.rate(self.counts.due)
     }
 
-    /// Requests answered without error, per second.
+    /// Requests completed without error, per second.
     pub fn measured(&self) -> f64 {
         self.rate(self.counts.completed)
     }
@@ -143,7 +143,7 @@ pub struct Recent {
     pub hit: Histogram,
     /// Of misses.
     pub miss: Histogram,
-    /// Of everything else that was answered.
+    /// Of all other responses.
     pub other: Histogram,
     /// How long requests had waited that timed out or were never sent.
     pub waits: Histogram,
@@ -441,7 +441,7 @@ impl Recent {
     }
 }
 
-/// Response times of all requests: those that were answered, and how long the others had waited.
+/// Response times of all requests: those with a response, and how long the others had waited.
 fn together<'a>(responded: impl IntoIterator<Item = &'a Histogram>, waits: Option<&Histogram>) -> Censored {
     let mut all = Histogram::new();
     responded.into_iter().for_each(|times| all.merge(times));

@@ -47,7 +47,7 @@ pub struct Ui {
     at: usize,
     /// Help lies over the page.
     pub help: bool,
-    /// It was asked whether the run is to end.
+    /// The user is being asked whether the run is to end.
     pub requesting: bool,
     /// What stands still; none: the view goes on.
     pub paused: Option<Box<State>>,
@@ -84,7 +84,7 @@ impl Ui {
 
     /// Takes a key; true when the run is to end.
     pub fn take(&mut self, key: Key, state: &State) -> bool {
-        // The only question is answered by the same key again, or by yes; all else means no.
+        // The same key again, or yes, confirms the only question; all else means no.
         if std::mem::take(&mut self.requesting) && matches!(key, Key::Char('q' | 'y' | '\n')) {
             return true;
         }

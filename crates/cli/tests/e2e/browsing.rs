@@ -1,5 +1,5 @@
-//! A real browser and curl see through an evaluation what they see directly, and the origin is asked as often as it would be
-//! by them alone.
+//! A real browser and curl see through an evaluation what they see directly, and the origin gets as many requests as it would
+//! from them alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -123,7 +123,7 @@ fn curl(site: &Site, way: Way, upload: &Path, (options, paths): (&[&str], &[&str
     Got { heads, body: output.stdout, said: String::from_utf8_lossy(&output.stderr).into_owned() }
 }
 
-/// What five requests that are sent at once are answered with, in one stretch.
+/// The responses to five requests that are sent at once, in one stretch.
 fn pipeline(site: &Site, way: Way) -> Vec<String> {
     let (to, prefix) = match way {
         Way::Directly => (site.address, String::new()),
@@ -150,7 +150,7 @@ struct Sight {
     page: Option<String>,
     curls: Vec<Got>,
     pipelined: Vec<String>,
-    /// What the origin was asked meanwhile.
+    /// What was requested from the origin meanwhile.
     requested: BTreeMap<String, u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Many clients at once, with six proxies behind: the origin is asked once for each need, and nothing is lost but what a
+//! Many clients at once, with six proxies behind: the origin gets one request for each need, and nothing is lost but what a
 //! faulty proxy loses itself.
 
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ const SHARED: usize = 10;
 /// What each client requests.
 const EACH: usize = 5;
 
-/// All ask at the same moment; every response is the origin's own. Each tenth goes away in the middle of its last response, if
+/// All send at the same moment; every response is the origin's own. Each tenth goes away in the middle of its last response, if
 /// clients are to leave.
 fn crowd(listen: SocketAddr, origin: SocketAddr, some_leave: bool) {
     let start = Arc::new(Barrier::new(CLIENTS));

@@ -1,5 +1,5 @@
 //! Several proxies at once on the requests of clients, through the real binary: clients see what they see directly, and
-//! the origin is asked once for each need.
+//! the origin gets one request for each need.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

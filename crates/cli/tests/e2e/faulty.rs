@@ -21,17 +21,17 @@ pub enum Fault {
     FlippedByte,
     /// Ends the connection half-way through every third body.
     TruncatedBody,
-    /// Answers every third GET with the last object of the same connection.
+    /// Responds to every third GET with the last object of the same connection.
     SwappedObject,
     /// Serves what it has stored long after it expired.
     StaleAfterExpiry,
-    /// Answers reloads from its store.
+    /// Serves reloads from its store.
     HitOnReload,
     /// Stores and serves what it must not store.
     HitOnUncachable,
     /// Lets one request at a time through to the origin.
     OneAtATime,
-    /// Thinks for two seconds before it asks the origin.
+    /// Waits for two seconds before it sends the request to the origin.
     Slow,
 }
 
@@ -121,7 +121,7 @@ fn serve(client: TcpStream, shared: &Shared) -> std::io::Result<()> {
     writer.shutdown(std::net::Shutdown::Both)
 }
 
-/// Answers one request; false when the connection is to end.
+/// Responds to one request; false when the connection is to end.
 fn respond(
     client: &mut TcpStream,
     request: &Request,
@@ -289,7 +289,7 @@ fn length(lines: &[String]) -> usize {
     header(lines, "content-length").and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
-/// Asks the origin on a connection of its own.
+/// Requests it from the origin on a connection of its own.
 fn fetch(request: &Request, origin: SocketAddr) -> std::io::Result<Response> {
     let mut socket = TcpStream::connect(origin)?;
     socket.set_nodelay(true)?;

@@ -5,10 +5,10 @@
 //! | `caught` | every kind of wrong response is counted under its own name, as often as it was given |
 //! | `alone::slow` | a slow target changes what is late, never what is due |
 //! | `browsing` | a browser and curl see through an evaluation what they see directly |
-//! | `crowd` | many clients, six proxies, all kinds of faults: nothing is lost, the origin is asked once for each need |
+//! | `crowd` | many clients, six proxies, all kinds of faults: nothing is lost, the origin gets one request for each need |
 //! | `evaluation` | several proxies at once cost clients and the origin nothing, and each is held against the origin |
 //! | `alone::honest` | what Assay or the machine does to a run is found and named, and what the target does is not |
-//! | `alone::hierarchy` | caches ask each other, the built-in proxy and a real Squid too, and what each had is counted |
+//! | `alone::hierarchy` | caches query each other, the built-in proxy and a real Squid too, and what each had is counted |
 //! | `alone::links` | links do what they were told, and nothing of them is left behind |
 //! | `real` | the published listings run through real proxies, and ratios are what they must be |
 //! | `replaying` | a log goes through real proxies before simulated origins, and what was there before is a hit |

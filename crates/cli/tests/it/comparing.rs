@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Assay, read, root};
 
-/// A run of ten seconds, a hundred requests each, all answered in about so many microseconds.
+/// A run of ten seconds, a hundred requests each, all with response times of about so many microseconds.
 fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
     std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     let dir = RunDir::create(path).expect("a run directory");

@@ -28,7 +28,7 @@ use crate::support::Assay;
 /// The stated tolerance: half a point, or three standard errors, whichever is larger.
 const POINTS: f64 = 0.005;
 const STANDARD_ERRORS: f64 = 3.0;
-/// What is asked for all in all, in a second of the schedule.
+/// Requests of all robots in a second of the schedule.
 const PER_SECOND: u32 = 400;
 /// When the proxy's clock starts, in Unix milliseconds.
 const START_MS: i64 = 1_700_000_000_000;

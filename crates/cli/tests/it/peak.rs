@@ -33,7 +33,7 @@ impl Bucket {
     }
 }
 
-/// Passes requests on to an origin, and answers 503 to those that are too many.
+/// Passes requests on to an origin, and responds with 503 to those that are too many.
 fn target(origin: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -58,7 +58,7 @@ fn pass(mut robot: TcpStream, origin: SocketAddr, bucket: &Mutex<Bucket>) -> Opt
     loop {
         let length = robot.read(&mut buffer).ok().filter(|length| *length > 0)?;
         head.extend_from_slice(&buffer[..length]);
-        // Robots wait for a response before they ask again, so a head is all there is.
+        // Robots wait for a response before they send again, so a head is all there is.
         if !head.ends_with(b"\r\n\r\n") {
             continue;
         }

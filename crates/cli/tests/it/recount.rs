@@ -52,7 +52,7 @@ fn all_three_byte_hit_ratios_are_of_bytes_as_they_are_sent() {
     assert!((said("measured") - measured).abs() < 1e-6, "measured {} is {measured}", said("measured"));
     // Offered is known before anything is sent: from what gzip leaves of bodies of such sizes.
     assert!((said("offered") - offered).abs() < 0.003, "offered {} is {offered}", said("offered"));
-    // The proxy has room for everything: it can miss a few that asked at the same time, and have no more than ideal has.
+    // The proxy has room for everything: it can miss a few that came at the same time, and have no more than ideal has.
     assert!(said("measured") <= said("ideal") + 0.003, "{} {}", said("measured"), said("ideal"));
     assert!(said("measured") >= said("ideal") - 0.03, "{} {}", said("measured"), said("ideal"));
     // As they are, the bytes of text are 2.5 times as many: by those, offered would lie elsewhere.

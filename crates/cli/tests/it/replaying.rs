@@ -8,7 +8,7 @@ use assay_record::spe::{Ended, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo
 
 use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
 
-/// A server that answers everything, on one connection after the other.
+/// A server that responds to everything, on one connection after the other.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -110,7 +110,7 @@ fn a_log_goes_through_a_proxy_before_simulated_origins_and_its_hits_are_told() {
     assay.run(&["replay", log, "--proxy", "127.0.0.1:9"]).exits(2).complains("--origins");
 }
 
-/// A proxy that goes on and on and never answers.
+/// A proxy that goes on and on and never responds.
 const MUTE: &str = r#"
 name = "mute"
 title = "Mute"

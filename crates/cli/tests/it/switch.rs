@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Assay, send};
 
-/// A server that answers every connection once, on a thread of its own for as long as the test runs.
+/// A server that sends one response on every connection, on a thread of its own for as long as the test runs.
 fn server(body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
     let address = listener.local_addr().expect("is bound").to_string();

@@ -42,7 +42,7 @@ impl BoundedHash {
         Self { settings, members, in_flight, ring: Ring::default() }
     }
 
-    /// The most that each server of weight 1 may have, once the request that is asked about is counted.
+    /// The most that each server of weight 1 may have, once the request at hand is counted.
     fn limit_for_weight_one(&self) -> f64 {
         let servers = self.members.servers();
         let requests: f64 = servers.iter().map(|server| f64::from(self.in_flight.of(*server))).sum();

@@ -3,7 +3,7 @@
 //! The first request for a document gives it to the server with the fewest requests; later ones follow, so each server
 //! needs only its own documents in memory and the cluster's memory is the sum of its nodes'. A document moves to the least
 //! loaded server when its own has more than T_high requests while another has fewer than T_low, or when its own has twice
-//! T_high. Least recently asked documents are forgotten when the table is full. The paper also admits at most
+//! T_high. Least recently requested documents are forgotten when the table is full. The paper also admits at most
 //! (n − 1)·T_high + T_low − 1 requests at a time ([`Lard::admits`]), which is the switch's to keep. Source: V. Pai,
 //! M. Aron, G. Banga, M. Svendsen, P. Druschel, W. Zwaenepoel and E. Nahum, "Locality-Aware Request Distribution in
 //! Cluster-based Network Servers", ASPLOS VIII (1998); thresholds 25 and 65 are its own.

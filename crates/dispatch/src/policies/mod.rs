@@ -51,7 +51,7 @@ mod testing {
         server.0
     }
 
-    /// Asks so many times, and starts nothing.
+    /// Chooses so many times, and starts nothing.
     pub(crate) fn names(policy: &mut dyn Policy, request: &Request, count: usize) -> Vec<u32> {
         (0..count).map(|_| policy.choose(request, Moment::START).expect("a server").0).collect()
     }

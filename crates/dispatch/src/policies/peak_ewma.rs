@@ -2,7 +2,7 @@
 //!
 //! Each server has a moving average of response times that jumps to every peak at once and decays slowly, in time rather
 //! than in requests; the cost of a server is that average times the requests it has, plus one. So it turns away from a
-//! server that became slow before its queue shows it. A server that has not answered yet but has requests is taken for
+//! server that became slow before its queue shows it. A server that has not responded yet but has requests is taken for
 //! very slow, so a new one is tried with one request. Source: Twitter's Finagle, `PeakEwma` (2013), later in Linkerd.
 
 use assay_random::{Rng, mix};
@@ -26,7 +26,7 @@ impl Default for PeakEwmaSettings {
     }
 }
 
-/// Cost of a server that has requests and has never answered: more than any that has.
+/// Cost of a server that has requests and has never responded: more than any that has.
 const UNKNOWN: f64 = 1e18;
 
 /// Peak EWMA.

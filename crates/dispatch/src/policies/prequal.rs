@@ -1,8 +1,8 @@
-//! Prequal: asks a few servers how they are, ahead of need, and avoids those with many requests, then the slow ones.
+//! Prequal: probes a few servers ahead of need, and avoids those with many requests, then the slow ones.
 //!
-//! With every request a few servers at random are probed; answers (requests in flight, expected latency) wait in a pool of
-//! 16. A server is *hot* when it has more requests than most recent answers told. A request goes to the cold server of the
-//! lowest latency, or, when all are hot, to the one with the fewest requests. Answers age out after a second, are used a
+//! With every request a few servers at random are probed; responses (requests in flight, expected latency) wait in a pool of
+//! 16. A server is *hot* when it has more requests than most recent responses told. A request goes to the cold server of the
+//! lowest latency, or, when all are hot, to the one with the fewest requests. Responses age out after a second, are used a
 //! limited number of times, and the oldest or the worst is removed with each request. Unlike balancing by load it does not
 //! try to make servers equal, only to keep latency low. Source: B. Wydrowski, R. Kleinberg, S. Rumble and A. Archer, "Load is
 //! not what you should balance: Introducing Prequal", NSDI 2024; the numbers are its own.
@@ -19,7 +19,7 @@ use crate::policy::{Policy, Request, ServerId, ServerState};
 pub struct PrequalSettings {
     /// Probes for each request.
     pub probes: f64,
-    /// Answers removed with each request.
+    /// Responses removed with each request.
     pub removals: f64,
     /// Responses that are kept.
     pub pool: usize,
@@ -27,7 +27,7 @@ pub struct PrequalSettings {
     pub age_s: f64,
     /// A server is hot above this quantile of requests in flight.
     pub hot_quantile: f64,
-    /// How much more often answers are used than would just do.
+    /// How much more often responses are used than would just do.
     pub reuse_margin: f64,
 }
 
@@ -38,7 +38,7 @@ impl Default for PrequalSettings {
     }
 }
 
-/// With fewer answers than these, chance decides.
+/// With fewer responses than these, chance decides.
 const LEAST_RESPONSES: usize = 2;
 
 /// Prequal.

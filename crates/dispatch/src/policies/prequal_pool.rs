@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::moment::Moment;
 use crate::policy::ServerId;
 
-/// Requests in flight of so many recent answers decide what counts as hot.
+/// Requests in flight of so many recent responses decide what counts as hot.
 const RECENT: usize = 64;
 
 /// One response.
@@ -18,7 +18,7 @@ pub(super) struct Probe {
     uses_left: u32,
 }
 
-/// Answers, oldest first.
+/// Responses, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pool {
     probes: VecDeque<Probe>,
@@ -68,7 +68,7 @@ impl Pool {
         sorted.get(place.min(last)).copied().unwrap_or(0)
     }
 
-    /// The best answer, which is used up once; its server has one request more from now on.
+    /// The best response, which is used up once; its server has one request more from now on.
     pub(super) fn take_best(&mut self, hot_above: u32) -> Option<ServerId> {
         let cold = |probe: &Probe| probe.in_flight <= hot_above;
         let key = |probe: &Probe| match cold(probe) {

@@ -1,6 +1,6 @@
 //! RAND: any server, each as likely as the others.
 //!
-//! It needs no state and no word from servers, which makes it the baseline that every other policy is held
+//! It needs no state and no reports from servers, which makes it the baseline that every other policy is held
 //! against. With Poisson arrivals it splits them into independent Poisson streams, one for each server, so what it
 //! costs is known in closed form (M/M/1, M/G/1). Source: the random maps of Apache's `mod_rewrite`
 //! (R. S. Engelschall, "Load Balancing Your Web Site", Web Techniques 3, 1998), as Jones used them (2002).

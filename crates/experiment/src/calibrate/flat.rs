@@ -18,7 +18,7 @@ const PATIENCE_S: f64 = 0.5;
 /// Where in the workload's schedule the request rate is highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
-    /// Requests per second; none: as many as are answered (some robot is best effort).
+    /// Requests per second; none: as many as the target completes (some robot is best effort).
     pub requests_per_s: Option<f64>,
     /// Load factor there.
     load: f64,

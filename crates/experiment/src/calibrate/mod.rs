@@ -53,7 +53,7 @@ pub enum CalibrationEvent {
     Tried(CalibrationStep),
 }
 
-/// What the schedule requests at its peak, in requests per second; none: as many as are answered.
+/// What the schedule requests at its peak, in requests per second; none: as many as the target completes.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
     Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
 }
@@ -189,7 +189,7 @@ impl Bench {
         }
     }
 
-    /// Lets best-effort robots ask as fast as they are answered, and takes the median of the rates.
+    /// Lets best-effort robots run, and takes the median of the rates.
     async fn best_effort(mut self) -> Result<Calibration, LabError> {
         let mut runs: Vec<Tried> = Vec::new();
         if let Some(why) = checks::refusal(&arithmetic(&self.step_plan(0.0))?) {

@@ -13,7 +13,7 @@ use super::flat::FLAT_PHASE;
 
 /// A load counts as carried when so much of what came due was completed.
 const COMPLETED_SHARE: f64 = 0.99;
-/// A role that had so much of its processors was the limit of robots that ask as fast as they are answered.
+/// A role that had so much of its processors was the limit of best-effort robots.
 const BUSY_SHARE: f64 = 0.9;
 /// What a step is limited by when it is nothing of Assay's or the machine's.
 pub const WORKLOAD: &str = "workload";
@@ -140,7 +140,7 @@ impl Heard {
 }
 
 /// The worst doubt that touches the flat phase and says that the load was too high. What is only worth knowing is
-/// mostly the machine's and not the load's. But lateness is what a target with fast answers would be judged by, however
+/// mostly the machine's and not the load's. But lateness is what a target with fast responses would be judged by, however
 /// long these origins think; unless a bare timer was no better.
 fn worst(verdict: &Verdict) -> Option<&Doubt> {
     let touches = |doubt: &&Doubt| doubt.phases.is_empty() || doubt.phases.contains(&FLAT_PHASE);
@@ -213,7 +213,7 @@ pub fn limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Op
     })
 }
 
-/// What kept robots that ask as fast as they are answered from asking more.
+/// What kept best-effort robots from a higher rate.
 pub fn best_effort_limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Limit {
     match worst(verdict) {
         Some(doubt) => of_doubt(doubt),

@@ -176,7 +176,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         differs.then(|| format!("Assay was {then} and is {now}")).into_iter().collect()
     }
 
-    /// What a workload was compiled from, where that is not what the results that are there were asked.
+    /// What a workload was compiled from, where that differs from the results that are there.
     fn other_sources(&self, cell: &CellInfo, plan: &RunPlan) -> Option<String> {
         let now: Vec<String> = plan.sources.iter().map(|(_, text)| inform::digest(text)).collect();
         let done = self.course.info.cells.iter().filter(|other| has_result(other));

@@ -71,7 +71,7 @@ fn in_order<'a>(stretch: &Stretch<'a>) -> Vec<&'a RobotInterval> {
 mod tests {
     use super::*;
 
-    /// Seconds in which so many came due and ended, each answered in so many microseconds.
+    /// Seconds in which so many came due and ended, each with a response time of so many microseconds.
     fn seconds(of: impl Iterator<Item = (u64, u64)>, us: u64) -> Vec<RobotInterval> {
         let mut left = 0;
         let second = |(index, (due, completed)): (usize, (u64, u64))| {

@@ -23,15 +23,15 @@ const BEFORE_MS: u64 = 1000;
 const NEAR_TIMES: u64 = 3;
 /// What others have to say of a second comes within this time of its end.
 const GRACE_MS: u64 = 1000;
-/// While the target recovers, it is asked for this share of the rate that it keeps …
+/// While the target recovers, it gets this share of the rate that it keeps …
 const REST_SHARE: f64 = 0.5;
-/// … or, as long as no rate is known that it keeps, for this share of the one that it did not.
+/// … or, as long as no rate is known that it keeps, this share of the one that it did not.
 const FIRST_REST_SHARE: f64 = 0.1;
 /// It is left alone until nothing waits in so many seconds running …
 const CALM_SECONDS: u32 = 2;
 /// … but no longer than this.
 const REST_MS: u64 = 60_000;
-/// A second is calm when no more is answered in it than came due: nothing old is left. Chance is allowed for.
+/// A second is calm when no more responses come in it than requests come due: nothing old is left. Chance is allowed for.
 const CALM_SHARE: f64 = 1.2;
 const CALM_CHANCE: f64 = 5.0;
 /// Fewer requests in a step show nothing: a 99th percentile would be the slowest of them.

@@ -91,8 +91,8 @@ impl Lately {
         robots_us + origins_us
     }
 
-    /// The seconds of a stretch in which Assay was in time, and how late it was in those, going by what it did and not by what was
-    /// answered. A second after a late one may still hold what it left. Where few are in time, all of them.
+    /// The seconds of a stretch in which Assay was in time, and how late it was in those, going by what it did and not by the
+    /// responses. A second after a late one may still hold what it left. Where few are in time, all of them.
     pub(super) fn in_time(&self, from_ms: u64, to_ms: u64) -> (Stretch<'_>, u64) {
         let mut stretch = self.stretch(from_ms, to_ms);
         let starts = (from_ms.saturating_sub(SECOND_MS)..to_ms).step_by(SECOND_MS as usize);
@@ -172,7 +172,7 @@ pub(super) struct Measured<'a> {
 enum Disturbed<'a> {
     /// Delayed some responses, none by more than so much.
     Delayed { late_us: u64 },
-    /// Delayed answers, nobody knows by how much.
+    /// Delayed responses, by an unknown amount.
     Unknown(&'a Doubt),
     /// Requests did not reach the target.
     NotRequested(&'a Doubt),

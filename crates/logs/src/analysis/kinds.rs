@@ -23,7 +23,7 @@ pub(super) struct Kind {
     pub content_type: usize,
     pub method: usize,
     pub status: u16,
-    /// GETs that were answered with 200.
+    /// GETs with a 200 response.
     pub is_plain: bool,
     pub requests: u64,
     pub bytes: u64,

@@ -34,7 +34,7 @@ const SIZES: usize = 48;
 /// Requests whose URLs are counted together: while one waits for memory, so do the others.
 const BATCH: usize = 128;
 
-/// What is asked of an analysis.
+/// The options of an analysis.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Only requests from this time on, Unix time in microseconds.
@@ -89,7 +89,7 @@ pub struct Analyser {
     clients: Distinct,
     series: Series,
     phases: Vec<Tally>,
-    /// GETs that were answered with 200.
+    /// GETs with a 200 response.
     plain: Tally,
     queries: PeerQueries,
     replay: Replay,

@@ -81,7 +81,7 @@ fn field(name: &str) -> Option<Field> {
         "origin" => Field::Peer,
         "content-type" => Field::ContentType,
         "xact" => Field::Xact,
-        // nginx writes lists where it asked more than one server.
+        // nginx writes lists where it tried more than one server.
         "other" => Field::SkipList,
         _ => return None,
     })

@@ -26,7 +26,7 @@ pub(crate) enum Field {
     /// An address and a port, with a colon between them.
     ClientAndPort,
     Outcome,
-    /// Who answered, as HAProxy says it: a server, `<CACHE>`, `<NOSRV>`.
+    /// The server that responded, as HAProxy says it: a server, `<CACHE>`, `<NOSRV>`.
     Server,
     /// `1` when HAProxy's cache had it.
     CacheHit,
@@ -232,7 +232,7 @@ fn status(text: &[u8]) -> Option<u16> {
     (status < 1000).then_some(status as u16)
 }
 
-/// A server is what HAProxy passes a miss to; everything else that can answer has a name in angle brackets.
+/// A server is what HAProxy passes a miss to; everything else that can respond has a name in angle brackets.
 fn server(text: &[u8]) -> (&[u8], &[u8]) {
     match text.first() {
         Some(b'<') => (text, b""),

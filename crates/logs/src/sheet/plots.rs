@@ -92,7 +92,7 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
     plots
 }
 
-/// A value for every step of the axis, also those in which nothing was asked.
+/// A value for every step of the axis, also those without requests.
 fn line(
     document: &Document,
     axis: &TimeAxis,

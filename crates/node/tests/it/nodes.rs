@@ -1,4 +1,4 @@
-//! What nodes answer, and when.
+//! What nodes respond, and when.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -171,7 +171,7 @@ fn calibration_finds_what_a_node_needs_and_never_less() {
     };
     let needs = calibrate(&spec, &experiment.services[2]).expect("clients");
     assert!(needs.alone_us() >= 20_000.0, "{needs:?}");
-    // Two processors answer 100 a second at most; what was under way at the beginning and the end is one each.
+    // Two processors serve 100 a second at most; what was under way at the beginning and the end is one each.
     assert!(needs.most_per_s() <= 100.0 + 2.0 * 64.0 / 0.3 && needs.steps.len() >= 2, "{needs:?}");
     assert!(needs.steps.iter().all(|step| step.failed == 0), "{needs:?}");
 }

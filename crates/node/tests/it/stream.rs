@@ -99,7 +99,7 @@ fn an_open_loop_offers_what_it_should_and_costs_go_with_the_request() {
     let nodes = start(&experiment, Kind::Virtual, pace);
     let outcome = run(clients(&experiment, Target::One(nodes.addresses()[0]), pace)).expect("clients");
     assert_eq!(outcome.tally.failures(), 0, "{:?}", outcome.failures);
-    // 100 are due in half a second; a machine that is busy answers some of them later.
+    // 100 are due in half a second; a machine that is busy serves some of them later.
     assert!((1..=200).contains(&outcome.tally.count()), "{}", outcome.tally.count());
 }
 

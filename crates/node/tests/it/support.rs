@@ -30,7 +30,7 @@ pub fn start(experiment: &Experiment, kind: Kind, pace: Pace) -> Nodes {
     Nodes::start(NodesSpec::of(experiment, cluster, mix, (listen, kind, pace))).expect("nodes")
 }
 
-/// Clients as the file says, asking this target.
+/// Clients as the file says, with this target.
 pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSpec {
     ClientsSpec {
         services: experiment.services.clone(),
@@ -49,7 +49,7 @@ pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSp
     }
 }
 
-/// What a server answers to this, until it closes the connection.
+/// What a server sends in response, until it closes the connection.
 pub fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a server");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");

@@ -220,7 +220,7 @@ impl Builder<'_> {
         None
     }
 
-    /// How fast a phase fills a cache; none when that depends on how fast the target answers.
+    /// How fast a phase fills a cache; none when that depends on how fast the target responds.
     fn fill_bytes_per_s(&self, phase: &Phase) -> Option<f64> {
         let mean = |ramp: Ramp| (ramp.begin + ramp.end) / 2.0;
         let least = phase.recurrence.begin.min(phase.recurrence.end);

@@ -1,4 +1,4 @@
-//! Whatever is given to it, the compiler answers: with a workload, or with errors that have a place.
+//! Whatever is given to it, the compiler returns a workload, or errors that have a place.
 
 use proptest::prelude::*;
 

@@ -88,7 +88,7 @@ fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Responses> + Clone) ->
     }
 }
 
-/// What caches asked of each other, phases added up.
+/// Requests between caches, phases added up.
 fn traffic<'a>(rows: impl Iterator<Item = &'a Traffic>) -> Vec<TrafficFigures> {
     let mut found: Vec<(TrafficFigures, Histogram)> = Vec::new();
     for row in rows {

@@ -10,7 +10,7 @@ use crate::steps::Step;
 /// Heading of the classes.
 const CLASSES: &str = "Object classes";
 
-/// Charts of what was requested and how it was answered; none: nothing was answered.
+/// Charts of what was requested and which responses came; none: no response came.
 pub(super) fn charts(steps: &[Step<'_>]) -> Vec<Chart> {
     let mut sum = RobotCounts::default();
     steps.iter().for_each(|step| sum.merge(&step.robots));

@@ -13,7 +13,7 @@ use crate::document::PhaseFigures;
 use crate::figures::round;
 use crate::tally::Tally;
 
-/// Roles that Assay answers for.
+/// Roles whose counters Assay is responsible for.
 pub(crate) const ROLES: [&str; 2] = ["robots", "origins"];
 
 /// The health of a run.

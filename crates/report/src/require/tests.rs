@@ -314,7 +314,7 @@ proptest! {
     ) {
         match text.parse::<Requirement>() {
             Ok(required) => {
-                // What was read means the same when it is read again, and can be asked of anything.
+                // What was read means the same when it is read again, and can be required of anything.
                 prop_assert_eq!(required.text().parse::<Requirement>().unwrap(), required.clone());
                 let watch = Watch::new(&[required], &schedule());
                 prop_assert_eq!(watch.standing().len(), 1);

@@ -1,4 +1,4 @@
-//! A real browser on a leash: what a test asks of a page, over the pipe that Chromium has for it.
+//! A real browser under control of a test, over the pipe that Chromium has for it.
 //!
 //! Messages are JSON, each ended by a zero byte, on descriptors 3 and 4. Nothing listens on a port. Waiting is done in
 //! the page itself, until something has become true.
@@ -30,7 +30,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page that reports whatever it logs, throws, or asks of the network.
+    /// An empty page that reports whatever it logs, throws, or requests from the network.
     pub fn new(chromium: &Path) -> Self {
         let (browser, downloads) = (Browser::new(), tempfile::tempdir().unwrap());
         // A shell puts the pipes where the browser looks for them.

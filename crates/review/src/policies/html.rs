@@ -21,7 +21,7 @@ struct Page<'a> {
     name: &'a str,
     title: &'a str,
     eyebrow: String,
-    /// What is asked, and what is found.
+    /// Questions, and what is found.
     conclusions: Vec<(String, String)>,
     scenes: Vec<SceneView<'a>>,
     assay_version: &'static str,

@@ -1,8 +1,8 @@
 //! Which policy of a web switch did better, and where: throughput over load with intervals, response times, balance between
 //! nodes, and the gain over the first policy: from results of a simulation or of a cluster, in the same form.
 //!
-//! Intervals are Student's, 95 %, between repetitions; a gain is taken repetition by repetition, because each of them asked all
-//! policies the same.
+//! Intervals are Student's, 95 %, between repetitions; a gain is taken repetition by repetition, because in each of them all
+//! policies got the same requests.
 
 mod against;
 mod charts;
@@ -61,7 +61,7 @@ pub fn baseline<'r>(result: &'r ClusterResult, of: &ClusterPoint) -> Option<&'r 
     result.points.iter().find(|point| point.is_beside(of))
 }
 
-/// Answers a second over those of the first policy, as a ratio; none for the first policy itself.
+/// Responses a second over those of the first policy, as a ratio; none for the first policy itself.
 pub fn gain(result: &ClusterResult, point: &ClusterPoint) -> Option<Estimate> {
     let base = baseline(result, point).filter(|base| base.policy != point.policy)?;
     let (own, first) = (&point.responses_per_s_by_repetition, &base.responses_per_s_by_repetition);
@@ -72,7 +72,7 @@ pub fn gain(result: &ClusterResult, point: &ClusterPoint) -> Option<Estimate> {
         .filter(|gain| gain.mean.is_finite())
 }
 
-/// How much more a policy answers than the first one under the same load, as parts: here, and where both were measured.
+/// How many more responses a policy gives than the first one under the same load, as parts: here, and where both were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredGain {
     /// Here.
@@ -82,7 +82,7 @@ pub struct MeasuredGain {
 }
 
 impl MeasuredGain {
-    /// Here less as it was measured: 0.01 is a percentage point. Answers a second of two policies can each be a few per cent
+    /// Here less as it was measured: 0.01 is a percentage point. Responses a second of two policies can each be a few per cent
     /// off, and the gain of one over the other, which is a few per cent itself, by a multiple of what it is.
     pub fn off(&self) -> f64 {
         self.here - self.measured
@@ -180,7 +180,7 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
     }
 }
 
-/// Bodies that were answered, in millions of bits a second.
+/// Response bodies, in millions of bits a second.
 pub fn megabits_per_s(result: &ClusterResult, point: &ClusterPoint) -> f64 {
     let seconds = result.measure_s * point.responses_per_s_by_repetition.len().max(1) as f64;
     if seconds > 0.0 { point.bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 }

@@ -90,7 +90,7 @@ fn the_table_has_a_line_for_each_point_and_says_how_far_it_is_from_what_was_meas
 
 #[test]
 fn the_gain_that_was_measured_stands_beside_the_gain_that_was_found() {
-    // 104.13 and 80.1 answers a second with 8 clients, of which 88 and 80 were measured: 30 % ahead, 10 % measured.
+    // 104.13 and 80.1 responses a second with 8 clients, of which 88 and 80 were measured: 30 % ahead, 10 % measured.
     let result = result("r", [1.1, 1.3]);
     let mean = |values: [f64; 3]| values.iter().sum::<f64>() / 30.0;
     let (cap, rand) = (mean([1040.0, 1041.0, 1042.0]), mean([800.0, 801.0, 802.0]));

@@ -154,7 +154,7 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         delivered: sums.delivered,
         delivered_ratio: match sums.delivered <= direct_delivered {
             true => share(sums.delivered, direct_delivered),
-            // It answered what the Collector's client did not wait for.
+            // It sent a response that the Collector's client did not wait for.
             false => {
                 ratio(sums.delivered, direct_delivered).map(|value| Estimate { value, low: None, high: None })
             }

@@ -1,7 +1,7 @@
 //! The tables of an evaluation, added up as the figures need them.
 //!
 //! The table of responses is read once, in stretches; of each response some bytes are kept, because differences are taken
-//! request by request and answers of one request can lie far apart.
+//! request by request and responses to one request can lie far apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub(super) struct Sums {
     pub connect: Histogram,
     pub first_byte: Histogram,
     pub transfer: Histogram,
-    /// By second of asking: sum of response times and how many.
+    /// By the second of the request: sum of response times and how many.
     pub seconds: BTreeMap<u32, (u64, u64)>,
 }
 
@@ -199,7 +199,7 @@ impl Gathered {
         }
     }
 
-    /// Notes what direct answered where others' answers could not be compared with it.
+    /// Notes the direct response where others' responses could not be compared with it.
     fn leave_out(&mut self, direct: &ResponseRow) {
         if direct.target != 0 || direct.method == "CONNECT" {
             return;

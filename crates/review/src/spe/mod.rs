@@ -1,8 +1,8 @@
 //! What an evaluation of proxies on live traffic says.
 //!
 //! [`evaluate`] reads the directory that `assay spe` left ([`assay_record::spe`]) and makes one document of it
-//! ([`Evaluation`]): for each target bytes, answers, whether they were the Collector's, and how long they took; differences
-//! between every two targets, request by request; what differed, grouped, with examples; whether the order of asking mattered.
+//! ([`Evaluation`]): for each target bytes, responses, whether they were the Collector's, and how long they took; differences
+//! between every two targets, request by request; what differed, grouped, with examples; whether the order of sending mattered.
 //!
 //! *Intervals* hold 95 %. Those of times come from sections: stretches of consecutive requests, each of which gives the
 //! number once more; what these vary by says how well the whole is known, also where neighbouring requests are alike

@@ -1,4 +1,4 @@
-//! Whether it matters in which order proxies are asked.
+//! Whether it matters in which order a request is sent to proxies.
 //!
 //! The order of each request is drawn, so every proxy is at every place equally often. What a response took more than its own
 //! proxy's mean, and more than the other responses to the same request did, is left to its place and to chance.
@@ -15,7 +15,7 @@ use assay_report::figures::round;
 /// Microseconds in a millisecond, the other way round.
 const MS: f64 = 0.001;
 
-/// Answers at one place.
+/// Responses at one place.
 #[derive(Default)]
 struct AtPlace {
     count: u64,
@@ -32,7 +32,7 @@ struct Response {
     mean_us: f64,
 }
 
-/// What the place in the order of asking does.
+/// The effect of the place in the order of sending.
 pub(super) fn places(info: &SpeInfo, gathered: &Gathered) -> Vec<Place> {
     let means: Vec<Option<f64>> = gathered.sums.iter().map(|sums| sums.response.mean_us()).collect();
     let requests = gathered.by_request().map(|samples| {
@@ -80,8 +80,8 @@ mod tests {
     use super::super::sections::tests::uniform;
     use super::*;
 
-    /// An evaluation of 300 requests, the order of each of which is drawn; who is asked first is so much slower, in the unit
-    /// of what chance makes of a response.
+    /// An evaluation of 300 requests, the order of each of which is drawn; the proxy that gets the request first is so much
+    /// slower, in the unit of what chance makes of a response.
     fn evaluation(seed: u64, proxies: usize, slower: f64) -> Vec<Place> {
         let mut random = uniform(seed);
         let mut draw = || random.next().unwrap();

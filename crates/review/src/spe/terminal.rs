@@ -10,7 +10,7 @@ use assay_report::document::Mood;
 use assay_report::format::{self, count};
 use assay_report::terminal::{BOLD, DIM, GREEN, RED, Style, YELLOW, clean};
 
-/// Groups of differing answers that are shown.
+/// Groups of differing responses that are shown.
 const MOST_GROUPS: usize = 12;
 
 /// The evaluation as text, with a newline at its end.

@@ -12,7 +12,7 @@ const LEAST_DELIVERED: f64 = 0.95;
 /// So many requests may go with one failed fetch before the failures are worth a look.
 const MOST_FAILED_PARTS: u64 = 100;
 
-/// Questions and answers.
+/// Questions, and what the evaluation says on them.
 pub(super) fn conclusions(evaluation: &Evaluation) -> Vec<Conclusion> {
     let conclusion = |question: &str, (mood, text)| Conclusion { question: question.to_owned(), mood, text };
     let mut all = Vec::new();

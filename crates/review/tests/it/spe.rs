@@ -89,7 +89,7 @@ fn info() -> SpeInfo {
     }
 }
 
-/// A fourth of what `plain` answers could not be compared: the Collector said 503 for it, in 110 bytes.
+/// A fourth of the responses of `plain` could not be compared: the Collector sent 503 for them, in 110 bytes.
 fn without_room(request: u64, target: u16) -> ResponseRow {
     let row = response(request, target);
     match target == 2 && request.is_multiple_of(4) {
@@ -113,7 +113,7 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     (info.totals.not_kept, info.totals.repeated) = (not_kept, 3);
     dir.write_info(&info).unwrap();
     let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
-    // Proxies' answers come before direct's here.
+    // Responses of proxies come before direct's here.
     for target in [2, 1, 3, 0] {
         (0..REQUESTS).for_each(|request| responses.push(&without_room(request, target)).unwrap());
     }

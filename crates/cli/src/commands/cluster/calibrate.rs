@@ -32,7 +32,7 @@ struct Document {
 struct NodeDocument {
     address: SocketAddr,
     services: Vec<ServiceDocument>,
-    /// Answers a second of the whole mix, by repetition.
+    /// Responses a second of the whole mix, by repetition.
     mix_per_s: Vec<f64>,
     failed: u64,
 }

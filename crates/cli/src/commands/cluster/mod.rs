@@ -174,7 +174,7 @@ fn only<T>(all: &mut Vec<T>, what: &str, label: &str, of: impl Fn(&T) -> &String
     }
 }
 
-/// Servers that run already must be so many as the file has nodes, and may be asked.
+/// Servers that run already must be as many as the file has nodes, and may get requests.
 fn check_nodes(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure> {
     if let (Some(public), false) =
         (args.nodes.iter().find(|node| !is_private(node.ip())), args.i_own_this_target)

@@ -213,7 +213,7 @@ fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
 }
 
 fn source(args: &ReplayArgs) -> Result<Source, Failure> {
-    // A server is asked for its own name; what a forward proxy is requested must say its host.
+    // Requests to a server carry its own name; those to a forward proxy must name their host.
     let host = args.host.clone().or_else(|| match &args.to {
         Some(to) => Some(to.clone()).filter(|_| !args.forward),
         None => Some(through::HOST.to_owned()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::real::has;
 use crate::support::{Ran, at, run_alone, workload};
 
-/// Runs on a busy machine may be doubted; who answered whom is right all the same.
+/// Runs on a busy machine may be doubted; what the caches count of each other is right all the same.
 const FINE_OR_DOUBTED: [i32; 2] = [0, 96];
 
 fn through(topology: &str) -> Ran {
@@ -35,7 +35,7 @@ fn agreement(ran: &Ran, what: &str) -> (u64, u64, String) {
     (count(row, "robots"), count(row, "logs"), row["why"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Plain GETs that were answered from there, for all caches together.
+/// Plain GETs whose response came from there, for all caches together.
 fn from(ran: &Ran, source: &str) -> u64 {
     let caches = ran.json["cache_logs"]["caches"].as_array().expect("the logs were read");
     let all = caches.iter().find(|cache| cache["cache"] == "all").expect("all are added up");

@@ -1,5 +1,5 @@
 //! An origin with a site as browsers know them: a page with images, a style sheet and scripts; gzip, validators, redirects,
-//! ranges, forms, cookies, bodies of all kinds. It counts what it is asked, and keeps what browsers report to it.
+//! ranges, forms, cookies, bodies of all kinds. It counts its requests, and keeps what browsers report to it.
 
 mod response;
 
@@ -57,7 +57,7 @@ impl Site {
         site
     }
 
-    /// What was asked since the last time, and how often.
+    /// What was requested since the last call, and how often.
     pub fn requested(&self) -> BTreeMap<String, u32> {
         std::mem::take(&mut self.seen.lock().expect("nobody panics").requested)
     }

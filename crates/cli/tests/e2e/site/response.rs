@@ -10,7 +10,7 @@ use assay_http::coding::GzipWriter;
 use super::Request;
 use crate::support::one_date;
 
-/// The same for everything, so that answers can be held against each other.
+/// The same for everything, so that responses can be compared with each other.
 const MODIFIED: &str = "Tue, 03 Nov 2026 10:00:00 GMT";
 
 /// Bytes of the large body.
@@ -23,7 +23,7 @@ struct Entity {
     body: Vec<u8>,
 }
 
-/// Answers one request. False: the connection ends.
+/// Responds to one request. False: the connection ends.
 pub fn give(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     if let Some(entity) = entity(&request.path) {
         return give_entity(request, &entity, to).map(|()| true);

@@ -5,16 +5,16 @@ use assay_random::Rng;
 
 /// What becomes of a request.
 pub struct Response {
-    /// When it is answered, in seconds.
+    /// When its response comes, in seconds.
     pub at_s: f64,
-    /// It is answered as it should be.
+    /// Its response is correct.
     pub is_good: bool,
 }
 
 /// How a target limits itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// So many tokens come in a second, and no more than `depth` are kept; a request without one is answered with 503.
+    /// So many tokens come in a second, and no more than `depth` are kept; a request without one gets a 503 response.
     Refuses { depth: f64 },
     /// The same, but a request without a token waits for one.
     Delays { depth: f64 },
@@ -28,7 +28,7 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub struct Target {
     pub kind: Kind,
-    /// Requests that it answers per second.
+    /// Requests that it completes per second.
     pub limit_per_s: f64,
     /// When the limit is multiplied by how much; none: it stays.
     pub falls: Option<(f64, f64)>,

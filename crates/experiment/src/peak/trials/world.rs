@@ -1,4 +1,4 @@
-//! A run in virtual time: robots that ask a simulated target at the rate that was ordered, late now and then, and tell the
+//! A run in virtual time: robots that send to a simulated target at the rate that was ordered, late now and then, and tell the
 //! search what they saw second by second.
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub struct World {
     /// Seconds that are not told of yet, from `told` on.
     seconds: VecDeque<Second>,
     told: u64,
-    /// Requests that were sent and are not answered.
+    /// Requests that were sent and have no response.
     open: u64,
     last_sent_s: f64,
     stalled_until_s: f64,

@@ -1,4 +1,4 @@
-//! What scripts do to a running phase, and what they ask about it.
+//! What scripts do to a running phase, and what they read of it.
 
 use assay_workload::model::{Goal, ScriptExpr, ScriptStatement};
 
