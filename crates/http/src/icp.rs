@@ -1,8 +1,8 @@
 //! ICP: what caches say to each other about an object before they fetch it. The Internet Cache Protocol, version 2 (RFC
 //! 2186).
 //!
-//! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query asks "do you have this?"; a
-//! response says hit or miss, or why not. Numbers are in network byte order. A response carries the number and the URL of its
+//! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query names an object; a
+//! response says hit, miss or error. Numbers are in network byte order. A response carries the number and the URL of its
 //! query, so that the sender of the query can match them.
 
 use std::net::Ipv4Addr;

@@ -65,7 +65,7 @@ pub struct Bracket {
 /// Two rates between which a limit lies with a probability of 95 %, in requests per second.
 pub type Range = (f64, f64);
 
-/// No target follows the function of [`crate::belief`] exactly: to be right 19 times of 20, it is asked for a little more.
+/// No target follows the function of [`crate::belief`] exactly: for a range that is right 19 times of 20, one of 98 % is taken.
 const REQUESTED: f64 = 0.98;
 
 fn range_of(belief: &Belief) -> Range {

@@ -12,8 +12,8 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("`{text}` is neither a PORT nor an ADDRESS:PORT, like 9464 or 127.0.0.1:9464"))
 }
 
-/// Whether a request may be answered whose `Host` is this. A page from elsewhere can make a browser ask a server on loopback in
-/// the name of a host of its own; then the browser says that name, which is none of ours.
+/// Whether a request with this `Host` may be served. A page from elsewhere can make a browser send requests to a server on
+/// loopback in the name of a host of its own; then the browser says that name, which is none of ours.
 pub(crate) fn is_host_of_ours(host: Option<&[u8]>, listening: IpAddr) -> bool {
     let Some(host) = host.filter(|_| listening.is_loopback()) else { return true };
     let Ok(host) = std::str::from_utf8(host) else { return false };

@@ -117,7 +117,7 @@ impl Desk {
         }
     }
 
-    /// What was made last, if it is the last word or nothing may be made yet.
+    /// What was made last, if it is final or nothing may be made yet.
     fn good_enough(&self, kind: Kind) -> Option<Rc<Document>> {
         let (edition, document) = self.kept(kind)?;
         let current = edition == self.edition.get();

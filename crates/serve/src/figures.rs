@@ -99,7 +99,7 @@ pub(crate) fn families(state: &State, now_unix_ms: u64, own_cpu_s: f64) -> Vec<F
     all.declared(&state.origins);
     resources(&mut all, state);
     network(&mut all, state);
-    // The target's own word; not ours.
+    // The target's own counters; not ours.
     state.proxy.iter().for_each(|counters| all.declared(counters));
     own(&mut all, state, own_cpu_s);
     all.0

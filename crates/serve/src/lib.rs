@@ -1,6 +1,6 @@
 //! A run, watched from outside: the report as a live web page, Prometheus and OpenTelemetry metrics.
 //!
-//! [`Watcher`] is told what happens ([`News`]) and answers whoever asks ([`server`]): the report of the run so far, made from
+//! [`Watcher`] is told what happens ([`News`]) and serves requests ([`server`]): the report of the run so far, made from
 //! its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`]) in each of Prometheus' formats (text,
 //! [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!

@@ -1,6 +1,6 @@
 //! Metrics as OpenTelemetry's `ExportMetricsServiceRequest`, in the JSON encoding of OTLP.
 //!
-//! As that encoding asks: names in lowerCamelCase, 64-bit integers as texts, enumerations as numbers. Sums and histograms are
+//! As that encoding requires: names in lowerCamelCase, 64-bit integers as texts, enumerations as numbers. Sums and histograms are
 //! cumulative since Assay started; histograms are exponential, with the buckets of [`crate::exponential`].
 
 use assay_metrics::{Histogram as _, Kind};

@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// How long a collector may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
-/// Longest answer that is read.
+/// Longest response that is read.
 const RESPONSE_MAX_BYTES: usize = 16 * 1024;
 
 /// Where metrics go, how often, and what is said with them.

@@ -1,6 +1,6 @@
-//! A small server of HTTP/1.1: what can be requested, and how it is answered.
+//! A small server of HTTP/1.1: what can be requested, and the responses.
 //!
-//! It answers GET and HEAD, on a bounded number of connections, each with a bounded head and bounded time. Names in `Host`
+//! It serves GET and HEAD, on a bounded number of connections, each with a bounded head and bounded time. Names in `Host`
 //! that are none of ours are refused on loopback, so that no page from elsewhere can read a run through somebody's browser.
 
 use std::io;
@@ -51,7 +51,7 @@ const EARLY: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><m
     <title>Assay: getting ready</title><p style=\"font:1rem system-ui;margin:3rem\">The run is getting ready. \
     This page becomes its report as soon as there is something to see.</p></html>\n";
 
-/// Where answers come from.
+/// Where responses come from.
 pub(crate) struct Source<M> {
     pub desk: Rc<Desk>,
     /// All metrics, as they are now.
@@ -60,7 +60,7 @@ pub(crate) struct Source<M> {
     pub listening: IpAddr,
 }
 
-/// Answers everybody who comes, for as long as it is polled.
+/// Serves all connections, for as long as it is polled.
 pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(listener: TcpListener, source: Rc<Source<M>>) {
     let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let resources = Resources::new();
@@ -247,7 +247,7 @@ async fn send(exchange: &mut Exchange, response: &Response, head_only: bool) -> 
     }
     head += "Cache-Control: no-cache\r\nVary: Accept, Accept-Encoding\r\nX-Content-Type-Options: nosniff\r\n";
     if response.content_type == HTML {
-        // The report is one file: it loads nothing, and asks this server for its next edition alone.
+        // The report is one file: it loads nothing, and requests its next edition alone from this server.
         head += "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                  img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
     }

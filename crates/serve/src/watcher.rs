@@ -1,4 +1,4 @@
-//! The thread that watches a run. One thread, which hears of it, answers whoever asks, and sends metrics away.
+//! The thread that watches a run. One thread, which gets its events, serves requests, and sends metrics away.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub struct Settings {
     pub collector: Option<Collector>,
 }
 
-/// What is asked of the thread.
+/// Orders to the thread.
 enum Order {
     /// The report was written: documents made before are old.
     Renew,
@@ -91,7 +91,7 @@ impl Watcher {
 
     /// The report of the run was written: from now on that is what is shown.
     pub fn report_written(&self) {
-        // The thread ends by being asked to; if it ended otherwise, nobody watches any more.
+        // The thread ends when it is told to; if it ended otherwise, nothing watches any more.
         let _ = self.orders.send(Order::Renew);
     }
 
@@ -158,7 +158,7 @@ impl Watch {
                 },
             }
         }
-        // What is on its way may be cut off: the last word holds all that it said.
+        // What is on its way may be cut off: the last push contains it.
         pushing.abort();
         self.push().await;
     }

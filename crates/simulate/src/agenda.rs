@@ -8,7 +8,7 @@ use assay_dispatch::Moment;
 /// Something that will happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// A client asks, or somebody does.
+    /// A request comes, of a client or of none.
     Request(Option<u32>),
     /// A request has reached the switch.
     AtSwitch(u32),
@@ -20,7 +20,7 @@ pub(crate) enum Event {
     Link(u32),
     /// A client has the whole response.
     Response(u32),
-    /// A node answers the question how it is.
+    /// A node responds to a probe.
     Probe(u32),
     /// All nodes say how they are.
     Reports,

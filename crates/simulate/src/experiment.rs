@@ -30,7 +30,7 @@ pub struct Experiment {
     pub clusters: Vec<Cluster>,
     /// Policies that are compared; gains are over the first.
     pub policies: Vec<NamedPolicy>,
-    /// How much is asked.
+    /// How many requests there are.
     pub loads: Vec<Load>,
     /// Nodes that fail and come back.
     pub failures: Vec<Failure>,
@@ -152,10 +152,10 @@ pub enum PolicyChoice {
     CapWithState,
 }
 
-/// How much is asked.
+/// How many requests there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
-    /// So many clients, each of which asks again as soon as it is answered: a closed loop.
+    /// So many clients, each of which sends the next request as soon as it has its response: a closed loop.
     Clients(u32),
     /// So many requests a second, whatever becomes of them, at random moments: an open loop.
     Rate(f64),
@@ -181,7 +181,7 @@ pub struct Reference {
     pub cluster: String,
     /// The policy.
     pub policy: String,
-    /// Clients, and requests answered in a second.
+    /// Clients, and requests completed in a second.
     pub points: Vec<(u32, f64)>,
 }
 

@@ -1,4 +1,5 @@
-//! What happens, moment by moment. Clients ask, the switch reads and chooses, nodes work, links carry, clients are answered.
+//! What happens, moment by moment. Clients send requests, the switch reads and chooses, nodes work, links carry, clients get
+//! responses.
 
 use assay_dispatch::node::{Busy, JobId, Node};
 use assay_dispatch::{ClassId, Finish, Moment, Policy, Request, ServerId};
@@ -12,21 +13,21 @@ use crate::policies::{choice, site};
 use crate::stream::{Requested, Stream};
 use crate::switch::Switch;
 
-/// A client whose request failed asks again after this, in seconds.
+/// A client whose request failed sends the next one after this, in seconds.
 pub const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
 /// Nodes are looked at so often, in the model's time, in seconds.
 pub const SAMPLE_EVERY_S: f64 = 1.0;
-/// Who asks in an open loop, as far as the stream is concerned.
+/// The client of requests in an open loop, as far as the stream is concerned.
 pub const NOBODY: u64 = u64::MAX;
 
-/// A request that was answered while everything is counted.
+/// A request that got its response while everything is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Responded {
     /// Place of its service.
     pub service: usize,
     /// Its class.
     pub class: ClassId,
-    /// The node that answered.
+    /// The node that responded.
     pub server: ServerId,
     /// From when it was due to when the client had all of the response.
     pub response_nanos: u64,
@@ -47,7 +48,7 @@ pub struct NodeSample {
 
 /// Who is told what happens; only what happens after warm-up.
 pub trait Recorder {
-    /// A request was answered.
+    /// A request got its response.
     fn responded(&mut self, what: &Responded);
     /// A request failed on every server that it was tried on, or there was none.
     fn failed(&mut self);
@@ -99,7 +100,7 @@ struct Kernel<'a, R> {
     members: Vec<Member>,
     xacts: Vec<Xact>,
     free: Vec<u32>,
-    /// Requests asked so far, by client (or by nobody).
+    /// Requests sent so far, by client (or by none).
     numbers: Vec<u64>,
     arrivals: Rng,
     counting: bool,

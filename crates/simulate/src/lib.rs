@@ -3,8 +3,8 @@
 //!
 //! [`Experiment`] is what a cluster file says: services and their mixes, clusters, policies, loads; [`cells`] are its
 //! combinations, and [`simulate`] runs one of them. What happens is told to a [`Recorder`]; percentiles and tables are made
-//! by whoever listens. A request's identity follows from the seed, its client and its number, so all policies are asked
-//! the same; everything follows from the seed, so a cell can be repeated bit by bit.
+//! by its implementations. A request's identity follows from the seed, its client and its number, so all policies get
+//! the same requests; everything follows from the seed, so a cell can be repeated bit by bit.
 //!
 //! *Does not:* open files (a resolver is given to it), know a clock, keep histograms, or print.
 

@@ -57,7 +57,7 @@ impl FileError {
                 Ok(cause) => *cause,
                 Err(other) => io::Error::other(other.to_string()),
             },
-            // The column writer keeps only the words of the system's error.
+            // The column writer keeps only the text of the system's error.
             other if other.to_string().contains("os error 28") => io::ErrorKind::StorageFull.into(),
             other => io::Error::other(other.to_string()),
         };

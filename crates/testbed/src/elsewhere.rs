@@ -1,4 +1,4 @@
-//! Requests that try to make an intermediary which stands for one server ask another one.
+//! Requests that try to make an intermediary which stands for one server send requests to another one.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What tests put around an intermediary: a [`Server`] behind it that answers as it is told, [`Client`]s before it that
+//! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
 //! between them. And a place for a real [`Browser`], with what tests of [`pages`] need.
 //!

@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// A server that answers as told and remembers what it was asked.
+/// A server that responds as told and remembers its requests.
 #[derive(Clone)]
 pub struct Server {
     /// Where it listens: a free port on loopback.
@@ -103,17 +103,17 @@ impl Server {
         server
     }
 
-    /// One that answers everything alike.
+    /// One that sends the same response to everything.
     pub async fn of(parts: Vec<Part>) -> Self {
         Self::start(move |_, _| parts.clone()).await
     }
 
-    /// What it was asked so far.
+    /// The requests that it got so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.borrow().clone()
     }
 
-    /// How much it was asked so far.
+    /// How many requests it got so far.
     pub fn count(&self) -> usize {
         self.seen.borrow().len()
     }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p assay-workload --example working_set [OBJECTS…]` (by default 1000 1000000000). The
 //! large set is really introduced, slot by slot, before anything is measured: that takes a minute or two.
-//! Then both sets are asked turn by turn, so that whatever else goes on on the machine meets both alike.
+//! Then requests are drawn from both sets in turn, so that whatever else goes on on the machine meets both alike.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::universe::Universe;
 pub use crate::users::made_user;
 use assay_random::{hash, unit_of};
 
-/// What a robot shows when it is asked who it is.
+/// What a robot sends in response to a challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// The user.

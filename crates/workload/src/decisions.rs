@@ -21,7 +21,7 @@ const TRIES: u32 = 16;
 
 impl Universe {
     /// The fault that a request meets if it reaches this origin. A second attempt at the same request within
-    /// ten seconds is to be answered as it should be: that is the origin's to remember.
+    /// ten seconds gets a correct response: that is the origin's to remember.
     #[inline]
     pub fn fault(&self, xact: XactId, origin: OriginIndex) -> Option<Fault> {
         let (server, table) = self.server_of(origin)?;
@@ -77,8 +77,8 @@ impl Universe {
     }
 
     /// The older object that a request for an object is redirected to, if it reaches the origin; none: it is
-    /// answered. Of the same origin, content type and space; only objects that were requested in their own
-    /// right (not embedded ones) have any. The next step is asked about anew and may be redirected as well,
+    /// served as it is. Of the same origin, content type and space; only objects that were requested in their own
+    /// right (not embedded ones) have any. The next step is decided anew and may be redirected as well,
     /// to a still older object. For GET and HEAD.
     pub fn redirect(&self, xact: XactId, phase: u16, object: &Object) -> Option<ObjectId> {
         let (_, table) = self.server_of(object.id.origin)?;
@@ -183,7 +183,7 @@ impl Universe {
         })
     }
 
-    /// True when the robot asks (`Expect: 100-continue`) before it sends a body of this size.
+    /// True when the robot waits for 100 (`Expect: 100-continue`) before it sends a body of this size.
     pub fn expects(&self, xact: XactId, size_bytes: u64) -> bool {
         let Some(group) = self.group_of(xact.robot) else { return false };
         match self.workload().robots[group].expectation {
@@ -193,7 +193,7 @@ impl Universe {
         }
     }
 
-    /// True when an origin that is asked lets the body come (100); else it refuses (417).
+    /// True when an origin accepts an expected body (100); else it refuses (417).
     pub fn body_allowed(&self, xact: XactId, origin: OriginIndex) -> bool {
         let Some((server, _)) = self.server_of(origin) else { return true };
         server.body_allowed >= 1.0 || self.draws(Purpose::BodyAllowed, xact).unit() < server.body_allowed
@@ -213,7 +213,7 @@ impl Universe {
     }
 
     /// How long a robot that thinks ([`crate::model::Pace::Think`]) pauses after the launch with this number
-    /// has been answered; zero for all others.
+    /// has its response; zero for all others.
     pub fn pause(&self, robot: RobotIndex, number: u64) -> Duration {
         let pause = self.group_of(robot).and_then(|group| self.groups()[group].pause.as_ref());
         let xact = XactId { robot, number, place: 0 };

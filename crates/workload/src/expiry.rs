@@ -29,13 +29,13 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// None: it answers whatever it thinks about.
+    /// None: it responds to every request.
     pub(crate) fn of(server: &Server) -> Option<Self> {
         let (think_s, lifetime_s) = (server.think_s.as_ref()?, server.faults.lifetime_s.as_ref()?);
         Some(Self { think_s: think_s.sampler(), lifetime_s: lifetime_s.sampler() })
     }
 
-    /// After how long a request is given up; none: it is answered before.
+    /// After how long a request is given up; none: it gets its response before.
     pub(crate) fn after(&self, thinks: &mut Rng, gives: &mut Rng) -> Option<Duration> {
         let (think_s, lifetime_s) = (self.think_s.sample(thinks), self.lifetime_s.sample(gives).max(0.0));
         (think_s > lifetime_s).then(|| Duration::try_from_secs_f64(lifetime_s).unwrap_or(Duration::MAX))

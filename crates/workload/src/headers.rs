@@ -105,7 +105,7 @@ impl Universe {
         self.codings(content).len() > 1
     }
 
-    /// What an origin demands before it answers a request for this object; none: nothing.
+    /// The authentication that an origin demands for this object; none: it demands none.
     pub fn auth_demand(&self, object: &Object) -> Option<&AuthDemand> {
         let demand = self.server_of(object.id.origin)?.0.authentication.as_ref()?;
         (self.unit(Purpose::Auth, object) < demand.share).then_some(demand)

@@ -15,7 +15,7 @@ use assay_random::{Rng, hash, unit_of};
 pub struct Launch {
     /// When it is due, since the start of the run. Best-effort robots have no schedule: zero, the caller's to set.
     pub due: Duration,
-    /// Who asks.
+    /// The robot that sends it.
     pub robot: RobotIndex,
     /// Which of the robot's launches this is. Scheduled robots count in due order from 0; best-effort robots
     /// use phase × 2^40 + number within the phase, so it is unique within a run for both.

@@ -103,7 +103,7 @@ fn age_at(bins: &[Bin], unit: f64) -> f64 {
 }
 
 /// Where the hot set of one world lies. It stays put until it would fall out of the window, then moves to a
-/// random place in it: a function of the world and of how far the window has moved, however often it is asked.
+/// random place in it: a function of the world and of how far the window has moved, however often this is called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct HotSet {
     start: u64,

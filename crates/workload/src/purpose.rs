@@ -75,7 +75,7 @@ pub enum Purpose {
     RobotAbort = 0x7261_6222,
     /// Whether and where an origin breaks off a body.
     OriginAbort = 0x6f61_6223,
-    /// Whether a robot asks before it sends a body.
+    /// Whether a robot waits for 100 before it sends a body.
     Expect = 0x6578_7024,
     /// Whether an origin lets a body come.
     BodyAllowed = 0x6261_6c25,

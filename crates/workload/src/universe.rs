@@ -50,7 +50,7 @@ pub struct Universe {
 #[derive(Debug)]
 pub(crate) struct ContentTable {
     size: Sampler,
-    /// The drawn size is not the last word: a page has room for its links, and a file has its own.
+    /// The drawn size is not final: a page has room for its links, and a file has its own.
     shapes_size: bool,
     cachable: f64,
     checksum: f64,

@@ -11,10 +11,10 @@ use crate::object::Space;
 /// A workload that cannot be run: where, and why.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum UniverseError {
-    /// There is nobody to ask.
+    /// There are no robots.
     #[error("the workload has no robots; use() at least one Robot that has addresses")]
     NoRobots,
-    /// There is nobody to answer.
+    /// There are robots without origins.
     #[error("robots {kind:?} see no origins; give them `origins`")]
     NoOrigins {
         /// The group's label.
@@ -325,7 +325,7 @@ fn ranges(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> 
     Ok(())
 }
 
-/// A URL of a trace is at an origin that has something to answer with.
+/// A URL of a trace is at an origin that has objects to serve.
 fn foreign(url: &ForeignUrl, workload: &Workload) -> Result<(), UniverseError> {
     exists("origin", usize::from(url.origin), workload.origins.len())?;
     let server = &workload.servers[usize::from(workload.origins[usize::from(url.origin)].server)];

@@ -114,7 +114,7 @@ impl Worlds {
     }
 
     /// The robot that makes the first visit at a point: one of the living, and busy if any is. `is_busy` is
-    /// asked of groups with sessions only.
+    /// called for groups with sessions only.
     #[inline]
     pub(crate) fn owner(
         &self,

@@ -1,4 +1,4 @@
-//! The crate as its users see it: a server that is asked, a collector that is sent to.
+//! The crate as its users see it: a server that gets requests, a collector that gets metrics.
 
 mod requested;
 mod sent;

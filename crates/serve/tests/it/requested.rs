@@ -1,4 +1,4 @@
-//! What the server answers, to whom, and what it refuses.
+//! What the server serves, to whom, and what it refuses.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ fn more_clients_than_there_is_room_for_wait_their_turn() {
     let watched = serve();
     let mut sitting: Vec<_> = (0..64).map(|_| connect(watched.address())).collect();
     for stream in &mut sitting {
-        // Everybody has a place only once they were answered.
+        // A connection has its place only once it got a response.
         write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         assert_eq!(read(stream, false).status, 200);
     }

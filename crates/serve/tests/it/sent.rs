@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Watched, watch};
 
-/// A collector that answers `status`, and gives what it was sent: the head, and the document.
+/// A collector that responds with `status`, and gives what it was sent: the head, and the document.
 fn collector(status: &'static str) -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

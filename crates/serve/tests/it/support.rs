@@ -150,7 +150,7 @@ pub fn get(address: SocketAddr, path: &str, fields: &str) -> Response {
     exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n"))
 }
 
-/// Asks until the response is as it should be: news travels on another thread.
+/// Repeats the request until the response is as it should be: news travels on another thread.
 pub fn get_until(address: SocketAddr, path: &str, good: impl Fn(&Response) -> bool) -> Response {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {

@@ -63,7 +63,7 @@ fn nodes_are_as_fast_as_figure_7_found_each_of_them() {
     }
 }
 
-/// Every point of a figure: its name, what the study measured, and what the simulation answers in a second.
+/// Every point of a figure: its name, what the study measured, and the simulation's responses in a second.
 fn points(name: &str, measure_s: f64) -> Vec<(String, f64, f64)> {
     let experiment = Experiment { repetitions: 1, measure_s, ..bundled(name) };
     let mut points = Vec::new();
@@ -86,7 +86,7 @@ fn all_within(name: &str, measure_s: f64, part: f64) {
     }
 }
 
-/// What a policy answers with so many clients.
+/// The responses of a policy in a second with so many clients.
 fn at(name: &str, policy: &str, clients: u32) -> f64 {
     let loads = vec![Load::Clients(clients)];
     let experiment = Experiment { repetitions: 1, measure_s: 300.0, loads, ..bundled(name) };

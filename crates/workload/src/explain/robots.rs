@@ -1,4 +1,4 @@
-//! Robots in words: when they ask, for what, how, and what they do on the side.
+//! Robots in words: when they send requests, for what, how, and what they do besides.
 
 use assay_settings::show::{bytes, count, plain};
 

@@ -1,4 +1,4 @@
-//! Servers in words: how they answer, and how they misbehave on purpose.
+//! Servers in words: how they respond, and how they misbehave on purpose.
 
 use assay_settings::show::{bytes, plain};
 

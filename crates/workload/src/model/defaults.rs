@@ -27,7 +27,7 @@ impl Default for Content {
 }
 
 impl Default for Server {
-    /// Holds nothing, answers at once, and behaves.
+    /// Holds nothing, responds at once, and behaves.
     fn default() -> Self {
         Self {
             kind: String::new(),

@@ -155,7 +155,7 @@ pub enum RandomExtent {
     Share(Distribution),
 }
 
-/// When a robot asks before it sends a body (`Expect: 100-continue`).
+/// When a robot waits for 100 before it sends a body (`Expect: 100-continue`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expectation {
@@ -209,7 +209,7 @@ pub enum AuthScheme {
     Digest,
 }
 
-/// A kind of server that answers nobody it does not know (PGL `auth_schemes`, `auth_realm`; not in Web Polygraph).
+/// A kind of server that demands authentication (PGL `auth_schemes`, `auth_realm`; not in Web Polygraph).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuthDemand {
     /// Schemes it offers, all at once.
@@ -261,11 +261,11 @@ pub struct Session {
 
 /// How an origin misbehaves on purpose (PGL fields of `Server` that Web Polygraph does not have). Whether a
 /// request is met with a fault is hashed from its identity, so robots know it as well; a second attempt at
-/// the same request within ten seconds is answered as it should be.
+/// the same request within ten seconds gets a correct response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Faults {
-    /// Share of requests answered with an error status.
+    /// Share of requests that get an error status.
     pub error_share: f64,
     /// Which; empty: 500.
     pub statuses: Weighted<u16>,
@@ -316,7 +316,7 @@ pub struct Thermostat {
 }
 
 /// A request for a URL of a trace (PGL `foreign_trace`): its host is an origin of this workload, which
-/// answers any path.
+/// serves any path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignUrl {
     /// Which origin stands for its host.

@@ -164,16 +164,16 @@ pub struct Server {
     pub idle_timeout: Option<Duration>,
     /// Sticky per origin.
     pub http_versions: Weighted<HttpVersion>,
-    /// Share of requests answered with a redirection to another object of the same origin that was requested
+    /// Share of requests that get a redirection to another object of the same origin that was requested
     /// before.
     pub redirect_share: f64,
     /// Which object that is; required when the share is positive.
     pub popularity: Option<Popularity>,
     /// Cookies that it sets; none: never any.
     pub cookies: Option<CookieSetting>,
-    /// Share of request bodies that it lets come (100) when asked; the rest are refused (417).
+    /// Share of expected request bodies that it accepts (100); the rest are refused (417).
     pub body_allowed: f64,
-    /// Who may ask; none: everybody.
+    /// The authentication that it demands; none: it demands none.
     pub authentication: Option<AuthDemand>,
     /// Share of responses that it breaks off in the middle of the body, and says so beforehand.
     pub abort_share: f64,
@@ -240,7 +240,7 @@ pub struct RobotGroup {
     pub put_contents: Weighted<ContentIndex>,
     /// Probability that a request's body was sent before.
     pub body_recurrence: f64,
-    /// When it asks before it sends a body.
+    /// When it waits for 100 before it sends a body.
     pub expectation: Expectation,
     /// Codings it accepts; empty: no `Accept-Encoding` is sent.
     pub accepts: Vec<Coding>,
@@ -279,9 +279,9 @@ pub struct RobotGroup {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// When the last one is answered (closed loop).
+    /// When the last one is complete (closed loop).
     BestEffort,
-    /// So long after the last one is answered (closed loop), in seconds.
+    /// So long after the last one is complete (closed loop), in seconds.
     Think(Distribution),
     /// With these times between one and the next, whatever the proxy does (open loop), in seconds at load factor 1.
     Renewal(Distribution),

@@ -1,4 +1,4 @@
-//! What a phase's script does now. A state machine: it is told what was measured, and answers with actions.
+//! What a phase's script does now. A state machine: it gets measurements, and returns actions.
 //!
 //! Nothing here knows a clock. The conductor tells it, at the end of every interval of measurement, what
 //! happened in it ([`Sample`]); `every` blocks whose sample has reached a goal by then run, and their sample
@@ -193,7 +193,7 @@ impl Thermometer {
 
     /// Tells it what happened in an interval and which load factor was on at its end. Some at the end of a
     /// sample whose mean response time was out of bounds: the load factor from now on. A sample without
-    /// answers is too slow.
+    /// responses is too slow.
     pub fn tell(&mut self, interval: &Sample, load: f64) -> Option<f64> {
         self.sample.add(interval);
         if self.sample.duration_s < self.thermostat.sample.as_secs_f64() {

@@ -35,7 +35,7 @@ pub fn assert_counts(what: &str, cells: &[(f64, f64)], free: usize) {
 }
 
 /// Panics if values do not follow a distribution, by the test of Kolmogorov and Smirnov. `below` gives the
-/// chance of a value to be at most so large; for whole numbers it is asked at whole numbers.
+/// chance of a value to be at most so large; for whole numbers it is called with whole numbers.
 pub fn assert_follows(what: &str, values: &mut [f64], below: impl Fn(f64) -> f64) {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;

@@ -1,4 +1,4 @@
-//! Scripts of phases and thermostats: told what was measured, asked what to do.
+//! Scripts of phases and thermostats: measurements go in, actions come out.
 
 use std::time::Duration;
 
