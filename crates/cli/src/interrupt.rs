@@ -66,7 +66,7 @@ fn beside(wait: impl AsyncFnOnce(Interrupts) -> &'static str + Send + 'static) -
     Ok(())
 }
 
-/// Waits until it was noticed that somebody wants an end.
+/// Waits until an interrupt was noticed.
 pub async fn requested(noticed: &mut watch::Receiver<bool>) {
     if noticed.wait_for(|requested| *requested).await.is_err() {
         // No request can come any more.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// What a listener hears: every event, in order. It ends when the run has ended.
 pub type Heard = UnboundedReceiver<Arc<LabEvent>>;
 
-/// All who listen to a run: the terminal, thresholds, whoever serves it.
+/// All who listen to a run: the terminal, thresholds, the server of `--serve`.
 #[derive(Debug, Default)]
 pub struct Listeners {
     told: Vec<UnboundedSender<Arc<LabEvent>>>,
@@ -22,7 +22,7 @@ impl Listeners {
         heard
     }
 
-    /// Tells all of them one event. Who does not listen any more is not told.
+    /// Sends all of them one event. A listener that is gone gets none.
     pub fn tell(&mut self, event: LabEvent) {
         let event = Arc::new(event);
         self.told.retain(|listener| listener.send(event.clone()).is_ok());

@@ -1,4 +1,4 @@
-//! Watching a run from outside. Whoever `--serve` lets in, and the collector that `--otlp` names.
+//! Watching a run from outside. Clients of `--serve`, and the collector that `--otlp` names.
 
 use std::net::SocketAddr;
 

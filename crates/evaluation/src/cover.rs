@@ -26,7 +26,7 @@ use crate::start::{listeners, millis};
 
 /// How long a role may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long the Multiplier may take for its last responses, and the Collector for its last word.
+/// How long the Multiplier may take for its last responses, and the Collector for its last message.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// An evaluation that goes on.
@@ -38,7 +38,7 @@ pub(crate) struct Evaluation {
     pub(crate) net: LoopbackNet,
     /// Where the Collector's listeners are.
     pub(crate) listeners: Vec<SocketAddr>,
-    // In this order: those that ask go before those that are asked.
+    // In this order: the senders of requests end before their receivers.
     pub(crate) multiplier: Option<Role>,
     pub(crate) builtins: Vec<Role>,
     pub(crate) reals: Vec<(String, Box<RealProxy>)>,
@@ -90,7 +90,7 @@ impl Evaluation {
     }
 
     pub(crate) fn tell(&self, event: SpeEvent) {
-        // Nobody needs to listen.
+        // A receiver is not needed.
         let _ = self.events.send(event);
     }
 

@@ -4,7 +4,7 @@
 //! finds everybody there. It writes `spe.json` and `listeners.parquet` from what roles report, and leaves nothing running however
 //! it ends. A proxy that ends by itself ends nothing else: its responses are missing, and that is its result.
 //!
-//! *Does not:* answer or compare anything (that is `assay-spe`).
+//! *Does not:* serve or compare anything (that is `assay-spe`).
 
 mod check;
 mod cover;

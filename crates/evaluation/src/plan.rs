@@ -9,7 +9,7 @@ use assay_lab::led::UnderTest;
 use assay_record::spe::How;
 use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
 
-/// First port that the Collector's listeners have where nobody says otherwise and a proxy that runs already must know them.
+/// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
 
 /// What is evaluated, and how.
@@ -29,17 +29,17 @@ pub struct SpePlan {
     pub proxies: Vec<UnderTest>,
     /// First address of the Collector's listeners, the others on the next ports; none: chosen.
     pub listeners: Option<SocketAddr>,
-    /// When proxies are asked.
+    /// When requests are sent to the proxies.
     pub when: When,
     /// In which order.
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
-    /// How long a response that may not be cached is kept for those who have not seen it.
+    /// How long a response that may not be cached is kept for listeners that have not seen it.
     pub minimum_freshness: Duration,
     /// Age after which a recording is made anew.
     pub maximum_age: Duration,
-    /// Answer at the pace of the recording.
+    /// Respond at the pace of the recording.
     pub replay: bool,
     /// Memory for the Collector's recordings.
     pub collector_memory_bytes: u64,

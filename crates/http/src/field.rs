@@ -52,7 +52,7 @@ impl<'b> Fields<'b> {
         Self { rest: block, names_others }
     }
 
-    /// Whether a `Connection` field may name fields of this message. Hardly any does, and then nobody needs to look.
+    /// Whether a `Connection` field may name fields of this message. Hardly any does, and then no look is needed.
     pub fn names_others(&self) -> bool {
         self.names_others
     }

@@ -331,7 +331,7 @@ impl Facts {
         }
     }
 
-    /// Only `chunked` is undone here. Without it at the end, nobody can tell where the message ends (RFC 9112, 6.3);
+    /// Only `chunked` is undone here. Without it at the end, the end of the message is unknown (RFC 9112, 6.3);
     /// what stands before it is merely not understood (6.1).
     fn take_codings(&mut self, value: &[u8]) -> Result<(), HeadError> {
         let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");

@@ -15,7 +15,7 @@ pub const PORT: u16 = 3130;
 pub const HEADER_BYTES: usize = 20;
 /// The longest message: what one datagram can hold (RFC 2186 says 16384).
 pub const MOST_BYTES: usize = 16_384;
-/// The longest URL that a query can carry: what is left beside the header, the requester's address and the end mark.
+/// The longest URL that a query can carry: what is left beside the header, the sender's address and the end mark.
 pub const MOST_URL_BYTES: usize = MOST_BYTES - HEADER_BYTES - 4 - 1;
 const VERSION: u8 = 2;
 

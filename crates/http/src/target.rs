@@ -63,7 +63,7 @@ impl<'b> Target<'b> {
             return Ok(Self { authority, path: path(head.target)?, is_absolute: false });
         }
         let target = Self::of_url(head.target)?;
-        // The server as a whole: the last one who passes it on says so as servers understand it (RFC 9112, 3.2.4).
+        // The server as a whole: the last proxy sends it in the form of servers (RFC 9112, 3.2.4).
         let is_whole_server = target.path.is_empty() && head.method == "OPTIONS";
         Ok(Self { path: if is_whole_server { "*" } else { target.path }, ..target })
     }
@@ -111,7 +111,7 @@ pub fn without_default_port(authority: &str) -> &str {
     authority.strip_suffix(":80").unwrap_or(authority)
 }
 
-/// A path and query. A fragment is never sent, so whoever finds one could cut it off or not; what is not ASCII could be
+/// A path and query. A fragment is never sent, so a recipient could cut it off or not; what is not ASCII could be
 /// decoded or not.
 fn path(text: &str) -> Result<&str, TargetError> {
     let is_plain = text.is_ascii() && memchr(b'#', text.as_bytes()).is_none();

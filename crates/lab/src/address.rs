@@ -16,7 +16,7 @@ const FIRST_NETWORK: u64 = 16;
 const NETWORKS: u64 = 224;
 /// Port of the address that is the claim.
 const CLAIM_PORT: u16 = 61_999;
-/// First port that a proxy is offered; where somebody listens on all addresses, the next ones.
+/// First port that a proxy is offered; where another program listens on all addresses, the next ones.
 pub(crate) const PROXY_PORT: u16 = 8080;
 /// Port of an origin whose own port cannot be used (below 1024, or none).
 const ORIGIN_PORT: u16 = 9000;

@@ -184,7 +184,7 @@ impl Cast {
         })
     }
 
-    /// Stops everybody: robots first, then the target, origins last.
+    /// Stops all roles: robots first, then the target, origins last.
     pub(crate) async fn stop_all(mut self) -> Farewell {
         let mut farewell = Farewell::default();
         if let Some(mut robots) = self.robots.take() {

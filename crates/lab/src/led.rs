@@ -1,4 +1,4 @@
-//! One proxy that is led to listeners of somebody's own for everything, and to no origin besides.
+//! One proxy that is led to listeners of the caller's for everything, and to no origin besides.
 //!
 //! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests what it
 //! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands
@@ -80,7 +80,7 @@ pub struct Led {
     _net: LoopbackNet,
 }
 
-/// Addresses for one proxy and its listeners; they are nobody else's as long as this lives.
+/// Addresses for one proxy and its listeners; they are reserved as long as this lives.
 #[derive(Debug)]
 pub struct Ground(LoopbackNet);
 
@@ -198,7 +198,7 @@ impl Led {
                 }
             }
         }
-        // It goes on reporting, and must not find that nobody listens.
+        // It goes on reporting, and must not find its receiver gone.
         tokio::spawn(async move { while heard.recv().await.is_some() {} });
         Ok(())
     }

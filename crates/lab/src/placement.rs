@@ -76,7 +76,7 @@ pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -
     })
 }
 
-/// Divides free processors among those who have none of their own. The proxy gets the last (interrupts tend to be on
+/// Divides free processors among the roles that have none of their own. The proxy gets the last (interrupts tend to be on
 /// the first); robots and origins get halves of the rest where there are enough, and share it where there are not.
 fn choose(free: &[u32], all: usize, between: Between, named: Named<'_>) -> Placement {
     let wants_proxy = between == Between::Started && named.proxy.is_empty();
@@ -95,7 +95,7 @@ fn choose(free: &[u32], all: usize, between: Between, named: Named<'_>) -> Place
     Placement { proxy, robots: robots.to_vec(), origins: origins.to_vec() }
 }
 
-/// Worker threads for a role: what was requested, or one for each processor it may use.
+/// Worker threads for a role: the configured number, or one for each processor it may use.
 pub fn threads(requested: u32, cpus: &[u32], available: &[u32]) -> u32 {
     if requested > 0 {
         return requested;

@@ -353,7 +353,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         let path = PathBuf::from(name);
         return runs(&path).then_some(path);
     }
-    // Debian keeps proxies in sbin, which is not in everybody's PATH.
+    // Debian keeps proxies in sbin, which is not in every user's PATH.
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(system).map(|dir| dir.join(name)).find(|path| runs(path))

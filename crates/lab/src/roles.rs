@@ -128,7 +128,7 @@ async fn listen(kind: RoleKind, output: ChildStdout, said: mpsc::UnboundedSender
             Ok(None) | Err(_) => Said::Ended,
         };
         let ended = matches!(message, Said::Ended);
-        // Nobody listens any more when the run is over.
+        // The receiver is gone when the run is over.
         if said.send((kind, message)).is_err() || ended {
             return;
         }

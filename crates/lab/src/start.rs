@@ -1,4 +1,4 @@
-//! The start of a run: who is started when. Links, origins, the target and robots, each when the one before is ready.
+//! The start of a run, in order. Links, origins, the target and robots, each when the one before is ready.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -214,7 +214,7 @@ impl Session {
         Ok(Some(path))
     }
 
-    /// What a real proxy says its version is; says so to whoever looks.
+    /// The version that a real proxy reports; announced as an event.
     async fn version(&self, description: &Description) -> Result<String, LabError> {
         let version = real::version(description).await.map_err(LabError::run)?;
         let name = format!("{} {version}", description.title);

@@ -1,4 +1,4 @@
-//! A log, gone through line by line by whoever wants each request itself.
+//! A log, read line by line, for callers that need each request itself.
 
 use std::path::Path;
 

@@ -50,11 +50,11 @@ pub enum Target {
 
 /// What clients do.
 pub struct ClientsSpec {
-    /// What can be requested.
+    /// The services that can be requested.
     pub services: Vec<Service>,
     /// How often each is requested.
     pub weights: Vec<f64>,
-    /// Seed of what is requested.
+    /// Seed of the choice of documents.
     pub seed: u64,
     /// The number of clients in a closed loop, or the rate of requests.
     pub load: Load,
@@ -298,7 +298,7 @@ impl Crowd {
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay\r\n{connection}{cost}\r\n")
     }
 
-    /// Is the response what was requested?
+    /// Whether the response is the requested document.
     fn is_right(&self, requested: &Requested, response: &Exchange) -> bool {
         if !response.is_fine() {
             self.requester.complain(format!("status {}", response.status));

@@ -20,7 +20,7 @@ const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Du
 /// Largest response to a probe that is read.
 const STATE_BYTES: u64 = 4096;
 
-/// Who requests go to.
+/// Where requests go.
 pub(crate) enum Front {
     /// To one address.
     One(SocketAddr),

@@ -157,7 +157,7 @@ impl House {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let member = &mut state.members[node];
-        // What is due by now has happened, whether the timer has called or not; who waits for it learns when it does.
+        // What is due by now has happened, whether the timer has called or not; tasks that wait for it go on when it does.
         let (since, before) = member.reported;
         let mut told = member.node.state(now, since, before);
         if now.secs_since(since) < FRESH_S {

@@ -35,7 +35,7 @@ pub enum Kind {
 /// What nodes there are, and what they serve.
 #[derive(Debug, Clone)]
 pub struct NodesSpec {
-    /// What can be requested.
+    /// The services that can be requested.
     pub services: Vec<Service>,
     /// One for each node.
     pub nodes: Vec<Group>,
@@ -153,7 +153,7 @@ async fn live(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: onesho
     let up = match bring_up(&spec) {
         Ok(up) => up,
         Err(error) => {
-            // Whoever wants to know waits for it.
+            // The caller waits for it.
             let _ = ready.send(Err(error));
             return;
         }

@@ -61,7 +61,7 @@ impl Alarm {
         let (sender, receiver) = oneshot::channel();
         self.timer.schedule(self.pace.at_ns(moment), sender);
         async {
-            // An alarm that is dropped rings no more, and then nobody waits either.
+            // An alarm that is dropped does not go off any more, and then nothing waits for it either.
             let _ = receiver.await;
         }
     }
@@ -70,7 +70,7 @@ impl Alarm {
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         self.timer
             .dispatch(|_, waiting| {
-                // Whoever waited may be gone.
+                // The task that waited may be gone.
                 let _ = waiting.send(());
             })
             .await

@@ -132,7 +132,7 @@ impl Handler for Client {
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         let (wanted, is_head) = (self.server.understand(head), head.method == "HEAD");
-        // What a request brings with it is for nobody.
+        // The body of a request is not used.
         while let Ok(Some(_)) = self.exchange.next_part().await {}
         if !self.exchange.is_read() {
             self.exchange.give_up();

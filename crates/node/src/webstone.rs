@@ -26,7 +26,7 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// What is requested, and how often.
+/// The requested documents, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileList {
     /// A line each.

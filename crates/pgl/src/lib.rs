@@ -5,7 +5,7 @@
 //! warning, and errors point at the source and say what to write instead; one run reports as many as it can.
 //!
 //! *Does not:* touch a file (all text comes through the [`Resolver`] it is given), run a shell command, read
-//! a clock, expand a range of addresses that nobody requests, or know what becomes of a workload.
+//! a clock, expand a range of addresses that is not needed, or know what becomes of a workload.
 //!
 //! ```
 //! use assay_pgl::{SearchPath, compile};

@@ -1,6 +1,7 @@
 //! What a head says to a cache. The words of HTTP, in the terms in which `assay_cache` decides.
 //!
-//! One reading for all who keep responses: a proxy and a collector that read a directive differently would not be comparable.
+//! One reading for all programs that keep responses: a proxy and a collector that read a directive differently would not be
+//! comparable.
 
 use assay_cache::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
 use assay_http::cache_control::{self, CacheControl};

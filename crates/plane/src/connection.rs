@@ -54,7 +54,7 @@ pub struct Connection<S = TcpStream> {
     pub stream: S,
     /// What came and was not used.
     pub input: Input,
-    /// How long whoever uses it waits.
+    /// How long reads and writes may wait.
     pub deadline: Deadline,
     resources: Rc<Resources>,
 }

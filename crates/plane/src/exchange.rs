@@ -73,7 +73,7 @@ impl ClientLimits {
 /// A target that is too long is told from a head without end once it is so much too long: the method is before it.
 const METHOD_BYTES: usize = 64;
 
-/// Why a request is refused before anybody has looked at what it requests.
+/// Why a request is refused before its handler has seen it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Its head is not HTTP, or too long.
@@ -131,7 +131,7 @@ pub struct Request<'i> {
 pub enum Next {
     /// The next one, if the connection lives on.
     Request,
-    /// No HTTP: whoever called [`serve`] has the connection for itself.
+    /// No HTTP: the caller of [`serve`] has the connection for itself.
     Detached,
 }
 

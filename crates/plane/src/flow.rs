@@ -91,7 +91,7 @@ impl Flow {
         self.grown.notify_waiters();
     }
 
-    /// Waits until the readers are near enough. False: nobody reads, and nothing is kept.
+    /// Waits until the readers are near enough. False: there is no reader, and nothing is kept.
     pub async fn is_wanted(&self) -> bool {
         loop {
             let drained = self.drained.notified();

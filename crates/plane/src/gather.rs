@@ -5,11 +5,11 @@
 //! has to wake it, does less of its own work meanwhile. Where many responses are under way, a thread therefore rests for a
 //! moment before it waits, and then finds several.
 //!
-//! A thread that sends requests ([`Gather`]): rests have hardly an effect on measurements. A rest is never more than one part in
+//! A thread that sends requests ([`Gather`]): rests hardly affect measurements. A rest is never more than one part in
 //! [`SHARE`] of the time within which the quickest eighth of all responses come ([`Quick`]), nor of the mean response time, which
 //! is the number under way times the gap between two responses, and never more than [`LONGEST_NS`]. The mean alone would not do:
-//! where a few slow responses make it, a small part of it is much to the quick ones. Nobody rests while something is about to be
-//! due, with few under way, or when responses come far apart.
+//! where a few slow responses make it, a small part of it is much to the quick ones. There is no rest while something is about to
+//! be due, with few under way, or when responses come far apart.
 //!
 //! A thread of an intermediary ([`Lull`]) cannot know how long its clients have waited, so that the longest rest is a
 //! setting. It rests only where new connections come in quick succession, a request with each: then it sleeps between any
@@ -56,7 +56,7 @@ impl Quick {
     }
 }
 
-/// Who finds more than so many messages at once has no need to wait for more.
+/// A thread that finds more than so many messages at once need not wait for more.
 const FEW: u32 = 8;
 
 /// How quickly something comes to a thread.

@@ -32,6 +32,6 @@ pub mod upstream;
 pub mod watch;
 pub mod worker;
 
-/// Robots' origins, simulated origins, nodes and the Collector respond to a GET of this path with 200 and count it nowhere: whoever
-/// starts them, or a proxy before them, requests it to find out whether requests come through.
+/// Robots' origins, simulated origins, nodes and the Collector respond to a GET of this path with 200 and count it nowhere: the
+/// program that starts them, or a proxy before them, uses it to find out whether requests come through.
 pub const HEALTH_PATH: &str = "/assay/health";

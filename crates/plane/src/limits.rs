@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-/// Most interim responses (1xx) before the response to a request: a server that goes on and on holds everyone who waits for it.
+/// Most interim responses (1xx) before the response to a request: a server without an end of them holds all requests that wait
+/// for it.
 pub const MOST_INTERIM_RESPONSES: u32 = 32;
 
 /// Most bytes that one read takes.

@@ -1,7 +1,7 @@
 //! Many sockets, and which of them are ready. For a thread that waits by itself, without tasks.
 //!
-//! Each socket has a key, and whoever waits is told the keys of those that have become ready. Edges are told, not states:
-//! whoever is told reads (or writes) until there is no more.
+//! Each socket has a key, and a wait returns the keys of those that have become ready. Edges are reported, not states:
+//! the caller reads (or writes) until there is no more.
 //!
 //! Tokio's sockets cost a task, its waker, and a place in its driver each, and some of that for every event. A thread that
 //! knows from the key alone what to do with a socket needs none of it.

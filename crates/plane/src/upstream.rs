@@ -1,6 +1,6 @@
 //! Connections to servers, and what comes back on them.
 //!
-//! The server is whoever stands behind: an origin, a node of a cluster, another proxy.
+//! The server may be an origin, a node of a cluster, another proxy.
 
 use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
@@ -343,7 +343,7 @@ impl Upstream {
         }
     }
 
-    /// Waits for the head of the final response, as [`Upstream::head`] does, and passes over interim ones. Nobody has requested
+    /// Waits for the head of the final response, as [`Upstream::head`] does, and skips interim ones. Requests do not offer
     /// another protocol: 101 is an error.
     pub async fn final_head<T>(
         &mut self,

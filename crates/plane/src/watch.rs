@@ -20,7 +20,7 @@ pub struct Watch {
     all: RefCell<Vec<Rc<Watched>>>,
 }
 
-/// The deadline of one who waits.
+/// The deadline of a wait.
 pub struct Watched {
     due_ns: Cell<u64>,
     is_late: Cell<bool>,
@@ -36,7 +36,7 @@ impl Watch {
         Self { now_ns: Cell::new(now_ns), dismisses: Cell::new(false), all: RefCell::default() }
     }
 
-    /// One more who waits.
+    /// Another wait.
     pub fn enter(self: &Rc<Self>) -> Deadline {
         let mut all = self.all.borrow_mut();
         let watched = Rc::new(Watched {
@@ -63,7 +63,7 @@ impl Watch {
         }
     }
 
-    /// Sends away all who wait for a request that has not begun, now and from now on.
+    /// Ends all waits for a request that has not begun, now and from now on.
     pub fn dismiss_idle(&self) {
         self.dismisses.set(true);
         self.all.borrow().iter().filter(|watched| watched.is_idle.get()).for_each(|watched| watched.expire());

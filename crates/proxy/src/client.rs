@@ -27,8 +27,8 @@ use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
 
-/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is
-/// interested.
+/// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
+/// of no further interest.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
     let _ = exchange::serve(&mut Client::new(shared, stream)).await;
 }

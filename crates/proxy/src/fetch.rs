@@ -1,4 +1,4 @@
-//! Fetching an object from its origin, once, for everyone who wants it at the same time.
+//! Fetching an object from its origin, once, for all simultaneous requests for it.
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
 //! response is there: then every waiting request decides whether that response suits it. The body follows through
@@ -56,13 +56,13 @@ pub struct Order {
     pub peers_url: Option<String>,
     /// Directives of the client.
     pub control: RequestControl,
-    /// The client has shown who it is.
+    /// The request has credentials.
     pub is_authorised: bool,
     /// Something is stored that this response makes obsolete.
     pub replaces: bool,
     /// What it may name is to be fetched too, if this is a page.
     pub page: Option<Page>,
-    /// Nobody has requested it yet.
+    /// No client has requested it yet.
     pub is_unrequested: bool,
 }
 
@@ -88,7 +88,7 @@ pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Fetch>, Re
     (fetch, reader)
 }
 
-/// Goes on with what a client has begun on its own: nobody else may join. Its first reader comes with it.
+/// Goes on with what a client has begun on its own: no other request may join. Its first reader comes with it.
 pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Fetch>, Reader) {
     let (fetch, reader) = Fetch::new();
     let Heard { origin_response, upstream, source, began } = heard;

@@ -1,4 +1,4 @@
-//! A fetch as those see it who wait for it: whether its head is there, what came, and the body as it arrives.
+//! A fetch as seen by the requests that wait for it: whether its head is there, what came, and the body as it arrives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ pub enum Outcome {
     Failed(Rc<Failure>),
     /// The origin confirmed what was stored; this is it now.
     Confirmed(Rc<Stored>),
-    /// The origin failed, and what is stored, though stale, may go to whom this was fetched for.
+    /// The origin failed, and what is stored, though stale, may go to the requests that this was fetched for.
     Stale {
         /// What is stored.
         stored: Rc<Stored>,

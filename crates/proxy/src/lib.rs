@@ -20,7 +20,7 @@
 //! - POST, and every method that is not known to be safe, goes through; when it succeeds it drops what is
 //!   stored under its URL, and what is being fetched under it at the time is not stored.
 //! - Requests for what is being fetched join that fetch, if its response turns out to be fresh and shared; if
-//!   not, each goes on alone. If the fetch fails, those who wait get the same error.
+//!   not, each goes on alone. If the fetch fails, all waiting requests get the same error.
 //! - When an origin fails (no response, or 500, 502, 503, 504) and a stale response is stored, that is sent as long as the
 //!   response or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
 //! - A fetch goes on when its client goes away, if its response is being stored.

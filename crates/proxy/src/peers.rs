@@ -270,7 +270,7 @@ impl Peers {
         let mut room = vec![0; MOST_BYTES + 1];
         let mut out = Vec::new();
         loop {
-            // An error is that of a datagram sent before, to a port where nobody listens.
+            // An error is that of a datagram sent before, to a port without a listener.
             let Ok((length, from)) = socket.recv_from(&mut room).await else { continue };
             match Message::parse(&room[..length]) {
                 Ok(query) if query.opcode == Opcode::Query => {

@@ -30,7 +30,7 @@ pub fn run(spec: ProxySpec) -> Result<(), ProxyError> {
         .build_local(LocalOptions::default())
         .map_err(ProxyError::Runtime)?;
     let result = runtime.block_on(obey(&spec));
-    // A look-up of a name may still be running; nobody waits for it.
+    // A look-up of a name may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! The proxy as it listens, and what it does while nobody requests anything.
+//! The proxy as it listens, and what it does between requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

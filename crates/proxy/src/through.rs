@@ -1,4 +1,4 @@
-//! Responses that nobody else may have: they reach their client in its own task, as they come.
+//! Responses that no other request may get: they reach their client in its own task, as they come.
 //!
 //! No fetch that others could join, and nothing that waits for them: the request goes out, the head of the response is written
 //! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the response be one
@@ -35,7 +35,7 @@ pub enum Went {
     ForMany(Box<Heard>),
 }
 
-/// Whether a response to this can go through on its own, should nobody else be able to have it.
+/// Whether a response to this can go through on its own, if no other request may get it.
 pub fn may(shared: &Shared, client_request: &ClientRequest<'_>) -> bool {
     // What is evaluated or read here needs more of the response than goes by.
     let is_plain = client_request.ranges.is_none()

@@ -1,6 +1,6 @@
-//! Access logs and lists of URLs, sent again: requests as somebody once made them, put to any address.
+//! Access logs and lists of URLs, sent again: requests as clients once sent them, sent to any address.
 //!
-//! [`plan`] says who sends what when, and is pure: a log keeps the gaps between its requests and keeps clients apart, in
+//! [`plan`] says which client sends what when, and is pure: a log keeps the gaps between its requests and keeps clients apart, in
 //! real time, faster or slower; the URLs of a list are requested over connections that arrive at random, from a seed, with
 //! several requests each. [`source`] reads logs and lists in a thread of its own, as far ahead as is needed; [`drive()`]
 //! sends each request when it is due, whatever became of those before (*open loop*), and [`results`] adds up what came back.
@@ -8,7 +8,7 @@
 //! Where the origins of a log are not to be had, [`origin`] stands for them: it responds for each URL with the size, status and
 //! type that a first pass over the log has found ([`catalogue`]). Then hits are told, and every byte is checked.
 //!
-//! *Does not:* check what it gets from anybody else's origins, follow redirections, run scripts, send bodies, or speak TLS.
+//! *Does not:* check what it gets from other origins than its own, follow redirections, run scripts, send bodies, or speak TLS.
 //! Nothing here knows what the responses should be: that is for the Multiplier (`assay-spe`), or for a workload of our own
 //! objects (`assay-engine`).
 

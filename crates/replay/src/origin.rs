@@ -196,7 +196,7 @@ struct Response {
 struct Client {
     exchange: Exchange,
     simulated: Arc<Simulated>,
-    /// Whom all requests are for; none: the host that they name.
+    /// The host that all requests are for; none: the one that they name.
     host: Option<Rc<str>>,
 }
 

@@ -2,7 +2,7 @@
 
 use assay_plane::fields::append;
 
-/// One request, without when and by whom.
+/// One request, without its time and its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// HEAD; else GET.

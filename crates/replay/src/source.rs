@@ -113,7 +113,7 @@ impl Logged {
     }
 }
 
-/// Nobody listens any more.
+/// The receiver is gone.
 struct Gone;
 
 impl Source {

@@ -10,7 +10,7 @@ use assay_role::mark::{HEADER, XactId};
 /// What a response of a simulated origin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Number of the request that caused it; none: nobody's.
+    /// Number of the request that caused it; none: no request's.
     pub cause: Option<u64>,
     /// What it is a response to.
     pub key: u64,

@@ -1,4 +1,4 @@
-//! Every request, written down without anyone waiting for the disk.
+//! Every request, written down without a wait for the disk.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};

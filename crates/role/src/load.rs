@@ -37,7 +37,7 @@ pub struct RobotsSpec {
     pub timing: Timing,
     /// What the requests are sent to.
     pub target: Target,
-    /// Where there are several caches: who speaks to which, in place of the one proxy of the target.
+    /// Where there are several caches: which robots speak to which, in place of the one proxy of the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<Listener>,
     /// Source address of each robot address of the workload, in order of first appearance; empty or

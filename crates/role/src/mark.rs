@@ -1,4 +1,4 @@
-//! How a request and a response say who they are (`X-Assay`).
+//! The field that identifies requests and responses (`X-Assay`).
 //!
 //! One field each way, decimal numbers joined by `-`. Robots put a [`RequestMark`] into each request; origins put a
 //! [`ResponseMark`] into each response, and from it a robot tells how the response came about. Written into a buffer that

@@ -1,4 +1,4 @@
-//! Where documents are that somebody requested. Made now, or made a moment ago; never so often that making it would take
+//! Documents for requests. Made now, or made a moment ago; never so often that making it would take
 //! more than one part in fifty of the time.
 
 use std::cell::{Cell, RefCell};
@@ -16,7 +16,7 @@ use crate::maker::{Document, Kind, Maker};
 const REST_FACTOR: u32 = 50;
 /// And never less than this: a run tells something new once a second.
 const REST_MIN: Duration = Duration::from_secs(1);
-/// How long somebody waits for the first document before being told to come again.
+/// How long a request waits for the first document before being told to come again.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why there is no document.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) enum Missing {
     /// There is no run directory yet.
     TooEarly,
-    /// It takes longer than anybody should wait.
+    /// It takes longer than a client should wait.
     Slow,
     /// It cannot be made; why.
     Failed(String),
@@ -91,7 +91,7 @@ impl Desk {
         if let Some(document) = self.good_enough(kind) {
             return Ok(document);
         }
-        // Who waits here finds what the one before made.
+        // A request that waits here finds what the one before made.
         let mut rested = self.rested.lock().await;
         if let Some(document) = self.good_enough(kind) {
             return Ok(document);

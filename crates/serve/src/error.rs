@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a run cannot be watched. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Nobody can listen there.
+    /// The address cannot be listened on.
     #[error("--serve: cannot listen on {address}: {cause}; choose another port, or 0 for any that is free")]
     Listen {
         /// Where.

@@ -1,4 +1,4 @@
-//! Work that nobody waits for, kept out of the way. It gets the processor time that is left over.
+//! Work in the background, kept out of the way. It gets the processor time that is left over.
 
 use std::time::Duration;
 

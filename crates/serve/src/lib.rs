@@ -4,7 +4,7 @@
 //! its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`]) in each of Prometheus' formats (text,
 //! [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!
-//! The run comes first. Whoever tells [`News`] never waits: they go through a channel to a thread that owns everything else,
+//! The run comes first. The sender of [`News`] never waits: they go through a channel to a thread that owns everything else,
 //! without a lock. That thread and the one that makes reports run at the lowest priority that the kernel has (`SCHED_IDLE`),
 //! and reports are made for at most one part in fifty of the time.
 //!

@@ -77,7 +77,7 @@ impl Watcher {
             let Ok(maker) = Maker::start() else { return };
             let watch = Rc::new(Watch::new(about, maker, settings.collector, Box::new(say)));
             LocalSet::new().block_on(&runtime, watch.work(listening, heard, translate, received));
-            // Looking up a name can take longer than anybody should wait for it.
+            // Looking up a name can take longer than a caller should wait for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("assay-serve".into()).spawn(work);

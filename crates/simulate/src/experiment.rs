@@ -22,7 +22,7 @@ pub struct Experiment {
     pub switch: SwitchSpec,
     /// Names of classes; their numbers are their places.
     pub classes: Vec<String>,
-    /// What can be requested.
+    /// The services that can be requested.
     pub services: Vec<Service>,
     /// How often each is requested.
     pub mixes: Vec<Mix>,

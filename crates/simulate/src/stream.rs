@@ -1,4 +1,4 @@
-//! What is requested. A request is a pure function of the seed, the client, and how many requests that client has sent before.
+//! The stream of requests. A request is a pure function of the seed, the client, and how many requests that client has sent before.
 
 use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;

@@ -13,7 +13,7 @@ pub const REQUEST: &str = "X-Assay-Request";
 /// In responses to proxies: the number of the request whose own response was not kept.
 pub const LOST: &str = "X-Assay-Lost";
 
-/// The number in a request; none: nobody numbered it, or more than one did.
+/// The number in a request; none: it has no number, or more than one.
 pub fn of_request(head: &RequestHead<'_>) -> Option<u64> {
     only(head.headers().filter(|field| field.is(REQUEST)))
 }

@@ -55,7 +55,7 @@ pub fn listeners(address: SocketAddr, workers: usize) -> Result<Bound, SwitchErr
     Ok((actual, all))
 }
 
-/// A server, as whoever steers sees it.
+/// A server, as the thread that steers sees it.
 struct Kept {
     id: ServerId,
     spec: ServerSpec,
@@ -207,7 +207,7 @@ impl Control {
             let ended = ended.clone();
             let work = move || {
                 let result = work(start);
-                // Nobody waits for it any more when the switch was told to end.
+                // The receiver is gone when the switch was told to end.
                 let _ = ended.send(());
                 result
             };

@@ -1,7 +1,7 @@
 //! What a server is told of the client behind the switch. `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
 //!
 //! What stands in these fields already is only believed, and passed on with our part at its end, when it comes from a peer
-//! that is trusted; from anyone else it is dropped, since a client could write anything there.
+//! that is trusted; from any other it is dropped, since a client could write anything there.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -77,7 +77,7 @@ impl Peer {
         }
     }
 
-    /// Who the client is: the last one named that is not trusted itself, if the peer may say so.
+    /// The client's address: the last one named that is not trusted itself, if the peer may say so.
     pub fn client<'p>(&'p self, fields: Fields<'p>, trusted: &[Network]) -> &'p str {
         if !self.is_trusted {
             return &self.address;

@@ -152,7 +152,7 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
 /// How long a client may take for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shows what `gather` gives to everyone who requests `/metrics`, for ever.
+/// Serves what `gather` gives at `/metrics`, for ever.
 pub async fn serve<F: Future<Output = Snapshot> + 'static>(
     listener: TcpListener,
     gather: impl Fn() -> F + Clone + 'static,

@@ -37,7 +37,7 @@ pub struct Facts {
     pub client_persists: bool,
 }
 
-/// Whom a response is for.
+/// The request that a response is for.
 #[derive(Debug, Clone, Copy)]
 pub struct For {
     /// The request was HEAD.

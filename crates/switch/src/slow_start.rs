@@ -21,7 +21,7 @@ pub fn next_change(up: Duration, slow_start: Option<Duration>) -> Option<Duratio
     let all = slow_start.filter(|all| up < *all)?;
     let step = (up.as_secs_f64() / all.as_secs_f64() * f64::from(STEPS)).floor();
     let next = all.mul_f64((step + 1.0) / f64::from(STEPS));
-    // Never nothing at all, so that whoever waits for it gets on.
+    // Never zero, so that a wait for it makes progress.
     Some(next.saturating_sub(up).max(Duration::from_millis(1)))
 }
 

@@ -136,7 +136,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         self.end();
-        // Whoever wants to know how it ended waits for it.
+        // A caller that needs its result waits for it.
         let _ = self.wait();
     }
 }

@@ -44,7 +44,7 @@ pub struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
-    /// Columns that the file has and nobody requested.
+    /// Columns that the file has and that were not requested.
     others: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Table {
         Ok(())
     }
 
-    /// Columns that the file has and nobody requested.
+    /// Columns that the file has and that were not requested.
     pub fn others(&self) -> &[String] {
         &self.others
     }

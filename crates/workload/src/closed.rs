@@ -339,7 +339,7 @@ fn walked(universe: &Universe, robot: RobotIndex, serial: u64) -> Option<ObjectI
 /// Lines between the places where a walk is in two phases; a prime.
 const PHASE_STRIDE: u64 = 1_000_003;
 
-/// The object that a request introduces; the same whoever works it out.
+/// The object that a request introduces; the same wherever it is computed.
 fn new_object(direct: &DirectMix, space: Space, serial: u64, rng: &mut Rng) -> ObjectId {
     // Types that robots request have an origin that holds them.
     let origin = direct.origins.pick(rng.unit()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What messages carry beside what HTTP needs. Added fields, cookies, content codings, and who keeps cookies.
+//! What messages carry beside what HTTP needs. Added fields, cookies, content codings, and which robots keep cookies.
 
 use crate::Purpose;
 use crate::model::{AuthDemand, Coding, ContentIndex, CookieSetting, HeaderRule, RobotIndex};

@@ -25,7 +25,7 @@ pub struct Launch {
     /// Which of the robot's sessions it belongs to; 0 for robots without sessions. Best-effort robots count theirs as
     /// they go: zero, the caller's to set.
     pub session: u64,
-    /// What is requested.
+    /// The requested object.
     pub object: ObjectId,
     /// True when the stream requested it before (or, for best effort, when it is another request's first visit).
     pub revisit: bool,
@@ -44,7 +44,7 @@ pub struct Launch {
 pub struct Child {
     /// Its place in the page, from 1 (0 is the page itself).
     pub place: u16,
-    /// What is requested; always by GET.
+    /// The requested object; always by GET.
     pub object: ObjectId,
     /// The kind of request.
     pub request_type: RequestType,

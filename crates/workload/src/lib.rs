@@ -1,4 +1,4 @@
-//! The universe of a workload: what objects there are, what they look like, and who requests which, when.
+//! The universe of a workload: what objects there are, what they look like, and which robot requests which, when.
 //!
 //! A workload is data ([`model::Workload`]); everything that happens in a run follows from it, a seed and a
 //! schedule position by pure functions. An object is an id ([`object::ObjectId`]): its size, type,

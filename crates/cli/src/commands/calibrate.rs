@@ -109,7 +109,7 @@ async fn watched(plan: RunPlan, budget: Duration, heading: &str) -> Result<Calib
                     return Err(End::Interrupted);
                 }
                 requested_before = true;
-                // Nobody listens any more when it has just ended; then there is nothing to stop.
+                // The receiver is gone when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }
         }

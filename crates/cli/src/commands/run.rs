@@ -167,7 +167,7 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
                     return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
                 }
                 requested_before = true;
-                // Nobody listens any more when the run has just ended; then there is nothing to stop.
+                // The receiver is gone when the run has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }
         }

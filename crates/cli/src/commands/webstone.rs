@@ -187,7 +187,7 @@ fn resolve(name: &str) -> Result<SocketAddr, Failure> {
     found.ok_or_else(|| Failure::usage(anyhow!("{name} has no address")))
 }
 
-/// One run of so many clients; none: somebody wants an end.
+/// One run of so many clients; none: it was interrupted.
 fn once(
     args: &WebstoneArgs,
     plan: &Plan,
@@ -213,7 +213,7 @@ fn once(
     request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)
 }
 
-/// A line for those who wait.
+/// A line of progress.
 fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &Outcome) {
     let per_s = |count: u64| count as f64 / plan.time_s;
     let megabits = per_s(outcome.tally.body_bytes()) * 8.0 / 1e6;

@@ -40,7 +40,7 @@ pub async fn watch(
             },
             pressed = keys.next() => {
                 if view.press(&pressed) {
-                    // When nobody listens any more, the experiment has just ended.
+                    // When the receiver is gone, the experiment has just ended.
                     let _ = stop.send(());
                 }
             }

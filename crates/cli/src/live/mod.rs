@@ -82,7 +82,7 @@ pub async fn watch(
             },
             pressed = keys.next() => {
                 if view.press(&pressed) {
-                    // When nobody listens any more, the run has just ended.
+                    // When the receiver is gone, the run has just ended.
                     let _ = stop.send(());
                 }
             }

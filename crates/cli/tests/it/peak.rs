@@ -72,7 +72,7 @@ fn pass(mut robot: TcpStream, origin: SocketAddr, bucket: &Mutex<Bucket>) -> Opt
     }
 }
 
-/// An address that nobody listens at just now.
+/// An address without a listener just now.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }

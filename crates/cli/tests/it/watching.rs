@@ -52,7 +52,7 @@ impl Served {
         });
         let address = found.expect("a line that says where");
         assert!(address.starts_with("127.0.0.1:"), "a port alone is on loopback: {address}");
-        // Somebody has to read on, or the run would wait.
+        // The output has to be read, or the run would wait.
         let stderr = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
         Self { assay, child, address, stderr }
     }

@@ -10,7 +10,7 @@ use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use crate::sys::write_rows;
 
-/// Prints how many launches there are, and the digest of who requests what, as a summary has it.
+/// Prints how many launches there are, and the digest of the stream, as a summary has it.
 pub fn count(spec: &str) -> Result<(), Box<dyn Error>> {
     let universe = read_universe(spec)?;
     let (mut count, mut digest) = (0u64, 0u64);

@@ -1,8 +1,8 @@
-//! When each request arrives. An origin that notes it, for robots and for anybody else.
+//! When each request arrives. An origin that notes it, for robots and for other clients.
 //!
 //! The instant is the kernel's receive timestamp, which loopback takes while the sender is still writing: how late
 //! this process wakes and reads is not in it. A request is told by its `X-Assay`, by vegeta's sequence number, or by a
-//! path `/i/NUMBER`. Robots get the object that they request, everybody else 1 KB of zeros.
+//! path `/i/NUMBER`. Robots get the object that they request, other clients 1 KB of zeros.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -134,7 +134,7 @@ impl Origin {
             if let Some(id) = id {
                 self.arrivals.push((id, connection.arrived_ns));
             }
-            // Whoever has sent its last request may be gone.
+            // A client that has sent its last request may be gone.
             if connection.stream.write_all(&self.response).is_err() {
                 return Ok(false);
             }

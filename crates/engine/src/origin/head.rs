@@ -46,7 +46,7 @@ pub struct ObjectHead<'a> {
     pub mime_type: Option<&'a str>,
     /// Size of the object.
     pub size_bytes: u64,
-    /// Who caused the response, and its status.
+    /// The xact that caused the response, and its status.
     pub mark: ResponseMark,
 }
 

@@ -87,7 +87,7 @@ impl Drop for Reports {
     }
 }
 
-/// Serves until it is told to stop, or nobody is there to tell it.
+/// Serves until it is told to stop, or the sender of orders is gone.
 pub async fn work(duty: Duty) -> io::Result<()> {
     let Duty { identity, timing, baseline_ns, world, listeners, orders, reports } = duty;
     let baseline = match timing.baseline_ms {

@@ -446,7 +446,7 @@ impl Assignment {
         let timer = Rc::new(Timer::new(timing.spin_us.saturating_mul(1_000)).map_err(RobotsError::Runtime)?);
         let agenda = Agenda::new(Stream::new(setup.universe.clone(), timeline, slice), setup.adapts);
         let _ = self.ready.send(baseline);
-        // Once all have sent theirs or ended, nobody waits for more.
+        // Once all have sent theirs or ended, no more are waited for.
         drop(self.ready);
         let Ok(control) = self.started.await else { return Ok(()) };
         let watch = (!timing.unwatched).then(|| Watch::begin(identity, control.clock, &mut timer.account()));

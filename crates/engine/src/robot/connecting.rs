@@ -2,7 +2,7 @@
 //! wait for one.
 //!
 //! All sockets of a thread are waited for at once ([`Sockets`]): what has come on one is dealt with where it lies, and
-//! whoever has a request writes it at once. No connection has a task or a buffer of its own: all of a thread read into one.
+//! a request is written at once. No connection has a task or a buffer of its own: all of a thread read into one.
 //!
 //! [`Sockets`]: assay_plane::sockets::Sockets
 
@@ -333,7 +333,7 @@ impl Crew {
     }
 
     /// The connection of an xact is gone before a response began. A reused one may have been closed by the target
-    /// while the request was on its way: that is nobody's fault, and the request is sent once more, on a new one.
+    /// while the request was on its way: that is no error, and the request is sent once more, on a new one.
     pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];
         let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);

@@ -24,7 +24,7 @@ pub enum Flaw {
     /// A body of several parts that is none.
     #[error("{0}")]
     Parts(MultipartError),
-    /// A change of protocol that nobody requested.
+    /// A change of protocol that was not requested.
     #[error("status 101, but no upgrade was requested")]
     Upgrade,
     /// The connection ended in the middle of the head.

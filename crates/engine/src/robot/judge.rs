@@ -16,7 +16,7 @@ use crate::check::{Response, Verdict, judge_head};
 use assay_plane::clock::RunClock;
 use assay_role::mark::{Note, ResponseMark};
 
-/// Who judges the head of one response.
+/// Judges the head of one response.
 #[derive(Debug)]
 pub struct Judge<'a> {
     /// What objects there are.

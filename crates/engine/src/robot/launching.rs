@@ -173,7 +173,7 @@ impl Crew {
         }
     }
 
-    /// A best-effort robot requests the next object, if it is alive. Who is alive is decided for a whole phase, by the
+    /// A best-effort robot requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
     /// mean of its population, as the stream does.
     pub fn launch_closed(&mut self, place: u32) {
         let universe = self.setup.universe.clone();

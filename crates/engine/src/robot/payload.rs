@@ -64,7 +64,7 @@ pub enum Other {
 pub struct Parts {
     body: Body,
     reader: MultipartReader,
-    /// What was requested and is there.
+    /// The requested parts that the object has.
     wanted: Vec<Span>,
     /// What has come.
     come: Vec<Span>,

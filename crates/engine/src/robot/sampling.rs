@@ -138,7 +138,7 @@ impl Pieces {
             return None;
         }
         let complete = self.pending.remove(&key).map(|(_, sample)| (piece.number, sample));
-        // Where a phase ends, workers differ in what they say of the piece; nobody waits for that one.
+        // Where a phase ends, workers differ in what they say of the piece; that one is not waited for.
         self.pending.retain(|(number, _), _| number + 100 > piece.number);
         complete
     }

@@ -26,7 +26,7 @@ pub struct Xact {
     pub method: Method,
     /// Request type, as the stream says.
     pub request_type: RequestType,
-    /// What is requested.
+    /// The requested object.
     pub object: Object,
     /// It counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
     pub basic: bool,

@@ -37,7 +37,7 @@ fn check_all_responded(counts: &RobotCounts) {
 
 #[test]
 fn responses_to_a_pipeline_may_be_cut_anywhere() {
-    // The server keeps the responses back until all three are requested: without a pipeline, nobody gets any.
+    // The server keeps the responses back until all three are requested: without a pipeline, no request gets any.
     for piece in [usize::MAX, 1, 7, 64, 501] {
         let run = run(&pages(Some(3.0)), Options { manner: Manner::InThrees(piece), ..Options::default() });
         let counts = run.total();

@@ -430,7 +430,7 @@ fn a_stop_sends_nothing_new_and_ends_soon() {
 fn a_target_that_refuses_connections_is_not_hammered() {
     let mut workload = simple();
     workload.schedule.phases = vec![phase("only", lasts(200))];
-    // Port 1 of loopback: nobody listens there.
+    // Port 1 of loopback has no listener.
     let target = |_| Target::Reverse { proxy: SocketAddr::from(([127, 0, 0, 1], 1)) };
     let counts = run(&workload, Options { target, ..Options::default() }).total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::ConnectFailed]);

@@ -86,7 +86,7 @@ pub fn flat(workload: &Workload, peak: &Peak, multiple: f64, rise: Duration, len
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }
 }
 
-/// How long a response of the origins may take when nothing is in its way: thought, and sent. Whoever waits longer for it
+/// How long a response of the origins may take when nothing is in its way: thought, and sent. A robot that waits longer for it
 /// waits for Assay.
 pub fn longest_response(workload: &Workload) -> Option<Duration> {
     let deliberate =

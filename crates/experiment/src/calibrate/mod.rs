@@ -68,7 +68,7 @@ pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
     Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
 }
 
-/// Why a run of this plan may be limited by the machine, as it was calibrated; none: it requests less, or nobody knows.
+/// Why a run of this plan may be limited by the machine, as it was calibrated; none: its rate is lower, or that is not known.
 pub fn shortfall(plan: &RunPlan) -> Option<String> {
     let offered = plan.calibration.as_ref()?.requests_per_s;
     let peak = peak_requests_per_s(plan).ok()??;
@@ -100,7 +100,7 @@ struct Bench {
     cpus: Vec<u32>,
     /// Holds the run directories of the steps, and goes with them.
     temp: tempfile::TempDir,
-    /// Nobody waits longer for a response.
+    /// Longest wait for a response.
     patience: Duration,
     rise: Duration,
     length: Duration,

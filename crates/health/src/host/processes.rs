@@ -133,7 +133,8 @@ impl Tree {
             usage.processes += 1;
             process.threads(pid, &mut usage, &mut open, room);
         }
-        // Whoever waits for a child's end takes over its account: what is new of that is what the child was not requested.
+        // A parent that waits for a child's end takes over its account: what is new of that is what was not read from the child
+        // itself.
         let Counts([user, system, minor, major]) = own.plus(ended.since(gone));
         (usage.user_us, usage.system_us) = (ticks_us(user), ticks_us(system));
         (usage.minor_faults, usage.major_faults) = (minor, major);

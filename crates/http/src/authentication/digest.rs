@@ -184,7 +184,7 @@ impl<'v> DigestCredentials<'v> {
         })
     }
 
-    /// True when whoever wrote it knows this password. Whether the nonce is good, and the target the request's, is
+    /// True when its sender knows this password. Whether the nonce is good, and the target the request's, is
     /// another question.
     pub fn proves(&self, password: &[u8], method: &str) -> bool {
         let secret = Secret {

@@ -66,7 +66,7 @@ fn take_response(bytes: &[u8], method: &str) -> Result<(u16, Vec<u8>, usize), En
     Ok((head.status, body, length + used))
 }
 
-/// The message as whoever passes it on would write it.
+/// The message as an intermediary would write it.
 fn written(taken: &Taken) -> Vec<u8> {
     let mut bytes = format!("{} {} HTTP/1.1\r\n", taken.method, taken.target).into_bytes();
     let own = ["host", "content-length", "transfer-encoding"];

@@ -1,4 +1,4 @@
-//! What comes back to whoever sends bytes. A client that reads strictly.
+//! What comes back to a client that sends bytes. It reads strictly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};

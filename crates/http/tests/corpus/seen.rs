@@ -1,4 +1,4 @@
-//! What whoever sends a case sees, held against what the case says. As many responses as requests, the right refusal, and the
+//! What the sender of a case sees, checked against the case. As many responses as requests, the right refusal, and the
 //! right end.
 
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! A reader of a stream of messages that knows the RFC and forgives nothing.
 //!
-//! A reader of its own, which shares no code with what it judges: what it takes for a message, everybody does.
+//! A reader of its own, which shares no code with what it judges: what it takes for a message, every recipient does.
 
 /// A message, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The network that the roles of a run live in. The lab makes one where links or congestion control are configured.
 //!
 //! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
-//! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
-//! of 10.3.0.0/16 the origins', so each may have as many as it likes. Nothing of it has a name outside: it is gone when the
-//! last process in it has ended, however that came about.
+//! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of
+//! 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and of 10.3.0.0/16 the origins', so each may have as many as it
+//! likes. Nothing of it has a name outside: it is gone when the last process in it has ended, however that came about.
 
 mod caches;
 mod ledger;
@@ -404,7 +404,7 @@ fn enter_quietly(settings: &[(String, String)]) -> Result<(), NetError> {
     settings.iter().try_for_each(|(name, value)| interface::set(name, value))
 }
 
-/// Nothing but the roles is to send packets: without IPv6, nobody requests routers.
+/// Nothing but the roles is to send packets: without IPv6, no router is solicited.
 fn quieten() {
     for which in ["all", "default"] {
         // A kernel without IPv6 has nothing to be told.

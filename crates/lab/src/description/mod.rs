@@ -161,7 +161,7 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ready {
-    /// What is requested.
+    /// The requested path.
     pub path: String,
     /// How long to wait, in seconds.
     pub patience_s: f64,

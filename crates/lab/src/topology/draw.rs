@@ -6,7 +6,7 @@ use assay_settings::show::bytes;
 use super::{Cache, Topology};
 use crate::mode::Relation;
 
-/// A line for each cache: who speaks to it, what it is, which caches it queries.
+/// A line for each cache: its clients, what it is, which caches it queries.
 pub fn draw(topology: &Topology) -> String {
     let caches = &topology.caches;
     let width = |text: &dyn Fn(&Cache) -> String| {

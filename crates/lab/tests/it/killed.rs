@@ -30,7 +30,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Gone, or waiting to be collected by whoever inherits orphans.
+/// Gone, or waiting to be collected by the process that inherits orphans.
 fn is_gone(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

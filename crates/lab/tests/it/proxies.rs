@@ -33,7 +33,7 @@ pub fn installed(name: &str) -> Option<Description> {
     None
 }
 
-/// An address that nobody else listens on.
+/// An address without another listener.
 pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -17,9 +17,9 @@ const LONGEST_FILL_S: f64 = 30.0 * 86_400.0;
 /// How content types come to be requested.
 #[derive(Clone, Copy, Default)]
 struct Requested {
-    /// Somebody requests it.
+    /// Some robot requests it.
     ever: bool,
-    /// It is in pages that somebody requests.
+    /// It is in pages that some robot requests.
     embedded: bool,
 }
 
@@ -35,7 +35,7 @@ impl Builder<'_> {
         self.lint_unread(registered);
     }
 
-    /// Servers that no robot sees, and content types that nobody requests.
+    /// Servers that no robot sees, and content types that no robot requests.
     fn lint_contents(&mut self) {
         let mut requested = vec![Requested::default(); self.contents.len()];
         let mut servers = vec![false; self.servers.len()];
@@ -287,7 +287,7 @@ impl Builder<'_> {
         }
     }
 
-    /// New objects that are requested until then; none when nobody knows.
+    /// New objects that are requested until then; none when that is not known.
     fn new_objects_until(&self, schedule: &Schedule, until: Duration) -> Option<f64> {
         if self.robots.iter().any(|group| group.pace.is_closed()) {
             return None;

@@ -9,7 +9,7 @@ impl Stream for DuplexStream {
     fn reset_on_close(&self) {}
 }
 
-/// Says what was requested, and sends the body back.
+/// Responds with the request's method and target, and sends the body back.
 struct Echo {
     exchange: Exchange<DuplexStream>,
     ended: Vec<bool>,

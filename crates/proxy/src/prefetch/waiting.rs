@@ -69,7 +69,7 @@ impl Prefetcher {
         self.settings
     }
 
-    /// Puts a job where it waits, if there is room. True: somebody has to begin to do what waits.
+    /// Puts a job where it waits, if there is room. True: a task has to be started for it.
     pub fn submit(&self, job: Job) -> bool {
         let Some(settings) = self.settings else { return false };
         if self.waiting.borrow().len() >= settings.waiting as usize {

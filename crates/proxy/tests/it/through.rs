@@ -1,4 +1,4 @@
-//! Responses that nobody else may have: from the second on they come in the client's own task, and look as the first did.
+//! Responses that no other request may get: from the second on they come in the client's own task, and look as the first did.
 
 use std::rc::Rc;
 

@@ -215,7 +215,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tables that only another version can read, and tables that are gone and nobody requested.
+    /// Tables that only another version can read, and tables that are gone and were not requested.
     fn unknown_tables(&mut self) {
         let known =
             |name: &str| columns::SERIES.into_iter().chain([&columns::XACTS]).any(|table| table.file == name);

@@ -13,7 +13,7 @@ pub struct Entry {
     pub at_us: i64,
     /// Who made it.
     pub client: Box<str>,
-    /// What was requested.
+    /// The request.
     pub call: crate::request::Call,
     /// What became of it.
     pub told: super::Told,

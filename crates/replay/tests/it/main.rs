@@ -13,7 +13,7 @@ use assay_replay::{List, Listener, Log, Options, Origins, ReplayError, Results, 
 use assay_testbed::elsewhere;
 use server::{Requested, Server};
 
-/// So fast that nobody waits.
+/// So fast that nothing waits.
 const FAST: f64 = 100_000.0;
 
 fn options(server: &Server) -> Options {
@@ -33,7 +33,7 @@ fn log(files: Vec<PathBuf>) -> Log {
     Log { files, format: None, speed: FAST, host: Some("www.example.org".into()), limit: None, for_ns: None }
 }
 
-/// Replays; nobody stops it.
+/// Replays, without an interrupt.
 fn replay(options: Options, source: Source) -> Result<Results, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectorSpec {
-    /// Where it listens, and who comes in there. A request is counted, and a response is new, by listener: addresses of
+    /// Where it listens, and which clients it has there. A request is counted, and a response is new, by listener: addresses of
     /// clients do not tell proxies on one machine apart.
     pub listeners: Vec<Listener>,
     /// Which `Host` goes to which real server; others are looked up by the system.
     pub origins: Vec<Route>,
     /// Where a request that names no known host goes (reverse); none: to the host that it names.
     pub default_origin: Option<SocketAddr>,
-    /// How long a response that may not be cached is kept for those who have not seen it, in milliseconds.
+    /// How long a response that may not be cached is kept for listeners that have not seen it, in milliseconds.
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
     pub maximum_age_ms: u64,
@@ -34,7 +34,7 @@ pub struct CollectorSpec {
 pub struct Listener {
     /// The address.
     pub listen: SocketAddr,
-    /// Who comes in: the label of a proxy under test, or `direct` for the Multiplier itself.
+    /// Its client: the label of a proxy under test, or `direct` for the Multiplier itself.
     pub who: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the server serves, to whom, and what it refuses.
+//! What the server serves, to which clients, and what it refuses.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;

@@ -24,7 +24,7 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 2, 255, 1);
 const USAGE: &str =
     "usage: replay-pace [--urls N] [--runs N] [--workers N] [--link SETTINGS] [--csv FILE] [--svg FILE]";
 
-/// What was requested.
+/// The options of the command line.
 pub struct Options {
     pub urls: usize,
     pub runs: usize,

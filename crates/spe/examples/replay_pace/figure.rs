@@ -11,7 +11,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 50.0;
 
-/// Writes what was requested: all arrivals as a table, and the page with the most parts as a drawing.
+/// Writes the files of the options: all arrivals as a table, and the page with the most parts as a drawing.
 pub fn write(options: &Options, pages: &[(Fetched, Fetched)]) -> io::Result<()> {
     if let Some(path) = &options.csv {
         let mut text = String::from("path,bytes,fetched_ms,replayed_ms\n");

@@ -1,6 +1,6 @@
 //! The recording that serves a request, if it needs no fetch of its own.
 //!
-//! Pure. A recording that HTTP lets a cache use is replayed for everybody as long as it is fresh. Every other one (what may
+//! Pure. A recording that HTTP lets a cache use is replayed for all requests as long as it is fresh. Every other one (what may
 //! not be cached, what is stale, errors) is replayed, for a while, to each listener that has not seen it yet, and to no listener
 //! twice: a repeated request wants another one. Several may wait under one key: a listener that is behind gets the one that
 //! comes next for it, so that each need is fetched once however far the proxies lag behind each other.
@@ -142,7 +142,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     }
 }
 
-/// The listener has not had it, and it is not somebody else's.
+/// The listener has not had it, and it is not another listener's.
 fn is_open(view: &View) -> bool {
     !view.is_seen && view.bond != Bond::Others
 }
@@ -169,7 +169,7 @@ pub fn may_go(age_ns: u64) -> bool {
     age_ns > BEHIND_NS
 }
 
-/// Whether a recording can still be of use to anybody; `is_done`: it is complete, and all listeners have had it.
+/// Whether a recording can still be of use; `is_done`: it is complete, and all listeners have had it.
 pub fn is_of_use(view: &View, limits: &Limits, is_done: bool) -> bool {
     let is_kept = match view.stage {
         Stage::Requested { .. } => true,

@@ -28,7 +28,7 @@ const MOST_WAITS: usize = 8;
 /// What a proxy is told in place of a response that was its client's own, and is gone.
 const NOT_KEPT: &str = "the Collector has not kept what the client was answered, and asks no origin twice for it: this is not compared";
 
-/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
+/// Serves a connection until it ends. Errors are the client's own doing, or were reported to it: they are of no further interest.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>, listener: u16) {
     let mut client = Client::new(Rc::clone(&shared), stream, listener);
     if exchange::serve(&mut client).await.is_err() {
@@ -239,7 +239,7 @@ async fn lead(
     requested_ns: u64,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    // Who has waited for another fetch in vain begins only now.
+    // A request that has waited for another fetch in vain begins only now.
     let began_ns = monotonic_ns();
     let is_first = began_ns.saturating_sub(requested_ns) < 1_000_000;
     let began_ns = if is_first { requested_ns } else { began_ns };
@@ -248,7 +248,7 @@ async fn lead(
         conditions.clear();
     }
     shared.count(|c| c.repeated += u64::from(client.lost.is_some()));
-    // In place of what is gone: nobody's own response.
+    // In place of what is gone: no client's own response.
     let number = client_request.number.filter(|_| client.lost.is_none());
     let recording = Recording::begin(began_ns, client.listener, !conditions.is_empty(), number);
     shared.count_listener(client.listener, |c| c.fetches += 1);

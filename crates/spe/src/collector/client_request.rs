@@ -1,6 +1,6 @@
 //! What a request wants, and which other requests want the same.
 //!
-//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make a response somebody's own
+//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make a response one client's own
 //! (cookies, authorisation) or only a part (ranges). Fields that a response varies by are found out from the response, and
 //! compared there.
 

@@ -1,7 +1,7 @@
 //! Recordings that memory has no room for.
 //!
 //! Their bodies go into files, one for each; heads and times stay in memory, in an index of its own bounds. One thread does
-//! what has to do with files, in order, so that nobody waits for a disk: what is requested while it is read is replayed
+//! what has to do with files, in order, so that no response waits for a disk: what is requested while it is read is replayed
 //! from when it is there, which the recorded time to the head usually hides. A file that cannot be written or read is a
 //! recording less, and nothing else.
 
@@ -189,7 +189,7 @@ fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
             }
             Task::Read(id, response) => {
                 let bytes = there.remove(&id).then(|| std::fs::read(path(id)).ok()).flatten();
-                // A file that cannot be removed is in nobody's way; who waited may have gone.
+                // A file that cannot be removed does no harm; the receiver may have gone.
                 let _ = std::fs::remove_file(path(id));
                 let _ = response.send(bytes);
             }

@@ -1,4 +1,4 @@
-//! Fetching a thing from its origin, once, for everyone who wants it.
+//! Fetching an object from its origin, once, for all requests for it.
 //!
 //! A fetch is a task of its own: who caused it may go away. Each one has a connection of its own, so that all of them
 //! cost what a connection costs (11.3.1), and each step and each part of the body is recorded with its time. What fails is
@@ -42,7 +42,7 @@ pub struct Order {
     pub confirming: Option<Rc<Recording>>,
     /// Directives of the client.
     pub control: RequestControl,
-    /// The client has shown who it is.
+    /// The request has credentials.
     pub is_authorised: bool,
     /// The method may change what is there.
     pub is_unsafe: bool,
@@ -169,7 +169,7 @@ async fn receive(
     let (mut reserved, mut received) = (if is_kept { length } else { 0 }, 0);
     let is_for_all = response.is_for_all();
     if !is_kept {
-        // Before anybody can join it: what cannot be kept makes those who share it wait for each other.
+        // Before another request can join it: what cannot be kept makes the requests that share it wait for each other.
         recording.let_go();
         shared.shelf.borrow_mut().drop_recording(&order.key, recording, is_for_all, monotonic_ns());
     }
@@ -208,7 +208,8 @@ async fn receive(
     if is_kept {
         shared.shelf.borrow_mut().complete(&order.key, recording, reserved, monotonic_ns());
     }
-    // Those who wait for the end of the response go first: to close a connection takes time, and wakes whoever is behind it.
+    // Requests that wait for the end of the response go first: to close a connection takes time, and wakes the task at its other
+    // end.
     sleep(LINGER).await;
     drop(origin);
 }

@@ -1,8 +1,8 @@
 //! Recordings, sent at their pace.
 //!
-//! Each part has an absolute due instant: when the request came, plus the part's own offset. Errors do not add up, and who
-//! joins while the recording is under way gets every part as late after its own request as the first one did. The one
-//! who caused the fetch is sent it by the same rule: then everything is due when it comes.
+//! Each part has an absolute due instant: when the request came, plus the part's own offset. Errors do not add up, and a request
+//! that joins while the recording is under way gets every part as late after its own request as the first one did. The request that
+//! caused the fetch is served by the same rule: then everything is due when it comes.
 
 use std::io;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! One response for everyone who wants it, while it is recorded and afterwards.
+//! One response for all requests for it, while it is recorded and afterwards.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub struct Steps {
 pub enum Outcome {
     /// The head; the body follows.
     Response(Rc<Response>),
-    /// What was recorded before still holds: this is it now. Who waited for the confirmation has paid for the way to the
+    /// What was recorded before still holds: this is it now. A request that waited for the confirmation has paid for the way to the
     /// origin already: its replay begins earlier by `ahead_ns` than the request came (or later, where that is negative).
     Confirmed {
         /// The renewed recording.
@@ -90,7 +90,7 @@ impl Recording {
     }
 
     /// This recording with the head that a confirmation has made of it: the same pace, requested at the time of the
-    /// confirmation and by those who waited for that.
+    /// confirmation and by requests that waited for that.
     pub fn renewed(&self, response: Response, confirmation: &Recording) -> Rc<Self> {
         Rc::new(Self {
             requested_ns: confirmation.requested_ns,

@@ -33,7 +33,7 @@ pub struct Question<'q> {
     pub head: RequestHead<'q>,
     /// Directives of the client.
     pub control: RequestControl,
-    /// The client has shown who it is.
+    /// The request has credentials.
     pub is_authorised: bool,
 }
 

@@ -29,7 +29,7 @@ pub fn run(spec: &CollectorSpec) -> Result<(), CollectorError> {
         .build_local(LocalOptions::default())
         .map_err(CollectorError::Runtime)?;
     let result = runtime.block_on(obey(spec));
-    // A look-up of a name may still be running; nobody waits for it.
+    // A look-up of a name may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }

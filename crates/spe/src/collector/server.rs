@@ -15,7 +15,7 @@ use crate::collector::shared::{ListenerCounters, Shared, Totals};
 
 /// Largest share of the memory that the index of what is on disk takes beside it.
 const INDEX_SHARE: u64 = 8;
-/// Most listeners: who has seen a recording is a bit for each.
+/// Most listeners: a recording has a bit for each that has seen it.
 const MOST_LISTENERS: usize = 64;
 
 /// A Collector that listens. It belongs to one tokio runtime that can run local tasks.

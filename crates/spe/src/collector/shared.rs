@@ -201,7 +201,7 @@ impl Shared {
     }
 }
 
-/// A deadline that is taken back when nobody waits for it any more.
+/// A deadline that is taken back when nothing waits for it any more.
 struct Sleeping<'t> {
     timer: &'t Timer<Rc<Notify>>,
     ticket: Ticket,

@@ -30,7 +30,7 @@ const LARGEST_SHARE: u64 = 4;
 const MOST_RECORDINGS: usize = 4096;
 /// Slots of the table of resources that were changed; one that is shared makes a fetch more than needed, at worst.
 const CHANGED_SLOTS: usize = 1 << 14;
-/// Bytes of memory of an allocation beside what was requested.
+/// Bytes of memory of an allocation beside its size.
 const ALLOCATION_OVERHEAD: u64 = 16;
 
 /// A request: its listener, and its kind.
@@ -161,7 +161,7 @@ impl Shelf {
         }
     }
 
-    /// Looks for a response, and notes who gets it.
+    /// Looks for a response, and notes which listener gets it.
     pub fn find(&mut self, key: &[u8], requester: &Requester<'_>) -> Found {
         let changed_ns = self.changed_ns(key);
         self.fetch_from_disk(key, requester.now_ns);
@@ -335,7 +335,7 @@ impl Shelf {
         true
     }
 
-    /// Notes that a recording is gone for whoever has not requested it.
+    /// Notes that a recording is gone for listeners that have not requested it.
     fn note(&mut self, key: &[u8], recording: &Recording, is_for_all: bool, now_ns: u64) {
         if let Some(requests) = recording.requests() {
             // What is under way may find room in the end.
@@ -411,7 +411,7 @@ fn is_safe(key: &[u8]) -> bool {
     key.starts_with(b"GET ") || key.starts_with(b"HEAD ")
 }
 
-/// Looks for a response under one key; what is of no use to anybody any more is moved from there to `gone`.
+/// Looks for a response under one key; recordings of no further use are moved from there to `gone`.
 fn look(
     entry: &Entry,
     requester: &Requester<'_>,

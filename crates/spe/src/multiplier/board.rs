@@ -1,7 +1,7 @@
 //! What the clients' thread, the proxies' thread and the writing thread know together.
 //!
 //! Counters, how much is waiting for each proxy, and how much of clients' bodies is held for them. Everything here is an
-//! atomic number or a channel: nobody waits for anybody.
+//! atomic number or a channel: no thread waits for another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

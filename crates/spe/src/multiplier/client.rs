@@ -79,7 +79,7 @@ pub struct Shared {
     pub limits: Limits,
     /// No new request is begun.
     pub is_stopping: Cell<bool>,
-    /// Tells those who wait for the last client.
+    /// Wakes the task that waits for the last client.
     pub left: Notify,
     /// Number of the next request.
     pub next_request: Cell<u64>,
@@ -97,7 +97,7 @@ pub struct Client {
     pub ip: IpAddr,
 }
 
-/// Serves a connection until it ends. Errors are the client's own doing: nobody else is interested.
+/// Serves a connection until it ends. Errors are the client's own doing, and of no further interest.
 pub async fn serve(stream: TcpStream, (id, ip): (u64, IpAddr), shared: Rc<Shared>) {
     let limits = ClientLimits::new(shared.limits.client_read, shared.limits.client_write);
     let exchange = exchange::Exchange::new(stream, &shared.resources, limits);

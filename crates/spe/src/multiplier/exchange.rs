@@ -189,7 +189,7 @@ impl<'c> Exchange<'c> {
         Heard::new(received, &self.rest.order, &self.shared.rules)
     }
 
-    /// What was heard, if it is final. Interim responses go to those who know them.
+    /// What was heard, if it is final. Interim responses go to clients that know them.
     async fn pass_interim(
         &mut self,
         upstream: &Upstream,

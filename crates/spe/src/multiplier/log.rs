@@ -1,6 +1,6 @@
 //! Where what was measured goes: into `answers.parquet`, and on request into a text log in the document's form.
 //!
-//! In a thread of its own, behind a bounded channel: nobody waits for the disk.
+//! In a thread of its own, behind a bounded channel: no response waits for the disk.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -192,7 +192,7 @@ pub fn version_name(version: Version) -> &'static str {
     }
 }
 
-/// What is requested, and how it goes on.
+/// The request's target, and how it is sent on.
 struct Requested<'b> {
     /// The whole URL; of a tunnel, where it leads.
     url: String,

@@ -198,7 +198,7 @@ fn start_requesting(
             Ok(runtime) => runtime,
             Err(error) => return drop(begun.send(Err(error))),
         };
-        // Whoever started this waits for it.
+        // The starter waits for it.
         let _ = begun.send(Ok(()));
         let proxies = Proxies { addresses, patience, board, rules, resources: Resources::new() };
         runtime.block_on(async {

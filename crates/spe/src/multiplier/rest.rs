@@ -116,7 +116,7 @@ impl Rest {
         let is_whole = sample.is_some();
         let took_ns = measured.response_ns();
         let direct = Direct { status: measured.status, sample, took_ns };
-        // Nobody may be waiting for it.
+        // There may be no receiver.
         let _ = self.tell.send(Some(Arc::new(direct)));
         if is_whole {
             self.request_proxies();

@@ -24,7 +24,7 @@ pub fn run(spec: MultiplierSpec) -> Result<(), MultiplierError> {
         .build_local(LocalOptions::default())
         .map_err(MultiplierError::Start)?;
     let result = runtime.block_on(obey(&spec));
-    // A look-up of a name may still be running; nobody waits for it.
+    // A look-up of a name may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }

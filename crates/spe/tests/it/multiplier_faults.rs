@@ -17,7 +17,7 @@ async fn request_twice(broken: &[(Vec<Part>, ResponseError)], patience_ms: u64) 
     for (response, _) in broken {
         proxies.push(Server::of(response.clone()).await.address);
     }
-    // Nobody listens there, and nobody else gets the port as long as this has it.
+    // There is no listener, and no other program gets the port as long as this has it.
     let gone = TcpSocket::new_v4().unwrap();
     gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let sound = Server::of(ok("", "hello")).await;

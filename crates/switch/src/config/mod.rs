@@ -80,7 +80,7 @@ pub struct ServerSpec {
 /// How the health of a server is checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// What is requested.
+    /// The requested path.
     pub path: String,
     /// The host that is named.
     pub host: Option<String>,
@@ -137,7 +137,7 @@ pub enum LogFormat {
 /// How a server's state is fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
-    /// What is requested.
+    /// The requested path.
     pub path: String,
     /// How often every server is polled, whether or not a policy needs that.
     pub interval: Option<Duration>,

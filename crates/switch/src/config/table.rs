@@ -93,7 +93,7 @@ pub(super) fn name<'a>(value: &Value<'a>) -> Result<&'a str, Mistake> {
     Ok(text)
 }
 
-/// What can be requested: begins with a slash, and has nothing that cannot stand in a request line.
+/// A valid path: begins with a slash, and has nothing that cannot stand in a request line.
 pub(super) fn target(value: &Value<'_>) -> Result<String, Mistake> {
     let text = value.text()?;
     if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -87,7 +87,7 @@ pub fn start(stream: Stream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shar
         own,
         said: Said::default(),
     };
-    // Errors are the client's own doing, or were told to it: nobody else is interested.
+    // Errors are the client's own doing, or were reported to it: they are of no further interest.
     spawn(async move { drop(exchange::serve(&mut client).await) });
 }
 
@@ -193,7 +193,7 @@ impl Client {
         Waiting { stream, input, deadline }
     }
 
-    /// Whom a response is for.
+    /// The request that a response is for.
     pub(super) fn requested(&self, facts: &Facts) -> For {
         For { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }

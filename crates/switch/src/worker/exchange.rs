@@ -307,8 +307,8 @@ impl Client {
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
             self.exchange.connection.deadline.set(timeouts.client_request);
-            // Who has said that it sends nothing more gets the response and the end in one packet; but some send a line end
-            // after a body.
+            // A client that has said that it sends nothing more gets the response and the end in one packet; but some send a line
+            // end after a body.
             let is_last = !order.facts.persists
                 && order.facts.can_repeat
                 && self.exchange.connection.input.unread().is_empty();
@@ -380,7 +380,7 @@ impl Client {
         write_all(stream, deadline, None, [&self.out[from..], behind].into_iter())
     }
 
-    /// Tells whoever steers that a server has failed a request.
+    /// Reports to the thread that steers that a server has failed a request.
     fn tell_failure(&self, slot: &Slot) {
         // Nobody steers any more when the switch ends.
         let _ = self.shared.news.send(News::Failed(slot.server.id));

@@ -1,4 +1,4 @@
-//! The server that gets a request, and who waits when all have enough. A policy, told what happens, with the servers that it
+//! The server that gets a request, and the queue when all have enough. A policy, told what happens, with the servers that it
 //! chooses from.
 
 use std::cell::{Cell, RefCell};

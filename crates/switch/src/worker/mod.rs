@@ -51,7 +51,7 @@ pub struct Shared {
     date: RefCell<DateCache>,
     news: NewsSender,
     is_stopping: Cell<bool>,
-    /// A client has gone, a tick has passed, or the switch is to stop: whoever accepts looks again.
+    /// A client has gone, a tick has passed, or the switch is to stop: the accepting tasks look again.
     changed: Notify,
     worker: usize,
 }
@@ -256,7 +256,7 @@ fn snapshot(shared: &Shared) -> Snapshot {
     all
 }
 
-/// The listening sockets of a worker, and who accepts on them.
+/// The listening sockets of a worker, and the tasks that accept on them.
 #[derive(Default)]
 struct Accepting {
     all: HashMap<SocketAddr, (Rc<RefCell<Listener>>, Started)>,

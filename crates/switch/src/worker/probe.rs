@@ -17,7 +17,7 @@ use super::stream::Stream;
 use crate::load;
 use assay_plane::memory::{Input, write_all};
 
-/// A response that takes longer is worth nothing to anybody.
+/// A response that takes longer is of no use.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Probes the servers that a policy wants to know of, in the background.

@@ -1,8 +1,8 @@
 //! The tasks of a worker, and what wakes them. One thread with tasks, sockets and a tick of its own.
 //!
-//! A runtime that serves every purpose counts references in ways that threads can share, locks what nobody else touches, and
+//! A runtime that serves every purpose counts references in ways that threads can share, locks what no other thread touches, and
 //! makes a place for every socket that it takes away again. Here tasks are numbers in a list, nothing is shared, and a socket
-//! is only made known to the system once somebody has to wait for it ([`super::stream`]).
+//! is only made known to the system once a task has to wait for it ([`super::stream`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -72,7 +72,7 @@ pub struct Runtime {
     tasks: RefCell<Tasks>,
     /// Room for the tasks that are run now.
     batch: RefCell<Vec<u32>>,
-    /// Who waits for the next tick.
+    /// Tasks that wait for the next tick.
     ticker: RefCell<Option<Waker>>,
     lull: Cell<Lull>,
     /// Sockets that something has happened to since it last thought of a rest.
@@ -229,7 +229,7 @@ impl Started {
 
 /// Runs a task on this thread, beside others.
 pub fn spawn(future: impl Future<Output = ()> + 'static) -> Started {
-    // Without a runtime there is nobody who could wait for it.
+    // Without a runtime no task could wait for it.
     let Ok(runtime) = current() else { return Started(None) };
     let mut tasks = runtime.tasks.borrow_mut();
     let number = tasks.free.pop().unwrap_or_else(|| {
@@ -387,7 +387,7 @@ impl Runtime {
         }
     }
 
-    /// Lets messages come together before anybody looks for them ([`Lull`]).
+    /// Lets messages come together before the thread looks for them ([`Lull`]).
     fn rest(&self) {
         let longest_ns = LONGEST_REST_NS.get();
         let (arrived, connections) = (self.arrived.take(), ACCEPTED.take());

@@ -74,7 +74,7 @@ impl Standing {
     }
 }
 
-/// A request that has a server. Whoever drops it says that the request has ended.
+/// A request that has a server. Dropped, it reports that the request has ended.
 pub struct Slot {
     /// The server.
     pub server: Rc<Server>,
@@ -144,7 +144,7 @@ pub struct Waiting<'c> {
 }
 
 impl Waiting<'_> {
-    /// Whether the client has closed its connection; if not, whoever waits is woken when it does. To find out, what it sends
+    /// Whether the client has closed its connection; if not, the waiting task is woken when it does. To find out, what it sends
     /// meanwhile is read, up to a limit.
     fn has_left(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
         while self.input.unread().len() < MOST_AHEAD_BYTES {

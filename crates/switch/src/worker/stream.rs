@@ -1,6 +1,6 @@
 //! Connections that read and write with no more system calls than they must.
 //!
-//! A connection is only made known to the system ([`Place`]) when somebody has to wait for it: one that brings its request with
+//! A connection is only made known to the system ([`Place`]) when a task has to wait for it: one that brings its request with
 //! it, gets its response and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
 //! to read, no room) saves the call that would say so again.
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Client, PATIENCE, Server, file, ok, switch};
 
-/// An address at which nobody listens. It was ours a moment ago.
+/// An address without a listener. It was ours a moment ago.
 fn nobody() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
     listener.local_addr().expect("is bound").to_string()

@@ -20,7 +20,7 @@ pub(crate) struct ContentMeans {
     /// Embedded objects of a page.
     pub(crate) embedded: f64,
     pub(crate) embedded_types: Vec<(ContentIndex, f64)>,
-    /// What a revisit finds that looks for a small object; none when nobody requests that.
+    /// What a revisit finds that looks for a small object; none when no robot does.
     pub(crate) smallest: Option<Smallest>,
 }
 

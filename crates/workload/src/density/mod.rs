@@ -51,7 +51,7 @@ struct DirectDensity {
     size_preference: f64,
 }
 
-/// What is requested directly.
+/// The objects that are requested directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A direct type of the group, by its place in the mix.

@@ -178,7 +178,7 @@ fn pages_have_as_many_objects_as_they_should_and_room_for_them() {
         })
         .collect();
     assert_counts("embedded objects", &counts, 12);
-    // The stated mean size of what is requested includes the room for links.
+    // The stated mean size of requested objects includes the room for links.
     let plain = Distribution::Exponential { mean: 8.5 * KB }.mean_count();
     let mean = objects.iter().map(|o| o.size_bytes as f64).sum::<f64>() / n;
     assert!(mean > plain - 5.0 * plain / n.sqrt(), "{mean}");

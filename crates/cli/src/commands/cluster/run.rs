@@ -71,7 +71,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
     Ok(shown)
 }
 
-/// Fresh nodes, a fresh switch, and clients, for one repetition; none: somebody wants an end.
+/// Fresh nodes, a fresh switch, and clients, for one repetition; none: it was interrupted.
 fn measure(
     args: &ClusterArgs,
     experiment: &Experiment,

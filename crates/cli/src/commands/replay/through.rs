@@ -229,7 +229,7 @@ impl Prepared {
     }
 }
 
-/// How the proxy is spoken to: as somebody says, else as the log and the proxy allow.
+/// How the proxy is spoken to: as configured, else as the log and the proxy allow.
 fn mode(args: &ReplayArgs, proxy: &UnderTest, catalogue: &Catalogue) -> Mode {
     if args.forward || args.through.reverse {
         return if args.forward { Mode::Forward } else { Mode::Reverse };
@@ -256,7 +256,7 @@ fn fresh(directory: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// What was typed, where `assay run` got an access log instead of a workload: then it is a replay, through the built-in
-/// proxy unless somebody names another one.
+/// proxy unless another one is named.
 pub fn typed_as_run(typed: Vec<OsString>) -> Vec<OsString> {
     let is_run = typed.get(1).is_some_and(|word| word == "run");
     let is_help = |word: &OsString| word == "--help" || word == "-h";

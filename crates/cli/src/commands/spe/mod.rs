@@ -248,7 +248,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
                     return Ok(None);
                 }
                 requested_before = true;
-                // Nobody listens any more when it has just ended; then there is nothing to stop.
+                // The receiver is gone when it has just ended; then there is nothing to stop.
                 let _ = stop_sender.send(true);
             }
         }
