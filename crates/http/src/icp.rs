@@ -24,9 +24,9 @@ const VERSION: u8 = 2;
 pub enum Opcode {
     /// Whether the receiver has this object.
     Query,
-    /// It has, and can be requested to send it.
+    /// It has; the object can be requested from it.
     Hit,
-    /// It has not; a parent may be requested to fetch it.
+    /// It has not; the object may be requested from it if it is a parent.
     Miss,
     /// The query could not be understood.
     Error,
@@ -34,7 +34,7 @@ pub enum Opcode {
     SourceEcho,
     /// The same, for caches that do not speak this protocol.
     DumbEcho,
-    /// It has not, and must not be requested to fetch it now.
+    /// It has not, and the object must not be requested from it now.
     MissNoFetch,
     /// The sender may not query this cache.
     Denied,
@@ -131,7 +131,7 @@ pub const FLAG_HIT_OBJECT: u32 = 0x8000_0000;
 pub const FLAG_SOURCE_RTT: u32 = 0x4000_0000;
 
 impl<'b> Message<'b> {
-    /// A question for a URL.
+    /// A query for a URL.
     pub fn query(number: u32, url: &'b str) -> Self {
         Self {
             opcode: Opcode::Query,

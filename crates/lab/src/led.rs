@@ -1,8 +1,8 @@
 //! One proxy that is led to listeners of the caller's for everything, and to no origin besides.
 //!
-//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests what it
-//! like: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host it stands
-//! for.
+//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests any URL
+//! that it likes: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host
+//! it stands for.
 //!
 //! *Does not:* stand behind the listeners, or request anything but whether it is ready.
 

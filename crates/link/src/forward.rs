@@ -242,7 +242,7 @@ impl Worker {
     /// Carries out a command.
     fn response(&mut self) -> io::Result<Requested> {
         let mut count = [0; 8];
-        // Nothing to read: it was woken twice for one question.
+        // Nothing to read: it was woken twice for one command.
         let _ = rustix::io::read(&*self.wake, &mut count);
         let requested = std::mem::take(&mut *self.requested.lock().unwrap_or_else(PoisonError::into_inner));
         if requested == Requested::Counts {

@@ -1,4 +1,4 @@
-//! Health checks of servers. One question, and whether the response is what it should be.
+//! Health checks of servers. One request, and whether the response is what it should be.
 
 use std::net::SocketAddr;
 

@@ -128,7 +128,7 @@ impl Introductions {
     }
 
     /// The number of serials that may be revisited at an instant, which is in a segment or behind it. Instants must be
-    /// requested in order.
+    /// taken in order.
     #[inline]
     pub(crate) fn available(
         &mut self,

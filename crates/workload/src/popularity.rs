@@ -112,7 +112,7 @@ pub(crate) struct HotSet {
 }
 
 impl HotSet {
-    /// The hot part of a window. Windows of one world must be requested in order.
+    /// The hot part of a window. Windows of one world must be taken in order.
     pub(crate) fn within(&mut self, window: &Window, fraction: f64, world: u64) -> Window {
         let size = hot_size(window.size(), fraction);
         if window.low == 0 {

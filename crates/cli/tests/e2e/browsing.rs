@@ -187,7 +187,7 @@ fn once_for_each_need(directly: &Sight, through: &Sight) {
         let needs = [format!("GET {path} gzip - -"), format!("GET {path} - - -")];
         needs.iter().filter_map(|need| through.requested.get(need)).sum::<u32>()
     };
-    // The large one is requested by its parts with `no-cache` too, and a proxy may want all of it for that.
+    // Parts of the large one are requested with `no-cache` too, and a proxy may want all of it for that.
     assert_eq!(
         (whole("/a.bmp") <= 1, whole("/b.bmp") <= 1, whole("/large") <= 2),
         (true, true, true),

@@ -32,11 +32,11 @@ mod state {
         [SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING, NEW_SYN_RECV];
 }
 
-/// Message types of netlink: a question of ours, the end of a response, an error.
+/// Message types of netlink: a query of ours, the end of a response, an error.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
-/// A question for all of them.
+/// A query for all of them.
 const REQUEST_DUMP: u16 = 0x301;
 const HEAD_BYTES: usize = 16;
 const TCP: u8 = 6;

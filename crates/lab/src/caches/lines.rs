@@ -33,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) duration_us: Option<u64>,
 }
 
-/// Reads a log; questions by datagram are no requests.
+/// Reads a log; queries by datagram are no requests.
 pub(crate) fn read(
     path: &Path,
     format: &Format,

@@ -63,7 +63,7 @@ impl Use {
     }
 }
 
-/// All these logs count heads, which differ from response to response.
+/// All these logs count heads, which differ between responses.
 const HEADS: u64 = 512;
 
 /// Hits and their bytes of a cache of that size, or without bounds, on a stream.

@@ -67,8 +67,8 @@ impl Builder<'_> {
 
     /// The origins that an address or a name stands for, as robots see them.
     ///
-    /// An origin is requested as what it is first seen as. Who sees it under another name too sees another origin of the same
-    /// server. A name for several addresses stands for all of them, each under its address.
+    /// An origin is requested as what it is first seen as. A robot that sees it under another name too sees another origin of the
+    /// same server. A name for several addresses stands for all of them, each under its address.
     pub(super) fn seen_as(&mut self, name: &str) -> Vec<usize> {
         if let Some(known) = self.visible.get(name) {
             return known.clone();

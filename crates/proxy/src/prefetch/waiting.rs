@@ -14,7 +14,7 @@ use super::resolve::Base;
 pub struct Page {
     /// Where it is.
     pub base: Base,
-    /// The page was requested in absolute form, and so will the objects that it names.
+    /// The page was requested in absolute form, as the objects that it names will be.
     pub is_absolute: bool,
 }
 

@@ -69,7 +69,7 @@ pub struct Shared {
     pub seed: u64,
     /// How many proxies there are.
     pub proxies: u8,
-    /// Where questions to proxies go.
+    /// Where requests to proxies go.
     pub to_proxies: UnboundedSender<ToProxies>,
     /// What is done when clients are not waiting.
     pub later: Later,
@@ -112,7 +112,7 @@ impl Drop for Client {
         let shared = Rc::clone(&self.shared);
         shared.board.open_clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         let (id, telling) = (self.id, Rc::clone(&self.shared));
-        // After its last question, which may still be put off. Nobody is left to be told at the very end.
+        // After its last request, which may still be put off. At the very end there is no receiver.
         shared.later.put_off(move || drop(telling.to_proxies.send(ToProxies::Left(id))));
         shared.left.notify_waiters();
     }

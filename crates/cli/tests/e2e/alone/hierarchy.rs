@@ -165,7 +165,7 @@ fn a_link_between_caches_delays_what_they_request_of_each_other_and_nothing_else
         let names: Vec<&str> = bed.links.iter().map(|link| link.name.as_str()).collect();
         assert_eq!(names, ["left-right"]);
         assert!(bed.links[0].directions.iter().all(|way| way.packets > 200), "{:?}", bed.links[0]);
-        // A question and a request go there and back: two round trips of 80 ms.
+        // A query and a request go there and back: two round trips of 80 ms.
         let ((near_ms, _), (far_ms, far)) = (median_ms(&ran, "local"), median_ms(&ran, "sibling"));
         assert!(
             far > 40 && far_ms > 155.0 && near_ms < far_ms - 100.0,
