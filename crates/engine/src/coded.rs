@@ -46,7 +46,7 @@ pub fn choose(offered: &[Coding], accepted: &Accepted, bytes: u64, for_parts: bo
     })
 }
 
-/// The same coding, in the words of the wire.
+/// The same coding, as the wire names it.
 pub fn on_the_wire(coding: Coding) -> coding::Coding {
     match coding {
         Coding::Identity => coding::Coding::Identity,

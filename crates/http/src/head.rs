@@ -211,7 +211,7 @@ impl<'b> RequestHead<'b> {
 pub type Noted<'b> = (ResponseHead<'b>, usize, Option<&'b [u8]>);
 
 impl<'b> ResponseHead<'b> {
-    /// True for a word on the way (1xx): the response itself comes after it. Switching protocols (101) is none.
+    /// True for an interim response (1xx): the final response comes after it. Switching protocols (101) is none.
     pub fn is_interim(&self) -> bool {
         matches!(self.status, 100 | 102..=199)
     }

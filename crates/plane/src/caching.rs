@@ -1,4 +1,4 @@
-//! What a head says to a cache. The words of HTTP, in the terms in which `assay_cache` decides.
+//! What a head says to a cache. HTTP's fields, in the terms in which `assay_cache` decides.
 //!
 //! One reading for all programs that keep responses: a proxy and a collector that read a directive differently would not be
 //! comparable.

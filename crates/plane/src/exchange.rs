@@ -3,7 +3,7 @@
 //! This is the seam between a request with its response and how both lie on the wire. A [`Handler`] is given the head of a request,
 //! takes its body with [`Exchange::next_part`], and responds with field lines, a [`Framing`] and parts of a body. Where a head
 //! ends, how the end of a body is told and whether the connection lives on is decided here. HTTP/1.1 lies below; another version
-//! of HTTP is another [`Exchange`] with the same words.
+//! of HTTP is another [`Exchange`] with the same interface.
 //!
 //! *Does not:* know the meaning of requests and responses, or accept connections ([`crate::listen`] does).
 

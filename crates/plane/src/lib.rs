@@ -7,8 +7,8 @@
 //! ([`flow`]), fields passed on as intermediaries must ([`fields`]), what they say to a cache ([`caching`]), connections to
 //! servers and their reuse ([`upstream`]), listening ([`listen`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]); threads pinned and
-//! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and words with the parent process
-//! ([`stdio`]).
+//! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
+//! process ([`stdio`]).
 //!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users. No TLS, no HTTP/2.
 

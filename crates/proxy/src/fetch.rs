@@ -2,7 +2,7 @@
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
 //! response is there: then every waiting request decides whether that response suits it. The body follows through
-//! a [`Flow`]; when it is complete and may be stored, it is.
+//! a [`Flow`](assay_plane::flow::Flow); when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;

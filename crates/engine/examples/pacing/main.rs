@@ -7,8 +7,8 @@
 //! - `sender DUE START_NS ADDR OUT` does the same and writes a request at each: the least that a generator must do;
 //! - `ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT` paces as wrk2 does.
 //!
-//! Files are rows of two numbers, 64 bits each, little endian: which request, and when, in nanoseconds. Who it is
-//! called by is in the [`origin`]'s words; instants are of `CLOCK_MONOTONIC`, in the file of `due` since the start.
+//! Files are rows of two numbers, 64 bits each, little endian: which request, and when, in nanoseconds. Requests are
+//! numbered as in [`origin`]; instants are of `CLOCK_MONOTONIC`, in the file of `due` since the start.
 
 mod due;
 mod origin;

@@ -7,7 +7,7 @@ use assay_workload::model::HttpVersion;
 
 use assay_role::mark::{HEADER, ResponseMark};
 
-/// What keeps a connection alive, in words.
+/// What a response says on whether its connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionField {
     /// The versions of both sides say it.
@@ -127,7 +127,7 @@ impl ObjectHead<'_> {
             date(out, b"Expires: ", dates.expires.at(expires_s));
         }
         // What never changes may be kept for a year, the longest time that caches take seriously. Without
-        // a word on it a cache would have to guess, and most guess that it must not keep it at all.
+        // a lifetime a cache would have to guess, and most guess that it must not keep it at all.
         out.extend_from_slice(match self.dates.never_modified {
             true => b"Cache-Control: public, max-age=31536000\r\n".as_slice(),
             false => b"Cache-Control: public\r\n".as_slice(),

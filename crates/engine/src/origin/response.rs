@@ -253,7 +253,7 @@ impl Request {
     }
 }
 
-/// Whether a connection between these two lives on. HTTP/1.0 on either side needs the client's word.
+/// Whether a connection between these two lives on. HTTP/1.0 on either side needs the client's `Connection: keep-alive`.
 fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
     match client {
         ClientWish::Close => false,

@@ -76,7 +76,7 @@ pub struct Reports(pub UnboundedSender<Report>);
 
 impl Reports {
     fn send(&self, report: Report) {
-        // A parent that is gone needs no word.
+        // A parent that is gone needs no report.
         let _ = self.0.send(report);
     }
 }

@@ -71,7 +71,7 @@ impl Crew {
         }
     }
 
-    /// Writes the request of an xact into `out`; true when its body waits for a word that it may come.
+    /// Writes the request of an xact into `out`; true when its body waits for 100.
     pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) -> bool {
         let Self { xacts, robots, setup, control, dates, .. } = self;
         let xact = &mut xacts[place as usize];
@@ -332,7 +332,7 @@ impl Crew {
     }
 }
 
-/// Bytes after the end of a response, in words.
+/// Bytes after the end of a response, as text.
 struct Extra(usize);
 
 impl std::fmt::Display for Extra {

@@ -95,7 +95,7 @@ impl Extras {
 /// What a response means for its xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The object, or word that it has not changed.
+    /// The object, or 304.
     Object,
     /// Parts of it.
     Parts {
@@ -130,7 +130,7 @@ impl Ending {
     }
 }
 
-/// How long robots wait for a word: as long as common clients do.
+/// How long robots wait for 100: as long as common clients do.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// What a request body waits for.
@@ -139,7 +139,7 @@ pub enum Pause {
     /// Nothing.
     #[default]
     None,
-    /// The word that it may come, until this instant.
+    /// For 100, until this instant.
     Waiting {
         /// Of `CLOCK_MONOTONIC`, in nanoseconds.
         until_ns: u64,

@@ -27,7 +27,7 @@ impl Crew {
         }
     }
 
-    /// No word has come in time, if this is still the request that the alarm was set for.
+    /// 100 has not come in time, if this is still the request that the alarm was set for.
     pub fn wait_no_longer(&mut self, slot: u32, id: u64) {
         let is_late = |pause| matches!(pause, Pause::Waiting { until_ns } if until_ns <= monotonic_ns());
         if self.is_open((slot, id)) && is_late(self.pause(slot)) && self.stop_waiting(slot) {

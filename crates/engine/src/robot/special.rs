@@ -73,7 +73,7 @@ pub fn settle(
         return Ok(Some(Ending::Fault));
     }
     Ok(match status {
-        // The target says in its own words that the origin failed.
+        // The target's own response says that the origin failed.
         500..=599 if extras.fault.is_some() => Some(Ending::Fault),
         500..=599 if extras.origin_breaks_off => Some(Ending::BreaksOff),
         302 => {

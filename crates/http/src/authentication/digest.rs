@@ -21,7 +21,7 @@ pub enum Algorithm {
 pub struct DigestChallenge<'v> {
     /// What the password is for.
     pub realm: Cow<'v, [u8]>,
-    /// The server's word, to be worked in.
+    /// The server's nonce, which goes into the digest.
     pub nonce: Cow<'v, [u8]>,
     /// To be sent back as it is.
     pub opaque: Option<Cow<'v, [u8]>>,

@@ -140,7 +140,7 @@ fn a_peer_that_says_nothing_delays_only_until_it_is_known_to() {
         }
         let peers = cache.counters().peers;
         assert_eq!((peers.icp_sent, peers.icp_timeouts), (25, 20));
-        // One word, and it is waited for again.
+        // After one response it is waited for again.
         let mut datagram = Vec::new();
         assert!(Message::query(1, "http://a/x").response(Opcode::Miss).write(&mut datagram));
         silent.send_to(&datagram, cache.proxy.icp_address().unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The words that roles speak survive their journey through a pipe.
+//! The messages of roles survive their journey through a pipe.
 
 use assay_role::evaluation::{CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
 use assay_role::message::{Command, Event, ProxyCounters};

@@ -16,7 +16,7 @@ use assay_spe::collector::DIRECT;
 
 use crate::origin;
 
-/// The word by which this program plays the Collector.
+/// The argument by which this program plays the Collector.
 pub const COLLECTOR: &str = "collector";
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 255, 1);

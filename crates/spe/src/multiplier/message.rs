@@ -74,7 +74,7 @@ pub struct Order {
     head: Vec<u8>,
     /// How its body is delimited.
     pub body: BodyFraming,
-    /// It waits for a word before it sends the body.
+    /// It waits for 100 before it sends the body.
     pub expects_continue: bool,
     /// The client wants to go on using its connection.
     pub persists: bool,

@@ -140,7 +140,7 @@ fn a_proxy_that_closes_is_requested_on_a_new_connection_each_time() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let closing = || vec![send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nx"), Part::Close];
-        // The other closes without a word.
+        // The other closes without a response.
         let silent = || [ok("", "x"), vec![Part::Close]].concat();
         let proxies = [Server::of(closing()).await, Server::of(silent()).await];
         let bed = Bed::start(&collector, &[proxies[0].address, proxies[1].address]);
