@@ -75,7 +75,7 @@ pub fn runs(named: &[Named], liberties: Liberties, command: &[String]) -> Result
     Ok(assemble::comparison(&read, ""))
 }
 
-/// Is this an experiment directory (rather than that of a run)?
+/// Whether this is an experiment directory, rather than that of a run.
 pub fn is_experiment(dir: &Path) -> bool {
     read::info_path(dir).is_file()
 }

@@ -185,7 +185,7 @@ fn is_caching(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
 }
 
-/// How fast?
+/// Metrics of speed.
 const SPEED: &[Metric] = {
     use Direction::{Less, More, Neither};
     use Group::Speed;
@@ -290,7 +290,7 @@ const SPEED: &[Metric] = {
     ]
 };
 
-/// What was saved?
+/// Metrics of savings.
 const SAVINGS: &[Metric] = {
     use Direction::{More, Neither};
     use Group::Savings;
@@ -334,7 +334,7 @@ const SAVINGS: &[Metric] = {
     ]
 };
 
-/// Was anything wrong?
+/// Metrics of errors.
 const CORRECTNESS: &[Metric] = {
     use Direction::Less;
     use Group::Correctness;
@@ -358,7 +358,7 @@ const CORRECTNESS: &[Metric] = {
     ]
 };
 
-/// What did it cost?
+/// Metrics of cost.
 const COSTS: &[Metric] = {
     use Direction::Less;
     use Group::Cost;

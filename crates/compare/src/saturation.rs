@@ -48,7 +48,7 @@ impl Second {
     }
 }
 
-/// Does this load factor, at the start and end of a phase, rise?
+/// Whether this load factor, at the start and end of a phase, rises.
 pub fn rises((start, end): (f64, f64)) -> bool {
     end > start * RISE && end > 0.0
 }

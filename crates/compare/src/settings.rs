@@ -99,7 +99,7 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// In what do subjects differ? What makes the comparison meaningless comes first, then what is compared.
+/// The differences between subjects. What makes the comparison meaningless comes first, then what is compared.
 pub fn differences(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
     let mut found: Vec<SettingDifference> = requested_rows()
         .iter()

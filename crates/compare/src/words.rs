@@ -87,7 +87,7 @@ fn what(comparison: &Comparison) -> Conclusion {
     said("What was compared?", Mood::Plain, text)
 }
 
-/// Can they be compared at all? Said only where they cannot.
+/// Whether they can be compared at all; only where they cannot.
 fn same(comparison: &Comparison) -> Option<Conclusion> {
     let why = &comparison.incomparable;
     let shown: Vec<String> = why.iter().take(NAMED).cloned().collect();

@@ -68,10 +68,10 @@ pub trait Policy: std::fmt::Debug {
     /// A server must not be named any more: it is down, draining, or gone for good.
     fn server_gone(&mut self, server: ServerId, now: Moment);
 
-    /// Which server gets this request? None when there is none.
+    /// Chooses the server of a request; none when there is none.
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId>;
 
-    /// Which server gets this request, now that those of `tried` have failed it? Without an implementation of its own, a policy
+    /// Chooses another server for a request that those of `tried` have failed. Without an implementation of its own, a policy
     /// chooses once more; if it insists on one that was tried, the next server after that one takes its place.
     fn choose_again(&mut self, request: &Request, tried: &[ServerId], now: Moment) -> Option<ServerId> {
         let named = self.choose(request, now)?;

@@ -125,7 +125,7 @@ impl Source {
         }
     }
 
-    /// Reads it once, before anything is sent: what is there to be had?
+    /// Reads it once, before anything is sent, to find out what it has.
     pub fn survey(&self) -> Result<Catalogue, ReplayError> {
         let mut catalogue = Catalogue::default();
         let (fed, files) = match self {

@@ -29,7 +29,7 @@ use crate::worker::{Start, work};
 
 /// Orders to a running switch.
 pub enum Order {
-    /// What have you done?
+    /// Report the counters.
     Snapshot(SyncSender<Snapshot>),
     /// Take on another configuration; the response is where it listens then.
     Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),

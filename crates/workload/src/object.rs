@@ -65,8 +65,8 @@ pub struct Object {
     pub key: u64,
     /// Size of the body.
     pub size_bytes: u64,
-    /// May it be cached?
+    /// Whether it may be cached.
     pub cachable: bool,
-    /// Is it served with a checksum of its body?
+    /// Whether it is served with a checksum of its body.
     pub checksum: bool,
 }

@@ -9,9 +9,9 @@ pub enum Purpose {
     Object = 0x6f62_6a01,
     /// Body size.
     Size = 0x7369_7a02,
-    /// May it be cached?
+    /// Whether an object may be cached.
     Cachable = 0x6361_6303,
-    /// Has it a checksum?
+    /// Whether it has a checksum.
     Checksum = 0x6368_6b04,
     /// File name extension.
     Extension = 0x6578_7405,
@@ -59,7 +59,7 @@ pub enum Purpose {
     TextPool = 0x7470_6f1a,
     /// The bytes of the pool of words.
     WordPool = 0x7770_6f1b,
-    /// Has an object a body of its own?
+    /// Whether an object has a body of its own.
     Unique = 0x756e_691c,
     /// The body that objects of a content type share.
     SharedBody = 0x7368_621d,
@@ -89,11 +89,11 @@ pub enum Purpose {
     Cookie = 0x636f_6f29,
     /// Whether and whereto a request is redirected.
     Redirect = 0x7265_642a,
-    /// Is an object protected?
+    /// Whether an object is protected.
     Auth = 0x6175_742b,
     /// Names and passwords.
     User = 0x7573_722c,
-    /// Is the password a wrong one?
+    /// Whether the password is a wrong one.
     WrongPassword = 0x7770_772d,
     /// Busy and idle periods.
     Session = 0x7365_732e,

@@ -58,7 +58,7 @@ impl Loads {
         Some(self.members.at(place))
     }
 
-    /// Must a server of so many requests give a document away?
+    /// Whether a server of so many requests must give a document away.
     pub(super) fn too_many(&self, requests: u32) -> bool {
         let LardSettings { t_low, t_high, .. } = self.settings;
         let room_elsewhere = || self.members.servers().iter().any(|server| self.of(*server) < t_low);

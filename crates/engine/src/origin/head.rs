@@ -38,7 +38,7 @@ pub struct ObjectHead<'a> {
     pub connection: ConnectionField,
     /// `Date`, in Unix seconds.
     pub now_s: u64,
-    /// May it be cached?
+    /// Whether it may be cached.
     pub cachable: bool,
     /// Dates; sent for cachable objects only.
     pub dates: Dates,

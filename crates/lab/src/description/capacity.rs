@@ -62,7 +62,7 @@ impl Capacity {
 }
 
 impl Description {
-    /// Do its stores accept what `--memory` and `--disk` would give them? What to say instead, if not.
+    /// Checks that its stores accept what `--memory` and `--disk` would give them; the message, if not.
     pub fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
         let (capacity, title) = (&self.capacity, &self.title);
         let typed = |bytes| Kind::Bytes.typed(bytes);

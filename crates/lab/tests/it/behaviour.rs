@@ -31,7 +31,7 @@ impl Bench {
         exchange(self.listen, method, &target, &host, headers).await
     }
 
-    /// Does a plain GET of `path` reach the origin?
+    /// Whether a plain GET of `path` reaches the origin.
     pub async fn get_reaches_origin(&self, path: &str) -> bool {
         let before = self.origin.requested(path).len();
         assert_eq!(self.exchange("GET", path, "").await.0, 200, "{path}");
@@ -69,7 +69,7 @@ impl Bench {
         !self.get_reaches_origin("/range").await
     }
 
-    /// Does a request for an object whose response is outstanding wait for that response?
+    /// Whether a request for an object whose response is outstanding waits for that response.
     async fn collapses(&self, declared: bool) -> bool {
         let path = "/held-head";
         let first = self.exchange("GET", path, "");
@@ -80,7 +80,7 @@ impl Bench {
         tokio::join!(first, second).1
     }
 
-    /// Does a response that has begun go to others?
+    /// Whether a response that has begun goes to others.
     async fn shares_arriving(&self, declared: bool) -> bool {
         let path = "/held-body";
         let mut first = TcpStream::connect(self.listen).await.unwrap();
@@ -98,7 +98,7 @@ impl Bench {
         joins
     }
 
-    /// Is a request for an object under way served without another request to the origin? Lets all responses go on.
+    /// Whether a request for an object under way is served without another request to the origin. Lets all responses go on.
     async fn joins(&self, path: &str, declared: bool) -> bool {
         let again = async {
             let patience = if declared { WATCHED } else { PATIENCE };
@@ -111,8 +111,8 @@ impl Bench {
         !reaches && self.origin.requested(path).len() == 1
     }
 
-    /// Does a GET of `path` soon reach the origin? A proxy that gives responses on while it still stores them may do so for the
-    /// request that follows at once, which meets the end of that storing; not for one request after another.
+    /// Whether a GET of `path` soon reaches the origin. A proxy that gives responses on while it still stores them may do so for
+    /// the request that follows at once, which meets the end of that storing; not for one request after another.
     async fn get_soon_reaches_origin(&self, path: &str, shares_arriving: bool) -> bool {
         for _ in 0..if shares_arriving { 10 } else { 1 } {
             if self.get_reaches_origin(path).await {

@@ -137,7 +137,7 @@ pub(crate) fn invalid(summary: &Summary) -> String {
     )
 }
 
-/// Can the numbers be trusted, and why?
+/// Whether the numbers can be trusted, and why.
 pub(crate) fn trust(summary: &Summary) -> Finding {
     let say = |mood, text: String| finding(Topic::Trust, mood, text);
     if !summary.valid {

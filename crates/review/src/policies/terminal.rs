@@ -110,7 +110,7 @@ fn row(text: &mut String, result: &ClusterResult, point: &ClusterPoint) {
     text.push('\n');
 }
 
-/// How far from what was measured?
+/// The distance from what was measured.
 fn off(text: &mut String, result: &ClusterResult) {
     let offs = result.points.iter().filter_map(|point| {
         let reference = point.reference_per_s?;
@@ -132,7 +132,7 @@ fn off(text: &mut String, result: &ClusterResult) {
     gains_off(text, result);
 }
 
-/// How far are gains over the first policy from those that were measured? In points, and where at most.
+/// The distance of gains over the first policy from those that were measured, in points, and where it is largest.
 fn gains_off(text: &mut String, result: &ClusterResult) {
     let of = |point| Some((point, measured_gain(result, point)?));
     let all: Vec<(&ClusterPoint, MeasuredGain)> = result.points.iter().filter_map(of).collect();
