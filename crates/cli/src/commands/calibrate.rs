@@ -150,7 +150,7 @@ fn words(workload: &str, calibration: &Calibration, peak: Option<f64>, path: &Pa
     );
     if let Some(peak) = peak {
         let share = peak / requests_per_s.max(1e-9) * 100.0;
-        text += &format!("  workload  requests up to {} requests/s: {share:.1} % of that\n", thousands(peak));
+        text += &format!("  workload  needs up to {} requests/s: {share:.1} % of that\n", thousands(peak));
     }
     if NOISE.iter().any(|reason| reason.name() == limit) {
         text += "  note      other work kept this machine busy: calibrate again when it is quiet\n";
@@ -201,7 +201,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!words("demo", &calibration(), None, Path::new("x")).contains("requests"));
+        assert!(!words("demo", &calibration(), None, Path::new("x")).contains("workload  "));
     }
 
     #[test]

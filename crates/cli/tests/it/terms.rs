@@ -15,11 +15,10 @@ const RETIRED: [&str; 16] = [
 ];
 
 /// Names of before that programs may read: written beside the new ones, or still accepted.
-const BEFORE: [&str; 12] = [
+const BEFORE: [&str; 11] = [
     "answered",
     "answered_hits",
     "answered_per_s",
-    "answered_per_s_by_repetition",
     "answered_per_s_deviation",
     "answered_per_s_half_width",
     "asked",

@@ -24,6 +24,7 @@ pub enum Verdict {
     /// Another body.
     BodyMismatch,
     /// There was no response, or not all of it; the error says why.
+    #[serde(rename = "NO_ANSWER")]
     NoResponse,
     /// There is nothing to compare: a tunnel, or the Collector's response itself.
     NotCompared,

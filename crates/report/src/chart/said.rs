@@ -225,7 +225,7 @@ mod tests {
         let none = Line::new("waiting", "all", vec![None; 4]);
         let chart = time_chart("Load", "rate", "Rate", "1/s", "", vec![line, none]);
         let said = said(&chart, &[0.5, 1.5, 2.5, 3.5], &phases()).unwrap();
-        assert_eq!(said.sentence, "answered: mostly about 20.0 1/s, from 10.0 to 30.0 (highest in top).");
+        assert_eq!(said.sentence, "responses: mostly about 20.0 1/s, from 10.0 to 30.0 (highest in top).");
         assert_eq!(said.heads, ["responses"]);
         let cells: Vec<_> = said.rows.iter().map(|row| (row.0.as_str(), row.1[0].as_str())).collect();
         let expected =

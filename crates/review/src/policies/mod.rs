@@ -116,11 +116,10 @@ pub struct Document<'r> {
 
 /// Figures by the names that they had before, for programs that read those.
 #[derive(Debug, Serialize)]
-struct NamesOfBefore<'r> {
+struct NamesOfBefore {
     answered_per_s: f64,
     answered_per_s_half_width: Option<f64>,
     answered_per_s_deviation: Option<f64>,
-    answered_per_s_by_repetition: &'r [f64],
 }
 
 #[derive(Debug, Serialize)]
@@ -129,7 +128,7 @@ struct PointDocument<'r> {
     responses_per_s_half_width: Option<f64>,
     responses_per_s_deviation: Option<f64>,
     #[serde(flatten)]
-    before: NamesOfBefore<'r>,
+    before: NamesOfBefore,
     gain: Option<f64>,
     gain_half_width: Option<f64>,
     reference_gain: Option<f64>,
@@ -155,7 +154,6 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
                 answered_per_s: point.mean_per_s(),
                 answered_per_s_half_width: half_width,
                 answered_per_s_deviation: deviation,
-                answered_per_s_by_repetition: &point.responses_per_s_by_repetition,
             },
             megabits_per_s: megabits_per_s(result, point),
             gain: gain.map(|gain| gain.mean),
