@@ -69,16 +69,17 @@ class Robots:
         self.settled, self.resident_bytes = None, 0
         seconds, pid = 0, role.process.pid
         for event in role.events():
-            if event["event"] == "robots":
-                self.completed += event["counts"]["completed"]
-                self.errors += sum(event["counts"]["errors"].values())
+            if "robots" in event:
+                counts = event["robots"]["counts"]
+                self.completed += counts["completed"]
+                self.errors += sum(counts["errors"].values())
                 seconds += 1
                 if seconds == settled_s:
                     self.settled = (self.completed, cpu_seconds(pid))
                 if settled_s and seconds > settled_s:
                     self.later = (self.completed, cpu_seconds(pid))
                     self.resident_bytes = resident_bytes(pid) or self.resident_bytes
-            if event["event"] == "example":
+            if "example" in event:
                 print(event, file=sys.stderr)
             if event["event"] == "done":
                 break

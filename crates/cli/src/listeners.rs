@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use assay_lab::LabEvent;
+use assay_record::event::RunEvent;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a listener hears: every event, in order. It ends when the run has ended.
-pub type Heard = UnboundedReceiver<Arc<LabEvent>>;
+pub type Heard = UnboundedReceiver<Arc<RunEvent>>;
 
 /// All who listen to a run: the terminal, thresholds, the server of `--serve`.
 #[derive(Debug, Default)]
 pub struct Listeners {
-    told: Vec<UnboundedSender<Arc<LabEvent>>>,
+    told: Vec<UnboundedSender<Arc<RunEvent>>>,
 }
 
 impl Listeners {
@@ -23,13 +23,13 @@ impl Listeners {
     }
 
     /// Sends all of them one event. A listener that is gone gets none.
-    pub fn tell(&mut self, event: LabEvent) {
+    pub fn tell(&mut self, event: RunEvent) {
         let event = Arc::new(event);
         self.told.retain(|listener| listener.send(event.clone()).is_ok());
     }
 
     /// Tells all of them everything, until the run has nothing more to tell.
-    pub async fn tell_all(mut self, mut events: UnboundedReceiver<LabEvent>) {
+    pub async fn tell_all(mut self, mut events: UnboundedReceiver<RunEvent>) {
         while let Some(event) = events.recv().await {
             self.tell(event);
         }
@@ -38,18 +38,20 @@ impl Listeners {
 
 #[cfg(test)]
 mod tests {
+    use assay_role::message::PhaseEvent;
+
     use super::*;
 
     #[test]
     fn everybody_hears_everything_and_who_leaves_is_missed_by_nobody() {
         let mut listeners = Listeners::default();
         let (mut one, other) = (listeners.join(), listeners.join());
-        listeners.tell(LabEvent::PhaseBegan { phase: 0, at_ms: 0 });
+        listeners.tell(RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
         drop(other);
-        listeners.tell(LabEvent::Finished);
+        listeners.tell(RunEvent::Finished);
         drop(listeners);
-        assert!(matches!(*one.try_recv().unwrap(), LabEvent::PhaseBegan { .. }));
-        assert!(matches!(*one.try_recv().unwrap(), LabEvent::Finished));
+        assert!(matches!(*one.try_recv().unwrap(), RunEvent::Phase(PhaseEvent::Began { .. })));
+        assert!(matches!(*one.try_recv().unwrap(), RunEvent::Finished));
         assert!(one.try_recv().is_err());
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_lab::LabEvent;
+use assay_measurement::measured::Measured;
+use assay_record::event::RunEvent;
 use assay_report::require::{Requirement, Standing, State, Watch};
+use assay_role::message::PhaseEvent;
 use tokio::sync::watch;
 
 use crate::listeners::Heard;
@@ -46,16 +48,16 @@ pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::S
     }
 }
 
-fn take(watched: &mut Option<Watch>, required: &[Requirement], event: &LabEvent) {
-    if let LabEvent::Started { phases, .. } = event {
+fn take(watched: &mut Option<Watch>, required: &[Requirement], event: &RunEvent) {
+    if let RunEvent::Started { phases, .. } = event {
         *watched = Some(Watch::new(required, phases));
     }
     let Some(watched) = watched else { return };
     match event {
-        LabEvent::Robots(interval) => watched.robots(interval),
-        LabEvent::Origins(interval) => watched.origins(interval),
-        LabEvent::PhaseBegan { phase, at_ms } => watched.began(*phase, *at_ms),
-        LabEvent::PhaseEnded { phase, at_ms } => watched.ended(*phase, *at_ms),
+        RunEvent::Measured(Measured::Robots(interval)) => watched.robots(interval),
+        RunEvent::Measured(Measured::Origins(interval)) => watched.origins(interval),
+        RunEvent::Phase(PhaseEvent::Began { phase, at_ms }) => watched.began(*phase, *at_ms),
+        RunEvent::Phase(PhaseEvent::Ended { phase, at_ms, .. }) => watched.ended(*phase, *at_ms),
         _ => {}
     }
 }
@@ -93,11 +95,11 @@ mod tests {
             let listening = listen(listeners.join(), required, sender);
             let phases = vec![PhaseInfo { name: "top".into(), ..PhaseInfo::default() }];
             let target = TargetInfo::default();
-            listeners.tell(LabEvent::Started { phases, target, started_unix_ms: 0 });
+            listeners.tell(RunEvent::Started { phases, target, started_unix_ms: 0 });
             let mut interval = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
             interval.counts.due = 1;
             interval.counts.errors.insert(ErrorKind::Stale, 1);
-            listeners.tell(LabEvent::Robots(Box::new(interval)));
+            listeners.tell(RunEvent::Measured(Measured::Robots(interval.into())));
             let words = tokio::select! {
                 () = listening => unreachable!("somebody still tells"),
                 words = failed(told) => words,

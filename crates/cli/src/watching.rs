@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use assay_lab::{LabEvent, RunPlan, Stage as LabStage};
-use assay_serve::{About, Collector, News, Settings, Stage, Watcher, from_environment, listen_address};
+use assay_lab::RunPlan;
+use assay_serve::{About, Collector, Settings, Watcher, from_environment, listen_address};
 use clap::Args;
 
 use crate::exit::Failure;
@@ -59,7 +59,7 @@ impl WatchArgs {
                 Style::Screen => drop(later.send(words)),
             }
         };
-        let watcher = Watcher::start(settings, about, listeners.join(), |event| news(event), say);
+        let watcher = Watcher::start(settings, about, listeners.join(), say);
         let watching = Watching { watcher: watcher.map_err(Failure::usage)?, said, keep: self.keep_serving };
         if let Some(url) = watching.url() {
             output::eprint(&format!("watch at {url}\n"));
@@ -92,32 +92,4 @@ impl Watching {
         }
         self.watcher.finish();
     }
-}
-
-/// What the lab tells, in the words of those who watch; none: nothing for them.
-fn news(event: &LabEvent) -> Option<News> {
-    Some(match event {
-        LabEvent::Stage(LabStage::Planned { run_dir }) => News::Planned(run_dir.clone()),
-        LabEvent::Stage(LabStage::Draining) => News::Stage(Stage::Draining),
-        LabEvent::Stage(LabStage::Collecting) => News::Stage(Stage::Collecting),
-        LabEvent::Started { phases, target, started_unix_ms } => News::Started {
-            phases: phases.clone(),
-            target: Box::new(target.clone()),
-            started_unix_ms: *started_unix_ms,
-        },
-        LabEvent::Robots(interval) => News::Robots(interval.clone()),
-        LabEvent::Origins(interval) => News::Origins(interval.clone()),
-        LabEvent::Host(interval) => News::Host(interval.clone()),
-        LabEvent::Thread(interval) => News::Thread(interval.clone()),
-        LabEvent::Stall(stall) => News::Stall(stall.clone()),
-        LabEvent::Network(interval) => News::Network(interval.clone()),
-        LabEvent::Proxy { counters, .. } => News::Proxy(Box::new(*counters)),
-        LabEvent::PhaseBegan { phase, at_ms } => News::PhaseBegan { phase: *phase, at_ms: *at_ms },
-        LabEvent::PhaseEnded { phase, .. } => News::PhaseEnded { phase: *phase },
-        LabEvent::Progress { phase, done } => News::Progress { phase: *phase, done: *done },
-        LabEvent::Adapted(adapted) => News::Adapted(adapted.clone()),
-        LabEvent::Doubt(doubt) => News::Doubt(doubt.clone()),
-        LabEvent::Finished => News::Stage(Stage::Finished),
-        LabEvent::Stage(_) | LabEvent::Baseline(_) | LabEvent::Example(_) => return None,
-    })
 }

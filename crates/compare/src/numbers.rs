@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::HostInterval;
+use assay_measurement::measured::Series;
 use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 use super::measured::{Disk, Measured, Number};
 use super::metric;

@@ -2,9 +2,9 @@
 //! steps.
 
 use assay_measurement::histogram::Histogram;
+use assay_measurement::measured::Series;
 use assay_measurement::ratios::HitRatio;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 use assay_report::chart::{Band, Chart};
 use assay_report::steps::{Merged, Step, steps};
 use assay_report::tally::Span;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use assay_measurement::measured::Series;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 use super::document::{ComparedRun, LeftOut};
 use super::numbers::{self, Numbers};
@@ -187,7 +187,7 @@ impl Experiment {
         if invalid && !self.liberties.with_invalid {
             return Err("its run is invalid: Assay or the lab could have shaped its numbers".to_owned());
         }
-        let series = Series::read(&run).map_err(|error| error.to_string())?;
+        let series = run.read_series().map_err(|error| error.to_string())?;
         let plan = self.plan(workload, cell.repetition, &head, &series)?;
         let xacts = run.xacts_path();
         let caches = run.read_caches().map_err(|error| error.to_string())?;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::measured::Measured;
 use assay_role::load::{OriginsSpec, RobotsSpec};
-use assay_role::message::{Command, Event, ProxyCounters};
+use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 use assay_role::proxy::ProxySpec;
 use assay_workload::model::Workload;
 
@@ -80,7 +81,10 @@ fn origins(spec: &OriginsSpec) {
         }
         Command::Start { .. } | Command::Load { .. } => {}
         Command::Stop => {
-            say(&Event::Origins(Box::new(OriginInterval { length_ms: 1000, ..OriginInterval::default() })));
+            say(&Event::Measured(Measured::Origins(Box::new(OriginInterval {
+                length_ms: 1000,
+                ..OriginInterval::default()
+            }))));
             say(&Event::Done);
         }
     });
@@ -90,7 +94,7 @@ fn proxy(spec: &ProxySpec) {
     say(&Event::Ready { listening: serve(&[spec.listen]) });
     obey(|command| {
         if command == Command::Stop {
-            say(&Event::Proxy(ProxyCounters { requests: 7, hits: 3, ..ProxyCounters::default() }));
+            say(&Event::Proxy(Box::new(ProxyCounters { requests: 7, hits: 3, ..ProxyCounters::default() })));
             say(&Event::Done);
         }
     });
@@ -102,11 +106,11 @@ fn robots(spec: &RobotsSpec) {
         eprintln!("robots do not like this workload");
         std::process::exit(1);
     }
-    say(&Event::Baseline(Box::new(Baseline {
+    say(&Event::Measured(Measured::Baseline(Box::new(Baseline {
         role: "robots".into(),
         length_ms: 250,
         ..Baseline::default()
-    })));
+    }))));
     say(&Event::Ready { listening: Vec::new() });
     let mut worker = None;
     obey(|command| match command {
@@ -123,14 +127,14 @@ fn robots(spec: &RobotsSpec) {
 }
 
 fn walk(name: &str) {
-    say(&Event::PhaseBegan { phase: 0, at_ms: 0 });
+    say(&Event::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
     let mut interval = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
     interval.counts.due = 10;
     interval.counts.completed = 10;
-    say(&Event::Robots(Box::new(interval.clone())));
+    say(&Event::Measured(Measured::Robots(Box::new(interval.clone()))));
     let thread =
         ThreadInterval { role: "robots".into(), length_ms: 1000, cpu_us: 1000, ..ThreadInterval::default() };
-    say(&Event::Thread(Box::new(thread)));
+    say(&Event::Measured(Measured::Thread(Box::new(thread))));
     match name {
         "robots-die" => {
             eprintln!("robots have had enough");
@@ -139,17 +143,17 @@ fn walk(name: &str) {
         "fault" => say(&Event::Fault { reason: Reason::RoleFailed, message: "a timer broke".into() }),
         "stall" => {
             let stall = Stall { role: "robots".into(), at_ms: 500, length_us: 300_000, ..Stall::default() };
-            say(&Event::Stall(stall));
+            say(&Event::Measured(Measured::Stall(stall.into())));
         }
         "endless" | "origins-die" => {
             while !STOPPED.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5));
                 interval.start_ms += interval.length_ms;
-                say(&Event::Robots(Box::new(interval.clone())));
+                say(&Event::Measured(Measured::Robots(Box::new(interval.clone()))));
             }
         }
         _ => {}
     }
-    say(&Event::PhaseEnded { phase: 0, at_ms: 1000, launched: vec![10] });
+    say(&Event::Phase(PhaseEvent::Ended { phase: 0, at_ms: 1000, launched: vec![10] }));
     say(&Event::Done);
 }

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_health::host::{Meter, Sample, Trace};
+use assay_health::host::{Meter, Trace};
 use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::measured::Measured;
 use assay_record::dir::RunDirError;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
-use assay_role::message::{Command, Event, ProxyCounters};
+use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::bed::{Bed, Ledger};
 use crate::caches;
 use crate::cast::Cast;
-use crate::counters::by_name;
 use crate::error::LabError;
-use crate::event::{LabEvent, Stage};
 use crate::inform;
 use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
@@ -39,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// kills everything that was started. Call it on a runtime whose threads outlive the run.
 pub async fn run(
     plan: RunPlan,
-    events: mpsc::UnboundedSender<LabEvent>,
+    events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<RunOutcome, LabError> {
     run_with_orders(plan, events, stop, None).await
@@ -48,7 +48,7 @@ pub async fn run(
 /// The same, while somebody gives robots orders. They end the run when they are told to stop, and it is complete then.
 pub async fn run_with_orders(
     mut plan: RunPlan,
-    events: mpsc::UnboundedSender<LabEvent>,
+    events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
     orders: Option<mpsc::UnboundedReceiver<Command>>,
 ) -> Result<RunOutcome, LabError> {
@@ -56,7 +56,7 @@ pub async fn run_with_orders(
     let prepared = prepare(&plan)?;
     let mut session = Session::new(plan, prepared, events, stop)?;
     session.orders = orders;
-    session.tell(LabEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
+    session.tell(RunEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
     let mut cast = Cast::default();
     let result = session.drive(&mut cast).await;
     session.finish(cast, result).await
@@ -78,7 +78,7 @@ pub(crate) struct Session {
     pub(crate) info: RunInfo,
     pub(crate) tally: Tally,
     writer: SeriesWriter,
-    events: mpsc::UnboundedSender<LabEvent>,
+    events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
     /// What robots are to be told on the way; none: the schedule says everything.
     orders: Option<mpsc::UnboundedReceiver<Command>>,
@@ -99,7 +99,7 @@ impl Session {
     fn new(
         plan: RunPlan,
         prepared: Prepared,
-        events: mpsc::UnboundedSender<LabEvent>,
+        events: mpsc::UnboundedSender<RunEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
         let info = inform::head(&plan, &prepared);
@@ -139,7 +139,7 @@ impl Session {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    pub(crate) fn tell(&self, event: LabEvent) {
+    pub(crate) fn tell(&self, event: RunEvent) {
         // Nobody looks: the record is what counts.
         let _ = self.events.send(event);
     }
@@ -185,7 +185,7 @@ impl Session {
         self.info.started_monotonic_ns = started.monotonic_ns;
         self.write_info()?;
         cast.tell_all(started.command()).await?;
-        self.tell(LabEvent::Started {
+        self.tell(RunEvent::Started {
             phases: self.info.phases.clone(),
             target: self.info.target.clone(),
             started_unix_ms: self.info.started_unix_ms,
@@ -256,7 +256,7 @@ impl Session {
                         self.take(cast, kind, said).await?;
                     }
                     Heard::Stop => {
-                        self.tell(LabEvent::Stage(Stage::Draining));
+                        self.tell(RunEvent::Stage(Stage::Draining));
                         cast.tell(RoleKind::Robots, Command::Stop).await?;
                     }
                 },
@@ -324,70 +324,56 @@ impl Session {
 
     pub(crate) fn take_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
         match event {
-            Event::Robots(interval) => {
-                self.writer.robots(&interval).map_err(cannot_write)?;
-                self.tally.robots(&interval);
-                self.tell(LabEvent::Robots(interval));
-            }
-            Event::Origins(interval) => {
-                self.writer.origins(&interval).map_err(cannot_write)?;
-                self.tally.origins(&interval);
-                self.tell(LabEvent::Origins(interval));
-            }
+            Event::Measured(measured) => self.keep(measured)?,
+            Event::Phase(event) => self.take_phase(event)?,
             Event::Proxy(counters) => {
                 let place = if let RoleKind::Proxy(place) = kind { place } else { 0 };
-                return self.take_counters(place, self.now_ms(), Ok(counters));
-            }
-            Event::PhaseBegan { phase, at_ms } => {
-                if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
-                    info.start_ms = Some(at_ms);
-                }
-                // At each change: a run that is killed still knows its phases.
-                self.write_info()?;
-                self.tell(LabEvent::PhaseBegan { phase, at_ms });
-            }
-            Event::PhaseEnded { phase, at_ms, launched } => {
-                if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
-                    info.end_ms = Some(at_ms);
-                }
-                self.keep_boundaries(phase, launched);
-                self.write_info()?;
-                self.tell(LabEvent::PhaseEnded { phase, at_ms });
-            }
-            Event::Progress { phase, done } => self.tell(LabEvent::Progress { phase, done }),
-            Event::Example(example) => {
-                self.writer.example(&example).map_err(cannot_write)?;
-                self.tell(LabEvent::Example(example));
+                return self.take_counters(place, self.now_ms(), Ok(*counters));
             }
             Event::Fault { reason, message } => {
                 let role = kind.name().to_owned();
                 self.doubt(Doubt { role, ..Doubt::invalid(reason, message) });
             }
-            Event::Thread(interval) => {
-                self.writer.thread(&interval).map_err(cannot_write)?;
-                self.tell(LabEvent::Thread(interval));
-            }
-            Event::Stall(stall) => {
-                self.writer.stall(&stall).map_err(cannot_write)?;
-                self.tell(LabEvent::Stall(stall));
-            }
-            Event::Baseline(baseline) => {
-                self.writer.baseline(&baseline).map_err(cannot_write)?;
-                self.tell(LabEvent::Baseline(baseline));
-            }
-            Event::Adapted(adapted) => {
-                self.writer.adapted(&adapted).map_err(cannot_write)?;
-                self.tell(LabEvent::Adapted(adapted));
-            }
-            Event::Link(interval) => {
-                self.writer.link(&interval).map_err(cannot_write)?;
-                // A link that does not keep its plan ends the run: nothing after it would run under the configured conditions.
-                self.ledger.take(&interval).map_err(LabError::run)?;
-            }
             Event::Done => self.done.push(kind),
             // A second one says nothing new; the others are messages of roles that no run has.
             Event::Ready { .. } | Event::Collector(_) | Event::Multiplier(_) => {}
         }
+        Ok(())
+    }
+
+    /// What was measured goes into the record, into what the run is judged by, and to whoever looks.
+    fn keep(&mut self, measured: Measured) -> Result<(), LabError> {
+        self.writer.keep(&measured).map_err(cannot_write)?;
+        match &measured {
+            Measured::Robots(interval) => self.tally.robots(interval),
+            Measured::Origins(interval) => self.tally.origins(interval),
+            // A link that does not keep its plan ends the run: nothing after it is what was requested.
+            Measured::Link(interval) => self.ledger.take(interval).map_err(LabError::run)?,
+            _ => {}
+        }
+        self.tell(RunEvent::Measured(measured));
+        Ok(())
+    }
+
+    fn take_phase(&mut self, event: PhaseEvent) -> Result<(), LabError> {
+        match &event {
+            PhaseEvent::Began { phase, at_ms } => {
+                if let Some(info) = self.info.phases.get_mut(usize::from(*phase)) {
+                    info.start_ms = Some(*at_ms);
+                }
+                // At each change: a run that is killed still knows its phases.
+                self.write_info()?;
+            }
+            PhaseEvent::Ended { phase, at_ms, launched } => {
+                if let Some(info) = self.info.phases.get_mut(usize::from(*phase)) {
+                    info.end_ms = Some(*at_ms);
+                }
+                self.keep_boundaries(*phase, launched);
+                self.write_info()?;
+            }
+            PhaseEvent::Progress { .. } => {}
+        }
+        self.tell(RunEvent::Phase(event));
         Ok(())
     }
 
@@ -400,19 +386,18 @@ impl Session {
         match read {
             Ok(counters) => {
                 let cache = self.info.target.caches.get(usize::from(place)).map_or("", |cache| &cache.name);
-                self.writer.proxy_counters(cache, at_ms, &by_name(&counters)).map_err(cannot_write)?;
+                self.keep(Measured::Proxy(counters.sample(cache, at_ms).into()))?;
                 self.counted.insert(place, counters);
                 let mut counters = ProxyCounters::default();
                 self.counted.values().for_each(|one| counters.merge(one));
                 self.tally.proxy(&counters);
-                self.tell(LabEvent::Proxy { at_ms, counters });
             }
             Err(e) => self.tally.warn(format!("the proxy's own counters could not be read: {e}")),
         }
         Ok(())
     }
 
-    fn keep_boundaries(&mut self, phase: u16, launched: Vec<u32>) {
+    fn keep_boundaries(&mut self, phase: u16, launched: &[u32]) {
         if launched.is_empty() {
             return;
         }
@@ -420,27 +405,13 @@ impl Session {
         if self.info.boundaries.len() <= phase {
             self.info.boundaries.resize(phase + 1, Vec::new());
         }
-        self.info.boundaries[phase] = launched;
+        self.info.boundaries[phase] = launched.to_vec();
     }
 
     fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
-        meter.measure(self.now_ms(), |sample| self.keep_sample(sample).map_err(cannot_write))
-    }
-
-    fn keep_sample(&mut self, sample: Sample) -> Result<(), RunDirError> {
-        for interval in sample.host {
-            self.writer.host(&interval)?;
-            self.tell(LabEvent::Host(Box::new(interval)));
-        }
-        self.writer.processors(&sample.processors)?;
-        for interval in sample.network {
-            self.writer.network(&interval)?;
-            self.tell(LabEvent::Network(Box::new(interval)));
-        }
-        self.writer.machine(&sample.machine)?;
-        self.writer.disks(&sample.disks)?;
-        self.writer.interfaces(&sample.interfaces)?;
-        self.writer.blocks(&sample.blocks)
+        meter.measure(self.now_ms(), |sample| {
+            sample.into_measured().try_for_each(|measured| self.keep(measured))
+        })
     }
 
     /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
@@ -463,7 +434,7 @@ impl Session {
         // record tries again if this cannot be written.
         self.info.verdict.doubts.push(doubt.clone());
         let _ = self.write_info();
-        self.tell(LabEvent::Doubt(Box::new(doubt)));
+        self.tell(RunEvent::Doubt(Box::new(doubt)));
     }
 
     pub(crate) fn place(&mut self, placed: PlacementInfo) {
@@ -484,7 +455,7 @@ impl Session {
 
     /// Stops everything, writes everything, judges.
     async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
-        self.tell(LabEvent::Stage(Stage::Collecting));
+        self.tell(RunEvent::Stage(Stage::Collecting));
         let run_dir = self.run_dir();
         let farewell = cast.stop_all().await;
         farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
@@ -521,7 +492,7 @@ impl Session {
         self.info.finished = written.is_ok();
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
         // The receiver may be gone; that is no failure of the run.
-        let _ = self.events.send(LabEvent::Finished);
+        let _ = self.events.send(RunEvent::Finished);
         let measured = format!("\nWhat was measured until then is in {}.", run_dir.display());
         result.map_err(|error| match error {
             LabError::Target(words) => LabError::Target(words + &measured),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use assay_link::Namespace;
 use assay_plane::HEALTH_PATH;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::PlacementInfo;
 use assay_role::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::Event;
@@ -20,7 +21,6 @@ use crate::cast::{Cast, CounterTask, StartedProxy};
 use crate::cgroup::Group;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
-use crate::event::{LabEvent, Stage};
 use crate::member::Member;
 use crate::mode::Mode;
 use crate::placement;
@@ -43,24 +43,24 @@ impl Session {
         if let Part::Robots { .. } = self.plan.part {
             let origins = self.prepared.origin_listen.clone();
             self.start_target(cast, &origins).await?;
-            self.tell(LabEvent::Stage(Stage::StartingRobots));
+            self.tell(RunEvent::Stage(Stage::StartingRobots));
             return self.start_robots(cast, &origins).await;
         }
         self.start_links(cast).await?;
-        self.tell(LabEvent::Stage(Stage::StartingOrigins));
+        self.tell(RunEvent::Stage(Stage::StartingOrigins));
         let origins = self.start_origins(cast).await?;
         if let Part::Origins { .. } = self.plan.part {
             return Ok(());
         }
         self.start_target(cast, &origins).await?;
-        self.tell(LabEvent::Stage(Stage::StartingRobots));
+        self.tell(RunEvent::Stage(Stage::StartingRobots));
         self.start_robots(cast, &origins).await
     }
 
     /// Starts what carries packets between namespaces, and measures each link.
     async fn start_links(&mut self, cast: &mut Cast) -> Result<(), LabError> {
         let Some(spec) = self.prepared.bed.as_ref().and_then(Bed::spec) else { return Ok(()) };
-        self.tell(LabEvent::Stage(Stage::TestingLinks));
+        self.tell(RunEvent::Stage(Stage::TestingLinks));
         let threads = u32::try_from(spec.links.len()).unwrap_or(u32::MAX);
         // Not on the proxy's processors: what it can do is to be seen.
         let placement = &self.prepared.placement;
@@ -124,7 +124,7 @@ impl Session {
                 self.first_responses(origins, Some((address, mode))).await
             }
             TargetChoice::Builtin(mode) => {
-                self.tell(LabEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
+                self.tell(RunEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
                 let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
                 self.first_responses(origins, Some((address, mode))).await
             }
@@ -154,7 +154,7 @@ impl Session {
         let mut builtins = Vec::new();
         for (place, cache) in topology.caches.iter().enumerate() {
             let member = Member::of(topology, place, &self.prepared.caches);
-            self.tell(LabEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
+            self.tell(RunEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
             if cache.description.is_some() {
                 self.start_described(cast, topology.mode, origins, member).await?;
             } else {
@@ -218,7 +218,7 @@ impl Session {
     async fn version(&self, description: &Description) -> Result<String, LabError> {
         let version = real::version(description).await.map_err(LabError::run)?;
         let name = format!("{} {version}", description.title);
-        self.tell(LabEvent::Stage(Stage::StartingTarget { name }));
+        self.tell(RunEvent::Stage(Stage::StartingTarget { name }));
         Ok(version)
     }
 
@@ -277,7 +277,7 @@ impl Session {
                 threads: 0,
                 listening: vec![listen.to_string()],
             });
-            self.tell(LabEvent::Stage(Stage::TargetReady { address: listen }));
+            self.tell(RunEvent::Stage(Stage::TargetReady { address: listen }));
             if reader.has_sources() {
                 *counters = Some(CounterTask::spawn(reader, place, sender.clone()));
             }
@@ -504,7 +504,7 @@ impl Session {
             () = stopped(&mut stop) => return Err(LabError::Interrupted),
         }
         if let Some((address, _)) = target {
-            self.tell(LabEvent::Stage(Stage::TargetReady { address }));
+            self.tell(RunEvent::Stage(Stage::TargetReady { address }));
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The log of a run: which lines are its robots', in which phase, and whether the log agrees with what robots counted.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::measured::Series;
 use assay_measurement::ratios::Outcomes;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 use crate::analysis::PhaseSpan;
 use crate::class::Class;

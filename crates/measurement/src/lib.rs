@@ -17,6 +17,7 @@ pub mod health;
 pub mod histogram;
 pub mod interval;
 pub mod machine;
+pub mod measured;
 pub mod outcome;
 pub mod planned_fault;
 pub mod ratios;

@@ -46,11 +46,11 @@ async fn obey(spec: &ProxySpec) -> Result<(), ProxyError> {
     loop {
         tokio::select! {
             () = &mut serving => {}
-            _ = tick.tick() => emit(&Event::Proxy(proxy.counters()))?,
+            _ = tick.tick() => emit(&Event::Proxy(proxy.counters().into()))?,
             command = commands.next() => match command? {
                 Some(Command::Stop) => {
                     proxy.flush();
-                    emit(&Event::Proxy(proxy.counters()))?;
+                    emit(&Event::Proxy(proxy.counters().into()))?;
                     return Ok(emit(&Event::Done)?);
                 }
                 Some(_) => {}

@@ -10,6 +10,7 @@ mod checksums;
 pub mod cluster;
 mod columns;
 pub mod dir;
+pub mod event;
 pub mod experiment;
 mod file;
 pub mod layout;

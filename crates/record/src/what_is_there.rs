@@ -7,7 +7,7 @@ use crate::checksums::Checksums;
 use crate::dir::{RunDir, RunDirError};
 use crate::missing::{Gap, Gaps, Missing};
 use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo};
-use crate::series::Series;
+use assay_measurement::measured::Series;
 use assay_table::FileError;
 
 /// What a run directory says, and what it does not say any more.
@@ -30,7 +30,7 @@ impl RunDir {
     pub fn read_what_is_there(&self) -> Result<WhatIsThere, RunDirError> {
         let mut gaps = Gaps::tolerant();
         let info = self.head(&mut gaps)?;
-        let series = Series::read_with(self, &mut gaps)?;
+        let series = self.read_series_with(&mut gaps)?;
         let has_journal = self.journal_path().exists();
         let caches = match self.read_caches() {
             Ok(caches) => caches,

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::measured::Series;
 use assay_record::run::{CacheInfo, RunInfo};
-use assay_record::series::Series;
 
 use assay_measurement::ratios::ratio;
 
@@ -225,8 +225,8 @@ fn sentence(cache: &CacheFigures) -> String {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::measured::ProxySample;
     use assay_record::run::TargetInfo;
-    use assay_record::series::ProxySample;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::machine::BlockInterval;
-use assay_record::series::Series;
+use assay_measurement::measured::Series;
 
 use crate::chart::{Chart, Line, dashed, logarithmic, short, time_chart};
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::measured::Series;
 use assay_record::dir::RunDir;
-use assay_record::series::Series;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::RobotLevels;
-use assay_record::series::Series;
+use assay_measurement::measured::Series;
 
 /// What happened in one step.
 #[derive(Default)]

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Calibration;
+use assay_measurement::measured::Series;
 use assay_record::WhatIsThere;
 use assay_record::dir::RunDir;
 use assay_record::missing::Missing;
 use assay_record::run::PhaseInfo;
-use assay_record::series::Series;
 
 use crate::adapted;
 use crate::cache_logs;

@@ -7,8 +7,8 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval};
+use assay_measurement::measured::Series;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,10 @@
 use std::net::SocketAddr;
 
 use crate::evaluation::{CollectorInterval, MultiplierCounters};
-use assay_measurement::adapted::Adapted;
 use assay_measurement::counts;
 use assay_measurement::declared::{Described, Metric, add, named};
 use assay_measurement::doubt::Reason;
-use assay_measurement::error_kind::ErrorExample;
-use assay_measurement::health::{Baseline, LinkInterval, Stall, ThreadInterval};
-use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::measured::{Measured, ProxySample};
 use serde::{Deserialize, Serialize};
 
 /// To a role.
@@ -44,51 +41,16 @@ pub enum Event {
         /// Where it listens (origins: in the workload's order; proxy: one; robots: none).
         listening: Vec<SocketAddr>,
     },
-    /// Robots' measurements of an interval.
-    Robots(Box<RobotInterval>),
-    /// Origins' measurements of an interval.
-    Origins(Box<OriginInterval>),
+    /// Something that was measured. How quiet a worker's processor was comes before `Ready`.
+    Measured(Measured),
+    /// How far the schedule is (robots).
+    Phase(PhaseEvent),
     /// The built-in proxy's counters, cumulative.
-    Proxy(ProxyCounters),
+    Proxy(Box<ProxyCounters>),
     /// What the Collector did in the last second, and its counters (collector).
     Collector(Box<CollectorInterval>),
     /// The Multiplier's counters, cumulative (multiplier).
     Multiplier(Box<MultiplierCounters>),
-    /// A phase began (robots).
-    PhaseBegan {
-        /// Its index.
-        phase: u16,
-        /// Milliseconds since the start of the run.
-        at_ms: u64,
-    },
-    /// A phase ended (robots).
-    PhaseEnded {
-        /// Its index.
-        phase: u16,
-        /// Milliseconds since the start of the run.
-        at_ms: u64,
-        /// Requests that each robot launched in it; only where best-effort robots make it a result.
-        launched: Vec<u32>,
-    },
-    /// How far a best-effort phase with a count goal is, 0 to 1 (robots; others can be computed from time).
-    Progress {
-        /// Index of the phase.
-        phase: u16,
-        /// 0 to 1.
-        done: f64,
-    },
-    /// The first errors of each kind.
-    Example(ErrorExample),
-    /// What was decided about load that adapts (robots).
-    Adapted(Box<Adapted>),
-    /// How a worker thread did in an interval (robots, origins).
-    Thread(Box<ThreadInterval>),
-    /// A worker thread stood still (robots, origins).
-    Stall(Stall),
-    /// How quiet a worker's processor was before the run; comes before `Ready` (robots, origins).
-    Baseline(Box<Baseline>),
-    /// What a direction of a link carried in an interval (links).
-    Link(Box<LinkInterval>),
     /// Something outside the target went wrong; the run is invalid.
     Fault {
         /// Which of the reasons there are.
@@ -98,6 +60,35 @@ pub enum Event {
     },
     /// The schedule is over (or Stop was obeyed) and everything is reported. Last event.
     Done,
+}
+
+/// How far the schedule is, as robots play it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseEvent {
+    /// A phase began.
+    Began {
+        /// Its index.
+        phase: u16,
+        /// Milliseconds since the start of the run.
+        at_ms: u64,
+    },
+    /// A phase ended.
+    Ended {
+        /// Its index.
+        phase: u16,
+        /// Milliseconds since the start of the run.
+        at_ms: u64,
+        /// Requests that each robot launched in it; only where best-effort robots make it a result.
+        launched: Vec<u32>,
+    },
+    /// How far a best-effort phase with a count goal is (others can be computed from time).
+    Progress {
+        /// Its index.
+        phase: u16,
+        /// 0 to 1.
+        done: f64,
+    },
 }
 
 const fn by_outcome(outcome: &'static str) -> Metric {
@@ -184,12 +175,14 @@ impl PrefetchCounters {
 }
 
 impl ProxyCounters {
-    /// Every counter by its name in the record. Of a cache that stands alone, there is nothing to say about others.
-    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// As a reading for the record, so many milliseconds after the start of the run. Of a cache that stands alone, there is
+    /// nothing to say about others.
+    pub fn sample(&self, cache: &str, at_ms: u64) -> ProxySample {
         let peers = Some(&self.peers).filter(|peers| !peers.is_nothing());
         let prefetch = Some(&self.prefetch).filter(|prefetch| !prefetch.is_nothing());
         let of_others = peers.into_iter().flat_map(named).chain(prefetch.into_iter().flat_map(named));
-        named(self).chain(of_others)
+        let all = named(self).chain(of_others).map(|(name, value)| (name.to_owned(), value as f64));
+        ProxySample { cache: cache.to_owned(), at_ms, counters: all.collect() }
     }
 
     /// The names of all counters.
@@ -202,5 +195,16 @@ impl ProxyCounters {
     /// Adds to the counter of this name; false: there is no such counter.
     pub fn add(&mut self, name: &str, more: u64) -> bool {
         add(self, name, more) || add(&mut self.peers, name, more) || add(&mut self.prefetch, name, more)
+    }
+}
+
+impl From<&ProxySample> for ProxyCounters {
+    /// What a target counts that is not one of ours is left out.
+    fn from(sample: &ProxySample) -> Self {
+        let mut counters = Self::default();
+        for (name, value) in &sample.counters {
+            counters.add(name, *value as u64);
+        }
+        counters
     }
 }

@@ -12,8 +12,7 @@ use assay_measurement::interval::open_connections;
 use assay_measurement::ratios::HitRatio;
 use assay_metrics::{Kind, Labels, Unit};
 
-use crate::news::Stage;
-use crate::state::{ClassTimes, Network, PhaseSoFar, State, Used};
+use crate::state::{ClassTimes, Network, PhaseSoFar, RunStage, State, Used};
 use crate::times::{Family, Sample, Times, Value};
 
 /// Families that are put together.
@@ -100,7 +99,7 @@ pub(crate) fn families(state: &State, now_unix_ms: u64, own_cpu_s: f64) -> Vec<F
     resources(&mut all, state);
     network(&mut all, state);
     // The target's own counters; not ours.
-    state.proxy.iter().for_each(|counters| all.declared(counters));
+    state.proxy().iter().for_each(|counters| all.declared(counters));
     own(&mut all, state, own_cpu_s);
     all.0
 }
@@ -118,8 +117,8 @@ fn run(all: &mut Families, state: &State, now_unix_ms: u64) {
     ];
     let one = Sample { labels, value: Value::Number(1.0) };
     all.add(Kind::Gauge, ("run_info", Unit::None), "What is run, by which Assay; always 1.", vec![one]);
-    let stage = |stage: Stage| labelled("stage", stage.name(), f64::from(u8::from(stage == state.stage)));
-    let stages = Stage::ALL.map(stage).to_vec();
+    let stage = |stage: RunStage| labelled("stage", stage.name(), f64::from(u8::from(stage == state.stage)));
+    let stages = RunStage::ALL.map(stage).to_vec();
     all.add(
         Kind::Gauge,
         ("run_stage", Unit::None),

@@ -18,7 +18,6 @@ mod figures;
 mod idle;
 mod maker;
 mod negotiate;
-mod news;
 pub mod otlp;
 pub mod protobuf;
 mod push;
@@ -29,7 +28,6 @@ mod watcher;
 
 pub use address::listen_address;
 pub use error::ServeError;
-pub use news::{News, Stage};
 pub use push::{Collector, from_environment};
 pub use state::About;
 pub use watcher::{Settings, Watcher};

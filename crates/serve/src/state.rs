@@ -1,7 +1,7 @@
 //! What is known of the run so far. Everything that was told, added up; nothing is forgotten, and nothing is kept per
 //! second.
 //!
-//! Pure: news goes in, [`crate::figures`] takes metrics out.
+//! Pure: events go in, [`crate::figures`] takes metrics out.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,11 +11,50 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels};
+use assay_measurement::measured::Measured;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
-use assay_role::message::ProxyCounters;
+use assay_role::message::{PhaseEvent, ProxyCounters};
 
-use crate::news::{News, Stage};
 use crate::times::Times;
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum RunStage {
+    /// Before its first request.
+    #[default]
+    Preparing,
+    /// The schedule goes on.
+    Running,
+    /// Stopping was requested: what is under way may finish.
+    Draining,
+    /// Everything is being stopped and collected.
+    Collecting,
+    /// Everything is stopped and written.
+    Finished,
+}
+
+impl RunStage {
+    /// All of them, in their order.
+    pub const ALL: [RunStage; 5] = [
+        RunStage::Preparing,
+        RunStage::Running,
+        RunStage::Draining,
+        RunStage::Collecting,
+        RunStage::Finished,
+    ];
+
+    /// Its name as a label.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStage::Preparing => "preparing",
+            RunStage::Running => "running",
+            RunStage::Draining => "draining",
+            RunStage::Collecting => "collecting",
+            RunStage::Finished => "finished",
+        }
+    }
+}
 
 /// What is known before anything happens.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +111,7 @@ pub(crate) struct Network {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub about: About,
-    pub stage: Stage,
+    pub stage: RunStage,
     pub run_dir: Option<PathBuf>,
     pub started_unix_ms: Option<u64>,
     pub target: TargetInfo,
@@ -95,7 +134,8 @@ pub(crate) struct State {
     pub network: BTreeMap<String, Network>,
     /// How often, by reason and whether it makes the run invalid.
     pub doubts: BTreeMap<(Reason, bool), u64>,
-    pub proxy: Option<ProxyCounters>,
+    /// What each cache of the target counts itself, as it said last.
+    proxy: BTreeMap<String, ProxyCounters>,
     scale: Histogram,
 }
 
@@ -106,56 +146,84 @@ impl State {
     }
 
     /// Takes in what happened.
-    pub fn take(&mut self, news: News) {
-        match news {
-            News::Planned(run_dir) => self.run_dir = Some(run_dir),
-            News::Stage(stage) => self.stage = stage,
-            News::Started { phases, target, started_unix_ms } => {
-                self.stage = Stage::Running;
-                self.target = *target;
-                self.started_unix_ms = Some(started_unix_ms);
-                let planned = |info| PhaseSoFar { info, ..PhaseSoFar::default() };
-                self.phases = phases.into_iter().map(planned).collect();
+    pub fn take(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir.clone()),
+            RunEvent::Stage(Stage::Draining) => self.stage = RunStage::Draining,
+            RunEvent::Stage(Stage::Collecting) => self.stage = RunStage::Collecting,
+            RunEvent::Stage(_) => {}
+            RunEvent::Started { phases, target, started_unix_ms } => {
+                self.stage = RunStage::Running;
+                self.target = target.clone();
+                self.started_unix_ms = Some(*started_unix_ms);
+                let planned = |info: &PhaseInfo| PhaseSoFar { info: info.clone(), ..PhaseSoFar::default() };
+                self.phases = phases.iter().map(planned).collect();
             }
-            News::Robots(interval) => self.take_robots(&interval),
-            News::Origins(interval) => {
+            RunEvent::Measured(measured) => self.take_measured(measured),
+            RunEvent::Phase(event) => self.take_phase(event),
+            RunEvent::Doubt(doubt) => {
+                *self.doubts.entry((doubt.reason, doubt.invalidates)).or_default() += 1;
+            }
+            RunEvent::Finished => self.stage = RunStage::Finished,
+        }
+    }
+
+    fn take_measured(&mut self, measured: &Measured) {
+        match measured {
+            Measured::Robots(interval) => self.take_robots(interval),
+            Measured::Origins(interval) => {
                 self.origins.merge(&interval.counts);
                 self.with_phase(interval.phase, |phase| phase.origins.merge(&interval.counts));
                 self.origin_service.add(&interval.service, &self.scale);
                 self.origin_connections = interval.connections;
             }
-            News::Host(interval) => {
+            Measured::Host(interval) => {
                 let used = self.used.entry(interval.role.clone()).or_default();
                 used.cpu_us += interval.cpu_us;
                 used.run_delay_us += interval.run_delay_us;
                 used.steal_us += interval.steal_us;
-                used.last = *interval;
+                used.last.clone_from(interval);
             }
-            News::Thread(interval) => {
+            Measured::Thread(interval) => {
                 let lag = self.timer_lag.entry(interval.role.clone()).or_default();
                 lag.add(&interval.timer_lag, &self.scale);
             }
-            News::Stall(stall) => {
-                let (stalls, length_us) = self.stalls.entry(stall.role).or_default();
+            Measured::Stall(stall) => {
+                let (stalls, length_us) = self.stalls.entry(stall.role.clone()).or_default();
                 *stalls += 1;
                 *length_us += stall.length_us;
             }
-            News::Network(interval) => {
-                let network = self.network.entry(interval.role).or_default();
+            Measured::Network(interval) => {
+                let network = self.network.entry(interval.role.clone()).or_default();
                 network.retransmitted += interval.retransmitted;
                 network.listen_overflows += interval.listen_overflows;
                 network.time_wait = interval.time_wait;
             }
-            News::Proxy(counters) => self.proxy = Some(*counters),
-            News::PhaseBegan { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
-            News::PhaseEnded { phase } => self.with_phase(phase, |p| p.ended = true),
-            News::Progress { phase, done } => self.with_phase(phase, |p| p.progress = Some(done)),
-            News::Adapted(adapted) if adapted.what == Decided::Load => {
+            Measured::Proxy(sample) => {
+                self.proxy.insert(sample.cache.clone(), ProxyCounters::from(&**sample));
+            }
+            Measured::Adapted(adapted) if adapted.what == Decided::Load => {
                 self.with_phase(adapted.phase, |phase| phase.load = Some(adapted.value));
             }
-            News::Adapted(_) => {}
-            News::Doubt(doubt) => *self.doubts.entry((doubt.reason, doubt.invalidates)).or_default() += 1,
+            // No metric shows the others.
+            _ => {}
         }
+    }
+
+    fn take_phase(&mut self, event: &PhaseEvent) {
+        match *event {
+            PhaseEvent::Began { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
+            PhaseEvent::Ended { phase, .. } => self.with_phase(phase, |p| p.ended = true),
+            PhaseEvent::Progress { phase, done } => self.with_phase(phase, |p| p.progress = Some(done)),
+        }
+    }
+
+    /// What all caches of the target count themselves, added up; none: they have not said.
+    pub fn proxy(&self) -> Option<ProxyCounters> {
+        self.proxy.values().copied().reduce(|mut sum, one| {
+            sum.merge(&one);
+            sum
+        })
     }
 
     fn take_robots(&mut self, interval: &RobotInterval) {

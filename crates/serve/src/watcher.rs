@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_record::event::{RunEvent, Stage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
@@ -16,7 +18,6 @@ use crate::error::ServeError;
 use crate::figures::families;
 use crate::idle;
 use crate::maker::Maker;
-use crate::news::{News, Stage};
 use crate::otlp::{self, Stretch};
 use crate::push::Collector;
 use crate::server::{self, Source};
@@ -51,13 +52,11 @@ pub struct Watcher {
 impl Watcher {
     /// Starts to listen at once, so that a place that is taken is known before anything else starts.
     ///
-    /// `heard` is what happens, in anybody's words, which `translate` turns into ours on the watcher's own thread. `say` is
-    /// called with what the user should know, from that thread too.
-    pub fn start<E: Send + 'static>(
+    /// `heard` is what happens. `say` is called with what the user should know, from the watcher's own thread.
+    pub fn start(
         settings: Settings,
         about: About,
-        heard: UnboundedReceiver<E>,
-        translate: fn(&E) -> Option<News>,
+        heard: UnboundedReceiver<Arc<RunEvent>>,
         say: impl Fn(String) + Send + 'static,
     ) -> Result<Self, ServeError> {
         let listen = |address: SocketAddr| {
@@ -76,7 +75,7 @@ impl Watcher {
             idle::give_way();
             let Ok(maker) = Maker::start() else { return };
             let watch = Rc::new(Watch::new(about, maker, settings.collector, Box::new(say)));
-            LocalSet::new().block_on(&runtime, watch.work(listening, heard, translate, received));
+            LocalSet::new().block_on(&runtime, watch.work(listening, heard, received));
             // Looking up a name can take longer than a caller should wait for it.
             runtime.shutdown_background();
         };
@@ -125,11 +124,10 @@ impl Watch {
         }
     }
 
-    async fn work<E>(
+    async fn work(
         self: Rc<Self>,
         listening: Option<(std::net::TcpListener, SocketAddr)>,
-        mut heard: UnboundedReceiver<E>,
-        translate: fn(&E) -> Option<News>,
+        mut heard: UnboundedReceiver<Arc<RunEvent>>,
         mut received: UnboundedReceiver<Order>,
     ) {
         if let Some((listener, address)) = listening {
@@ -149,7 +147,7 @@ impl Watch {
                 // What happened comes before what is to be done about it.
                 biased;
                 event = heard.recv(), if hearing => match event {
-                    Some(event) => self.take(translate(&event)),
+                    Some(event) => self.take(&event),
                     None => hearing = false,
                 },
                 request = received.recv() => match request {
@@ -174,14 +172,13 @@ impl Watch {
         }
     }
 
-    fn take(&self, news: Option<News>) {
-        let Some(news) = news else { return };
-        match &news {
-            News::Planned(run_dir) => self.desk.found(run_dir.clone()),
-            News::Stage(Stage::Finished) => self.desk.ended(),
+    fn take(&self, event: &RunEvent) {
+        match event {
+            RunEvent::Stage(Stage::Planned { run_dir }) => self.desk.found(run_dir.clone()),
+            RunEvent::Finished => self.desk.ended(),
             _ => {}
         }
-        self.state.borrow_mut().take(news);
+        self.state.borrow_mut().take(event);
     }
 
     /// Sends metrics as they are now, if there is anywhere to send them to.

@@ -14,7 +14,6 @@ use assay_logs::terminal::{self, Look};
 use assay_logs::{run, table};
 use assay_record::dir::RunDir;
 use assay_record::run::{CacheInfo, RunInfo};
-use assay_record::series::Series;
 use assay_report::sheet;
 use assay_role::proxy::ACCESS_LOG_FORMAT;
 use assay_workload::model::Workload;
@@ -148,7 +147,7 @@ fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
     let mut document = assay_logs::analyse(&[log], Some(&format), options).map_err(failure)?;
     // Neither a part of the time nor one of several caches can be held against the whole run.
     if args.from.is_none() && args.to.is_none() && args.of.is_none() {
-        let series = Series::read(&dir).map_err(Failure::failed)?;
+        let series = dir.read_series().map_err(Failure::failed)?;
         document.reconciliation = Some(run::reconcile(&document, &info, &series, format.counts_bodies()));
     }
     Ok(document)

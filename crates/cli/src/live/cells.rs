@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use assay_experiment::cells::{CellEvent, Doing};
-use assay_lab::LabEvent;
+use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -136,7 +136,7 @@ impl Cells {
                 }
             }
             CellEvent::Lab(event) => {
-                if let LabEvent::Started { started_unix_ms, .. } = event.as_ref() {
+                if let RunEvent::Started { started_unix_ms, .. } = event.as_ref() {
                     self.run_started_unix_ms = Some(*started_unix_ms);
                 }
                 self.run.take(&event);

@@ -13,7 +13,8 @@ mod words;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_lab::{LabEvent, Stage};
+use assay_measurement::measured::Measured;
+use assay_record::event::{RunEvent, Stage};
 use assay_report::require::State as Stands;
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
@@ -74,7 +75,7 @@ pub async fn watch(
             event = events.recv() => match event {
                 Some(event) => {
                     view.take(&event);
-                    if let (LabEvent::Started { .. }, Style::Lines) = (&*event, style) {
+                    if let (RunEvent::Started { .. }, Style::Lines) = (&*event, style) {
                         tick.reset_after(view.until_start() + SECOND + REPORTING);
                     }
                 }
@@ -112,24 +113,24 @@ impl View {
         Self { state: State::new(header), ui, screen, started_unix_ms: None, finished: false }
     }
 
-    fn take(&mut self, event: &LabEvent) {
+    fn take(&mut self, event: &RunEvent) {
         self.state.take(event);
         match event {
-            LabEvent::Started { started_unix_ms, .. } => self.started_unix_ms = Some(*started_unix_ms),
-            LabEvent::Finished => self.finished = true,
+            RunEvent::Started { started_unix_ms, .. } => self.started_unix_ms = Some(*started_unix_ms),
+            RunEvent::Finished => self.finished = true,
             _ if self.screen.is_some() => {}
-            LabEvent::Stage(Stage::Planned { run_dir }) => {
+            RunEvent::Stage(Stage::Planned { run_dir }) => {
                 output::eprint(&format!("run directory {}\n", run_dir.display()));
             }
-            LabEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
-            LabEvent::Doubt(doubt) => {
+            RunEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
+            RunEvent::Doubt(doubt) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!(
                     "{message}\n  why it matters: {}\n  what to do: {}\n",
                     doubt.why, doubt.advice
                 ));
             }
-            LabEvent::Example(_) | LabEvent::Adapted(_) => {
+            RunEvent::Measured(Measured::Example(_) | Measured::Adapted(_)) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!("{message}\n"));
             }

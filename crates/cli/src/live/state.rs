@@ -4,14 +4,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use assay_lab::{LabEvent, Stage};
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_measurement::censored::Censored;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::measured::Measured;
 use assay_measurement::ratios::{HitRatio, Outcomes};
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::PhaseInfo;
+use assay_role::message::PhaseEvent;
 
 use super::own::Own;
 use crate::thresholds::Standings;
@@ -191,10 +193,10 @@ impl State {
     }
 
     /// Takes in one event.
-    pub fn take(&mut self, event: &LabEvent) {
+    pub fn take(&mut self, event: &RunEvent) {
         match event {
-            LabEvent::Stage(stage) => self.take_stage(stage),
-            LabEvent::Started { phases, target, .. } => {
+            RunEvent::Stage(stage) => self.take_stage(stage),
+            RunEvent::Started { phases, target, .. } => {
                 self.header.target = match target.name.as_str() {
                     "builtin" => "the built-in proxy".into(),
                     name => format!("{name} {}", target.version).trim_end().to_owned(),
@@ -205,25 +207,37 @@ impl State {
                     .collect();
                 self.started = true;
             }
-            LabEvent::Robots(interval) => self.take_robots(interval),
-            LabEvent::Origins(interval) => self.take_origins(interval),
-            LabEvent::Host(interval) => {
-                self.take_host(interval);
-            }
-            LabEvent::PhaseBegan { phase, at_ms } => self.with_phase(*phase, |p| p.began_ms = Some(*at_ms)),
-            LabEvent::PhaseEnded { phase, at_ms } => self.with_phase(*phase, |p| p.ended_ms = Some(*at_ms)),
-            LabEvent::Progress { phase, done } => self.with_phase(*phase, |p| p.progress = Some(*done)),
-            LabEvent::Example(example) => {
-                self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
-            }
-            LabEvent::Adapted(adapted) => self.message(adapted_words(adapted)),
-            LabEvent::Doubt(doubt) => {
+            RunEvent::Measured(measured) => self.take_measured(measured),
+            RunEvent::Phase(event) => self.take_phase(event),
+            RunEvent::Doubt(doubt) => {
                 let words = self.own.doubt(doubt);
                 self.message(words);
             }
-            LabEvent::Thread(interval) => self.own.thread(interval),
-            LabEvent::Stall(stall) => self.own.stall(stall),
-            LabEvent::Baseline(_) | LabEvent::Network(_) | LabEvent::Proxy { .. } | LabEvent::Finished => {}
+            RunEvent::Finished => {}
+        }
+    }
+
+    fn take_measured(&mut self, measured: &Measured) {
+        match measured {
+            Measured::Robots(interval) => self.take_robots(interval),
+            Measured::Origins(interval) => self.take_origins(interval),
+            Measured::Host(interval) => self.take_host(interval),
+            Measured::Example(example) => {
+                self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
+            }
+            Measured::Adapted(adapted) => self.message(adapted_words(adapted)),
+            Measured::Thread(interval) => self.own.thread(interval),
+            Measured::Stall(stall) => self.own.stall(stall),
+            // The others are for the report.
+            _ => {}
+        }
+    }
+
+    fn take_phase(&mut self, event: &PhaseEvent) {
+        match *event {
+            PhaseEvent::Began { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
+            PhaseEvent::Ended { phase, at_ms, .. } => self.with_phase(phase, |p| p.ended_ms = Some(at_ms)),
+            PhaseEvent::Progress { phase, done } => self.with_phase(phase, |p| p.progress = Some(done)),
         }
     }
 

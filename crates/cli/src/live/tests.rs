@@ -8,7 +8,10 @@ use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::measured::Measured;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_role::message::PhaseEvent;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -58,7 +61,7 @@ fn second(at: u64) -> RobotInterval {
     interval
 }
 
-fn started() -> Vec<LabEvent> {
+fn started() -> Vec<RunEvent> {
     let phases = vec![
         phase("warm", "3 s", 0, 3_000, (0.1, 1.0)),
         phase("fill", "400 MB of fill", 3_000, 10_000, (1.0, 1.0)),
@@ -68,10 +71,10 @@ fn started() -> Vec<LabEvent> {
     let target = TargetInfo { name: "varnish".into(), version: "7.1.1".into(), ..TargetInfo::default() };
     let address: SocketAddr = "127.0.0.9:8080".parse().unwrap();
     vec![
-        LabEvent::Stage(Stage::Planned { run_dir: "runs/demo-varnish-20260102-030405".into() }),
-        LabEvent::Stage(Stage::TargetReady { address }),
-        LabEvent::Started { phases, target, started_unix_ms: 0 },
-        LabEvent::PhaseBegan { phase: 0, at_ms: 0 },
+        RunEvent::Stage(Stage::Planned { run_dir: "runs/demo-varnish-20260102-030405".into() }),
+        RunEvent::Stage(Stage::TargetReady { address }),
+        RunEvent::Started { phases, target, started_unix_ms: 0 },
+        RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }),
     ]
 }
 
@@ -87,10 +90,10 @@ fn state(seconds: u64) -> State {
     started().iter().for_each(|event| state.take(event));
     for at in 0..seconds {
         if at == 3 {
-            state.take(&LabEvent::PhaseEnded { phase: 0, at_ms: 3000 });
-            state.take(&LabEvent::PhaseBegan { phase: 1, at_ms: 3000 });
+            state.take(&RunEvent::Phase(PhaseEvent::Ended { phase: 0, at_ms: 3000, launched: Vec::new() }));
+            state.take(&RunEvent::Phase(PhaseEvent::Began { phase: 1, at_ms: 3000 }));
         }
-        state.take(&LabEvent::Robots(Box::new(second(at))));
+        state.take(&RunEvent::Measured(Measured::Robots(Box::new(second(at)))));
     }
     for (role, cpu_us) in [("proxy", 330_000), ("robots", 410_000), ("origins", 125_000)] {
         let length_ms = 1000;
@@ -100,7 +103,7 @@ fn state(seconds: u64) -> State {
             let role = role.into();
             let interval =
                 HostInterval { start_ms, length_ms, role, cpu_us, rss_bytes, ..HostInterval::default() };
-            state.take(&LabEvent::Host(Box::new(interval)));
+            state.take(&RunEvent::Measured(Measured::Host(Box::new(interval))));
         }
     }
     state.now_ms = seconds * 1000;
@@ -217,7 +220,7 @@ fn seconds_that_are_over_keep_what_they_came_to_and_let_go_of_the_rest() {
 fn before_the_start_the_stage_is_shown() {
     let mut state =
         State::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
-    state.take(&LabEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
+    state.take(&RunEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
     assert!(drawn(&state, 80, 24).contains("starting nginx 1.22.1"));
 }
 
@@ -226,15 +229,15 @@ fn errors_are_named_with_the_last_example() {
     let mut state = state(5);
     let mut interval = second(5);
     interval.counts.errors.insert(ErrorKind::WrongBytes, 17);
-    state.take(&LabEvent::Robots(Box::new(interval)));
-    state.take(&LabEvent::Example(ErrorExample {
+    state.take(&RunEvent::Measured(Measured::Robots(Box::new(interval))));
+    state.take(&RunEvent::Measured(Measured::Example(Box::new(ErrorExample {
         kind: ErrorKind::WrongBytes,
         at_ms: 5100,
         phase: "fill".into(),
         xact: "1.2.0".into(),
         request: "GET /x".into(),
         detail: "byte 7 is 0x41".into(),
-    }));
+    }))));
     let screen = drawn(&state, 80, 24);
     assert!(screen.contains("errors: wrong_bytes 17; last: wrong_bytes: byte 7 is 0x41"), "{screen}");
 }
@@ -270,15 +273,15 @@ fn a_second_is_one_line_when_there_is_no_screen() {
 }
 
 /// How a thread of robots did in second `at`.
-fn thread(at: u64, run_delay_us: u64) -> LabEvent {
-    LabEvent::Thread(Box::new(ThreadInterval {
+fn thread(at: u64, run_delay_us: u64) -> RunEvent {
+    RunEvent::Measured(Measured::Thread(Box::new(ThreadInterval {
         start_ms: at * 1000,
         length_ms: 1000,
         role: "robots".into(),
         run_delay_us,
         timer_lag: histogram((1..=100).map(|n| n * 4)),
         ..ThreadInterval::default()
-    }))
+    })))
 }
 
 #[test]
@@ -286,12 +289,12 @@ fn a_second_in_which_assay_stood_still_says_so_first() {
     let mut state = state(8);
     state.take(&thread(7, 410_000));
     let length_us = 304_112;
-    state.take(&LabEvent::Stall(Stall {
+    state.take(&RunEvent::Measured(Measured::Stall(Box::new(Stall {
         role: "robots".into(),
         at_ms: 7_200,
         length_us,
         ..Stall::default()
-    }));
+    }))));
     let line = line::line(&state);
     let said = "  0:08  STALLED: robots 0 stood still for 304 ms  STARVED: robots 0 waited for a processor 41 % of the \
                 time  fill 71 %  399/s";
@@ -303,7 +306,7 @@ fn trouble_of_assay_itself_is_on_every_screen() {
     let mut state = state(8);
     state.take(&thread(7, 1_000));
     assert_golden("quiet-80x24.txt", &drawn(&state, 80, 24));
-    state.take(&LabEvent::Doubt(Box::new(Doubt::invalid(
+    state.take(&RunEvent::Doubt(Box::new(Doubt::invalid(
         Reason::Ports,
         "75 requests found no free source port",
     ))));
@@ -322,13 +325,13 @@ fn validations_that_no_response_showed_are_no_hits() {
     let before = state.phases[1].outcomes();
     let mut origins = OriginInterval { phase: 1, ..OriginInterval::default() };
     origins.counts.validated_basic = 10;
-    state.take(&LabEvent::Origins(Box::new(origins)));
+    state.take(&RunEvent::Measured(Measured::Origins(Box::new(origins))));
     let after = state.phases[1].outcomes();
     assert_eq!((after.hit, after.revalidated), (before.hit - 10, before.revalidated + 10));
 
     let mut shown = second(8);
     shown.counts = RobotCounts { revalidated: 10, ..RobotCounts::default() };
-    state.take(&LabEvent::Robots(Box::new(shown)));
+    state.take(&RunEvent::Measured(Measured::Robots(Box::new(shown))));
     let after = state.phases[1].outcomes();
     assert_eq!((after.hit, after.revalidated), (before.hit, before.revalidated + 10));
 }

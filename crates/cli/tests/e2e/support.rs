@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
+use assay_measurement::measured::Series;
 use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
@@ -137,7 +137,7 @@ impl Ran {
     /// Everything that was measured.
     pub fn series(&self) -> Series {
         let dir = RunDir::open(&self.directory.path().join("run"));
-        dir.and_then(|dir| Series::read(&dir)).expect("a run leaves a record")
+        dir.and_then(|dir| dir.read_series()).expect("a run leaves a record")
     }
 
     /// What `assay logs` says of it, with `args`, and its exit code; nothing where it refuses.

@@ -2,7 +2,6 @@
 
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_record::dir::RunDir;
-use assay_record::series::Series;
 use serde_json::Value;
 
 use crate::support::Assay;
@@ -26,7 +25,7 @@ fn a_thermostat_finds_the_load_that_a_slow_origin_can_bear() {
     let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
     assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
     let dir = RunDir::open(&assay.path("r")).expect("a run directory");
-    let adapted = Series::read(&dir).expect("what was measured").adapted;
+    let adapted = dir.read_series().expect("what was measured").adapted;
     let of = |what, phase| adapted.iter().filter(move |a| a.what == what && a.phase == phase);
     let loads: Vec<&Adapted> = of(Decided::Load, 0).collect();
     assert!(loads.len() >= 2, "{adapted:#?}");

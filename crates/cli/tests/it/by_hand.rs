@@ -4,14 +4,13 @@ use std::process::{Child, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_record::dir::RunDir;
-use assay_record::series::Series;
 
 use crate::support::{Assay, Said};
 
 /// What robots of a run directory were due to request: how many requests, and their digest; and how many errors there were.
 fn due(assay: &Assay, run_dir: &str) -> (u64, u64, u64) {
     let dir = RunDir::open(&assay.path(run_dir)).expect("a run directory");
-    let robots = Series::read(&dir).expect("what was measured").robots;
+    let robots = dir.read_series().expect("what was measured").robots;
     let counts = robots.iter().map(|interval| &interval.counts);
     counts.fold((0, 0, 0), |(due, digest, errors), counts| {
         (due + counts.due, digest.wrapping_add(counts.due_digest), errors + counts.error_total())
@@ -50,7 +49,7 @@ fn two_halves_of_the_robots_request_for_what_all_of_them_request_for() {
     assert_eq!((one.2, other.2), (0, 0), "every response was checked");
     let dir = RunDir::open(&assay.path("o")).expect("a run directory");
     let responded: u64 =
-        Series::read(&dir).expect("what was measured").origins.iter().map(|o| o.counts.responses).sum();
+        dir.read_series().expect("what was measured").origins.iter().map(|o| o.counts.responses).sum();
     assert!(responded >= one.0 + other.0 - 100, "{responded}");
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
+use assay_measurement::measured::Measured;
 use assay_record::dir::RunDir;
 use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo};
 use assay_record::series::SeriesWriter;
@@ -25,7 +26,7 @@ fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
         let mut times = Histogram::new();
         (0..100).for_each(|n| times.record(us + n + seed * 3));
         interval.miss.response = times.to_sparse();
-        writer.robots(&interval).expect("an interval");
+        writer.keep(&Measured::Robots(interval.into())).expect("an interval");
     }
     writer.finish().expect("its end");
     let mut info = RunInfo {

@@ -6,7 +6,6 @@ use std::process::{Child, Stdio};
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDir;
-use assay_record::series::Series;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
@@ -81,7 +80,7 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
         for status in ["200", "206", "401", "416", "500"] {
             assert!(total["by_status"][status].as_u64() > Some(5), "no {status} in {:#}", total["by_status"]);
         }
-        let series = Series::read(&RunDir::open(&assay.path(&dir)).expect("a run directory"));
+        let series = RunDir::open(&assay.path(&dir)).expect("a run directory").read_series();
         let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
         let series = series.expect("measurements");
         series.robots.iter().for_each(|interval| robots.merge(&interval.counts));

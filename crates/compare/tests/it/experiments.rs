@@ -5,6 +5,7 @@ use std::path::Path;
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::measured::Measured;
 use assay_measurement::xact::XactRow;
 use assay_random::Rng;
 use assay_record::dir::RunDir;
@@ -281,17 +282,20 @@ fn second(
     origins.counts.body_bytes_out = c.misses * size;
     origins.service = drawn(own, c.misses, 900.0);
     let sent = c.sent;
-    writer.robots(&robots).unwrap();
-    writer.origins(&origins).unwrap();
+    writer.keep(&Measured::Robots(robots.into())).unwrap();
+    writer.keep(&Measured::Origins(origins.into())).unwrap();
     writer
-        .host(&HostInterval {
-            start_ms,
-            length_ms: 1000,
-            role: "proxy".into(),
-            cpu_us: (sent as f64 * kind.cpu_us * mood) as u64,
-            rss_bytes: (kind.memory_mb << 20) + start_ms * 900 + own.next_u64() % 4_000_000,
-            ..HostInterval::default()
-        })
+        .keep(&Measured::Host(
+            HostInterval {
+                start_ms,
+                length_ms: 1000,
+                role: "proxy".into(),
+                cpu_us: (sent as f64 * kind.cpu_us * mood) as u64,
+                rss_bytes: (kind.memory_mb << 20) + start_ms * 900 + own.next_u64() % 4_000_000,
+                ..HostInterval::default()
+            }
+            .into(),
+        ))
         .unwrap();
 }
 

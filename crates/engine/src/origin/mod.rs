@@ -43,6 +43,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use assay_measurement::measured::Measured;
 use assay_role::message::{Command, Event};
 use assay_workload::model::{OriginIndex, Workload};
 use assay_workload::{Universe, UniverseError, UniverseOptions};
@@ -233,7 +234,7 @@ impl Origins {
                 report = self.reports.recv() => match report {
                     Some(Report::Ready(baseline)) => {
                         if let Some(baseline) = baseline {
-                            out(&Event::Baseline(baseline))?;
+                            out(&Event::Measured(Measured::Baseline(baseline)))?;
                         }
                         unready -= 1;
                         if unready == 0 {
@@ -242,14 +243,13 @@ impl Origins {
                     }
                     Some(Report::Handover(mut handover)) => {
                         for example in std::mem::take(&mut handover.examples) {
-                            out(&Event::Example(example))?;
+                            out(&Event::Measured(Measured::Example(example.into())))?;
                         }
                         for interval in merger.take(handover) {
-                            out(&Event::Origins(Box::new(interval)))?;
+                            out(&Event::Measured(Measured::Origins(interval.into())))?;
                         }
                     }
-                    Some(Report::Thread(interval)) => out(&Event::Thread(interval))?,
-                    Some(Report::Stall(stall)) => out(&Event::Stall(stall))?,
+                    Some(Report::Measured(measured)) => out(&Event::Measured(measured))?,
                     Some(Report::Fault(reason, message)) => out(&Event::Fault { reason, message })?,
                     // One that was told to stop has handed over before; then its farewell is no surprise.
                     Some(Report::Ended) if merger.has_ended() => {}

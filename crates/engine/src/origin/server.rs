@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_measurement::doubt::Reason;
-use assay_measurement::health::{Baseline, Stall, ThreadInterval};
+use assay_measurement::health::Baseline;
+use assay_measurement::measured::Measured;
 use assay_workload::model::OriginIndex;
 use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -44,9 +45,7 @@ pub enum Report {
     /// Assay is at a limit.
     Fault(Reason, String),
     /// What it saw of itself.
-    Thread(Box<ThreadInterval>),
-    /// It stood still.
-    Stall(Stall),
+    Measured(Measured),
     /// It will say nothing more; before its last handover: something is wrong.
     Ended,
 }
@@ -172,7 +171,7 @@ impl Worker {
                 care.breather.breathe(now_ns);
                 let Some(watch) = &mut care.watch else { return };
                 for stall in watch.tick(now_ns, &mut self.local.timer.account()) {
-                    self.reports.send(Report::Stall(stall));
+                    self.reports.send(Report::Measured(Measured::Stall(stall.into())));
                 }
             }
         }
@@ -184,7 +183,7 @@ impl Worker {
         // Origins are matched to phases by time.
         let interval = care.watch.as_mut().and_then(|watch| watch.cut(monotonic_ns(), 0, account));
         if let Some(interval) = interval {
-            self.reports.send(Report::Thread(Box::new(interval)));
+            self.reports.send(Report::Measured(Measured::Thread(interval.into())));
         }
         self.reports.send(Report::Handover(handover));
     }

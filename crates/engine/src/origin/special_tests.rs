@@ -7,6 +7,7 @@ use assay_http::digest::{ContentMd5, parse_content_md5};
 use assay_http::head::ResponseHead;
 use assay_http::range::{MultipartReader, Part, boundary};
 use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::measured::Measured;
 use assay_role::mark::XactId;
 use assay_workload::Object;
 use assay_workload::model::{
@@ -479,7 +480,7 @@ fn request_bodies_are_compared_byte_for_byte() {
     let examples: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Example(example) => {
+            Event::Measured(Measured::Example(example)) => {
                 Some((example.kind, example.detail.as_str(), example.request.as_str()))
             }
             _ => None,

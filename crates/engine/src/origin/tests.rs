@@ -8,6 +8,7 @@ use assay_http::date::{parse_date, write_date};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use assay_measurement::interval::OriginInterval;
+use assay_measurement::measured::Measured;
 use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 
 use super::testing::{path, path_of, workload, world_of};
@@ -90,7 +91,7 @@ impl Running {
         assert_eq!(events.last(), Some(&Event::Done));
         let mut phases = vec![Default::default(), Default::default()];
         for event in &events {
-            if let Event::Origins(interval) = event {
+            if let Event::Measured(Measured::Origins(interval)) = event {
                 let OriginInterval { phase, counts, service, .. } = &**interval;
                 let sum: &mut assay_measurement::counts::OriginCounts = &mut phases[usize::from(*phase)];
                 sum.merge(counts);

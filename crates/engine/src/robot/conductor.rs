@@ -9,7 +9,8 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::health::Baseline;
 use assay_measurement::interval::RobotInterval;
-use assay_role::message::{Command, Event};
+use assay_measurement::measured::Measured;
+use assay_role::message::{Command, Event, PhaseEvent};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -136,7 +137,7 @@ impl Ensemble {
     /// Obeys until the schedule is over, a stop was obeyed, or the parent is gone.
     pub async fn play(mut self, commands: &mut Commands, emit: Emit<'_>) -> Result<(), RobotsError> {
         for baseline in self.baselines.drain(..) {
-            emit(&Event::Baseline(Box::new(baseline)))?;
+            emit(&Event::Measured(Measured::Baseline(baseline.into())))?;
         }
         emit(&Event::Ready { listening: Vec::new() })?;
         let clock = match commands.next().await? {
@@ -233,8 +234,7 @@ impl Performance {
     fn take(&mut self, report: Report, emit: Emit<'_>) -> Result<(), RobotsError> {
         match report {
             Report::Example(example) => self.show(example, emit)?,
-            Report::Thread(interval) => emit(&Event::Thread(interval))?,
-            Report::Stall(stall) => emit(&Event::Stall(stall))?,
+            Report::Measured(measured) => emit(&Event::Measured(measured))?,
             Report::Piece(piece) => self.take_piece(&piece, emit)?,
             Report::Handover(handover) => {
                 for complete in self.merger.take(*handover) {
@@ -251,20 +251,20 @@ impl Performance {
         if *seen > EXAMPLES {
             return Ok(());
         }
-        emit(&Event::Example(example))
+        emit(&Event::Measured(Measured::Example(example.into())))
     }
 
     fn publish(&mut self, complete: Complete, emit: Emit<'_>) -> Result<(), StdioError> {
         let Complete { cut, intervals, launched } = complete;
         for interval in intervals {
             self.watch_errors(&interval);
-            emit(&Event::Robots(Box::new(interval)))?;
+            emit(&Event::Measured(Measured::Robots(interval.into())))?;
         }
         if cut.ends_phase {
             let at_ms = cut.to_us / 1_000;
-            emit(&Event::PhaseEnded { phase: cut.phase, at_ms, launched })?;
+            emit(&Event::Phase(PhaseEvent::Ended { phase: cut.phase, at_ms, launched }))?;
             if !self.control.is_over(cut.phase, self.control.end_ns(cut.phase)) {
-                emit(&Event::PhaseBegan { phase: cut.phase + 1, at_ms })?;
+                emit(&Event::Phase(PhaseEvent::Began { phase: cut.phase + 1, at_ms }))?;
             }
         }
         Ok(())
@@ -293,7 +293,7 @@ impl Performance {
         }
         if !self.begun {
             self.begun = true;
-            emit(&Event::PhaseBegan { phase: 0, at_ms: 0 })?;
+            emit(&Event::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }))?;
         }
         self.follow(now_ns);
         self.watch_freeze(now_ns);
@@ -332,7 +332,7 @@ impl Performance {
         let Some(steering) = &self.steering else { return Ok(()) };
         let now_ns = monotonic_ns();
         for line in steering.lines(wishes, self.control.clock.since_start_ns(now_ns)) {
-            emit(&Event::Adapted(Box::new(line)))?;
+            emit(&Event::Measured(Measured::Adapted(line.into())))?;
         }
         if !wishes.is_change() || self.control.is_stopping() {
             return Ok(());
@@ -363,7 +363,9 @@ impl Performance {
             };
             if self.control.announce(proposal.change.clone()) {
                 let notes: Vec<Adapted> = steering.settle(proposal);
-                return Ok(notes.into_iter().try_for_each(|note| emit(&Event::Adapted(Box::new(note))))?);
+                return Ok(notes
+                    .into_iter()
+                    .try_for_each(|note| emit(&Event::Measured(Measured::Adapted(note.into()))))?);
             }
         }
         Ok(())
@@ -414,7 +416,7 @@ impl Performance {
         }
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + SECOND_NS;
-            emit(&Event::Progress { phase: self.phase, done })?;
+            emit(&Event::Phase(PhaseEvent::Progress { phase: self.phase, done }))?;
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::date::DateCache;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
-use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::interval::RobotLevels;
+use assay_measurement::measured::Measured;
 use assay_workload::model::{HttpVersion, RobotIndex};
 use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;
@@ -43,9 +43,7 @@ pub enum Report {
     /// One of the first errors of its kind.
     Example(ErrorExample),
     /// What it saw of itself.
-    Thread(Box<ThreadInterval>),
-    /// It stood still.
-    Stall(Stall),
+    Measured(Measured),
     /// What it measured in a tenth of a second, where load adapts.
     Piece(Box<Piece>),
 }

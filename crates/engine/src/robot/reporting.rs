@@ -1,5 +1,6 @@
 //! What a worker tells the conductor beside its counts: what it saw of itself, and what it measured where load adapts.
 
+use assay_measurement::measured::Measured;
 use assay_measurement::outcome::Outcome;
 use assay_plane::clock::monotonic_ns;
 
@@ -15,7 +16,7 @@ impl Crew {
         let Some(watch) = &mut self.health.watch else { return };
         let stalls = watch.tick(now_ns, &mut self.timer.account());
         for stall in stalls {
-            self.report(Report::Stall(stall));
+            self.report(Report::Measured(Measured::Stall(stall.into())));
         }
     }
 
@@ -25,7 +26,7 @@ impl Crew {
         let Some(watch) = &mut self.health.watch else { return };
         let interval = watch.cut(now_ns, phase, &mut self.timer.account());
         if let Some(interval) = interval {
-            self.report(Report::Thread(Box::new(interval)));
+            self.report(Report::Measured(Measured::Thread(interval.into())));
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use assay_engine::{origin, robot};
 use assay_measurement::health::{Stall, ThreadInterval};
+use assay_measurement::measured::Measured;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::{Command, Event};
@@ -34,7 +35,7 @@ fn paced(millis: [u64; 2]) -> Workload {
 fn threads_of(events: &[Event]) -> Vec<&ThreadInterval> {
     let mut threads = Vec::new();
     for event in events {
-        if let Event::Thread(interval) = event {
+        if let Event::Measured(Measured::Thread(interval)) = event {
             threads.push(&**interval);
         }
     }
@@ -66,7 +67,14 @@ fn each_worker_reports_at_every_cut_and_leaves_no_gap() {
 fn a_worker_that_is_not_to_watch_itself_says_nothing() {
     let timing = Timing { unwatched: true, ..Timing::default() };
     let Run { events, .. } = run(&paced([50, 50]), Options { timing, ..Options::default() });
-    let of_health = |event: &&Event| matches!(event, Event::Thread(_) | Event::Stall(_) | Event::Baseline(_));
+    let of_health = |event: &&Event| {
+        matches!(
+            event,
+            Event::Measured(Measured::Thread(_))
+                | Event::Measured(Measured::Stall(_))
+                | Event::Measured(Measured::Baseline(_))
+        )
+    };
     assert_eq!(events.iter().find(of_health), None);
 }
 
@@ -74,7 +82,13 @@ fn a_worker_that_is_not_to_watch_itself_says_nothing() {
 fn a_bare_timer_is_measured_in_every_worker_before_it_is_ready() {
     let timing = Timing { baseline_ms: 30, ..Timing::default() };
     let Run { events, .. } = run(&paced([50, 50]), Options { timing, ..Options::default() });
-    let [Event::Baseline(one), Event::Baseline(other), Event::Ready { .. }, ..] = &events[..] else {
+    let [
+        Event::Measured(Measured::Baseline(one)),
+        Event::Measured(Measured::Baseline(other)),
+        Event::Ready { .. },
+        ..,
+    ] = &events[..]
+    else {
         panic!("{:#?}", &events[..3])
     };
     let mut threads = [one.thread, other.thread];
@@ -141,7 +155,7 @@ impl Role {
     fn stopped_for_a_while(mut self, clock: RunClock) -> (u64, Vec<Stall>) {
         while !matches!(self.event(), Event::Ready { .. }) {}
         self.tell(&Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s });
-        while !matches!(self.event(), Event::Thread(_)) {}
+        while !matches!(self.event(), Event::Measured(Measured::Thread(_))) {}
         self.signal(Signal::STOP);
         let stopped_ms = clock.since_start_us(monotonic_ns()) / 1_000;
         std::thread::sleep(Duration::from_millis(300));
@@ -149,9 +163,9 @@ impl Role {
         let (mut stalls, mut told) = (Vec::new(), false);
         loop {
             match self.event() {
-                Event::Stall(stall) => stalls.push(stall),
+                Event::Measured(Measured::Stall(stall)) => stalls.push(*stall),
                 // Stalls are told of when they are over, before the next interval.
-                Event::Thread(_) if !told => {
+                Event::Measured(Measured::Thread(_)) if !told => {
                     self.tell(&Command::Stop);
                     told = true;
                 }

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use assay_engine::{origin, robot};
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::measured::Measured;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
 use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
@@ -32,9 +33,9 @@ impl Both {
             (RobotCounts::default(), OriginCounts::default(), Vec::new());
         for event in events {
             match event {
-                Event::Robots(interval) => robots.merge(&interval.counts),
-                Event::Origins(interval) => origins.merge(&interval.counts),
-                Event::Example(example) => examples.push(example.clone()),
+                Event::Measured(Measured::Robots(interval)) => robots.merge(&interval.counts),
+                Event::Measured(Measured::Origins(interval)) => origins.merge(&interval.counts),
+                Event::Measured(Measured::Example(example)) => examples.push((**example).clone()),
                 _ => {}
             }
         }

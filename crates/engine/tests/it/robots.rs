@@ -11,11 +11,12 @@ use assay_engine::robot;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::RobotInterval;
+use assay_measurement::measured::Measured;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
 use assay_record::xact_log::XactLog;
 use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::message::{Command, Event};
+use assay_role::message::{Command, Event, PhaseEvent};
 use assay_workload::model::{Server as Kind, *};
 use assay_workload::{Universe, UniverseOptions};
 
@@ -153,7 +154,7 @@ impl Default for Options {
 impl Run {
     pub fn intervals(&self) -> impl Iterator<Item = &RobotInterval> {
         self.events.iter().filter_map(|event| match event {
-            Event::Robots(interval) => Some(&**interval),
+            Event::Measured(Measured::Robots(interval)) => Some(&**interval),
             _ => None,
         })
     }
@@ -172,7 +173,7 @@ impl Run {
 
     fn examples(&self) -> Vec<ErrorKind> {
         let kind = |event: &Event| match event {
-            Event::Example(example) => Some(example.kind),
+            Event::Measured(Measured::Example(example)) => Some(example.kind),
             _ => None,
         };
         self.events.iter().filter_map(kind).collect()
@@ -261,7 +262,7 @@ fn best_effort_robots_do_what_the_phase_requests_for() {
         "all but the first of each"
     );
     let launched = run.events.iter().find_map(|event| match event {
-        Event::PhaseEnded { launched, .. } => Some(launched.clone()),
+        Event::Phase(PhaseEvent::Ended { launched, .. }) => Some(launched.clone()),
         _ => None,
     });
     let launched = launched.expect("the phase ended");
@@ -422,8 +423,10 @@ fn a_stop_sends_nothing_new_and_ends_soon() {
     let counts = run.total();
     check_sums(&counts);
     assert!(counts.completed > 0);
-    assert!(run.events.iter().any(|event| matches!(event, Event::PhaseEnded { phase: 0, .. })));
-    assert!(!run.events.iter().any(|event| matches!(event, Event::PhaseBegan { phase: 1, .. })));
+    assert!(run.events.iter().any(|event| matches!(event, Event::Phase(PhaseEvent::Ended { phase: 0, .. }))));
+    assert!(
+        !run.events.iter().any(|event| matches!(event, Event::Phase(PhaseEvent::Began { phase: 1, .. })))
+    );
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use assay_lab::event::LabEvent;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::CalibrationStep;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, RobotInterval};
+use assay_measurement::measured::Measured;
+use assay_record::event::RunEvent;
 use assay_record::run::Verdict;
+use assay_role::message::PhaseEvent;
 
 use super::flat::FLAT_PHASE;
 
@@ -81,12 +83,16 @@ impl Figures {
 
 impl Heard {
     /// Takes what the lab tells.
-    pub fn take(&mut self, event: LabEvent) {
+    pub fn take(&mut self, event: RunEvent) {
         match event {
-            LabEvent::Robots(interval) if interval.phase == FLAT_PHASE => self.robots(&interval),
-            LabEvent::Host(interval) => self.host.push(*interval),
-            LabEvent::PhaseBegan { phase: FLAT_PHASE, at_ms } => self.began_ms = Some(at_ms),
-            LabEvent::PhaseEnded { phase: FLAT_PHASE, at_ms } => self.ended_ms = Some(at_ms),
+            RunEvent::Measured(Measured::Robots(interval)) if interval.phase == FLAT_PHASE => {
+                self.robots(&interval)
+            }
+            RunEvent::Measured(Measured::Host(interval)) => self.host.push(*interval),
+            RunEvent::Phase(PhaseEvent::Began { phase: FLAT_PHASE, at_ms }) => self.began_ms = Some(at_ms),
+            RunEvent::Phase(PhaseEvent::Ended { phase: FLAT_PHASE, at_ms, .. }) => {
+                self.ended_ms = Some(at_ms)
+            }
             _ => {}
         }
     }
@@ -250,7 +256,7 @@ mod tests {
 
     const APART: Processors = Processors { robots: 1, origins: 1, shared: false };
 
-    fn robots(phase: u16, due: u64, completed: u64, not_reached: u64) -> LabEvent {
+    fn robots(phase: u16, due: u64, completed: u64, not_reached: u64) -> RunEvent {
         let counts = RobotCounts {
             due,
             completed,
@@ -258,24 +264,32 @@ mod tests {
             body_bytes_in: completed * 10,
             ..RobotCounts::default()
         };
-        LabEvent::Robots(Box::new(RobotInterval { phase, counts, ..RobotInterval::default() }))
+        RunEvent::Measured(Measured::Robots(Box::new(RobotInterval {
+            phase,
+            counts,
+            ..RobotInterval::default()
+        })))
     }
 
-    fn host(role: &str, start_ms: u64, cpu_us: u64) -> LabEvent {
-        LabEvent::Host(Box::new(HostInterval {
+    fn host(role: &str, start_ms: u64, cpu_us: u64) -> RunEvent {
+        RunEvent::Measured(Measured::Host(Box::new(HostInterval {
             role: role.into(),
             start_ms,
             length_ms: 1000,
             cpu_us,
             ..HostInterval::default()
-        }))
+        })))
     }
 
-    fn heard(events: Vec<LabEvent>) -> Figures {
+    fn heard(events: Vec<RunEvent>) -> Figures {
         let mut heard = Heard::default();
-        heard.take(LabEvent::PhaseBegan { phase: FLAT_PHASE, at_ms: 1000 });
+        heard.take(RunEvent::Phase(PhaseEvent::Began { phase: FLAT_PHASE, at_ms: 1000 }));
         events.into_iter().for_each(|event| heard.take(event));
-        heard.take(LabEvent::PhaseEnded { phase: FLAT_PHASE, at_ms: 3000 });
+        heard.take(RunEvent::Phase(PhaseEvent::Ended {
+            phase: FLAT_PHASE,
+            at_ms: 3000,
+            launched: Vec::new(),
+        }));
         heard.figures().unwrap()
     }
 

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use assay_lab::error::LabError;
-use assay_lab::event::LabEvent;
 use assay_lab::plan::{RunPlan, TargetChoice};
 use assay_lab::{inform, prepare, real, run};
 use assay_record::dir::RunDir;
+use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_record::run::{RunInfo, Verdict};
 use assay_workload::model::Workload;
@@ -88,7 +88,7 @@ pub enum CellEvent {
         took: Duration,
     },
     /// What the cell that runs tells.
-    Lab(Box<LabEvent>),
+    Lab(Box<RunEvent>),
     /// Something to know, in words.
     Note(String),
 }

@@ -1,18 +1,19 @@
 //! What is ordered next. Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
 //! Time is what the robots' intervals say; nothing here waits.
 
-use assay_lab::event::{LabEvent, Stage};
 use assay_measurement::adapted::Decided;
+use assay_measurement::measured::Measured;
 use assay_record::dir::RunDir;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::peak::{Outcome, Peak, Step};
 use assay_record::run::RunInfo;
-use assay_role::message::Command;
+use assay_role::message::{Command, PhaseEvent};
 use assay_search::Search;
 use assay_search::belief::Showed;
 use tokio::sync::mpsc;
 
 use super::behind;
-use super::step::{Lately, Measured, step};
+use super::step::{Findings, Lately, step};
 use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
 
 /// After a change of rate, this passes before anything counts.
@@ -120,21 +121,25 @@ impl Driver {
     }
 
     /// Takes what the lab tells; gives what is to be done.
-    pub(super) fn heard(&mut self, event: LabEvent) -> Vec<Command> {
-        self.lately.keep(&event);
+    pub(super) fn heard(&mut self, event: RunEvent) -> Vec<Command> {
+        if let RunEvent::Measured(measured) = &event {
+            self.lately.keep(measured);
+        }
         match event {
-            LabEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir),
-            LabEvent::PhaseBegan { phase: 0, .. } => {
+            RunEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir),
+            RunEvent::Phase(PhaseEvent::Began { phase: 0, .. }) => {
                 self.tell(PeakEvent::Warming { rate_per_s: self.first_per_s });
             }
-            LabEvent::PhaseBegan { phase: SEARCH_PHASE, at_ms } => {
+            RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }) => {
                 // Who runs where is known by now.
                 let dir = self.run_dir.as_ref().and_then(|path| RunDir::open(path).ok());
                 self.info = dir.and_then(|dir| dir.read_info().ok()).unwrap_or_default();
                 return self.next(at_ms);
             }
-            LabEvent::Adapted(adapted) if adapted.what == Decided::Load => self.took_effect(adapted.at_ms),
-            LabEvent::Robots(interval) if interval.phase == SEARCH_PHASE => {
+            RunEvent::Measured(Measured::Adapted(adapted)) if adapted.what == Decided::Load => {
+                self.took_effect(adapted.at_ms);
+            }
+            RunEvent::Measured(Measured::Robots(interval)) if interval.phase == SEARCH_PHASE => {
                 return self.second(&interval);
             }
             _ => {}
@@ -174,7 +179,7 @@ impl Driver {
 
     fn measured(&mut self, rate_per_s: f64, from_ms: u64, to_ms: u64, now_ms: u64) -> Vec<Command> {
         let (in_time, late_us) = self.lately.in_time(from_ms, to_ms);
-        let measured = Measured {
+        let measured = Findings {
             rate_per_s,
             from_ms,
             all: self.lately.stretch(from_ms, to_ms),
@@ -293,14 +298,14 @@ mod tests {
         let (events, mut seen) = mpsc::unbounded_channel();
         let mut driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
         let (mut rate, mut waiting, mut at_ms) = (200.0, 0.0_f64, 3000);
-        let mut orders = driver.heard(LabEvent::PhaseBegan { phase: SEARCH_PHASE, at_ms });
+        let mut orders = driver.heard(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
         while !orders.contains(&Command::Stop) && at_ms < 3_000_000 {
             for order in std::mem::take(&mut orders) {
                 let Command::Load { factor } = order else { continue };
                 rate = factor / 0.01;
                 let adapted =
                     Adapted { at_ms: at_ms + 100, what: Decided::Load, phase: 1, ..Adapted::default() };
-                orders.extend(driver.heard(LabEvent::Adapted(Box::new(adapted))));
+                orders.extend(driver.heard(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
             }
             let mut interval = RobotInterval {
                 start_ms: at_ms,
@@ -316,7 +321,7 @@ mod tests {
             times.record(1000 + (waiting / limit_per_s * 1e6) as u64);
             interval.miss.response = times.to_sparse();
             at_ms += 1000;
-            orders.extend(driver.heard(LabEvent::Robots(Box::new(interval))));
+            orders.extend(driver.heard(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
         }
         let mut all = Vec::new();
         while let Ok(event) = seen.try_recv() {

@@ -19,7 +19,6 @@ use std::time::Duration;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::peak::{Check, Peak, Step};
-use assay_record::series::Series;
 use assay_role::message::Command;
 use assay_workload::model::{Goal, Phase, Ramp, Schedule, Script, WorkingSet, Workload};
 use tokio::sync::{mpsc, watch};
@@ -142,7 +141,7 @@ fn suspects_of(outcome: &RunOutcome, peak: &Peak) -> Vec<assay_record::peak::Sus
     let Some(step) = suspects::telling(peak) else { return Vec::new() };
     let read = || {
         let dir = RunDir::open(&outcome.run_dir).ok()?;
-        Some((dir.read_info().ok()?, Series::read(&dir).ok()?))
+        Some((dir.read_info().ok()?, dir.read_series().ok()?))
     };
     read().map(|(info, series)| suspects::suspects(&info, &series, step)).unwrap_or_default()
 }

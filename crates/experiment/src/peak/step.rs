@@ -1,16 +1,14 @@
 //! What a stretch of constant rate showed.
 
 use assay_health::verdict::{self, Evidence};
-use assay_lab::event::LabEvent;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, MAX_US};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
-use assay_record::series::Entry;
-use std::borrow::Cow;
 
 use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
 
@@ -22,44 +20,44 @@ const CHANCE: f64 = 4.0;
 const LATE_US: u64 = 10_000;
 const SECOND_MS: u64 = 1000;
 
-/// What was heard lately.
+/// What was measured lately.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
-    events: Vec<LabEvent>,
+    all: Vec<Measured>,
 }
 
 impl Lately {
     /// Keeps what a step is judged by.
-    pub(super) fn keep(&mut self, event: &LabEvent) {
+    pub(super) fn keep(&mut self, measured: &Measured) {
         let counts = matches!(
-            event,
-            LabEvent::Robots(_)
-                | LabEvent::Origins(_)
-                | LabEvent::Host(_)
-                | LabEvent::Thread(_)
-                | LabEvent::Stall(_)
-                | LabEvent::Baseline(_)
-                | LabEvent::Network(_)
+            measured,
+            Measured::Robots(_)
+                | Measured::Origins(_)
+                | Measured::Host(_)
+                | Measured::Thread(_)
+                | Measured::Stall(_)
+                | Measured::Baseline(_)
+                | Measured::Network(_)
         );
         if counts {
-            self.events.push(event.clone());
+            self.all.push(measured.clone());
         }
     }
 
     /// Forgets what was before a step, but for how quiet the machine was.
     pub(super) fn forget(&mut self) {
-        self.events.retain(|event| matches!(event, LabEvent::Baseline(_)));
+        self.all.retain(|measured| matches!(measured, Measured::Baseline(_)));
     }
 
     /// What was measured between two moments.
     pub(super) fn stretch(&self, from_ms: u64, to_ms: u64) -> Stretch<'_> {
         let within = |start_ms: u64, length_ms: u64| start_ms >= from_ms && start_ms + length_ms <= to_ms;
-        let robots = self.events.iter().filter_map(|event| match event {
-            LabEvent::Robots(i) if i.phase == SEARCH_PHASE && within(i.start_ms, i.length_ms) => Some(&**i),
+        let robots = self.all.iter().filter_map(|measured| match measured {
+            Measured::Robots(i) if i.phase == SEARCH_PHASE && within(i.start_ms, i.length_ms) => Some(&**i),
             _ => None,
         });
-        let origins = self.events.iter().filter_map(|event| match event {
-            LabEvent::Origins(i) if within(i.start_ms, i.length_ms) => Some(&**i),
+        let origins = self.all.iter().filter_map(|measured| match measured {
+            Measured::Origins(i) if within(i.start_ms, i.length_ms) => Some(&**i),
             _ => None,
         });
         Stretch {
@@ -73,14 +71,14 @@ impl Lately {
     fn late_us(&self, from_ms: u64, to_ms: u64) -> u64 {
         let touches = |start_ms: u64, length_ms: u64| start_ms < to_ms && start_ms + length_ms > from_ms;
         let (mut robots_us, mut origins_us) = (0, 0);
-        for event in &self.events {
-            let (role, us) = match event {
-                LabEvent::Robots(i) if touches(i.start_ms, i.length_ms) => ("robots", i.lateness.max_us),
-                LabEvent::Origins(i) if touches(i.start_ms, i.length_ms) => ("origins", i.lateness.max_us),
-                LabEvent::Thread(i) if touches(i.start_ms, i.length_ms) => {
+        for measured in &self.all {
+            let (role, us) = match measured {
+                Measured::Robots(i) if touches(i.start_ms, i.length_ms) => ("robots", i.lateness.max_us),
+                Measured::Origins(i) if touches(i.start_ms, i.length_ms) => ("origins", i.lateness.max_us),
+                Measured::Thread(i) if touches(i.start_ms, i.length_ms) => {
                     (i.role.as_str(), i.longest_lag_us)
                 }
-                LabEvent::Stall(s) if touches(s.at_ms, s.length_us.div_ceil(1000)) => {
+                Measured::Stall(s) if touches(s.at_ms, s.length_us.div_ceil(1000)) => {
                     (s.role.as_str(), s.length_us)
                 }
                 _ => continue,
@@ -122,27 +120,19 @@ impl Lately {
         };
         let info = RunInfo { phases: vec![step], ..info.clone() };
         let mut evidence = Evidence::new(&info.phases);
-        for event in &self.events {
-            match event {
-                LabEvent::Robots(_) | LabEvent::Origins(_) => {}
-                LabEvent::Host(interval) => evidence.take(&Entry::Host(Cow::Borrowed(interval))),
-                LabEvent::Thread(interval) => evidence.take(&Entry::Thread(Cow::Borrowed(interval))),
-                LabEvent::Stall(stall) => evidence.take(&Entry::Stall(Cow::Borrowed(stall))),
-                LabEvent::Baseline(baseline) => evidence.take(&Entry::Baseline(Cow::Borrowed(baseline))),
-                LabEvent::Network(interval) => evidence.take(&Entry::Network(Cow::Borrowed(interval))),
-                _ => {}
-            }
-        }
+        let of_machine =
+            |measured: &&Measured| !matches!(measured, Measured::Robots(_) | Measured::Origins(_));
+        self.all.iter().filter(of_machine).for_each(|measured| evidence.take(measured));
         let stretch = self.stretch(from_ms, to_ms);
         for interval in stretch.robots {
             let mut interval = interval.clone();
             interval.phase = 0;
-            evidence.take(&Entry::Robots(Cow::Owned(interval)));
+            evidence.take(&Measured::Robots(interval.into()));
         }
         for interval in stretch.origins {
             let mut interval = interval.clone();
             interval.phase = 0;
-            evidence.take(&Entry::Origins(Cow::Owned(interval)));
+            evidence.take(&Measured::Origins(interval.into()));
         }
         let mut doubts = verdict::judge(&info, &evidence);
         doubts.retain(|doubt| doubt.invalidates);
@@ -151,7 +141,7 @@ impl Lately {
 }
 
 /// What was measured of a step.
-pub(super) struct Measured<'a> {
+pub(super) struct Findings<'a> {
     /// Rate that was requested.
     pub rate_per_s: f64,
     /// When it began.
@@ -179,7 +169,7 @@ enum Disturbed<'a> {
 }
 
 /// What was done to a step, going by what Assay did and not by what came of it.
-fn disturbed<'a>(measured: &'a Measured<'_>) -> Disturbed<'a> {
+fn disturbed<'a>(measured: &'a Findings<'_>) -> Disturbed<'a> {
     let find = |reasons: &[Reason]| measured.doubts.iter().find(|doubt| reasons.contains(&doubt.reason));
     if let Some(doubt) = find(&[Reason::RoleFailed, Reason::LabFailed, Reason::Descriptors, Reason::Ports]) {
         return Disturbed::NotRequested(doubt);
@@ -194,7 +184,7 @@ fn disturbed<'a>(measured: &'a Measured<'_>) -> Disturbed<'a> {
 }
 
 /// The step that a stretch makes.
-pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
+pub(super) fn step(measured: &Findings<'_>, judge: &mut Judge) -> Step {
     let stretch = &measured.all;
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
     for interval in &stretch.robots {
@@ -241,7 +231,7 @@ struct Shown {
 /// been without that: a queue that is given its requests up to `d` later gives its responses up to `d` later, so with `d` taken
 /// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
 /// ([`assay_search::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
-fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
+fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
     let all = &measured.all;
     let mut checks = judge(&measured.in_time);
     let mut why = broken_by(&checks, &measured.with_before, 0);
@@ -315,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    fn second(start_s: u64, phase: u16, due: u64, completed: u64, us: u64) -> LabEvent {
+    fn second(start_s: u64, phase: u16, due: u64, completed: u64, us: u64) -> Measured {
         let mut interval =
             RobotInterval { start_ms: start_s * 1000, length_ms: 1000, phase, ..RobotInterval::default() };
         (interval.counts.due, interval.counts.completed) = (due, completed);
@@ -323,11 +313,11 @@ mod tests {
         let mut times = Histogram::new();
         (0..completed).for_each(|_| times.record(us));
         interval.miss.response = times.to_sparse();
-        LabEvent::Robots(Box::new(interval))
+        Measured::Robots(Box::new(interval))
     }
 
     /// A step of which the 99th percentile is to be less than 5 ms, while Assay was late by so much.
-    fn of(events: &[LabEvent], late_us: u64, doubts: Vec<Doubt>) -> Step {
+    fn of(events: &[Measured], late_us: u64, doubts: Vec<Doubt>) -> Step {
         let mut lately = Lately::default();
         events.iter().for_each(|event| lately.keep(event));
         let mut judge: Judge = Box::new(|stretch: &Stretch<'_>| {
@@ -341,7 +331,7 @@ mod tests {
                 |text: &str, seen: u64, held| Check { text: text.into(), seen: seen.to_string(), held };
             vec![check("p99 < 5ms", us, us < 5000), check("errors < 1", errors, errors < 1)]
         });
-        let measured = Measured {
+        let measured = Findings {
             rate_per_s: 100.0,
             from_ms: 2000,
             all: lately.stretch(2000, 4000),
@@ -353,12 +343,12 @@ mod tests {
         step(&measured, &mut judge)
     }
 
-    fn failing(start_s: u64, errors: u64) -> LabEvent {
-        let LabEvent::Robots(mut interval) = second(start_s, 1, 100, 100 - errors, 2000) else {
+    fn failing(start_s: u64, errors: u64) -> Measured {
+        let Measured::Robots(mut interval) = second(start_s, 1, 100, 100 - errors, 2000) else {
             unreachable!()
         };
         interval.counts.errors.insert(ErrorKind::BadStatus, errors);
-        LabEvent::Robots(interval)
+        Measured::Robots(interval)
     }
 
     #[test]
@@ -424,7 +414,7 @@ mod tests {
     fn how_late_assay_was_is_the_most_of_robots_and_of_origins() {
         let mut lately = Lately::default();
         let thread = |start_ms, role: &str, longest_lag_us| {
-            LabEvent::Thread(Box::new(ThreadInterval {
+            Measured::Thread(Box::new(ThreadInterval {
                 start_ms,
                 length_ms: 1000,
                 role: role.into(),
@@ -433,7 +423,7 @@ mod tests {
             }))
         };
         let stall = |at_ms, length_us| {
-            LabEvent::Stall(Stall { role: "robots".into(), at_ms, length_us, ..Stall::default() })
+            Measured::Stall(Box::new(Stall { role: "robots".into(), at_ms, length_us, ..Stall::default() }))
         };
         let events = [
             thread(0, "robots", 900_000),
@@ -452,9 +442,9 @@ mod tests {
         for us in [1, 900_000] {
             let mut lately = Lately::default();
             for start_s in 0..10 {
-                let LabEvent::Robots(mut interval) = second(start_s, 1, 100, 100, us) else { unreachable!() };
+                let Measured::Robots(mut interval) = second(start_s, 1, 100, 100, us) else { unreachable!() };
                 interval.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
-                lately.keep(&LabEvent::Robots(interval));
+                lately.keep(&Measured::Robots(interval));
             }
             let seconds = |stretch: &Stretch<'_>| -> Vec<u64> {
                 stretch.robots.iter().map(|interval| interval.start_ms / 1000).collect()

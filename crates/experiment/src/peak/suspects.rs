@@ -1,9 +1,9 @@
 //! What was used up first. Looks, at the lowest rate that was not kept, at everything that the lab watches.
 
 use assay_link::LinkSettings;
+use assay_measurement::measured::Series;
 use assay_record::peak::{Outcome, Peak, Step, Suspect};
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 /// So much of something is all of it.
 const FULL: f64 = 0.9;

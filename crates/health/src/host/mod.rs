@@ -19,9 +19,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use assay_measurement::health::{NetworkInterval, ProcessorInterval};
 use assay_measurement::interval::HostInterval;
-use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_measurement::machine::MachineInterval;
+use assay_measurement::measured::Series;
 use assay_record::run::HostInfo;
 
 use disks::Disks;
@@ -86,25 +86,6 @@ fn meminfo(text: &str, name: &str) -> Option<u64> {
 pub fn read_line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// What was seen in one interval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// What each role used, and the machine as `host`.
-    pub host: Vec<HostInterval>,
-    /// What each processor did.
-    pub processors: Vec<ProcessorInterval>,
-    /// What the network stack counted, for each namespace that roles are in.
-    pub network: Vec<NetworkInterval>,
-    /// What the machine as a whole did.
-    pub machine: MachineInterval,
-    /// What each disk did.
-    pub disks: Vec<DiskInterval>,
-    /// What went through each network interface.
-    pub interfaces: Vec<InterfaceInterval>,
-    /// The requests to the traced disk.
-    pub blocks: Vec<BlockInterval>,
 }
 
 /// Measures roles and the machine once an interval.
@@ -199,7 +180,7 @@ impl Meter {
     }
 
     /// Measures, has it kept, and notes what both cost for the next sample.
-    pub fn measure<E>(&mut self, now_ms: u64, keep: impl FnOnce(Sample) -> Result<(), E>) -> Result<(), E> {
+    pub fn measure<E>(&mut self, now_ms: u64, keep: impl FnOnce(Series) -> Result<(), E>) -> Result<(), E> {
         let before = own_time();
         let sample = self.sample(now_ms);
         let kept = keep(sample);
@@ -208,7 +189,7 @@ impl Meter {
     }
 
     /// What each role and the machine did since the last time (or since the start of the run).
-    fn sample(&mut self, now_ms: u64) -> Sample {
+    fn sample(&mut self, now_ms: u64) -> Series {
         let (start_ms, length_ms) = (self.last_ms, now_ms.saturating_sub(self.last_ms));
         let (now, room) = (Instant::now(), &mut self.room);
         let mut host: Vec<HostInterval> =
@@ -229,20 +210,21 @@ impl Meter {
         });
         let networks = &mut self.networks;
         let cost = self.cost + self.trace.as_ref().map_or(Duration::ZERO, Trace::cost);
-        let sample = Sample {
+        let sample = Series {
             host,
             processors: machine.processors_since(&self.machine, start_ms, length_ms),
             network: networks.iter_mut().map(|each| each.interval(start_ms, length_ms, now, room)).collect(),
-            machine: MachineInterval {
+            machine: vec![MachineInterval {
                 metering_us: u64::try_from(cost.as_micros()).unwrap_or(u64::MAX),
                 ..machine.interval_since(&self.machine, start_ms, length_ms)
-            },
+            }],
             disks: self.disks.intervals(start_ms, length_ms, room),
             interfaces: networks
                 .iter_mut()
                 .flat_map(|each| each.traffic(start_ms, length_ms, room))
                 .collect(),
             blocks: self.trace.as_ref().map_or_else(Vec::new, |trace| trace.intervals(start_ms, length_ms)),
+            ..Series::default()
         };
         (self.machine, self.last_ms) = (machine, now_ms);
         sample
@@ -269,7 +251,7 @@ mod tests {
         assert!(robots.rss_bytes > 0 && robots.descriptors > 0);
         assert_eq!((robots.start_ms, robots.length_ms), (0, 1000));
         assert!(!sample.processors.is_empty() && sample.network[0].length_ms == 1000);
-        assert!(sample.machine.used_bytes > 0 && host.cache_bytes.is_some_and(|bytes| bytes > 0));
+        assert!(sample.machine[0].used_bytes > 0 && host.cache_bytes.is_some_and(|bytes| bytes > 0));
         assert!(robots.threads > 0 && robots.cpu_us == robots.user_us + robots.system_us);
         let later = meter.sample(2500);
         assert_eq!((later.host[0].start_ms, later.processors[0].length_ms), (1000, 1500));

@@ -6,9 +6,9 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
 use assay_record::run::PhaseInfo;
-use assay_record::series::Entry;
 
 /// A role whose threads are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,20 +189,19 @@ impl Evidence {
     }
 
     /// Adds something that was measured.
-    pub fn take(&mut self, entry: &Entry<'_>) {
-        match entry {
-            Entry::Robots(interval) => self.robots(interval),
-            Entry::Origins(interval) => self.origins(interval),
-            Entry::Thread(interval) => self.thread(interval),
-            Entry::Stall(stall) => self.stall(stall),
-            Entry::Baseline(baseline) => self.baseline(baseline),
-            Entry::Network(interval) => self.network(interval),
-            Entry::Processors(intervals) => intervals.iter().for_each(|interval| self.processor(interval)),
-            Entry::Host(interval) => self.host(interval),
-            // What the machine under it did speaks for or against nobody.
-            Entry::Machine(_) | Entry::Disks(_) | Entry::Interfaces(_) | Entry::Blocks(_) => {}
-            // What links did is held against their plan as it comes.
-            Entry::Proxy(_) | Entry::Example(_) | Entry::Adapted(_) | Entry::Link(_) => {}
+    pub fn take(&mut self, measured: &Measured) {
+        match measured {
+            Measured::Robots(interval) => self.robots(interval),
+            Measured::Origins(interval) => self.origins(interval),
+            Measured::Thread(interval) => self.thread(interval),
+            Measured::Stall(stall) => self.stall(stall),
+            Measured::Baseline(baseline) => self.baseline(baseline),
+            Measured::Network(interval) => self.network(interval),
+            Measured::Processors(intervals) => intervals.iter().for_each(|interval| self.processor(interval)),
+            Measured::Host(interval) => self.host(interval),
+            // What the target and the machine under it did speaks for or against nobody, and what links did is held against
+            // their plan as it comes.
+            _ => {}
         }
     }
 
@@ -382,12 +381,12 @@ mod tests {
     fn the_use_of_processors_is_added_up_one_by_one() {
         let mut evidence = two_phases();
         for cpu in [0, 1] {
-            evidence.take(&Entry::Processors(std::borrow::Cow::Owned(vec![ProcessorInterval {
+            evidence.take(&Measured::Processors(vec![ProcessorInterval {
                 length_ms: 1000,
                 cpu,
                 busy_us: 100 + u64::from(cpu),
                 ..ProcessorInterval::default()
-            }])));
+            }]));
         }
         let phase = &evidence.phases[0];
         assert_eq!((phase.processors_of(Some(1)).busy_us, phase.processors_of(None).busy_us), (101, 201));

@@ -38,7 +38,7 @@ pub fn judge(info: &RunInfo, evidence: &Evidence) -> Vec<Doubt> {
 /// holds, also where it was killed.
 pub fn doubts(dir: &RunDir, info: &RunInfo, mut known: Vec<Doubt>) -> Result<Vec<Doubt>, RunDirError> {
     let mut evidence = Evidence::new(&info.phases);
-    dir.for_each_entry(|entry| evidence.take(entry))?;
+    dir.for_each_measured(|measured| evidence.take(&measured))?;
     known.extend(judge(info, &evidence));
     finding::sort(&mut known);
     Ok(known)
@@ -58,6 +58,7 @@ pub fn settle(info: &mut RunInfo, doubts: Vec<Doubt>) {
 mod tests {
     use assay_measurement::doubt::Reason;
     use assay_measurement::interval::RobotInterval;
+    use assay_measurement::measured::Measured;
 
     use super::testing::{Run, late_timer, used};
     use super::*;
@@ -104,7 +105,7 @@ mod tests {
         let mut writer = assay_record::series::SeriesWriter::create(&dir).unwrap();
         let mut interval = RobotInterval::default();
         interval.counts.dropped_samples = 3;
-        writer.robots(&interval).unwrap();
+        writer.keep(&Measured::Robots(interval.into())).unwrap();
         drop(writer);
         let known = vec![Doubt::invalid(Reason::LabFailed, "before")];
         let found = doubts(&dir, &info, known).unwrap();

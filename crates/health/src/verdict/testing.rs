@@ -1,14 +1,12 @@
 //! Runs that never were, for the tests of each reason.
 
-use std::borrow::Cow;
-
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::Doubt;
 use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::measured::Measured;
 use assay_record::run::{PhaseInfo, PlacementInfo, RunInfo};
-use assay_record::series::Entry;
 
 use super::{Evidence, judge};
 
@@ -66,7 +64,7 @@ impl Run {
     }
 
     fn robots(&mut self, interval: RobotInterval) {
-        self.evidence.take(&Entry::Robots(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Robots(interval.into()));
     }
 
     /// Robots counted this in a phase.
@@ -93,25 +91,25 @@ impl Run {
     pub fn origin_lateness(&mut self, phase: u16, lateness_us: &[u64]) {
         let interval =
             OriginInterval { phase, lateness: histogram(lateness_us), ..OriginInterval::default() };
-        self.evidence.take(&Entry::Origins(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Origins(interval.into()));
     }
 
     /// What a thread did.
     pub fn thread(&mut self, role: &str, interval: ThreadInterval) {
         let interval = ThreadInterval { role: role.into(), ..interval };
-        self.evidence.take(&Entry::Thread(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Thread(interval.into()));
     }
 
     /// A thread stood still.
     pub fn stall(&mut self, stall: Stall) {
-        self.evidence.take(&Entry::Stall(Cow::Owned(stall)));
+        self.evidence.take(&Measured::Stall(stall.into()));
     }
 
     /// How late a bare timer was, all the time.
     pub fn baseline(&mut self, role: &str, thread: u32, lag_us: u64) {
         let lag = histogram(&[lag_us; 200]);
         let baseline = Baseline { role: role.into(), thread, lag, ..Baseline::default() };
-        self.evidence.take(&Entry::Baseline(Cow::Owned(baseline)));
+        self.evidence.take(&Measured::Baseline(baseline.into()));
     }
 
     /// How busy a processor was in each second of the first phase.
@@ -119,7 +117,7 @@ impl Run {
         let busy_us = busy_us * PHASE_MS / 1000;
         let interval =
             ProcessorInterval { length_ms: PHASE_MS, cpu, busy_us, ..ProcessorInterval::default() };
-        self.evidence.take(&Entry::Processors(Cow::Owned(vec![interval])));
+        self.evidence.take(&Measured::Processors(vec![interval]));
     }
 
     /// What the target used in each second of the first phase, and the processors it is placed on.
@@ -127,7 +125,7 @@ impl Run {
         let cpu_us = cpu_us * PHASE_MS / 1000;
         let interval =
             HostInterval { role: "proxy".into(), length_ms: PHASE_MS, cpu_us, ..HostInterval::default() };
-        self.evidence.take(&Entry::Host(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Host(interval.into()));
         let placed = PlacementInfo { role: "proxy".into(), cpus: cpus.to_vec(), ..PlacementInfo::default() };
         self.info.placement.push(placed);
     }
@@ -139,12 +137,12 @@ impl Run {
         let steal_us = steal_us * PHASE_MS / 1000;
         let interval =
             HostInterval { role: "host".into(), length_ms: PHASE_MS, steal_us, ..HostInterval::default() };
-        self.evidence.take(&Entry::Host(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Host(interval.into()));
     }
 
     /// What the network stack counted in the first phase.
     pub fn network(&mut self, interval: NetworkInterval) {
         let interval = NetworkInterval { length_ms: PHASE_MS, ..interval };
-        self.evidence.take(&Entry::Network(Cow::Owned(interval)));
+        self.evidence.take(&Measured::Network(interval.into()));
     }
 }

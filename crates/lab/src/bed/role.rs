@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use assay_link::{Counts, Forwarder, LinkSettings};
 use assay_measurement::health::LinkInterval;
+use assay_measurement::measured::Measured;
 use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_role::message::{Command, Event};
 use rustix::time::{ClockId, clock_gettime};
@@ -143,7 +144,7 @@ fn report(links: &mut [Carried], start_ms: u64, length_ms: u64) -> Result<(), Li
                 failed: now.failed - before.failed,
                 lateness: now.lateness.clone(),
             };
-            emit(&Event::Link(Box::new(interval)))?;
+            emit(&Event::Measured(Measured::Link(interval.into())))?;
         }
         link.before = now;
     }

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_lab::description::Description;
-use assay_lab::{LabError, LabEvent, Mode, RunOutcome, RunPlan, Stage, TargetChoice};
+use assay_lab::{LabError, Mode, RunOutcome, RunPlan, TargetChoice};
 use assay_measurement::doubt::Reason;
+use assay_measurement::measured::Measured;
 use assay_record::dir::RunDir;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
+use assay_role::message::PhaseEvent;
 use tokio::sync::{mpsc, watch};
 
 use crate::origin::Origin;
@@ -49,7 +51,7 @@ fn described(name: &str) -> Option<TargetChoice> {
 
 struct Ran {
     result: Result<RunOutcome, LabError>,
-    events: Vec<LabEvent>,
+    events: Vec<RunEvent>,
     run_dir: PathBuf,
 }
 
@@ -70,11 +72,11 @@ impl Drop for Ran {
 }
 
 /// Runs a plan; `at` is called with each event and returns whether the run is to be stopped.
-async fn run(plan: RunPlan, mut at: impl FnMut(&LabEvent) -> bool) -> Ran {
+async fn run(plan: RunPlan, mut at: impl FnMut(&RunEvent) -> bool) -> Ran {
     let run_dir = plan.run_dir.clone();
     let (send, mut receive) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
-    let mut events: Vec<LabEvent> = Vec::new();
+    let mut events: Vec<RunEvent> = Vec::new();
     let running = assay_lab::run(plan, send, stopped);
     tokio::pin!(running);
     let result = loop {
@@ -113,14 +115,14 @@ async fn a_run_leaves_a_complete_record() {
     assert_eq!(info.boundaries, [vec![10]]);
     let roles: Vec<&str> = info.placement.iter().map(|placed| placed.role.as_str()).collect();
     assert_eq!(roles, ["origins", "proxy", "robots"]);
-    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert_eq!((series.robots.len(), series.origins.len(), series.proxy.len()), (1, 1, 1));
     assert_eq!(series.proxy[0].counters["hits"], 3.0);
     for kept in ["workload.json", "sources/01-small.pg", "roles/robots.json", "roles/origins.json"] {
         assert!(ran.run_dir.join(kept).is_file(), "{kept}");
     }
-    assert!(matches!(ran.events.first(), Some(LabEvent::Stage(Stage::Planned { .. }))));
-    assert!(matches!(ran.events.last(), Some(LabEvent::Finished)));
+    assert!(matches!(ran.events.first(), Some(RunEvent::Stage(Stage::Planned { .. }))));
+    assert!(matches!(ran.events.last(), Some(RunEvent::Finished)));
     assert_nothing_left(&info);
 }
 
@@ -130,7 +132,7 @@ async fn the_record_knows_of_a_phase_from_its_beginning() {
     let run_dir = plan.run_dir.clone();
     let mut begun = None;
     let ran = run(plan, |event| {
-        if matches!(event, LabEvent::PhaseBegan { .. }) {
+        if matches!(event, RunEvent::Phase(PhaseEvent::Began { .. })) {
             begun = RunDir::open(&run_dir).unwrap().read_info().unwrap().phases[0].start_ms;
         }
         begun.is_some()
@@ -159,19 +161,19 @@ async fn a_proxy_that_runs_already_is_requested_first_and_left_running() {
 
 #[tokio::test]
 async fn a_stop_drains_the_run_and_marks_it_partial() {
-    let is_measured = |event: &LabEvent| matches!(event, LabEvent::Robots(_));
+    let is_measured = |event: &RunEvent| matches!(event, RunEvent::Measured(Measured::Robots(_)));
     let ran = run(plan("endless", TargetChoice::Builtin(Mode::Reverse)), is_measured).await;
     let outcome = ran.result.as_ref().unwrap();
     assert!(outcome.verdict.partial && outcome.verdict.valid, "{:?}", outcome.verdict);
     let info = ran.info();
     assert!(info.finished && info.verdict.partial);
-    assert!(ran.events.iter().any(|event| matches!(event, LabEvent::Stage(Stage::Draining))));
+    assert!(ran.events.iter().any(|event| matches!(event, RunEvent::Stage(Stage::Draining))));
     assert_nothing_left(&info);
 }
 
 #[tokio::test]
 async fn a_stop_before_the_first_request_is_an_interruption() {
-    let is_starting = |event: &LabEvent| matches!(event, LabEvent::Stage(Stage::StartingOrigins));
+    let is_starting = |event: &RunEvent| matches!(event, RunEvent::Stage(Stage::StartingOrigins));
     let ran = run(plan("plain", TargetChoice::Builtin(Mode::Reverse)), is_starting).await;
     assert!(matches!(ran.result, Err(LabError::Interrupted)), "{:?}", ran.result);
     assert_nothing_left(&ran.info());
@@ -184,7 +186,7 @@ async fn robots_that_die_fail_the_run_and_what_was_measured_is_kept() {
     assert!(ran.message().contains("robots have had enough"));
     let info = ran.info();
     assert!(info.finished && !info.verdict.valid && info.verdict.partial);
-    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert_eq!(series.robots.len(), 1);
     assert_nothing_left(&info);
 }
@@ -227,20 +229,23 @@ async fn a_thread_that_stood_still_makes_its_phase_invalid() {
     assert_eq!((doubt.reason, doubt.role.as_str(), doubt.at_ms), (Reason::Stalled, "robots", Some(500)));
     assert_eq!(doubt.phases, [0]);
     assert!(ran.info().phases[0].invalid);
-    let told = |is: fn(&LabEvent) -> bool| ran.events.iter().any(is);
-    assert!(told(|event| matches!(event, LabEvent::Stall(_))));
-    assert!(told(|event| matches!(event, LabEvent::Baseline(_))), "also before everybody is ready");
-    assert!(told(|event| matches!(event, LabEvent::Thread(_))));
-    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    let told = |is: fn(&RunEvent) -> bool| ran.events.iter().any(is);
+    assert!(told(|event| matches!(event, RunEvent::Measured(Measured::Stall(_)))));
+    assert!(
+        told(|event| matches!(event, RunEvent::Measured(Measured::Baseline(_)))),
+        "also before everybody is ready"
+    );
+    assert!(told(|event| matches!(event, RunEvent::Measured(Measured::Thread(_)))));
+    let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert_eq!((series.stalls.len(), series.baselines.len(), series.threads.len()), (1, 1, 1));
 }
 
 #[tokio::test]
 async fn the_machine_and_its_network_are_watched_while_a_run_goes_on() {
-    let is_measured = |event: &LabEvent| matches!(event, LabEvent::Network(_));
+    let is_measured = |event: &RunEvent| matches!(event, RunEvent::Measured(Measured::Network(_)));
     let ran = run(plan("endless", TargetChoice::Direct), is_measured).await;
     assert!(ran.result.is_ok(), "{:?}", ran.result);
-    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert!(!series.network.is_empty() && !series.processors.is_empty());
     assert!(series.host.iter().any(|interval| interval.role == "host"));
 }
@@ -275,13 +280,12 @@ async fn a_proxy_that_never_responses_is_given_up() {
 #[tokio::test]
 async fn a_real_proxy_runs_is_measured_and_is_gone() {
     let Some(target) = described("nginx") else { return };
-    let is_measured =
-        |event: &LabEvent| matches!(event, LabEvent::Host(interval) if interval.role == "proxy");
+    let is_measured = |event: &RunEvent| matches!(event, RunEvent::Measured(Measured::Host(interval)) if interval.role == "proxy");
     let ran = run(plan("endless", target), is_measured).await;
     assert!(ran.result.as_ref().unwrap().verdict.valid, "{:?}", ran.result);
     let info = ran.info();
     assert!(info.target.version.starts_with('1'), "{}", info.target.version);
-    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert!(series.host.iter().any(|interval| interval.role == "proxy" && interval.rss_bytes > 0));
     assert!(series.proxy.iter().any(|sample| sample.counters["requests"] >= 1.0));
     for kept in ["nginx.conf", "access.log", "description.toml"] {
@@ -301,7 +305,7 @@ async fn a_real_proxy_that_dies_ends_the_run() {
     let plan = plan("endless", target);
     let run_dir = plan.run_dir.clone();
     let ran = run(plan, |event| {
-        if matches!(event, LabEvent::Started { .. }) {
+        if matches!(event, RunEvent::Started { .. }) {
             let pid = rustix::process::Pid::from_raw(proxy_pid(&run_dir).try_into().unwrap()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         }
@@ -328,7 +332,7 @@ async fn dropping_a_run_leaves_nothing_behind() {
     loop {
         tokio::select! {
             _ = &mut running => panic!("it ends only when dropped"),
-            Some(event) = receive.recv() => if matches!(event, LabEvent::Robots(_)) { break },
+            Some(event) = receive.recv() => if matches!(event, RunEvent::Measured(Measured::Robots(_))) { break },
         }
     }
     let info = RunDir::open(&run_dir).unwrap().read_info().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Entry, ProxySample, read_journal};
+use super::read_journal;
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
@@ -12,6 +12,7 @@ use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
+use assay_measurement::measured::{Measured, ProxySample};
 use assay_table::{Cell, FileError, TableWriter};
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
@@ -41,12 +42,12 @@ pub(super) fn convert_to(
 ) -> Result<Vec<ErrorExample>, RunDirError> {
     let mut tables = Tables::create(out)?;
     let mut examples: Vec<ErrorExample> = Vec::new();
-    read_journal(&dir.journal_path(), bad, |entry| match entry {
-        Entry::Example(example) => {
-            examples.push(example.into_owned());
+    read_journal(&dir.journal_path(), bad, |measured| match measured {
+        Measured::Example(example) => {
+            examples.push(*example);
             Ok(())
         }
-        entry => Ok(tables.take(&entry)?),
+        measured => Ok(tables.take(&measured)?),
     })?;
     tables.finish()?;
     Ok(examples)
@@ -91,35 +92,35 @@ impl Tables {
     }
 
     /// A row, or some, of whatever it is.
-    fn take(&mut self, entry: &Entry<'_>) -> Result<(), FileError> {
-        match entry {
-            Entry::Robots(interval) => self.robots(interval),
-            Entry::Origins(interval) => self.origins(interval),
-            Entry::Host(interval) => self.plain(&host::HOST, &**interval),
-            Entry::Proxy(sample) => self.proxy(sample),
+    fn take(&mut self, measured: &Measured) -> Result<(), FileError> {
+        match measured {
+            Measured::Robots(interval) => self.robots(interval),
+            Measured::Origins(interval) => self.origins(interval),
+            Measured::Host(interval) => self.plain(&host::HOST, &**interval),
+            Measured::Proxy(sample) => self.proxy(sample),
             // Examples are no table.
-            Entry::Example(_) => Ok(()),
-            Entry::Thread(interval) => {
+            Measured::Example(_) => Ok(()),
+            Measured::Thread(interval) => {
                 let (start_ms, phase) = (interval.start_ms, interval.phase);
                 let owner = self.numbered(&health::THREADS, "threads", &**interval, start_ms, phase)?;
                 self.histogram(owner, "timer_lag", "all", &interval.timer_lag)
             }
-            Entry::Stall(stall) => self.plain(&health::STALLS, &**stall),
-            Entry::Baseline(baseline) => {
+            Measured::Stall(stall) => self.plain(&health::STALLS, &**stall),
+            Measured::Baseline(baseline) => {
                 let owner = self.numbered(&health::BASELINES, "baseline", &**baseline, 0, 0)?;
                 self.histogram(owner, "timer_lag", "all", &baseline.lag)
             }
-            Entry::Adapted(decision) => self.plain(&columns::ADAPTED, &**decision),
-            Entry::Link(interval) => {
+            Measured::Adapted(decision) => self.plain(&columns::ADAPTED, &**decision),
+            Measured::Link(interval) => {
                 let owner = self.numbered(&health::LINKS, "links", &**interval, interval.start_ms, 0)?;
                 self.histogram(owner, "lateness", "all", &interval.lateness)
             }
-            Entry::Network(interval) => self.plain(&host::NETWORK, &**interval),
-            Entry::Processors(all) => all.iter().try_for_each(|one| self.plain(&health::PROCESSORS, one)),
-            Entry::Machine(interval) => self.plain(&host::MACHINE, &**interval),
-            Entry::Disks(all) => all.iter().try_for_each(|one| self.plain(&host::DISKS, one)),
-            Entry::Interfaces(all) => all.iter().try_for_each(|one| self.plain(&host::INTERFACES, one)),
-            Entry::Blocks(all) => all.iter().try_for_each(|one| self.block(one)),
+            Measured::Network(interval) => self.plain(&host::NETWORK, &**interval),
+            Measured::Processors(all) => all.iter().try_for_each(|one| self.plain(&health::PROCESSORS, one)),
+            Measured::Machine(interval) => self.plain(&host::MACHINE, &**interval),
+            Measured::Disks(all) => all.iter().try_for_each(|one| self.plain(&host::DISKS, one)),
+            Measured::Interfaces(all) => all.iter().try_for_each(|one| self.plain(&host::INTERFACES, one)),
+            Measured::Blocks(all) => all.iter().try_for_each(|one| self.block(one)),
         }
     }
 
@@ -258,7 +259,7 @@ mod tests {
             merged.merge(&histogram);
             let mut interval = RobotInterval { start_ms: second * 1000, ..RobotInterval::default() };
             interval.miss.response = histogram.to_sparse();
-            writer.robots(&interval).unwrap();
+            writer.keep(&Measured::Robots(interval.into())).unwrap();
         }
         writer.finish().unwrap();
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{ProxySample, Series};
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
@@ -12,6 +11,7 @@ use crate::missing::{Gap, Gaps};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::measured::{ProxySample, Series};
 use assay_table::{FileError, Table};
 
 /// More intervals than a run of eleven days has are no intervals, but damage.
@@ -56,8 +56,8 @@ impl Reader<'_> {
         self.series.robots = self.rows(&columns::ROBOTS, Always, Yes, columns::read_robots)?;
         self.series.origins = self.rows(&columns::ORIGINS, Always, Yes, columns::read_origins)?;
         self.stand_ins()?;
-        self.each(&columns::CLASSES, Always, Series::read_class)?;
-        self.each(&columns::ERRORS, Always, Series::read_error)?;
+        self.each(&columns::CLASSES, Always, read_class)?;
+        self.each(&columns::ERRORS, Always, read_error)?;
         self.series.threads = self.rows(&health::THREADS, Later, Yes, rows::read)?;
         self.series.baselines = self.rows(&health::BASELINES, Later, Yes, rows::read)?;
         self.series.stalls = self.rows(&health::STALLS, Later, No, rows::read)?;
@@ -74,7 +74,7 @@ impl Reader<'_> {
         self.series.links = self.rows(&health::LINKS, Later, Yes, rows::read)?;
         self.read_histograms()?;
         self.series.host = self.rows(&host::HOST, Always, No, rows::read)?;
-        self.each(&columns::PROXY, Always, Series::read_counter)?;
+        self.each(&columns::PROXY, Always, read_counter)?;
         self.read_examples()
     }
 
@@ -180,13 +180,13 @@ impl Reader<'_> {
         let path = self.dir.path().join(columns::HISTOGRAMS.file);
         let Some(heads) = heads else { return Ok(()) };
         for row in 0..heads.rows() {
-            self.series.read_head(&heads, row).or_else(|error| self.gaps.error(error))?;
+            read_head(&mut self.series, &heads, row).or_else(|error| self.gaps.error(error))?;
         }
         let (sums, series, gaps) = (&self.sums, &mut self.series, &mut *self.gaps);
         let mut head = 0;
         let read = sums.check(&path).and_then(|()| {
             Table::read_in_groups(&path, &["histogram", "low_us", "count"], |group| {
-                series.read_buckets(&heads, &mut head, group).or_else(|error| gaps.error(error))
+                read_buckets(series, &heads, &mut head, group).or_else(|error| gaps.error(error))
             })
         });
         read.or_else(|error| self.gaps.error(error))
@@ -241,100 +241,110 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
     all[index] = interval;
 }
 
-impl Series {
-    /// The robots' interval that a row of another table belongs to.
-    fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, FileError> {
-        let number = table.uint("interval", row)?;
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        self.robots.get_mut(index).ok_or_else(|| table.unknown("interval", &number.to_string()))
-    }
+/// The robots' interval that a row of another table belongs to.
+fn robots_of<'a>(
+    series: &'a mut Series,
+    table: &Table,
+    row: usize,
+) -> Result<&'a mut RobotInterval, FileError> {
+    let number = table.uint("interval", row)?;
+    let index = usize::try_from(number).unwrap_or(usize::MAX);
+    series.robots.get_mut(index).ok_or_else(|| table.unknown("interval", &number.to_string()))
+}
 
-    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
-        let (by, value, count) =
-            (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
-        let counts = &mut self.robots_of(table, row)?.counts;
-        match by {
-            "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
-            "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
-            "status" => {
-                let status = value.parse().map_err(|_| table.unknown("value", value))?;
-                *counts.by_status.entry(status).or_default() += count;
-            }
-            other => return Err(table.unknown("by", other)),
+fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
+    let (by, value, count) = (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
+    let counts = &mut robots_of(series, table, row)?.counts;
+    match by {
+        "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
+        "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
+        "status" => {
+            let status = value.parse().map_err(|_| table.unknown("value", value))?;
+            *counts.by_status.entry(status).or_default() += count;
         }
-        Ok(())
+        other => return Err(table.unknown("by", other)),
     }
+    Ok(())
+}
 
-    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
-        let name = table.text("kind", row)?;
-        let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
-        let count = table.uint("count", row)?;
-        *self.robots_of(table, row)?.counts.errors.entry(kind).or_default() += count;
-        Ok(())
-    }
+fn read_error(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
+    let name = table.text("kind", row)?;
+    let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
+    let count = table.uint("count", row)?;
+    *robots_of(series, table, row)?.counts.errors.entry(kind).or_default() += count;
+    Ok(())
+}
 
-    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), FileError> {
-        let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
-        *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
-        Ok(())
-    }
+fn read_head(series: &mut Series, heads: &Table, row: usize) -> Result<(), FileError> {
+    let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
+    *histogram_of(series, heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
+    Ok(())
+}
 
-    /// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
-    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), FileError> {
-        let mut row = 0;
-        while row < group.rows() {
-            let number = group.uint("histogram", row)?;
-            while *head < heads.rows() && heads.uint("histogram", *head)? != number {
-                *head += 1;
-            }
-            if *head == heads.rows() {
-                return Err(group.unknown("histogram", &number.to_string()));
-            }
-            let histogram = self.histogram_of(heads, *head)?;
-            while row < group.rows() && group.uint("histogram", row)? == number {
-                histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
-                row += 1;
-            }
-            histogram.buckets.shrink_to_fit();
+/// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
+fn read_buckets(
+    series: &mut Series,
+    heads: &Table,
+    head: &mut usize,
+    group: &Table,
+) -> Result<(), FileError> {
+    let mut row = 0;
+    while row < group.rows() {
+        let number = group.uint("histogram", row)?;
+        while *head < heads.rows() && heads.uint("histogram", *head)? != number {
+            *head += 1;
         }
-        Ok(())
-    }
-
-    fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, FileError> {
-        let (metric, class) = (table.text("metric", row)?, table.text("class", row)?);
-        let number = table.uint("interval", row)?;
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let unknown = || table.unknown("interval", &number.to_string());
-        let place = match table.text("side", row)? {
-            "robots" => {
-                let interval = self.robots.get_mut(index).ok_or_else(unknown)?;
-                columns::robot_histogram_mut(interval, metric, class)
-            }
-            "origins" => {
-                let interval = self.origins.get_mut(index).ok_or_else(unknown)?;
-                columns::origin_histogram_mut(interval, metric)
-            }
-            "threads" => Some(&mut self.threads.get_mut(index).ok_or_else(unknown)?.timer_lag),
-            "links" => Some(&mut self.links.get_mut(index).ok_or_else(unknown)?.lateness),
-            "baseline" => Some(&mut self.baselines.get_mut(index).ok_or_else(unknown)?.lag),
-            other => return Err(table.unknown("side", other)),
-        };
-        place.ok_or_else(|| table.unknown("metric", metric))
-    }
-
-    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
-        let at_ms = table.uint("at_ms", row)?;
-        // Runs that were recorded when there was never more than one have no such column.
-        let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();
-        let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
-        if self.proxy.last().is_none_or(|sample| (sample.at_ms, sample.cache.as_str()) != (at_ms, cache)) {
-            self.proxy.push(ProxySample { cache: cache.to_owned(), at_ms, counters: BTreeMap::new() });
+        if *head == heads.rows() {
+            return Err(group.unknown("histogram", &number.to_string()));
         }
-        if let Some(sample) = self.proxy.last_mut() {
-            sample.counters.insert(name, value);
+        let histogram = histogram_of(series, heads, *head)?;
+        while row < group.rows() && group.uint("histogram", row)? == number {
+            histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
+            row += 1;
         }
-        Ok(())
+        histogram.buckets.shrink_to_fit();
     }
+    Ok(())
+}
+
+fn histogram_of<'a>(
+    series: &'a mut Series,
+    table: &Table,
+    row: usize,
+) -> Result<&'a mut SparseHistogram, FileError> {
+    let (metric, class) = (table.text("metric", row)?, table.text("class", row)?);
+    let number = table.uint("interval", row)?;
+    let index = usize::try_from(number).unwrap_or(usize::MAX);
+    let unknown = || table.unknown("interval", &number.to_string());
+    let place = match table.text("side", row)? {
+        "robots" => {
+            let interval = series.robots.get_mut(index).ok_or_else(unknown)?;
+            columns::robot_histogram_mut(interval, metric, class)
+        }
+        "origins" => {
+            let interval = series.origins.get_mut(index).ok_or_else(unknown)?;
+            columns::origin_histogram_mut(interval, metric)
+        }
+        "threads" => Some(&mut series.threads.get_mut(index).ok_or_else(unknown)?.timer_lag),
+        "links" => Some(&mut series.links.get_mut(index).ok_or_else(unknown)?.lateness),
+        "baseline" => Some(&mut series.baselines.get_mut(index).ok_or_else(unknown)?.lag),
+        other => return Err(table.unknown("side", other)),
+    };
+    place.ok_or_else(|| table.unknown("metric", metric))
+}
+
+fn read_counter(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
+    let at_ms = table.uint("at_ms", row)?;
+    // Runs that were recorded when there was never more than one have no such column.
+    let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();
+    let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
+    if series.proxy.last().is_none_or(|sample| (sample.at_ms, sample.cache.as_str()) != (at_ms, cache)) {
+        series.proxy.push(ProxySample { cache: cache.to_owned(), at_ms, counters: BTreeMap::new() });
+    }
+    if let Some(sample) = series.proxy.last_mut() {
+        sample.counters.insert(name, value);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_record::series::Entry;
+use assay_measurement::measured::Measured;
 use serde_json::Value;
 
 /// Compares with a file that is kept; `UPDATE_GOLDEN=1` rewrites it.
@@ -34,27 +34,26 @@ fn every_column_keeps_its_name_and_type() {
 
 #[test]
 fn every_line_of_the_journal_keeps_its_fields() {
-    use std::borrow::Cow::Owned;
-    let entries = [
-        Entry::Robots(Owned(Default::default())),
-        Entry::Origins(Owned(Default::default())),
-        Entry::Host(Owned(Default::default())),
-        Entry::Proxy(Owned(Default::default())),
-        Entry::Thread(Owned(Default::default())),
-        Entry::Stall(Owned(Default::default())),
-        Entry::Baseline(Owned(Default::default())),
-        Entry::Network(Owned(Default::default())),
-        Entry::Processors(Owned(vec![Default::default()])),
-        Entry::Adapted(Owned(Default::default())),
-        Entry::Machine(Owned(Default::default())),
-        Entry::Disks(Owned(vec![Default::default()])),
-        Entry::Interfaces(Owned(vec![Default::default()])),
-        Entry::Blocks(Owned(vec![Default::default()])),
-        Entry::Link(Owned(Default::default())),
+    let all = [
+        Measured::Robots(Default::default()),
+        Measured::Origins(Default::default()),
+        Measured::Host(Default::default()),
+        Measured::Proxy(Default::default()),
+        Measured::Thread(Default::default()),
+        Measured::Stall(Default::default()),
+        Measured::Baseline(Default::default()),
+        Measured::Network(Default::default()),
+        Measured::Processors(vec![Default::default()]),
+        Measured::Adapted(Default::default()),
+        Measured::Machine(Default::default()),
+        Measured::Disks(vec![Default::default()]),
+        Measured::Interfaces(vec![Default::default()]),
+        Measured::Blocks(vec![Default::default()]),
+        Measured::Link(Default::default()),
     ];
     let mut text = String::new();
-    for entry in entries {
-        fields("", &serde_json::to_value(entry).unwrap(), &mut text);
+    for measured in all {
+        fields("", &serde_json::to_value(measured).unwrap(), &mut text);
     }
     holds("journal.txt", &text);
 }

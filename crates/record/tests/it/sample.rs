@@ -11,7 +11,7 @@ use assay_measurement::health::{
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
-use assay_record::series::{ProxySample, Series};
+use assay_measurement::measured::{ProxySample, Series};
 
 /// A histogram of a few values that differ with `salt`.
 pub fn histogram(salt: u64) -> SparseHistogram {

@@ -1,7 +1,8 @@
 //! The messages of roles survive their journey through a pipe.
 
+use assay_measurement::measured::Measured;
 use assay_role::evaluation::{CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
-use assay_role::message::{Command, Event, ProxyCounters};
+use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 
 use crate::sample;
 
@@ -14,9 +15,9 @@ fn there_and_back(event: Event) {
 #[test]
 fn every_event_is_a_line_and_comes_back_as_it_was() {
     there_and_back(Event::Ready { listening: vec!["127.0.0.1:80".parse().unwrap()] });
-    there_and_back(Event::Robots(Box::new(sample::robots(1000, 3))));
-    there_and_back(Event::Origins(Box::new(sample::origins(1000, 3))));
-    there_and_back(Event::Proxy(ProxyCounters { hits: u64::MAX, ..ProxyCounters::default() }));
+    there_and_back(Event::Measured(Measured::Robots(sample::robots(1000, 3).into())));
+    there_and_back(Event::Measured(Measured::Origins(sample::origins(1000, 3).into())));
+    there_and_back(Event::Proxy(Box::new(ProxyCounters { hits: u64::MAX, ..ProxyCounters::default() })));
     let listener = ListenerRow { listener: 2, late_max_us: 9, ..ListenerRow::default() };
     there_and_back(Event::Collector(Box::new(CollectorInterval {
         listeners: vec![listener],
@@ -27,17 +28,17 @@ fn every_event_is_a_line_and_comes_back_as_it_was() {
         targets: vec![target],
         ..MultiplierCounters::default()
     })));
-    there_and_back(Event::PhaseBegan { phase: 1, at_ms: 5 });
-    there_and_back(Event::PhaseEnded { phase: 1, at_ms: 5, launched: vec![1, 2] });
-    there_and_back(Event::Progress { phase: 1, done: 0.25 });
-    there_and_back(Event::Example(sample::example(7)));
+    there_and_back(Event::Phase(PhaseEvent::Began { phase: 1, at_ms: 5 }));
+    there_and_back(Event::Phase(PhaseEvent::Ended { phase: 1, at_ms: 5, launched: vec![1, 2] }));
+    there_and_back(Event::Phase(PhaseEvent::Progress { phase: 1, done: 0.25 }));
+    there_and_back(Event::Measured(Measured::Example(sample::example(7).into())));
     there_and_back(Event::Fault {
         reason: assay_measurement::doubt::Reason::LabFailed,
         message: "a\nb".into(),
     });
-    there_and_back(Event::Thread(Box::new(sample::thread("robots", None))));
-    there_and_back(Event::Stall(sample::stall()));
-    there_and_back(Event::Baseline(Box::new(sample::baseline(Some(1)))));
+    there_and_back(Event::Measured(Measured::Thread(sample::thread("robots", None).into())));
+    there_and_back(Event::Measured(Measured::Stall(sample::stall().into())));
+    there_and_back(Event::Measured(Measured::Baseline(sample::baseline(Some(1)).into())));
     there_and_back(Event::Done);
 }
 

@@ -9,9 +9,9 @@ mod show;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
+use assay_measurement::measured::Series;
 use assay_record::caches::{CacheLogs, Responses, Source, Traffic};
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::measured::Series;
 use assay_measurement::ratios::Outcomes;
-use assay_record::series::Series;
 
 use super::{Chart, Line, Text, dashed, line, short, time_chart};
 use crate::steps::Step;
@@ -202,7 +202,7 @@ impl Readings<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_record::series::ProxySample;
+    use assay_measurement::measured::ProxySample;
 
     fn series(counter: &str, readings: &[(u64, f64)]) -> Series {
         let sample = |&(at_ms, value): &(u64, f64)| ProxySample {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::measured::Series;
 use assay_measurement::ratios::HitRatio;
-use assay_record::series::Series;
 
 use super::times::{self, RESPONSE};
 use super::{

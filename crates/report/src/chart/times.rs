@@ -2,7 +2,7 @@
 
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{RobotInterval, Times};
-use assay_record::series::Series;
+use assay_measurement::measured::Series;
 
 use super::{Chart, Heat, Kind, Line, Text, line, logarithmic, short, time_chart};
 use crate::steps::{Merged, Step};

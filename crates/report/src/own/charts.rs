@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use assay_measurement::histogram::{Histogram, SparseHistogram};
-use assay_record::series::Series;
+use assay_measurement::measured::Series;
 
 use super::steps::{OwnStep, Watched};
 use crate::chart::{Chart, Line, dashed, line, logarithmic, short, time_chart};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_measurement::health::{NetworkInterval, ProcessorInterval, ThreadInterval};
 use assay_measurement::histogram::SparseHistogram;
-use assay_record::series::Series;
+use assay_measurement::measured::Series;
 
 /// What Assay and the machine did in one step.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::machine::MachineInterval;
+use assay_measurement::measured::Series;
 use assay_record::run::RunInfo;
-use assay_record::series::Series;
 
 use super::health::{Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth};
 use crate::document::PhaseFigures;

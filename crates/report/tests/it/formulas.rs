@@ -1,7 +1,6 @@
 //! The numbers of the summary can be found from the tables by hand.
 
 use assay_measurement::histogram::Histogram;
-use assay_record::series::Series;
 use assay_report::summary::Summary;
 
 use crate::synthetic::{self, Story};
@@ -36,7 +35,7 @@ fn rates_use_the_actual_length_of_a_phase() {
 fn percentiles_come_from_one_merged_histogram() {
     let run = synthetic::run(Story::Good);
     let summary = Summary::from_run(&run.dir).unwrap();
-    let series = Series::read(&run.dir).unwrap();
+    let series = run.dir.read_series().unwrap();
     let mut merged = Histogram::new();
     for interval in series.robots.iter().filter(|interval| interval.phase == 3) {
         merged.merge_sparse(&interval.hit.response);
@@ -53,7 +52,7 @@ fn percentiles_come_from_one_merged_histogram() {
 fn measured_hits_leave_out_what_the_origins_validated() {
     let run = synthetic::run(Story::Troubled);
     let summary = Summary::from_run(&run.dir).unwrap();
-    let series = Series::read(&run.dir).unwrap();
+    let series = run.dir.read_series().unwrap();
     let robots = |pick: fn(&assay_measurement::counts::RobotCounts) -> u64| -> u64 {
         series.robots.iter().map(|interval| pick(&interval.counts)).sum()
     };

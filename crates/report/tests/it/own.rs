@@ -4,6 +4,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::{
     Baseline, Calibration, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
+use assay_measurement::measured::Measured;
 use assay_random::Rng;
 use assay_record::series::SeriesWriter;
 
@@ -15,16 +16,16 @@ pub fn health(writer: &mut SeriesWriter, story: Story, length_ms: u64) {
     for role in ["robots", "origins"] {
         let lag = drawn(&mut dice, 20_000, 38.0);
         let baseline = Baseline { role: role.into(), thread: 0, cpu: Some(0), length_ms: 1000, lag };
-        writer.baseline(&baseline).unwrap();
+        writer.keep(&Measured::Baseline(baseline.into())).unwrap();
     }
     for start_ms in (0..length_ms).step_by(1000) {
         for role in ["robots", "origins"] {
-            writer.thread(&thread(&mut dice, story, role, start_ms)).unwrap();
+            writer.keep(&Measured::Thread(thread(&mut dice, story, role, start_ms).into())).unwrap();
         }
-        writer.network(&network(story, start_ms)).unwrap();
-        writer.processors(&processors(&mut dice, story, start_ms)).unwrap();
+        writer.keep(&Measured::Network(network(story, start_ms).into())).unwrap();
+        writer.keep(&Measured::Processors(processors(&mut dice, story, start_ms))).unwrap();
     }
-    stalls(story).iter().for_each(|stall| writer.stall(stall).unwrap());
+    stalls(story).into_iter().for_each(|stall| writer.keep(&Measured::Stall(stall.into())).unwrap());
 }
 
 /// An hour of eight threads that all stand still every second.
@@ -35,13 +36,17 @@ pub fn busy_hour(writer: &mut SeriesWriter) {
             let role = if number < 4 { "robots" } else { "origins" };
             let lag = drawn(&mut dice, 3, 900.0);
             let interval = thread(&mut dice, Story::Good, role, start_ms);
-            writer.thread(&ThreadInterval { thread: number % 4, timer_lag: lag, ..interval }).unwrap();
+            writer
+                .keep(&Measured::Thread(
+                    ThreadInterval { thread: number % 4, timer_lag: lag, ..interval }.into(),
+                ))
+                .unwrap();
             let (thread, length_us) = (number % 4, 10_000 + dice.next_u64() % 90_000);
             let stall = Stall { role: role.into(), thread, at_ms: start_ms, length_us, ..Stall::default() };
-            writer.stall(&stall).unwrap();
+            writer.keep(&Measured::Stall(stall.into())).unwrap();
         }
-        writer.network(&network(Story::Stalled, start_ms)).unwrap();
-        writer.processors(&processors(&mut dice, Story::Good, start_ms)).unwrap();
+        writer.keep(&Measured::Network(network(Story::Stalled, start_ms).into())).unwrap();
+        writer.keep(&Measured::Processors(processors(&mut dice, Story::Good, start_ms))).unwrap();
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::Histogram;
-use assay_record::series::Series;
 use assay_report::summary::{Mood, StallCause, Summary, Topic};
 use assay_testbed::pages::golden;
 use serde_json::Value;
@@ -188,7 +187,7 @@ fn invalid_phases_are_named_with_their_reasons_and_the_others_stand() {
 #[test]
 fn how_well_assay_did_can_be_found_from_the_tables() {
     let run = synthetic::run(Story::Stalled);
-    let (summary, series) = (Summary::from_run(&run.dir).unwrap(), Series::read(&run.dir).unwrap());
+    let (summary, series) = (Summary::from_run(&run.dir).unwrap(), run.dir.read_series().unwrap());
     let robots = &summary.health.roles["robots"];
     let mut lag = Histogram::new();
     let threads = || series.threads.iter().filter(|thread| thread.role == "robots");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_measurement::measured::{Measured, ProxySample};
 use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
@@ -118,10 +119,14 @@ pub fn hour() -> Run {
     let mut dice = Rng::new(1);
     for second in 0..3600 {
         let robots = robots(&mut dice, Story::Good, 0, second * 1000, 1000, 20, false);
-        writer.robots(&robots).unwrap();
-        writer.origins(&origins(&mut dice, Story::Good, &robots)).unwrap();
+        writer.keep(&Measured::Robots(robots.clone().into())).unwrap();
+        writer.keep(&Measured::Origins(origins(&mut dice, Story::Good, &robots).into())).unwrap();
         for role in ["robots", "origins", "proxy", "host"] {
-            writer.host(&host(role, second * 1000, 1000, 400_000 + dice.next_u64() % 100_000, 0)).unwrap();
+            writer
+                .keep(&Measured::Host(
+                    host(role, second * 1000, 1000, 400_000 + dice.next_u64() % 100_000, 0).into(),
+                ))
+                .unwrap();
         }
     }
     own::busy_hour(&mut writer);
@@ -171,8 +176,8 @@ fn second(
     let overloaded = story == Story::Troubled && load > 0.9;
     let robots = robots(dice, story, phase, start_ms, length_ms, due, overloaded);
     let origins = origins(dice, story, &robots);
-    writer.robots(&robots).unwrap();
-    writer.origins(&origins).unwrap();
+    writer.keep(&Measured::Robots(robots.clone().into())).unwrap();
+    writer.keep(&Measured::Origins(origins.into())).unwrap();
     let sent = robots.counts.sent;
     let mut roles = vec![("robots", 22.0), ("origins", 14.0)];
     if story != Story::Direct {
@@ -180,15 +185,18 @@ fn second(
     }
     for (role, cpu_us) in roles {
         let cpu_us = ((sent as f64 * cpu_us) as u64).min(length_ms * 1000);
-        writer.host(&host(role, start_ms, length_ms, cpu_us, u64::from(phase))).unwrap();
+        writer
+            .keep(&Measured::Host(host(role, start_ms, length_ms, cpu_us, u64::from(phase)).into()))
+            .unwrap();
     }
-    writer.host(&host("host", start_ms, length_ms, length_ms * 900, 0)).unwrap();
+    writer.keep(&Measured::Host(host("host", start_ms, length_ms, length_ms * 900, 0).into())).unwrap();
     below(writer, story, start_ms, length_ms, sent);
     let counters = BTreeMap::from([
         ("MAIN.cache_hit".to_owned(), (robots.counts.hits + start_ms) as f64),
         ("MAIN.n_object".to_owned(), start_ms as f64 * 0.8),
     ]);
-    writer.proxy_counters("", start_ms + length_ms, &counters).unwrap();
+    let sample = ProxySample { cache: String::new(), at_ms: start_ms + length_ms, counters };
+    writer.keep(&Measured::Proxy(sample.into())).unwrap();
 }
 
 fn robots(
@@ -328,7 +336,7 @@ fn below(writer: &mut SeriesWriter, story: Story, start_ms: u64, length_ms: u64,
         metering_us: 2_100,
         ..MachineInterval::default()
     };
-    writer.machine(&machine).unwrap();
+    writer.keep(&Measured::Machine(machine.into())).unwrap();
     let disk = DiskInterval {
         start_ms,
         length_ms,
@@ -342,7 +350,7 @@ fn below(writer: &mut SeriesWriter, story: Story, start_ms: u64, length_ms: u64,
         queue_ms: length_ms * 2 / 5,
         ..DiskInterval::default()
     };
-    writer.disks(&[disk]).unwrap();
+    writer.keep(&Measured::Disks(vec![disk])).unwrap();
     let loopback = InterfaceInterval {
         start_ms,
         length_ms,
@@ -352,7 +360,7 @@ fn below(writer: &mut SeriesWriter, story: Story, start_ms: u64, length_ms: u64,
         sent_bytes: sent * 12_000,
         ..InterfaceInterval::default()
     };
-    writer.interfaces(&[loopback]).unwrap();
+    writer.keep(&Measured::Interfaces(vec![loopback])).unwrap();
     if story == Story::Good {
         let block = |operation: &str, requests: u64, distances| BlockInterval {
             start_ms,
@@ -366,7 +374,9 @@ fn below(writer: &mut SeriesWriter, story: Story, start_ms: u64, length_ms: u64,
             ..BlockInterval::default()
         };
         let read = block("read", 12, vec![(0, 4), (1024, 3), (65_536, 5)]);
-        writer.blocks(&[read, block("write", 20, vec![(0, 7), (2048, 12), (1 << 20, 1)])]).unwrap();
+        writer
+            .keep(&Measured::Blocks(vec![read, block("write", 20, vec![(0, 7), (2048, 12), (1 << 20, 1)])]))
+            .unwrap();
     }
 }
 
@@ -382,23 +392,30 @@ fn examples(writer: &mut SeriesWriter, story: Story) {
         };
         let stale = "expired 2 s before it was served from the store (Age: 64, version 3, current is 4)";
         writer
-            .example(&example(ErrorKind::Stale, 6_204, "GET /w5f3a9c01/t00/0_00000000000003e8.gif", stale))
+            .keep(&Measured::Example(
+                example(ErrorKind::Stale, 6_204, "GET /w5f3a9c01/t00/0_00000000000003e8.gif", stale).into(),
+            ))
             .unwrap();
         let slow = "no complete response after 30 s; 0 of 4,521 bytes came";
         writer
-            .example(&example(ErrorKind::TimedOut, 9_010, "GET /w5f3a9c01/t00/0_00000000000004b1.gif", slow))
+            .keep(&Measured::Example(
+                example(ErrorKind::TimedOut, 9_010, "GET /w5f3a9c01/t00/0_00000000000004b1.gif", slow).into(),
+            ))
             .unwrap();
     }
     if story == Story::Hostile {
         writer
-            .example(&ErrorExample {
-                kind: ErrorKind::Foreign,
-                at_ms: 1,
-                phase: HOSTILE.into(),
-                xact: HOSTILE.into(),
-                request: HOSTILE.into(),
-                detail: HOSTILE.into(),
-            })
+            .keep(&Measured::Example(
+                ErrorExample {
+                    kind: ErrorKind::Foreign,
+                    at_ms: 1,
+                    phase: HOSTILE.into(),
+                    xact: HOSTILE.into(),
+                    request: HOSTILE.into(),
+                    detail: HOSTILE.into(),
+                }
+                .into(),
+            ))
             .unwrap();
     }
 }

@@ -3,10 +3,12 @@ use std::collections::BTreeMap;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, Times as Recorded};
+use assay_measurement::measured::Measured;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_role::message::PhaseEvent;
 
 use super::*;
-use crate::news::News;
 use crate::state::About;
 
 fn histogram(values_us: &[u64]) -> SparseHistogram {
@@ -27,9 +29,9 @@ pub(crate) fn state() -> State {
         ..PhaseInfo::default()
     };
     let phases = vec![phase("warm", 0, 10_000, (1.0, 1.0)), phase("top", 10_000, 20_000, (1.0, 3.0))];
-    state.take(News::Planned("/tmp/runs/demo-1".into()));
-    state.take(News::Started { phases, target: Box::new(TargetInfo::default()), started_unix_ms: 1_000_000 });
-    state.take(News::PhaseBegan { phase: 0, at_ms: 0 });
+    state.take(&RunEvent::Stage(Stage::Planned { run_dir: "/tmp/runs/demo-1".into() }));
+    state.take(&RunEvent::Started { phases, target: TargetInfo::default(), started_unix_ms: 1_000_000 });
+    state.take(&RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
     for phase in [0, 1] {
         let mut interval = RobotInterval { phase, ..RobotInterval::default() };
         interval.counts = RobotCounts {
@@ -54,19 +56,19 @@ pub(crate) fn state() -> State {
         interval.other = Recorded { response: histogram(&[400]), ..Recorded::default() };
         interval.timed_out = Recorded { service: histogram(&[30_000_000]), ..Recorded::default() };
         interval.unsent_wait = histogram(&[1, 2, 3]);
-        state.take(News::Robots(Box::new(interval)));
+        state.take(&RunEvent::Measured(Measured::Robots(Box::new(interval))));
         let mut origins = OriginInterval { phase, ..OriginInterval::default() };
         origins.counts.validated_basic = 2;
-        state.take(News::Origins(Box::new(origins)));
-        state.take(News::Host(Box::new(HostInterval {
+        state.take(&RunEvent::Measured(Measured::Origins(Box::new(origins))));
+        state.take(&RunEvent::Measured(Measured::Host(Box::new(HostInterval {
             role: "proxy".into(),
             cpu_us: 250_000,
             rss_bytes: 4096,
             ..HostInterval::default()
-        })));
+        }))));
     }
-    state.take(News::PhaseEnded { phase: 0 });
-    state.take(News::PhaseBegan { phase: 1, at_ms: 10_000 });
+    state.take(&RunEvent::Phase(PhaseEvent::Ended { phase: 0, at_ms: 10_000, launched: Vec::new() }));
+    state.take(&RunEvent::Phase(PhaseEvent::Began { phase: 1, at_ms: 10_000 }));
     state
 }
 
@@ -132,7 +134,7 @@ fn the_phase_that_is_on_is_named_and_its_load_follows_the_ramp() {
 fn a_doubt_that_invalidates_shows_at_once() {
     let mut state = state();
     assert_eq!(value(&families(&state, 0, 0.0), "assay_run_valid", &[]), Some(1.0));
-    state.take(News::Doubt(Box::new(Doubt::invalid(Reason::Ports, "no port"))));
+    state.take(&RunEvent::Doubt(Box::new(Doubt::invalid(Reason::Ports, "no port"))));
     let all = families(&state, 0, 0.0);
     assert_eq!(value(&all, "assay_run_valid", &[]), Some(0.0));
     assert_eq!(value(&all, "assay_doubts", &[("reason", "ports"), ("invalidates", "true")]), Some(1.0));
@@ -159,11 +161,14 @@ fn root() -> std::path::PathBuf {
 /// A state in which every metric has a series.
 fn full() -> State {
     let mut full = state();
-    full.take(News::Proxy(Default::default()));
-    full.take(News::Network(Default::default()));
-    full.take(News::Thread(Default::default()));
-    full.take(News::Host(Box::new(HostInterval { role: "host".into(), ..HostInterval::default() })));
-    full.take(News::Doubt(Box::new(Doubt::invalid(Reason::Ports, ""))));
+    full.take(&RunEvent::Measured(Measured::Proxy(Default::default())));
+    full.take(&RunEvent::Measured(Measured::Network(Default::default())));
+    full.take(&RunEvent::Measured(Measured::Thread(Default::default())));
+    full.take(&RunEvent::Measured(Measured::Host(Box::new(HostInterval {
+        role: "host".into(),
+        ..HostInterval::default()
+    }))));
+    full.take(&RunEvent::Doubt(Box::new(Doubt::invalid(Reason::Ports, ""))));
     full
 }
 

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 use assay_http::coding::GzipReader;
-use assay_serve::{About, News, ServeError, Settings, Stage, Watcher};
+use assay_record::event::RunEvent;
+use assay_serve::{About, ServeError, Settings, Watcher};
 
 use crate::support::{connect, exchange, get, get_until, read, serve};
 
@@ -112,7 +113,7 @@ fn the_live_page_is_the_report_of_what_there_is_and_its_last_edition_stays() {
     assert!(live.field("Content-Security-Policy").unwrap().contains("connect-src 'self'"));
     let summary = get(address, "/summary.json", "");
     assert!(summary.status == 200 && has(&summary, "\"unfinished\": true"), "{}", summary.text());
-    watched.tell.send(News::Stage(Stage::Finished)).unwrap();
+    watched.tell(RunEvent::Finished);
     get_until(address, "/metrics", |response| has(response, "assay_run_stage{stage=\"finished\"} 1.0"));
     let last = get(address, "/", "");
     let tag = last.field("ETag").unwrap().to_owned();
@@ -127,10 +128,9 @@ fn the_live_page_is_the_report_of_what_there_is_and_its_last_edition_stays() {
 fn a_place_that_is_taken_is_known_before_anything_starts() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let serve: Option<SocketAddr> = Some(taken.local_addr().unwrap());
-    let (_tell, heard) = tokio::sync::mpsc::unbounded_channel::<News>();
+    let (_tell, heard) = tokio::sync::mpsc::unbounded_channel();
     let settings = Settings { serve, collector: None };
-    let error =
-        Watcher::start(settings, About::default(), heard, |news| Some(news.clone()), |_| ()).unwrap_err();
+    let error = Watcher::start(settings, About::default(), heard, |_| ()).unwrap_err();
     assert!(matches!(error, ServeError::Listen { .. }));
     assert!(error.to_string().contains("choose another port"), "{error}");
 }

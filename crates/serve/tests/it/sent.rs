@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-use assay_serve::{News, Settings, Stage, from_environment};
+use assay_record::event::RunEvent;
+use assay_serve::{Settings, from_environment};
 use serde_json::Value;
 
 use crate::support::{Watched, watch};
@@ -62,7 +63,7 @@ fn the_last_document_holds_the_whole_run() {
     watched.begin();
     watched.second(10);
     watched.second(20);
-    watched.tell.send(News::Stage(Stage::Finished)).unwrap();
+    watched.tell(RunEvent::Finished);
     watched.watcher.finish();
     let (head, document) = received.try_iter().last().unwrap();
     assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");

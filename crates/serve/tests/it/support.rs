@@ -10,9 +10,12 @@ use std::time::Duration;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{RobotInterval, Times};
+use assay_measurement::measured::Measured;
 use assay_record::dir::RunDir;
+use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, RunInfo, TargetInfo};
-use assay_serve::{About, News, Settings, Watcher};
+use assay_role::message::PhaseEvent;
+use assay_serve::{About, Settings, Watcher};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Longer than anything takes, unless it hangs.
@@ -21,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A run that is watched.
 pub struct Watched {
     pub watcher: Watcher,
-    pub tell: UnboundedSender<News>,
+    tell: UnboundedSender<Arc<RunEvent>>,
     /// What the user was told.
     pub said: Arc<Mutex<Vec<String>>>,
     place: tempfile::TempDir,
@@ -35,7 +38,7 @@ pub fn watch(settings: Settings) -> Watched {
         let said = said.clone();
         move |words| said.lock().unwrap().push(words)
     };
-    let watcher = Watcher::start(settings, about, heard, |news: &News| Some(news.clone()), say).unwrap();
+    let watcher = Watcher::start(settings, about, heard, say).unwrap();
     Watched { watcher, tell, said, place: tempfile::tempdir().unwrap() }
 }
 
@@ -53,16 +56,19 @@ impl Watched {
         self.place.path().join("run")
     }
 
+    pub fn tell(&self, event: RunEvent) {
+        self.tell.send(Arc::new(event)).unwrap();
+    }
+
     /// Makes the run directory, and tells of it and of the start.
     pub fn begin(&self) {
         let dir = RunDir::create(&self.run_dir()).unwrap();
         let phases = vec![PhaseInfo { name: "top".into(), load: (1.0, 1.0), ..PhaseInfo::default() }];
         dir.write_info(&RunInfo { phases: phases.clone(), ..RunInfo::default() }).unwrap();
         std::fs::write(dir.journal_path(), "").unwrap();
-        self.tell.send(News::Planned(self.run_dir())).unwrap();
-        let target = Box::new(TargetInfo::default());
-        self.tell.send(News::Started { phases, target, started_unix_ms: 1 }).unwrap();
-        self.tell.send(News::PhaseBegan { phase: 0, at_ms: 0 }).unwrap();
+        self.tell(RunEvent::Stage(Stage::Planned { run_dir: self.run_dir() }));
+        self.tell(RunEvent::Started { phases, target: TargetInfo::default(), started_unix_ms: 1 });
+        self.tell(RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
     }
 
     /// Tells of a second with this many requests, half of them hits.
@@ -85,7 +91,7 @@ impl Watched {
             miss: times(miss),
             ..RobotInterval::default()
         };
-        self.tell.send(News::Robots(Box::new(interval))).unwrap();
+        self.tell(RunEvent::Measured(Measured::Robots(interval.into())));
     }
 }
 

@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 
-use assay_lab::event::LabEvent;
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Stall;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
+use assay_measurement::measured::Measured;
 use assay_random::Rng;
-use assay_role::message::Command;
+use assay_record::event::RunEvent;
+use assay_role::message::{Command, PhaseEvent};
 
 use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;
@@ -83,7 +84,7 @@ impl World {
     /// Lets a search go on until it stops; says how long it took, in seconds.
     pub fn run(&mut self, driver: &mut Driver, load_per_rate: f64) -> f64 {
         let at_ms = FIRST_S * 1000;
-        let mut orders = driver.heard(LabEvent::PhaseBegan { phase: SEARCH_PHASE, at_ms });
+        let mut orders = driver.heard(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
         for second in FIRST_S..LAST_S {
             if orders.contains(&Command::Stop) {
                 return second as f64;
@@ -95,13 +96,13 @@ impl World {
                 let at_ms = second * 1000 + (ORDER_S * 1e3) as u64;
                 let adapted =
                     Adapted { at_ms, what: Decided::Load, phase: SEARCH_PHASE, ..Adapted::default() };
-                orders.extend(driver.heard(LabEvent::Adapted(Box::new(adapted))));
+                orders.extend(driver.heard(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
             }
             for stall in self.request_until((second + 1) as f64) {
-                orders.extend(driver.heard(LabEvent::Stall(stall)));
+                orders.extend(driver.heard(RunEvent::Measured(Measured::Stall(stall.into()))));
             }
             let interval = self.tell(second);
-            orders.extend(driver.heard(LabEvent::Robots(Box::new(interval))));
+            orders.extend(driver.heard(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
         }
         panic!("the search did not end");
     }
