@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_parts_fills_only_where_declared_and_never_empties() {
+    fn a_request_parts_fills_only_where_declared_and_never_empties() {
         assert_eq!(hits(PLAIN, &[Range, Get, Range, Get]), [false, false, true, true]);
         assert_eq!(hits(Behaviour { range_fills: true, ..PLAIN }, &[Range, Get]), [false, true]);
     }

@@ -124,7 +124,7 @@ pub fn in_plain_words(error: clap::Error) -> clap::Error {
     let why = match number {
         Some(IntErrorKind::PosOverflow) => "it is too large",
         Some(IntErrorKind::NegOverflow) => "it is too small",
-        Some(_) => "it is no whole number",
+        Some(_) => "it is not an integer",
         None if is_address => "write an address with its port, like 127.0.0.1:9001",
         None => return error,
     };
@@ -171,11 +171,11 @@ mod tests {
         };
         let seed = said(&["--seed", "abc"]);
         assert!(
-            seed.starts_with("error: invalid value 'abc' for '--seed <N>': it is no whole number\n"),
+            seed.starts_with("error: invalid value 'abc' for '--seed <N>': it is not an integer\n"),
             "{seed}"
         );
         assert!(said(&["--seed", "99999999999999999999"]).contains("it is too large"));
-        assert!(said(&["--threads", "x"]).contains("'--threads <N>': it is no whole number"));
+        assert!(said(&["--threads", "x"]).contains("'--threads <N>': it is not an integer"));
         assert!(said(&["--threads", "0"]).contains("1..=1024"));
         assert!(said(&["--origin-listen", "9001"]).contains("like 127.0.0.1:9001"));
     }

@@ -458,7 +458,7 @@ fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
         })
     });
     repeated.then(|| {
-        "Repetitions were asked one and the same stream: intervals say how much runs of this stream differ, and nothing \
+        "Repetitions were sent one and the same stream: intervals say how much runs of this stream differ, and nothing \
          about other streams. Give each repetition a seed of its own."
             .to_owned()
     })

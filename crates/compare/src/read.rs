@@ -244,7 +244,7 @@ impl Experiment {
         }
         if digest_of_others != digest {
             return Err(format!(
-                "it was asked another stream of requests (digest {digest}) than the others of its repetition \
+                "it was sent another stream of requests (digest {digest}) than the others of its repetition \
                  ({digest_of_others})"
             ));
         }

@@ -41,7 +41,7 @@ impl Requested {
         if self.stream.0 != other.stream.0 {
             Some("their streams are of different versions: one of them was made by another Assay")
         } else if self.stream != other.stream {
-            Some("they were asked other streams of requests")
+            Some("they were sent other streams of requests")
         } else if self.schedule != other.schedule {
             Some("their schedules differ")
         } else if self.files != other.files {

@@ -22,7 +22,7 @@ pub fn render(comparison: &Comparison, report: Option<&Path>, style: &Style) -> 
         page.paragraph(
             "!",
             YELLOW,
-            "Marked with !: runs were not asked the same, and that makes a comparison meaningless.",
+            "Marked with !: runs were not sent the same requests, and that makes a comparison meaningless.",
         );
         page.line("");
     }

@@ -72,7 +72,7 @@ fn what(comparison: &Comparison) -> Conclusion {
         n => format!(" under {}", plural(n, "condition", "conditions")),
     };
     let same = match comparison.incomparable.is_empty() {
-        true => "; every repetition asks all of them for the very same requests",
+        true => "; every repetition sends all of them the very same requests",
         false => "",
     };
     let text = format!(

@@ -97,7 +97,7 @@ fn an_response_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
 }
 
 #[test]
-fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_requested_for_it() {
+fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_requested_it() {
     let confirmed = response(ResponseMark { status: 304, ..MINE });
     assert_eq!(outcome_of(&REQUESTED, &confirmed), Some(Outcome::Revalidated));
     assert_eq!(outcome_of(&conditional(0), &confirmed), Some(Outcome::Miss));
@@ -147,13 +147,13 @@ fn a_response_from_the_future_is_a_wrong_version() {
 }
 
 #[test]
-fn a_304_that_nobody_requested_for_is_wrong() {
+fn a_304_that_nobody_requested_is_wrong() {
     assert_eq!(kind(&REQUESTED, &not_modified(Some(MINE))), Some(ErrorKind::WrongNotModified));
     assert_eq!(kind(&REQUESTED, &not_modified(None)), Some(ErrorKind::WrongNotModified));
 }
 
 #[test]
-fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_requested_for() {
+fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_requested() {
     // The version of second 20 was modified then.
     let confirmed = not_modified(Some(ResponseMark { status: 304, ..MINE }));
     assert_eq!(kind(&conditional(19), &confirmed), Some(ErrorKind::WrongNotModified));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_follow_processors_unless_requested_for() {
+    fn threads_follow_processors_unless_requested() {
         assert_eq!(threads(0, &[0, 1, 2], &[0, 1, 2, 3]), 3);
         assert_eq!(threads(0, &[], &[0, 1]), 2);
         assert_eq!(threads(7, &[0], &[0]), 7);

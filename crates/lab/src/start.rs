@@ -531,7 +531,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
     LabError::run(format!(
-        "{requested} does not answer for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
+        "{requested} does not respond for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
          was running already, it must send requests for {} to the origin at {}:{}",
         origin.authority,
         mode.name(),

@@ -109,7 +109,7 @@ impl Forwarder {
         self.request(Requested::Counts);
         self.responses.recv_timeout(PATIENCE).map_err(|_| match self.end() {
             Err(error) => error,
-            Ok(()) => io::Error::new(io::ErrorKind::TimedOut, "the link does not answer"),
+            Ok(()) => io::Error::new(io::ErrorKind::TimedOut, "the link does not respond"),
         })
     }
 

@@ -86,7 +86,7 @@ impl Message {
 
 /// The kernel responds with an error number, which is 0 when all went well.
 fn parse_response(response: &[u8]) -> io::Result<()> {
-    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer makes no sense");
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's response makes no sense");
     let kind = response.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     let error = response.get(HEADER_BYTES..HEADER_BYTES + 4).and_then(|bytes| bytes.try_into().ok());
     match (kind, error.map(i32::from_ne_bytes)) {

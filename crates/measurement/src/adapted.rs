@@ -58,7 +58,7 @@ series! {
         what: Decided = "`load`, `population`, `end` (of the phase) or `print`";
         value: f64 = "the load factor, or the share of robots alive, from then on";
         response_us: Option<u64> =
-            "mean response time since the decision before, in microseconds; null: there were no answers";
+            "mean response time since the decision before, in microseconds; null: there were no responses";
         text: String = "what a script printed";
     }
 }

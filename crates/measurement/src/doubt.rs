@@ -135,9 +135,9 @@ impl Reason {
             Reason::Descriptors => "these requests never reached the target",
             Reason::Ports => "these requests never reached the target",
             Reason::Stalled => {
-                "requests that were due meanwhile went out late and in a burst, and answers lay unread"
+                "requests that were due meanwhile went out late and in a burst, and responses lay unread"
             }
-            Reason::Starved => "answers lay unread and requests waited for a processor, not for the target",
+            Reason::Starved => "responses lay unread and requests waited for a processor, not for the target",
             Reason::Saturated => "rates and times are what Assay can do, and not what the target can",
             Reason::Late => {
                 "the target was not given the load of the schedule, and response times hold the delay"

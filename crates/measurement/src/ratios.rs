@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_requests_for_more_than_it_is_requested_for_spares_less_than_nothing() {
+    fn a_target_that_requests_more_than_it_is_requested_spares_less_than_nothing() {
         let robots = RobotCounts { sent: 100, ..RobotCounts::default() };
         let origins = OriginCounts { requests: 150, ..OriginCounts::default() };
         assert_eq!(Offload::of(&robots, &origins), Offload { requests: Some(-0.5), bytes: None });

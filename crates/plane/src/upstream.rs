@@ -32,7 +32,7 @@ pub enum UpstreamError {
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
     /// It did not respond in time.
-    #[error("the server at {0} did not answer in time")]
+    #[error("the server at {0} did not respond in time")]
     TimedOut(SocketAddr),
     /// It closed the connection without a response.
     #[error("the server at {0} closed the connection without a response")]

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_requested_for_the_whole_url_and_a_sibling_for_what_it_has() {
+    fn a_peer_is_requested_the_whole_url_and_a_sibling_for_what_it_has() {
         let origin = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(
             request(origin, "http://a/x", Source::Parent),

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_says_what_was_requested_for_what_was_measured_and_what_it_carried() {
+    fn a_link_says_what_was_requested_what_was_measured_and_what_it_carried() {
         let way = LinkTotals {
             from: "robots".into(),
             packets: 12_000,

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn offload_is_negative_when_the_target_requests_for_more_than_it_is_requested_for() {
+    fn offload_is_negative_when_the_target_requests_more_than_it_is_requested() {
         let mut tally = Tally::default();
         tally.robots.sent = 100;
         tally.origins.requests = 110;

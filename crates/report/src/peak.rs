@@ -154,7 +154,7 @@ pub fn sheet(peak: &Peak) -> Sheet {
         tiles,
         sections: vec![curve(peak), suspects(peak), steps(peak)],
         time: None,
-        footer: "this page is one file and asks nothing of the network".into(),
+        footer: "this page is one file and loads nothing from the network".into(),
     }
 }
 

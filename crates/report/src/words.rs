@@ -102,7 +102,7 @@ fn speed(summary: &Summary) -> Finding {
     let times = times + &baseline_speed(summary);
     if kept_up(summary) {
         let rate = total.rate.measured.map(format::number);
-        let rate = rate.map_or_else(String::new, |rate| format!(", {rate} answers per second on average"));
+        let rate = rate.map_or_else(String::new, |rate| format!(", {rate} responses per second on average"));
         let sent = match total.counts.unsent {
             0 => "all requests that came due were sent".to_owned(),
             unsent => format!(
@@ -156,7 +156,7 @@ fn baseline_speed(summary: &Summary) -> String {
         false => format!("in {}", time_ms(figure.value)),
     };
     let (name, rate) = (marked(phase), format::number(rate));
-    format!(" In {name}: {rate} answers per second, half {}, 99 % {}.", within(p50), within(p99))
+    format!(" In {name}: {rate} responses per second, half {}, 99 % {}.", within(p50), within(p99))
 }
 
 /// A median and a 99th percentile in a sentence.
@@ -256,7 +256,7 @@ fn correctness(summary: &Summary) -> Finding {
         let text = match total.counts.completed {
             0 => "No response came, so none could be checked.".to_owned(),
             completed => format!(
-                "Nothing was wrong: every byte of {} answers was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
+                "Nothing was wrong: every byte of {} responses was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
                 count(completed)
             ),
         };
@@ -318,7 +318,7 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "hit_on_reload" => "hits on a reload",
         "hit_on_uncachable" => "hits on uncachable objects",
         "bad_status" => "bad statuses",
-        "malformed" => "malformed answers",
+        "malformed" => "malformed responses",
         "extra_bytes" => "with extra bytes",
         "connect_failed" => "failed connects",
         "connection_lost" => "lost connections",

@@ -88,7 +88,7 @@ fn run_switch() -> Result<(), Failure> {
         let now = switch.snapshot()?;
         let total = now.total();
         eprintln!(
-            "switch: {} answers, {} failed at a server and {} sent again, {} connections to servers",
+            "switch: {} responses, {} failed at a server and {} sent again, {} connections to servers",
             total.requests(),
             total.failed,
             total.retried,

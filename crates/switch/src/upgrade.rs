@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_and_properly_requested_for_is_passed_on() {
+    fn only_what_is_allowed_and_properly_requested_is_passed_on() {
         let upgrade = "Connection: keep-alive, Upgrade\r\n";
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: WebSocket\r\n")), Some("websocket".into()));
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: h2c, x/2\r\n")), Some("x/2".into()));

@@ -41,7 +41,7 @@ pub struct CompareArgs {
     /// `p99=2ms`, `dhr=1pt` for one metric; may be given several times
     #[arg(long, value_name = "[METRIC=]AMOUNT")]
     pub tolerance: Vec<Tolerance>,
-    /// Compare runs that were asked different requests as if they had been asked the same
+    /// Compare runs that were sent different requests as if they had been asked the same
     #[arg(long)]
     pub any_stream: bool,
     /// Show the numbers of invalid runs too, without verdicts
@@ -127,7 +127,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure>
     let aside = args.json || args.markdown || args.output.is_some();
     let Some(gate) = &comparison.gate else {
         if comparison.is_meaningless() && aside {
-            output::eprint("warning: these runs were not asked the same, so there are no verdicts\n");
+            output::eprint("warning: these runs were not sent the same requests, so there are no verdicts\n");
         }
         return Ok(Exit::Fine);
     };
@@ -139,7 +139,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure>
         Outcome::Regressed => Ok(Exit::Unmet),
         Outcome::Held => Ok(Exit::Fine),
         Outcome::NotCompared => Err(Failure::failed(anyhow!("{}", gate.why)).hint(
-            "the table of what differs says why; --any-stream compares runs that were asked different requests",
+            "the table of what differs says why; --any-stream compares runs that were sent different requests",
         )),
     }
 }

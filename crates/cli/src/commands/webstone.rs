@@ -218,7 +218,7 @@ fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &Outcome) {
     let per_s = |count: u64| count as f64 / plan.time_s;
     let megabits = per_s(outcome.tally.body_bytes()) * 8.0 / 1e6;
     output::eprint(&format!(
-        "{}/{}: {clients} clients: {:.1} answers/s over {:.1} connections/s, {megabits:.2} Mbit/s, {} failed\n",
+        "{}/{}: {clients} clients: {:.1} responses/s over {:.1} connections/s, {megabits:.2} Mbit/s, {} failed\n",
         iteration + 1,
         plan.iterations,
         per_s(outcome.tally.count()),

@@ -502,7 +502,7 @@ pub fn stage_words(stage: &Stage) -> String {
 /// A decision about load that adapts, in words.
 fn adapted_words(adapted: &Adapted) -> String {
     let seen = adapted.response_us.map_or_else(
-        || "no answers".to_owned(),
+        || "no responses".to_owned(),
         |us| format!("mean response time {:.1} ms", us as f64 / 1_000.0),
     );
     match adapted.what {

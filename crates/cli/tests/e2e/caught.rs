@@ -20,7 +20,7 @@ fn through(fault: Fault, workload_file: &str) -> (u64, Ran) {
 /// The fault was found as often as it happened, and nothing else was.
 fn is_caught(fault: Fault, workload_file: &str, kind: &str) {
     let (injected, ran) = through(fault, workload_file);
-    assert!(injected > 20, "the forwarder got only {injected} answers wrong");
+    assert!(injected > 20, "the forwarder got only {injected} responses wrong");
     assert_eq!(ran.errors(kind), injected, "{kind} in {}", ran.json["total"]["errors"]);
     assert_eq!(ran.errors_total(), injected, "{}", ran.json["total"]["errors"]);
     // What a target gets wrong is a result, not a failure of the run. A busy machine may make it invalid.

@@ -120,7 +120,7 @@ impl Going {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
         let code = self.child.wait().expect("it ends").code();
         let dir = SpeDir::open(&self.directory.path().join("spe")).expect("it has left something");
-        let rows = read_responses(&dir.responses_path()).expect("answers were written down");
+        let rows = read_responses(&dir.responses_path()).expect("responses were written down");
         (dir.read_info().expect("there is a head"), rows, code)
     }
 }
@@ -199,7 +199,7 @@ fn clients_see_what_they_see_directly_and_the_origin_is_requested_once_for_each_
 }
 
 #[test]
-fn a_forward_proxy_that_is_started_here_requests_for_everything_through_its_listener() {
+fn a_forward_proxy_that_is_started_here_requests_everything_through_its_listener() {
     let (origin, requested) = origin();
     let going = Going::start(&["--proxy", "builtin", "--at-once"]);
     see_the_same(&going, origin, true);

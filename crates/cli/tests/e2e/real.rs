@@ -65,7 +65,7 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
         let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
         let most = if phase["invalid"] == true && !COLLAPSING.contains(&proxy) {
-            let [documents, _] = requested_for_before(ran, Some(index));
+            let [documents, _] = requested_before(ran, Some(index));
             ideal.max(documents)
         } else {
             ideal
@@ -199,7 +199,7 @@ const CHANCE: f64 = 0.01;
 /// The most that can be a hit: plain GETs for what is cachable and was requested before, by requests and by bytes; counted from
 /// the log of every xact. Where requests do not join a fetch, how much of it is ideal is a matter of who saw a response when: robots
 /// see it after the proxy. Of one phase where it is given, else of the whole run.
-fn requested_for_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
+fn requested_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
     let mut rows = ran.xacts();
     rows.sort_by_key(|row| row.sent_us);
     let (mut first, mut all, mut before) = (HashMap::new(), [0, 0], [0, 0]);
@@ -225,7 +225,7 @@ fn does_not_beat_ideal(workload: &str, proxy: &str) {
     let room = ["--memory", "64MB", "--disk", "256MB", "--no-report", "--xact-log"];
     let ran = run(&[&[file, "--proxy", proxy, "--rehearse", "3s"][..], &room].concat());
     let collapses = COLLAPSING.contains(&proxy);
-    for (kind, most) in ["dhr", "bhr"].into_iter().zip(requested_for_before(&ran, None)) {
+    for (kind, most) in ["dhr", "bhr"].into_iter().zip(requested_before(&ran, None)) {
         let [offered, ideal, measured] = ["offered", "ideal", "measured"]
             .map(|which| ran.number(&format!("total.{kind}.{which}")).unwrap_or_default());
         let allowed = if collapses { ideal } else { ideal.max(most) };

@@ -34,7 +34,7 @@ fn replay(directory: &Path, proxy: &str) -> Value {
 }
 
 #[test]
-fn what_was_requested_for_before_comes_from_the_cache_of_a_real_proxy_and_is_what_it_was() {
+fn what_was_requested_before_comes_from_the_cache_of_a_real_proxy_and_is_what_it_was() {
     for (proxy, program, is_forward) in [("squid", "squid", true), ("nginx", "nginx", false)] {
         if !has(program, program) {
             continue;

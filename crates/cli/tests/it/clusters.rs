@@ -41,7 +41,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn webstones_files_are_requested_for_and_the_report_is_made_again() {
+fn webstones_files_are_requested_and_the_report_is_made_again() {
     let assay = Assay::new();
     let (_running, nodes) = start(&assay, &[assay.file("small.toml", SMALL)]);
     let list =
@@ -73,7 +73,7 @@ fn webstones_files_are_requested_for_and_the_report_is_made_again() {
     assert_eq!(points.iter().map(|point| point["clients"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(3)]);
     for point in points {
         assert_eq!(point["failed"], 0, "{point}");
-        assert_eq!(point["answered_per_s_by_repetition"].as_array().map(Vec::len), Some(2));
+        assert_eq!(point["responses_per_s_by_repetition"].as_array().map(Vec::len), Some(2));
         assert!(point["response_us"]["p50"].as_u64() > Some(900), "a file needs a millisecond: {point}");
     }
     let shown = assay.run(&["policies", "w.json", "--html", "w.html", "--against", "w.json"]).exits(0).stdout;

@@ -72,7 +72,7 @@ fn names_and_numbers_that_are_none_are_told_so() {
     assay.run(&["workloads", "show", "image.pg"]).exits(2).complains("it is called image here");
     assay.run(&["run", "image.pg"]).exits(2).complains("did you mean `image`?");
     assay.run(&["run", "demmo"]).exits(2).complains("did you mean `demo`?");
-    assay.run(&["run", "demo", "--seed", "abc"]).exits(2).complains("it is no whole number");
+    assay.run(&["run", "demo", "--seed", "abc"]).exits(2).complains("it is not an integer");
     assay.run(&["compare", "a", "b", "--tolerance", "p99=5"]).exits(2).complains("needs its unit");
     let search = ["run", "demo", "--find-peak", "p99 < 5ms", "--rehearse", "10s", "--run-dir", "r"];
     assay.run(&search).exits(2).complains("a search takes at least 50s");

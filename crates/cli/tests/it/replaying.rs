@@ -103,7 +103,7 @@ fn a_log_goes_through_a_proxy_before_simulated_origins_and_its_hits_are_told() {
     let words =
         assay.run(&["replay", log, "--proxy", "builtin", "--reverse", "--speed", "20", "--dir", "again"]);
     let words = words.exits(0).stdout;
-    assert!(words.contains("wrong responses    0"), "{words}");
+    assert!(words.contains("wrong responses  0"), "{words}");
     assert!(words.contains("measured            50.00 %") && words.contains("16.67 %"), "{words}");
     assay.run(&["replay", log, "--proxy", "builtin", "--dir", "out"]).exits(2).complains("is not empty");
     assay.run(&["replay", "-", "--proxy", "builtin"]).exits(2).complains("read once");

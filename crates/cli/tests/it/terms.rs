@@ -10,17 +10,32 @@ const MOST_TERMS: usize = 60;
 
 /// Forms of the retired words, as parts of names.
 const RETIRED: [&str; 16] = [
-    "answer", "answers", "answered", "unanswered", "answering", "reply", "replies", "replied", "ask", "asks", "asked", "asking",
-    "asker", "askers", "door", "doors",
+    "answer",
+    "answers",
+    "answered",
+    "unanswered",
+    "answering",
+    "reply",
+    "replies",
+    "replied",
+    "ask",
+    "asks",
+    "asked",
+    "asking",
+    "asker",
+    "askers",
+    "door",
+    "doors",
 ];
 
 /// Names of before that programs may read: written beside the new ones, or still accepted.
-const BEFORE: [&str; 11] = [
+const BEFORE: [&str; 12] = [
     "answered",
     "answered_hits",
     "answered_per_s",
     "answered_per_s_deviation",
     "answered_per_s_half_width",
+    "answers_lost",
     "asked",
     "icp_answered",
     "icp_answered_hits",
@@ -89,9 +104,10 @@ fn declared(line: &str) -> Option<&str> {
         None => rest,
     };
     let rest = rest.strip_prefix(' ')?;
-    let name = rest
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .find(|word| !["async", "const", "unsafe", "fn", "struct", "enum", "trait", "type", "static", "mod", "use"].contains(word))?;
+    let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).find(|word| {
+        !["async", "const", "unsafe", "fn", "struct", "enum", "trait", "type", "static", "mod", "use"]
+            .contains(word)
+    })?;
     (!rest.starts_with("use ")).then_some(name)
 }
 
@@ -175,7 +191,9 @@ fn retired_words_name_no_field_no_column_and_no_metric() {
     let columns = read(&root().join("crates/record/tests/golden/columns.txt"));
     names.extend(columns.split('`').skip(1).step_by(2).map(str::to_owned));
     let metrics = read(&root().join("docs/reference/metrics.md"));
-    names.extend(metrics.split('`').skip(1).step_by(2).filter(|name| name.starts_with("assay_")).map(str::to_owned));
+    names.extend(
+        metrics.split('`').skip(1).step_by(2).filter(|name| name.starts_with("assay_")).map(str::to_owned),
+    );
     assert!(names.len() > 300, "{} names", names.len());
     let wrong: Vec<&String> = names.iter().filter(|name| is_retired(name)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -195,7 +213,9 @@ fn properties(schema: &serde_json::Value, names: &mut BTreeSet<String>) {
 
 #[test]
 fn a_retired_word_is_found_wherever_it_stands_in_a_name() {
-    for name in ["answer", "no_answer", "AnswerRow", "--doors", "reply_head", "assay_asked_total", "first-reply"] {
+    for name in
+        ["answer", "no_answer", "AnswerRow", "--doors", "reply_head", "assay_asked_total", "first-reply"]
+    {
         assert!(is_retired(name), "{name}");
     }
     for name in ["response", "replay", "mask", "indoors", "task", "requests", "icp_replies"] {

@@ -53,7 +53,7 @@ pub fn serve(spec: &str, address: SocketAddr, out: &str) -> Result<(), Box<dyn E
     unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) };
     listener.set_nonblocking(true)?;
     // Before there is a connection: the first request may arrive before it is accepted.
-    request_for_timestamps(listener.as_raw_fd())?;
+    request_timestamps(listener.as_raw_fd())?;
     let epoll = Epoll::new()?;
     epoll.add(listener.as_raw_fd(), LISTENER)?;
     epoll.add(io::stdin().as_raw_fd(), STDIN)?;
@@ -194,7 +194,7 @@ fn clock_offset_ns() -> u64 {
 }
 
 /// Connections that a listener accepts do as it does.
-fn request_for_timestamps(socket: RawFd) -> io::Result<()> {
+fn request_timestamps(socket: RawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
     let done = unsafe {

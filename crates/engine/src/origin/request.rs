@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_for_a_plain_object_has_nothing_special() {
+    fn a_plain_request_a_plain_object_has_nothing_special() {
         let special =
             |line: &str, field: &str| request(&format!("{line}\r\nHost: a\r\n{field}\r\n\r\n")).special;
         for method in ["GET", "HEAD", "POST", "PUT"] {

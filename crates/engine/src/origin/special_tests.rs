@@ -117,7 +117,7 @@ fn several_parts_are_sent_in_one_body() {
 }
 
 #[test]
-fn parts_are_sent_only_where_parts_may_be_requested_for() {
+fn parts_are_sent_only_where_parts_may_be_requested() {
     let origins = start(lasting(), 1);
     let path = path(&origins.world, 1);
     let whole = origins.get(&path, "");

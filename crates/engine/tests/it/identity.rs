@@ -176,7 +176,7 @@ fn a_body_is_sent_when_no_word_comes_in_time() {
 }
 
 #[test]
-fn what_a_robot_has_in_its_own_cache_is_not_requested_for() {
+fn what_a_robot_has_in_its_own_cache_is_not_requested() {
     let mut workload = simple();
     workload.contents.push(content("image", 500.0));
     workload.contents[0].embedded =

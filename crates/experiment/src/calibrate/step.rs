@@ -231,7 +231,7 @@ fn of_doubt(doubt: &Doubt) -> Limit {
     let is_noise = matches!(doubt.reason, Reason::Stolen | Reason::Unquiet);
     let mut seen = doubt.seen.clone();
     if !doubt.invalidates {
-        seen += "; where answers are fast, 1 ms is too much";
+        seen += "; where responses are fast, 1 ms is too much";
     }
     Limit { name: doubt.reason.name().into(), seen, is_noise }
 }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(limit(&verdict(vec![doubt(vec![0])]), &figures), None, "the rise does not count");
         let known = |reason| limit(&verdict(vec![Doubt::worth_knowing(reason, "x")]), &figures);
         assert_eq!((known(Reason::Stolen), known(Reason::NearLimit)), (None, None));
-        assert_eq!(known(Reason::Late).unwrap().name, "late", "fast answers would be judged by it");
+        assert_eq!(known(Reason::Late).unwrap().name, "late", "fast responses would be judged by it");
         let unquiet = [Reason::Late, Reason::Unquiet].map(|reason| Doubt::worth_knowing(reason, "x"));
         assert_eq!(limit(&verdict(unquiet.to_vec()), &figures), None, "a bare timer was as late");
         for phases in [vec![], vec![FLAT_PHASE]] {

@@ -403,7 +403,7 @@ proxy-cpus = "0,2-3"
                 "64",
                 "memory: `64` has no unit; write 64MB for megabytes or 64B for bytes, in quotes",
             ),
-            ("= 3\n", "= 0\n", "x.toml:3: repetitions: `0` is no whole number from 1 to 1000"),
+            ("= 3\n", "= 0\n", "x.toml:3: repetitions: `0` is not an integer from 1 to 1000"),
             ("\"30s\"", "\"30\"", "x.toml:4: rehearse: `30` has no unit"),
             ("\"forward\"", "\"foward\"", "did you mean \"forward\"?"),
             ("cpu-quota = [0.5, 1]", "cpu-quota = -1", "cpu-quota: `-1` is no number above 0"),

@@ -298,7 +298,7 @@ impl TryFrom<String> for Term {
             Some((factor, name)) => match factor.trim().parse::<u32>() {
                 Ok(factor) => (i64::from(factor), name),
                 Err(_) => {
-                    return Err(format!("`{factor}` in `{text}` is no whole number; write `1024*name`"));
+                    return Err(format!("`{factor}` in `{text}` is not an integer; write `1024*name`"));
                 }
             },
             None => (1, rest),

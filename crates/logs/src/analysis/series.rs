@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_width_that_was_requested_for_is_kept_as_long_as_possible() {
+    fn a_width_that_was_requested_is_kept_as_long_as_possible() {
         let mut series = Series::new(Some(7 * SECOND_US));
         for second in 0..700 {
             series.count(second * SECOND_US, ONE);

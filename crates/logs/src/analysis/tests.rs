@@ -105,7 +105,7 @@ fn other_caches_are_tried_on_the_same_requests() {
 }
 
 #[test]
-fn only_the_time_that_was_requested_for_is_counted() {
+fn only_the_time_that_was_requested_is_counted() {
     let options = Options {
         from_us: Some(100_500_000),
         to_us: Some(104_000_000),

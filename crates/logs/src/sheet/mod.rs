@@ -56,7 +56,7 @@ pub fn sheet(document: &Document) -> Sheet {
         tiles: tiles(document),
         sections,
         time,
-        footer: "from access logs alone; this page is one file and asks nothing of the network".into(),
+        footer: "from access logs alone; this page is one file and loads nothing from the network".into(),
     }
 }
 

@@ -14,7 +14,7 @@ use assay_simulate::{Load, Stream, path_of};
 use crate::support::{SMALL, clients, cluster, start};
 
 #[test]
-fn clients_request_for_the_simulations_stream_in_its_order() {
+fn clients_request_the_simulations_stream_in_its_order() {
     let experiment = cluster(SMALL);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one");

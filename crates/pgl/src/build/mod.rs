@@ -196,7 +196,7 @@ impl Builder<'_> {
     fn note_fields(&mut self, record: &Record) {
         let kind = record.kind.name();
         for (field, slot) in record.set_fields() {
-            if requests_for_nothing(&slot.value) || says_so_itself(&slot.value) {
+            if requests_nothing(&slot.value) || says_so_itself(&slot.value) {
                 continue;
             }
             match field.effect {
@@ -258,7 +258,7 @@ fn says_so_itself(value: &Value) -> bool {
 }
 
 /// True for a value that requests nothing to be done: a field without effect that says so is no news.
-fn requests_for_nothing(value: &Value) -> bool {
+fn requests_nothing(value: &Value) -> bool {
     match value {
         Value::Broken | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(x) => *x == 0.0,

@@ -141,7 +141,7 @@ fn what_another_cache_has_aged_is_older_here_too() {
 }
 
 #[test]
-fn requests_may_request_for_the_store_only_or_forbid_storing() {
+fn requests_may_request_the_store_only_or_forbid_storing() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "x")).await;
         let bed = Bed::start(&[("a", origin.address)]);

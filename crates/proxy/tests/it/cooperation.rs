@@ -165,7 +165,7 @@ fn two_caches_that_are_each_others_parents_do_not_send_a_request_round() {
 }
 
 #[test]
-fn without_a_parent_that_responses_the_origin_is_requested_unless_that_is_forbidden() {
+fn without_a_parent_that_responds_the_origin_is_requested_unless_that_is_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let gone = vec![peer("gone", Relation::Parent, address(), None)];

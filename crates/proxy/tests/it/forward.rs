@@ -134,7 +134,7 @@ fn a_parent_is_requested_in_place_of_the_origin_and_stands_for_the_same() {
 }
 
 #[test]
-fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_was_requested_for_by_its_url() {
+fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_was_requested_by_its_url() {
     run(async {
         let other = Origin::of(ok(FRESH, "other")).await;
         let page = format!("<img src=http://{}/x.png><img src=/own.png>", other.address);

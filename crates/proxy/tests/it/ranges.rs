@@ -162,7 +162,7 @@ fn a_stale_object_is_confirmed_before_parts_of_it_are_sent() {
 }
 
 #[test]
-fn what_may_not_be_stored_is_requested_for_in_parts_at_once_from_the_second_time_on() {
+fn what_may_not_be_stored_is_requested_in_parts_at_once_from_the_second_time_on() {
     run(async {
         let origin = Origin::start(|seen, _| match seen.has("Range: bytes=1-2") {
             true => vec![send(

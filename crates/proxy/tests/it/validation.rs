@@ -110,7 +110,7 @@ fn a_conditional_miss_is_fetched_whole_and_stored() {
 }
 
 #[test]
-fn a_confirmation_that_nobody_requested_for_is_an_error() {
+fn a_confirmation_that_nobody_requested_is_an_error() {
     run(async {
         let origin = Origin::start(|_, _| not_modified("")).await;
         let bed = Bed::start(&[("a", origin.address)]);

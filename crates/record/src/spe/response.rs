@@ -128,7 +128,7 @@ impl ResponseRow {
 pub(crate) const RESPONSES: TableSpec = TableSpec {
     file: "responses.parquet",
     about: "A row for each response of each target, `direct` among them: that is the response that the client got. Rows are in \
-            the order in which answers ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
+            the order in which responses ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
     columns: || {
         vec![
             Column::new("request", Kind::Uint, "number of the request, from 0, in order of arrival"),
@@ -166,7 +166,7 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
                 "verdict",
                 Kind::Text,
                 "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
-                 `NOT_COMPARED` (a tunnel, or the direct answer itself), `NOT_KEPT` (not compared: the Collector had no room to \
+                 `NOT_COMPARED` (a tunnel, or the direct response itself), `NOT_KEPT` (not compared: the Collector had no room to \
                  keep what the client got until the proxy requested it) or `DROPPED` (never asked: too much was waiting)",
             ),
             Column::optional("header", Kind::Text, "name of the header field that differs"),

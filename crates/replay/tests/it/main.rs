@@ -110,7 +110,7 @@ fn a_forward_proxy_gets_whole_urls_of_a_squid_log_in_the_order_of_beginning() {
 }
 
 #[test]
-fn a_list_is_requested_for_over_connections_with_several_requests_each() {
+fn a_list_is_requested_over_connections_with_several_requests_each() {
     let server = Server::start();
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("urls.txt");

@@ -56,7 +56,7 @@ fn sources(figures: &CacheLogFigures) -> TableView {
     });
     TableView {
         id: "sources-table",
-        title: "Where answers came from",
+        title: "Where responses came from",
         about: "Plain GETs in the phase that counts, or in the whole run where there is none. Where it came from is what the \
                 logs of the caches say; how long it took is what robots say, from when it was due, and beside it what the \
                 cache that was asked wrote down.",

@@ -51,7 +51,7 @@ fn sizes(steps: &[Step<'_>]) -> Chart {
         mean("hits", "hit", |c| (c.hit_bytes, c.hits)),
         mean("misses", "miss", |c| (c.miss_bytes, c.misses)),
     ];
-    let about = "Mean body of a plain GET's answer in each step. A store that keeps small objects longer shows it \
+    let about = "Mean body of a plain GET's response in each step. A store that keeps small objects longer shows it \
                  here; 1 KB is 1024 bytes.";
     time_chart(CLASSES, "sizes", "Size of responses", "KB", about, lines)
 }

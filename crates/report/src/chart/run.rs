@@ -147,7 +147,7 @@ fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
         scatter(
             "response-rate",
             "At the robots",
-            "A point per step: mean response time against answers per second. A wall on the right is saturation.",
+            "A point per step: mean response time against responses per second. A wall on the right is saturation.",
             "responses/s",
             client,
             client_rate,
@@ -155,7 +155,7 @@ fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
         scatter(
             "origin-rate",
             "At the origins",
-            "A point per step: mean time to answer, think time included, against answers per second.",
+            "A point per step: mean time to respond, think time included, against responses per second.",
             "responses/s",
             origin,
             origin_rate,

@@ -134,7 +134,7 @@ fn bars(summary: &Summary) -> Option<Chart> {
     let metrics: [(&str, Metric); 7] = [
         ("rate, xact/s", |f| f.rate.measured),
         ("Mbit/s", |f| f.bandwidth_mbit_s.client_in),
-        ("answers, ms", |f| f.response_time_ms.completed.mean),
+        ("responses, ms", |f| f.response_time_ms.completed.mean),
         ("hits, ms", |f| f.response_time_ms.hit.mean),
         ("misses, ms", |f| f.response_time_ms.miss.mean),
         ("DHR, %", |f| f.dhr.measured.map(|ratio| ratio * 100.0)),

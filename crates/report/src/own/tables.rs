@@ -39,7 +39,7 @@ pub(crate) fn calibration(known: &CalibrationUse) -> Option<CalibrationView> {
             whole_percent(share)
         ),
         detail: format!(
-            "{} answers per second in phase {phase}, of {} without a proxy, as found on {} with Assay {}.{limit}",
+            "{} responses per second in phase {phase}, of {} without a proxy, as found on {} with Assay {}.{limit}",
             number(rate),
             number(known.requests_per_s),
             date(known.made_unix_ms),

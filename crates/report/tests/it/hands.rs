@@ -129,7 +129,7 @@ fn downloads_theme_and_commands_work() {
     page.click("#chart-rate button.csv");
     let rates = page.downloaded();
     assert_eq!(rates.lines().count(), 62, "a line of names and 61 steps");
-    assert!(rates.starts_with("time_s,phase,offered (requests/s),answered (requests/s),at the origins"));
+    assert!(rates.starts_with("time_s,phase,offered (requests/s),responses (requests/s),at the origins"));
     page.click("#load-table button.csv");
     let table = page.downloaded();
     assert!(table.lines().any(|line| line.starts_with("top1,")), "{table}");

@@ -116,7 +116,7 @@ impl<'r> Seen<'r> {
                     "throughput",
                     "Throughput",
                     "responses/s",
-                    "Answers a second over the load. The band is the 95 % interval.",
+                    "Responses a second over the load. The band is the 95 % interval.",
                 ),
                 |_, point| {
                     let estimate = Estimate::of(&point.responses_per_s_by_repetition)?;
@@ -128,7 +128,7 @@ impl<'r> Seen<'r> {
                     "gain",
                     "Gain",
                     "%",
-                    "Answers a second more than under the first policy, in percent of those.",
+                    "Responses a second more than under the first policy, in percent of those.",
                 ),
                 |result, point| {
                     let percent = |ratio: f64| (ratio - 1.0) * 100.0;

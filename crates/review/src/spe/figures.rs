@@ -74,7 +74,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     }
     if info.totals.responses_lost > 0 {
         warnings.push(format!(
-            "{} answers could not be written down in time and are missing from every figure.",
+            "{} responses could not be written down in time and are missing from every figure.",
             info.totals.responses_lost
         ));
     }
@@ -100,7 +100,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     }
     if info.totals.given_up > 0 {
         warnings.push(format!(
-            "The Collector itself broke off {} answers, which were too large to keep and read too slowly: a client's own \
+            "The Collector itself broke off {} responses, which were too large to keep and read too slowly: a client's own \
              answer would have had to wait for them. What proxies lack of these (`truncated`) is not their fault; more \
              --collector-memory or --collector-disk keeps such responses.",
             info.totals.given_up

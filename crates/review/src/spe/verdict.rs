@@ -180,7 +180,7 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
         let mut said = Vec::new();
         if mismatches > 0 {
             let of = format::share(mismatches, target.compared);
-            said.push(format!("{} answers ({of}) were not the Collector's", count(mismatches)));
+            said.push(format!("{} responses ({of}) were not the Collector's", count(mismatches)));
             mood = Mood::Bad;
         }
         if unresponded > 0 {
@@ -228,11 +228,11 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     }
     let not_kept: u64 = proxies(evaluation).map(|target| target.not_kept).sum();
     if not_kept > 0 {
-        doubts.push(format!("Assay could not compare {} answers, see above", count(not_kept)));
+        doubts.push(format!("Assay could not compare {} responses, see above", count(not_kept)));
     }
     if evaluation.totals.given_up > 0 {
         let broken = count(evaluation.totals.given_up);
-        doubts.push(format!("the Collector itself broke off {broken} answers, see the warnings"));
+        doubts.push(format!("the Collector itself broke off {broken} responses, see the warnings"));
     }
     let late = evaluation.targets.iter().filter_map(|target| target.replay_late_max_us).max().unwrap_or(0);
     if evaluation.collector.replay && late > LATE_US {

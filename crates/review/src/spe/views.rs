@@ -108,7 +108,7 @@ fn overview(evaluation: &Evaluation) -> Table {
         title: "What each was worth",
         about: "Bytes sent to the clients' side and whole responses, relative to the Collector's own; bytes received from \
                 the Collector, relative to the way without a proxy: the fewer, the more came from the cache. Matching: \
-                answers that were as the Collector's, of those compared.",
+                responses that were as the Collector's, of those compared.",
         first: "proxy",
         heads: heads(&COLUMNS),
         rows: of_targets(evaluation, &COLUMNS),
@@ -186,7 +186,7 @@ fn places(evaluation: &Evaluation) -> Table {
     Table {
         id: "places-table",
         title: "Does the order of asking matter?",
-        about: "By place in the order in which proxies were asked. The effect is what answers took more than their own \
+        about: "By place in the order in which proxies were asked. The effect is what responses took more than their own \
                 proxy's mean and than the other responses to the same request: an interval that does not hold 0 says that the place alone made it.",
         first: "place",
         heads: vec!["responses", "mean, ms", "effect"],

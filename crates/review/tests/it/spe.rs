@@ -140,7 +140,7 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     let first = &evaluation.verdict[0];
     assert_eq!(first.question, "What could Assay not compare?");
     assert!(
-        first.text.starts_with("Answers: 150 of plain (25.0 %). The Collector had no room"),
+        first.text.starts_with("Responses: 150 of plain (25.0 %). The Collector had no room"),
         "{}",
         first.text
     );
@@ -357,7 +357,10 @@ fn the_page_needs_no_network_and_no_name_can_do_harm() {
     let page = evaluated().to_html().unwrap();
     assert!(!page.contains("<script>alert"), "names are escaped");
     assert!(!page.contains("http://www.example.org/0?q=<"), "URLs are escaped");
-    assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "it asks nothing of the network");
+    assert!(
+        !page.contains("src=\"http") && !page.contains("href=\"http"),
+        "it loads nothing from the network"
+    );
     for id in
         ["overview-table", "times-table", "differences-table", "places-table", "chart-cdf", "chart-received"]
     {

@@ -83,7 +83,7 @@ fn a_mistake_names_its_line_what_was_read_and_what_is_expected() {
     for (from, to, words) in [
         ("\"cap\"", "\"capp\"", "x.toml:1: policies: there is no policy `capp`; did you mean `cap`?"),
         ("nodes = 2", "nodse = 2", "x.toml:4: unknown field `nodse`; did you mean `nodes`?"),
-        ("nodes = 2", "nodes = 0", "x.toml:4: nodes: `0` is no whole number from 1"),
+        ("nodes = 2", "nodes = 0", "x.toml:4: nodes: `0` is not an integer from 1"),
         ("\"1ms\"", "\"1\"", "x.toml:7: processor: `1` has no unit"),
         ("clients = [2]\n", "", "nobody asks: say clients"),
         ("[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n", "", "it has no service"),

@@ -31,7 +31,7 @@ pub enum MultiplierError {
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// The table of responses.
-    #[error("answers cannot be written down: {0}")]
+    #[error("responses cannot be written down: {0}")]
     Table(RunDirError),
     /// The text log.
     #[error("cannot write {}: {cause}", path.display())]

@@ -106,7 +106,7 @@ fn an_response_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_respo
 }
 
 #[test]
-fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
+fn requests_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let gate = Rc::new(Semaphore::new(0));

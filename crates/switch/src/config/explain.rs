@@ -103,7 +103,7 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
     )?;
     writeln!(
         out,
-        "a server has {:?} to accept a connection and {:?} to answer; a client has {:?} for each step of a request",
+        "a server has {:?} to accept a connection and {:?} to respond; a client has {:?} for each step of a request",
         times.connect, times.response, times.client_request
     )?;
     writeln!(

@@ -46,7 +46,7 @@ pub enum Loss {
     #[error("server {0} did not accept a connection in time")]
     NoConnection(String),
     /// It did not respond in time.
-    #[error("server {0} did not answer in time")]
+    #[error("server {0} did not respond in time")]
     TimedOut(String),
     /// It closed the connection without a response.
     #[error("server {0} closed the connection without a response")]

@@ -86,7 +86,7 @@ fn only_protocols_that_are_allowed_are_passed_on() {
 }
 
 #[test]
-fn a_server_that_does_not_agree_responses_as_usual_and_one_that_agrees_to_something_else_has_failed() {
+fn a_server_that_does_not_agree_responds_as_usual_and_one_that_agrees_to_something_else_has_failed() {
     let other = Server::responding("other", |_, stream| {
         let consent = "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
         stream.write_all(consent.as_bytes()).is_ok()

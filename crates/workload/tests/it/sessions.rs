@@ -74,7 +74,7 @@ fn periods_follow_each_other_and_are_counted() {
 }
 
 #[test]
-fn idle_robots_request_for_nothing_and_the_rest_is_as_expected() {
+fn idle_robots_request_nothing_and_the_rest_is_as_expected() {
     let mut workload = with_sessions(busy_for(5), Distribution::Exponential { mean: 5.0 });
     workload.robots[0].private_share = 0.2;
     workload.schedule.phases = vec![phase("top", 120.0)];

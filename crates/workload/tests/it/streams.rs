@@ -143,7 +143,7 @@ fn a_revisit_gives_the_first_visit_time_to_finish() {
 }
 
 #[test]
-fn what_cannot_be_revisited_yet_is_requested_for_once() {
+fn what_cannot_be_revisited_yet_is_requested_once() {
     let launches = stream(fixtures::small(), 7);
     let once: Vec<_> = launches.iter().filter(|l| matches!(l.object.space, Space::Once(_))).collect();
     assert!(!once.is_empty() && once.iter().all(|l| !l.revisit && l.due < seconds(2)));

@@ -116,7 +116,7 @@ fn numbers_must_make_sense() {
 }
 
 #[test]
-fn what_is_requested_for_must_be_there() {
+fn what_is_requested_must_be_there() {
     let empty = FileSet { root: "/x".into(), files: vec![FileEntry::default()] };
     let cases: [(String, &str); 9] = [
         (

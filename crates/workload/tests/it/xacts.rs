@@ -176,7 +176,7 @@ fn launches(workload: Workload) -> (Arc<Universe>, Vec<Launch>) {
 }
 
 #[test]
-fn uploads_are_puts_parts_are_requested_for_with_get_and_both_sides_know_the_body() {
+fn uploads_are_puts_parts_are_requested_with_get_and_both_sides_know_the_body() {
     let (universe, launches) = launches(with_bodies(0.3));
     for launch in &launches {
         match launch.request_type {

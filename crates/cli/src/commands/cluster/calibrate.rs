@@ -160,7 +160,7 @@ fn words(document: &Document) -> String {
         let squares = node.mix_per_s.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
         let _ = writeln!(
             text,
-            "{} with {} clients: {mean:.1} answers/s, deviation {:.1} over {} runs{}",
+            "{} with {} clients: {mean:.1} responses/s, deviation {:.1} over {} runs{}",
             document.mix,
             document.clients,
             (squares / freedom).sqrt(),

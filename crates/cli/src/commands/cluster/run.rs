@@ -40,7 +40,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
         let late_ms = late_us.mean_us().map(|us| us / 1e3);
         latest_ms = late_ms.unwrap_or(0.0).max(latest_ms);
         output::eprint(&format!(
-            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed{}\n",
+            "{}/{}: {}, {}, {}, {load}: {:.1} responses/s, {} failed{}\n",
             number + 1,
             all.len(),
             labels.mix,

@@ -189,8 +189,9 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
     if let Some((name, address)) = &plan.origin
         && let Some(error) = absent(address)
     {
-        notes
-            .push(format!("the origin {name} does not answer now ({error}); until it does, clients get 502"));
+        notes.push(format!(
+            "the origin {name} does not respond now ({error}); until it does, clients get 502"
+        ));
     }
     for proxy in &plan.proxies {
         if let Which::Running(address) = &proxy.which
@@ -198,7 +199,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
         {
             let label = &proxy.label;
             notes.push(format!(
-                "the proxy {label} does not answer at {address} now ({error}); until it does, its responses count as failed"
+                "the proxy {label} does not respond at {address} now ({error}); until it does, its responses count as failed"
             ));
         }
     }
@@ -329,10 +330,10 @@ mod tests {
         let noted = |typed: &[&str]| forebodings(&plan(&args(typed)).unwrap()).join("\n");
         assert!(
             noted(&["--origin", gone, "--proxy", "builtin"])
-                .contains("the origin 127.0.0.1:1 does not answer")
+                .contains("the origin 127.0.0.1:1 does not respond")
         );
         let running = format!("now={gone}");
-        assert!(noted(&["--proxy", &running]).contains("the proxy now does not answer at 127.0.0.1:1"));
+        assert!(noted(&["--proxy", &running]).contains("the proxy now does not respond at 127.0.0.1:1"));
         assert_eq!(noted(&["--origin", &there, "--proxy", "builtin"]), "");
         assert!(noted(&["--duration", "1s"]).contains("no proxy is named"));
     }

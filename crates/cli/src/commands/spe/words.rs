@@ -73,7 +73,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{label}: {} answers are not compared: the Collector had no room for what the client got (Assay's bound, not the \
+            "{label}: {} responses are not compared: the Collector had no room for what the client got (Assay's bound, not the \
              proxy's doing); give it more --collector-memory or --collector-disk",
             target.not_kept
         );
@@ -118,7 +118,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     if collector.given_up > 0 {
         let _ = writeln!(
             text,
-            "{} answers were broken off by the Collector itself, so that no client waits for them: they were too large to \
+            "{} responses were broken off by the Collector itself, so that no client waits for them: they were too large to \
              keep, and what proxies lack of them is not their fault; give it more --collector-memory or --collector-disk",
             collector.given_up
         );
@@ -126,7 +126,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     if multiplier.responses_lost > 0 {
         let _ = writeln!(
             text,
-            "{} answers could not be written down in time and are missing: the disk was too slow",
+            "{} responses could not be written down in time and are missing: the disk was too slow",
             multiplier.responses_lost
         );
     }
@@ -198,7 +198,7 @@ mod tests {
             standing.collector.given_up = given_up;
             summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing })
         };
-        assert!(summary_of(3).contains("\n3 answers were broken off by the Collector itself"));
+        assert!(summary_of(3).contains("\n3 responses were broken off by the Collector itself"));
         assert!(!summary_of(0).contains("broken off"));
     }
 
@@ -218,7 +218,7 @@ mod tests {
             View::new(false).say(&SpeEvent::Second(Box::new(standing.clone()))).contains(", 5 not compared")
         );
         let text = summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing });
-        assert!(text.starts_with("squid: 5 answers are not compared: the Collector had no room"), "{text}");
+        assert!(text.starts_with("squid: 5 responses are not compared: the Collector had no room"), "{text}");
         assert_eq!(mean(&text), before, "their times are in no mean");
     }
 

@@ -33,7 +33,7 @@ fn what_is_due_does_not_depend_on_the_target() {
     let done = at(busy, "rate.measured").as_f64().expect("a rate");
     assert!(done < due / 4.0, "offered {due}/s, measured {done}/s");
     assert!(busy["unsent"].as_u64().expect("a count") > 50, "{busy}");
-    let service = at(busy, "service_time_ms.all.p50").as_f64().expect("answers came");
+    let service = at(busy, "service_time_ms.all.p50").as_f64().expect("responses came");
     assert!(service > 300.0, "{service} ms");
 
     // What was never sent is in the percentiles that people read, as long as it had waited.
@@ -52,7 +52,7 @@ fn what_is_due_does_not_depend_on_the_target() {
     assert_eq!(calm["unsent"], 0, "{calm}");
 
     // Waiting behind the target is the target's time: Assay's own lateness stays out of it.
-    let waited = at(busy, "response_time_ms.all.p90").as_f64().expect("answers came");
+    let waited = at(busy, "response_time_ms.all.p90").as_f64().expect("responses came");
     let late = at(busy, "lateness_us.p50").as_f64().expect("requests were sent") / 1000.0;
     assert!(late < waited / 10.0, "late by {late} ms, waited {waited} ms");
 }
