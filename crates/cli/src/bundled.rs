@@ -41,7 +41,7 @@ pub const SHELVES: &[Shelf] = &[
         workloads: &[
             bundled!(
                 "best-effort",
-                "mixed content as fast as the proxy answers: what is it capable of by nature?"
+                "mixed content as fast as the proxy responds: what is it capable of by nature?"
             ),
             bundled!("image", "pictures only, 400/s"),
             bundled!("html", "pages with their pictures, 400/s"),
@@ -80,7 +80,7 @@ pub const SHELVES: &[Shelf] = &[
     Shelf {
         title: "WebStone's",
         workloads: &[
-            bundled!("webstone", "its standard files, by clients that ask without a pause"),
+            bundled!("webstone", "its standard files, by clients that send requests without a pause"),
             bundled!("webstone-8020", "the same with programs, 80 to 20, by 2 to 20 clients in turn"),
         ],
     },

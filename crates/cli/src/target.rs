@@ -119,7 +119,7 @@ pub fn resolve(name: &str) -> Result<SocketAddr, Failure> {
 
 /// Refuses a server that is not there before anything is sent to it.
 pub fn reachable(address: SocketAddr) -> Result<(), Failure> {
-    let refused = |error| Failure::usage(anyhow!("nothing answers at {address}: {error}"));
+    let refused = |error| Failure::usage(anyhow!("nothing responds at {address}: {error}"));
     TcpStream::connect_timeout(&address, KNOCK)
         .map(drop)
         .map_err(|error| refused(error).hint("start the server first, or say where it is"))

@@ -23,7 +23,7 @@ type Read = fn(&Row) -> Option<f64>;
 
 /// Title, what is seen, unit, logarithmic, value.
 const OVER_TIME: [(&str, &str, &str, &str, bool, Read); 6] = [
-    ("rate", "Throughput", "Answered without error, per second; dashed: offered.", "1/s", false, |row| {
+    ("rate", "Throughput", "Responses without error, per second; dashed: offered.", "1/s", false, |row| {
         row.throughput
     }),
     ("response", "Response time", "Mean of what ended in each step.", "ms", true, |row| row.response_ms),

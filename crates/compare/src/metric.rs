@@ -207,7 +207,7 @@ const SPEED: &[Metric] = {
             "Response time",
             metric(
                 "response_mean_ms",
-                "Response time of what was answered, mean",
+                "Response time of complete responses, mean",
                 Milliseconds,
                 Speed,
                 Less,

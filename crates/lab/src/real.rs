@@ -167,13 +167,11 @@ impl RealProxy {
             let mut seen = "no attempt was made".to_owned();
             loop {
                 if let Some(status) = self.process.ended() {
-                    return Err(
-                        self.did_not_start(&format!("it ended ({status}) before it answered a request"))
-                    );
+                    return Err(self.did_not_start(&format!("it ended ({status}) before its first response")));
                 }
                 if Instant::now() >= deadline {
                     let what = format!(
-                        "a request through it for http://{}{path} was not answered with 200 within {patience:?} \
+                        "a request through it for http://{}{path} got no response with status 200 within {patience:?} \
                          (last seen: {seen})",
                         origin.authority
                     );
@@ -551,7 +549,7 @@ async fn fetch(
         };
         return match probe::get(namespace, settings.listen, &host, &path, QUICK).await {
             Ok((200, text)) => Ok(text),
-            Ok((status, _)) => Err(format!("{path} was answered with status {status}")),
+            Ok((status, _)) => Err(format!("{path} got status {status}")),
             Err(e) => Err(format!("{path}: {e}")),
         };
     }

@@ -160,7 +160,7 @@ counts! {
         multiparts: "answered with several parts in one body";
         unsatisfied: "answered with 416: the object has none of the bytes requested";
         redirects: "answered with 302, on purpose";
-        challenges: "answered with 401: who asks was not said, or not proven",
+        challenges: "answered with 401: without credentials, or with wrong ones",
             special "redirections and logins" "challenges";
         wrong_credentials: "requests that named a user and did not prove it", special "redirections and logins" "disproven";
         authenticated: "requests whose user was proven", special "redirections and logins" "proven";

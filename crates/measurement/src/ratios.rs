@@ -52,7 +52,7 @@ impl HitRatio {
     }
 }
 
-/// 1 − at the origins ÷ at the robots; negative when the target requests more than it is requested.
+/// 1 − at the origins ÷ at the robots; negative when the target sends more requests than it gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Offload {
     /// Of requests.

@@ -20,10 +20,10 @@ pub enum Failure {
     #[error("the request leads back to this proxy")]
     Loop,
     /// No parent could serve the request, and it may not go to the origin.
-    #[error("no parent cache could be asked, and the origin may only be asked through one")]
+    #[error("no parent cache is available, and the origin may be reached through one only")]
     NoParent,
     /// A 304 to a request without a condition of ours.
-    #[error("the origin at {0} confirmed what it was not asked about")]
+    #[error("the origin at {0} confirmed what was not in the request")]
     BadConfirmation(SocketAddr),
     /// It did not respond, or not in HTTP.
     #[error(transparent)]

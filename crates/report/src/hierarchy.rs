@@ -140,7 +140,7 @@ const HEADS: [&str; 15] = [
     "parent %",
     "requests",
     "hits",
-    "asked",
+    "queries",
     "late",
     "responses",
     "hits",

@@ -192,8 +192,8 @@ fn curve(peak: &Peak) -> Section {
         plots: vec![
             points(
                 "achieved",
-                "Offered and answered",
-                "A target that keeps up answers what is offered; beyond its limit it answers less.",
+                "Requests offered and responses",
+                "A target that keeps up responds to every request; beyond its limit, to fewer.",
                 "responses/s",
                 false,
                 achieved.collect(),

@@ -119,7 +119,7 @@ fn speed(summary: &Summary) -> Finding {
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     let responded = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
         format!(
-            " In these times, what was never sent counts as long as it had waited; of what was answered, 99 % took {} or less.",
+            " In these times, what was never sent counts as long as it had waited; of the responses, 99 % took {} or less.",
             time_ms(p99)
         )
     });
@@ -204,7 +204,11 @@ fn savings(summary: &Summary) -> Finding {
         );
     }
     let Some(measured) = total.dhr.measured else {
-        return finding(Topic::Savings, Mood::Plain, "No plain GET was answered, so there is no hit ratio.");
+        return finding(
+            Topic::Savings,
+            Mood::Plain,
+            "No plain GET got a response, so there is no hit ratio.",
+        );
     };
     let offload = match (total.offload.requests, total.offload.bytes) {
         (Some(requests), Some(bytes)) if requests >= 0.0 && bytes >= 0.0 => {
@@ -225,7 +229,7 @@ fn savings(summary: &Summary) -> Finding {
         return finding(
             Topic::Savings,
             Mood::Plain,
-            format!("It answered {} % of plain GETs from its store.{offload}", percent(Some(measured))),
+            format!("It served {} % of plain GETs from its store.{offload}", percent(Some(measured))),
         );
     };
     let (mood, against) = match ideal - measured {
@@ -242,7 +246,7 @@ fn savings(summary: &Summary) -> Finding {
         Topic::Savings,
         mood,
         format!(
-            "It answered {} % of plain GETs from its store ({} % ideal): {against}.{}{offload}",
+            "It served {} % of plain GETs from its store ({} % ideal): {against}.{}{offload}",
             percent(Some(measured)),
             percent(Some(ideal)),
             baseline_savings(summary),

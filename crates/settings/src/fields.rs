@@ -134,7 +134,7 @@ impl<'a> Value<'a> {
     }
 
     fn unexpected(&self, expected: &str) -> Mistake {
-        self.wrong(&format!("{} is no {expected}", self.seen()))
+        self.wrong(&format!("{} is not {expected}", self.seen()))
     }
 
     /// What stands there, as written, cut to something that fits a line.
@@ -170,7 +170,7 @@ impl<'a> Value<'a> {
             DeValue::Integer(digits) => u64::from_str_radix(digits.as_str(), digits.radix()).ok(),
             _ => None,
         };
-        let expected = || self.unexpected(&format!("whole number from {least} to {most}"));
+        let expected = || self.unexpected(&format!("an integer from {least} to {most}"));
         number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
     }
 
@@ -181,7 +181,7 @@ impl<'a> Value<'a> {
             DeValue::Float(digits) => digits.as_str().parse::<f64>().ok(),
             _ => None,
         };
-        let expected = || self.unexpected(&format!("number above {above} and up to {most}"));
+        let expected = || self.unexpected(&format!("a number above {above} and up to {most}"));
         number.filter(|number| *number > above && *number <= most).ok_or_else(expected)
     }
 
@@ -197,7 +197,7 @@ impl<'a> Value<'a> {
             DeValue::Boolean(flag) => Ok(flag.to_string()),
             DeValue::Integer(digits) if digits.radix() == 10 => Ok(digits.as_str().to_owned()),
             DeValue::Float(digits) => Ok(digits.as_str().to_owned()),
-            _ => Err(self.unexpected("single value: text, a number, true or false")),
+            _ => Err(self.unexpected("a single value: text, a number, true or false")),
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Value<'a> {
         let span = self.value.span();
         match self.value.get_ref().as_table() {
             Some(table) => Ok(Fields { source: self.source, what, span, table }),
-            None => Err(self.unexpected("table")),
+            None => Err(self.unexpected("a table")),
         }
     }
 }

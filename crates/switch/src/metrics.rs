@@ -103,8 +103,7 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         kind: Kind::Counter,
         stem: "switch_requests",
         unit: Unit::None,
-        help: "Requests by class, server and first digit of the status; no server: the switch answered"
-            .into(),
+        help: "Requests by class, server and first digit of the status; no server: the switch itself".into(),
         samples: tallies.iter().flat_map(by_code).collect(),
     };
     [
@@ -136,7 +135,7 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
         Family { kind: Kind::Gauge, stem, unit: Unit::None, help: help.into(), samples }
     };
     [
-        gauge("switch_server_up", "Whether a server can be asked, now", |server| {
+        gauge("switch_server_up", "Whether a server is available now", |server| {
             Value::Count(u64::from(server.up))
         }),
         gauge("switch_server_weight", "The weight of a server, now", |server| Value::Number(server.weight)),

@@ -24,7 +24,7 @@ pub enum FileError {
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
     },
-    /// The file does not hold what its name says: it is no table, or not with these columns.
+    /// The file does not hold what its name says: it is not a table, or not with these columns.
     #[error("cannot make sense of {}: {detail}", path.display())]
     Damaged {
         /// The file.

@@ -260,7 +260,7 @@ fn zipf_moment(n: f64, power: i32) -> f64 {
     if n.is_nan() || n < 1.0 {
         return 1.0;
     }
-    // The largest value takes what is left when n is no whole number.
+    // The largest value takes what is left when n is not an integer.
     let (last, log_n1) = (libm::floor(n), libm::log(n + 1.0));
     let raise = |k: f64| if power == 1 { k } else { k * k };
     if last > ZIPF_SUM_LIMIT {

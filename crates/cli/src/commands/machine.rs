@@ -58,7 +58,9 @@ fn room(needs: &[Need], timeline: &Timeline) -> String {
     let times =
         processors.map(|need| need.available * COMFORTABLE / need.needed).fold(f64::INFINITY, f64::min);
     if peak <= 0.0 || !times.is_finite() {
-        return "  robots ask as fast as they are answered: `assay run --calibrate` measures how fast that can be\n".into();
+        return "  robots send each request when the last response is complete: `assay run --calibrate` measures how fast that \
+                can be\n"
+            .into();
     }
     format!(
         "  by processor time it can carry about {} requests/s of this mix, and the peak is {}; `assay run --calibrate` \

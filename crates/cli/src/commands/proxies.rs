@@ -101,7 +101,7 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot ask proxies for their versions")
+        .context("cannot query the versions of proxies")
         .map_err(Failure::failed)?;
     let builtin = own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]);
     let mut proxies = vec![
@@ -144,7 +144,7 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
 fn prefetching() -> Choosable {
     Choosable {
         name: "prefetch".into(),
-        about: "What it fetches before it is asked: what pages are shown with, or the pages that they lead to as well"
+        about: "What it fetches before it is requested: what pages are shown with, or the pages that they lead to as well"
             .into(),
         allowed: format!("one of {}", assay_role::proxy::Prefetch::WORDS.join(", ")),
         default: "none".into(),

@@ -149,7 +149,7 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
         range(first, bed.max_clients.unwrap_or(last.max(first)), bed.client_increment.unwrap_or(step));
     let crowds = args.clients.clone().unwrap_or(counted);
     if crowds.0.is_empty() {
-        return Err(Failure::usage(anyhow!("MAXCLIENTS is less than MINCLIENTS: nobody asks")));
+        return Err(Failure::usage(anyhow!("MAXCLIENTS is less than MINCLIENTS: there are no clients")));
     }
     let minutes = bed.minutes_per_run.map(|minutes| minutes * 60.0);
     let host = match (&args.to, &bed.server) {

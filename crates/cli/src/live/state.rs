@@ -492,7 +492,7 @@ pub fn stage_words(stage: &Stage) -> String {
         Stage::TestingLinks => "measuring links".into(),
         Stage::StartingOrigins => "starting origins".into(),
         Stage::StartingTarget { name } => format!("starting {name}"),
-        Stage::TargetReady { address } => format!("the proxy answers at {address}"),
+        Stage::TargetReady { address } => format!("the proxy is ready at {address}"),
         Stage::StartingRobots => "starting robots".into(),
         Stage::Draining => "stopping: what is under way may finish".into(),
         Stage::Collecting => "collecting".into(),

@@ -127,11 +127,20 @@ fn a_switch_stands_in_front_when_it_is_wanted() {
 }
 
 #[test]
+fn a_service_without_a_response_in_the_time_measured_has_no_figures() {
+    let assay = Assay::new();
+    let one = SMALL.replace("nodes = 2", "nodes = 1");
+    let run =
+        ["cluster", assay.file("one.toml", &one), "--calibrate", "--measure", "2ms", "--warm-up", "1ms"];
+    assay.run(&run).exits(1).complains("was complete within");
+}
+
+#[test]
 fn a_node_is_calibrated_service_by_service() {
     let assay = Assay::new();
     let one = SMALL.replace("nodes = 2", "nodes = 1\nprocessors = 2");
     let run =
-        ["cluster", assay.file("one.toml", &one), "--calibrate", "--measure", "300ms", "--warm-up", "20ms"];
+        ["cluster", assay.file("one.toml", &one), "--calibrate", "--measure", "2s", "--warm-up", "20ms"];
     let text = assay.run(&run).exits(0).stdout;
     assert!(text.contains("cpu-light") && text.contains("for a cluster file"), "{text}");
     let document = json(&assay.run(&[&run[..], &["--json"]].concat()).exits(0).stdout);

@@ -75,7 +75,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn the_readme_is_a_listener() {
+fn the_readme_stays_short() {
     let lines = read(&root().join("README.md")).lines().count();
     assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
 }

@@ -9,9 +9,20 @@ use serde_json::Value;
 
 use crate::support::Assay;
 
-/// A run through the built-in proxy, with room for everything. `others`: the share of requests that are conditional, and of
-/// those that are HEAD.
+/// A run through the built-in proxy, with room for everything, that sent all that was due. `others`: the share of requests that
+/// are conditional, and of those that are HEAD.
 fn logged(others: &str) -> (Value, Vec<XactRow>) {
+    // On a busy machine, requests that are due just before the end may stay unsent.
+    for _ in 0..5 {
+        let (total, rows) = run(others);
+        if total["unsent"] == 0 {
+            return (total, rows);
+        }
+    }
+    panic!("no run of five sent all that was due");
+}
+
+fn run(others: &str) -> (Value, Vec<XactRow>) {
     let assay = Assay::new();
     let workload = assay.file("recount.pg", &include_str!("recount.pg").replace("OTHERS", others));
     let arguments =
@@ -20,7 +31,7 @@ fn logged(others: &str) -> (Value, Vec<XactRow>) {
     assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
     let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
     let total = document["total"].clone();
-    assert_eq!((&total["errors"]["total"], &total["unsent"]), (&0.into(), &0.into()), "{total:#}");
+    assert_eq!(total["errors"]["total"], 0, "{total:#}");
     (total, XactLog::read(&assay.path("r/xacts.parquet")).expect("a log that can be read"))
 }
 

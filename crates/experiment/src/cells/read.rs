@@ -406,7 +406,7 @@ proxy-cpus = "0,2-3"
             ("= 3\n", "= 0\n", "x.toml:3: repetitions: `0` is not an integer from 1 to 1000"),
             ("\"30s\"", "\"30\"", "x.toml:4: rehearse: `30` has no unit"),
             ("\"forward\"", "\"foward\"", "did you mean \"forward\"?"),
-            ("cpu-quota = [0.5, 1]", "cpu-quota = -1", "cpu-quota: `-1` is no number above 0"),
+            ("cpu-quota = [0.5, 1]", "cpu-quota = -1", "cpu-quota: `-1` is not a number above 0"),
             ("\"512MB\"", "\"1MB\"", "no proxy starts in `1MB`; give it at least 16MB"),
             ("name = \"squid\"\n", "", "x.toml:16: [[proxy]] needs `name`"),
             ("[0, 60]", "[0, 0]", "`varnish, memory 64MB, ttl 0` is there twice"),

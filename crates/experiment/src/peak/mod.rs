@@ -94,7 +94,7 @@ pub async fn find(
     let busiest = Busiest::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
     let usual_per_s = busiest.requests_per_s.filter(|rate| *rate > 0.0).ok_or_else(|| {
         LabError::plan(
-            "robots of this workload ask as fast as they are answered, or not at all: there is no rate to look for; give \
+            "robots of this workload are best effort, or send nothing: there is no rate to look for; give \
              them one (req_rate)",
         )
     })?;

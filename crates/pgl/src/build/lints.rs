@@ -53,7 +53,7 @@ impl Builder<'_> {
             let (Some(server), Some(place)) = (self.servers.get(index), self.server_places.get(index)) else {
                 continue;
             };
-            let message = format!("no robot asks the servers `{}`", server.kind);
+            let message = format!("no robot sends requests to the servers `{}`", server.kind);
             self.diagnostics.add(
                 Diagnostic::warning(Code::Unused, *place, message)
                     .label("they are not among anybody's `origins`"),

@@ -119,7 +119,7 @@ impl Builder<'_> {
         span: Span,
         all_foreign: bool,
     ) -> Weighted<OriginIndex> {
-        let help = "name the servers they ask: `origins = S.addresses;`";
+        let help = "name the servers that they send requests to: `origins = S.addresses;`";
         if all_foreign && record.get("origins").is_none() {
             return Weighted::none();
         }

@@ -179,7 +179,11 @@ impl Builder<'_> {
     /// `req_body_pause_prob` and `req_body_pause_start`.
     fn expectation(&mut self, record: &Record, bodies: bool) -> Expectation {
         let fields = ["req_body_pause_prob", "req_body_pause_start"];
-        self.exclude(record, fields, "robots ask before some bodies by chance, or before large ones");
+        self.exclude(
+            record,
+            fields,
+            "robots send `Expect` before some bodies by chance, or before large ones",
+        );
         if let Some(slot) = fields.into_iter().find_map(|field| record.get(field))
             && !bodies
         {

@@ -181,7 +181,7 @@ pub(super) fn popularity(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argu
     law.map(Value::Popularity).map_or_else(
         || {
             i.fail(
-                Diagnostic::error(Code::OutOfRange, argument.span, "this is no table of ages")
+                Diagnostic::error(Code::OutOfRange, argument.span, "this is not a table of ages")
                     .label("expected a histogram of real numbers from 0 (the newest) to 1 (the oldest)")
                     .help("in the file: `float_distr ages = {`, lines such as `0:0.1 60`, and `}`"),
             )

@@ -87,7 +87,7 @@ fn one_by_one(cache: &str, rows: &[&Responses]) -> Vec<Agreement> {
             ),
             (
                 of(&|row| is_plain(row) && row.seen == Seen::Miss && row.source == Source::Revalidated),
-                "were asked about by the cache, and answered anew",
+                "were validated by the cache, and sent anew",
             ),
         ]),
     );
@@ -136,7 +136,7 @@ fn odd_hits(rows: &[&Responses], is_plain: &dyn Fn(&Responses) -> bool) -> Strin
         ),
         (
             of(&|seen| seen == Seen::Miss, &Source::is_hit),
-            "are hits to the cache, and an origin answered them for this very request",
+            "are hits to the cache, and an origin made the response for this very request",
         ),
         (
             of(&|seen| seen == Seen::Revalidated, &Source::is_hit),

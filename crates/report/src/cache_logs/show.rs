@@ -58,8 +58,8 @@ fn sources(figures: &CacheLogFigures) -> TableView {
         id: "sources-table",
         title: "Where responses came from",
         about: "Plain GETs in the phase that counts, or in the whole run where there is none. Where it came from is what the \
-                logs of the caches say; how long it took is what robots say, from when it was due, and beside it what the \
-                cache that was asked wrote down.",
+                logs of the caches say; how long it took is what robots say, from when it was due, and beside it \
+                what the queried cache logged.",
         first: "cache: from",
         groups: vec![("requests", 3), ("response time to robots", 4), ("in the log", 2)],
         heads: vec!["requests", "%", "bytes", "mean", "p50", "p90", "p99", "mean", "p99"],
@@ -69,7 +69,7 @@ fn sources(figures: &CacheLogFigures) -> TableView {
 
 fn traffic(edges: &[TrafficFigures]) -> TableView {
     let rows = edges.iter().map(|edge| RowView {
-        name: format!("{} asks {} ({})", edge.from, edge.to, edge.relation),
+        name: format!("{} queries {} ({})", edge.from, edge.to, edge.relation),
         cells: [count(edge.requests), count(edge.hits), count(edge.false_hits), bytes(edge.bytes)]
             .into_iter()
             .chain(times(&edge.logged_ms))
@@ -78,10 +78,10 @@ fn traffic(edges: &[TrafficFigures]) -> TableView {
     });
     TableView {
         id: "traffic-table",
-        title: "What caches asked of each other",
-        about: "As the cache wrote it down that was asked. A false hit: a sibling was thought to have it, and had it no more.",
+        title: "Queries between caches",
+        about: "As the queried cache logged it. A false hit: a sibling was thought to have it, and had it no more.",
         first: "who",
-        groups: vec![("requests", 4), ("time to the cache that was asked", 4)],
+        groups: vec![("requests", 4), ("time to the queried cache", 4)],
         heads: vec!["requests", "hits", "false hits", "bytes", "mean", "p50", "p90", "p99"],
         rows: rows.collect(),
     }
@@ -116,7 +116,7 @@ pub fn sentences(figures: &CacheLogFigures) -> Vec<String> {
         figures.caches.iter().filter(|cache| cache.requests > 0).map(sentence).collect();
     all.extend(figures.traffic.iter().map(|edge| {
         let mut text = format!(
-            "{} asked {} ({}): {} requests, {} of them hits, {}",
+            "{} queried {} ({}): {} requests, {} of them hits, {}",
             edge.from,
             edge.to,
             edge.relation,

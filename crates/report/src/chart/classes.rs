@@ -35,7 +35,7 @@ fn outcomes(steps: &[Step<'_>]) -> Chart {
         rate("not plain GETs", "offered", |c| c.completed.saturating_sub(c.basic)),
     ];
     let lines = lines.into_iter().filter(|line| line.values.iter().flatten().any(|value| *value > 0.0));
-    let about = "How requests were answered: from the store, by the origin, after the origin confirmed it, or with \
+    let about = "Where responses came from: the store, the origin, the store after the origin confirmed it, or \
                  another request's fetch.";
     time_chart(CLASSES, "outcomes", "Responses by outcome", "responses/s", about, lines.collect())
 }

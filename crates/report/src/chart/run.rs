@@ -85,7 +85,7 @@ fn load(steps: &[Step<'_>]) -> Vec<Chart> {
             "rate",
             "Request rate",
             "requests/s",
-            "What was due, what was answered without error, and what reached the origins.",
+            "Requests due, responses without error, and what reached the origins.",
             vec![
                 dashed(line("offered", "offered", steps, |s| s.per_second(s.robots.due))),
                 line("responses", "all", steps, |s| s.per_second(s.robots.completed)),
@@ -193,7 +193,7 @@ fn connections(steps: &[Step<'_>]) -> Vec<Chart> {
             "waiting",
             "Under way and waiting",
             "requests",
-            "Sent and not yet answered, and due but waiting for a connection, at the end of each second.",
+            "Sent and without a response, and due but waiting for a connection, at the end of each second.",
             vec![
                 line("under way", "all", steps, |s| level(s.levels.in_flight)),
                 line("waiting", "error", steps, |s| level(s.levels.waiting)),

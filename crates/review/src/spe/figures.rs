@@ -94,7 +94,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
             info.totals.not_kept,
             match info.totals.repeated {
                 0 => String::new(),
-                more => format!("; origins were asked {more} times more for that"),
+                more => format!("; origins got {more} more requests for that"),
             }
         ));
     }
@@ -108,7 +108,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     }
     if info.turns == "fixed" {
         warnings.push(
-            "Proxies were asked in a fixed order: what the place does cannot be told from what a proxy does."
+            "Proxies got requests in a fixed order: the effect of the place cannot be told from what a proxy does."
                 .into(),
         );
     }

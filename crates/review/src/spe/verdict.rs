@@ -57,8 +57,8 @@ fn subject(evaluation: &Evaluation) -> String {
     let names: Vec<&str> = proxies(evaluation).map(|target| target.label.as_str()).collect();
     let proxies = if number == 1 { "proxy" } else { "proxies" };
     let how = match evaluation.when.as_str() {
-        "after" => ", each asked when the client's response was complete",
-        "at_once" => ", each asked as soon as the client did",
+        "after" => ", each sent the request when the client's response was complete",
+        "at_once" => ", each sent the request as soon as it came",
         _ => "",
     };
     let lasted = evaluation.duration_s.map_or_else(String::new, |s| format!(" in {}", format::duration_s(s)));
@@ -198,7 +198,7 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
         }
         let waiting = evaluation.totals.waiting.get(index).copied().unwrap_or(0);
         if waiting > 0 {
-            said.push(format!("{} had not been answered when it ended", count(waiting)));
+            said.push(format!("{} had no response when it ended", count(waiting)));
             mood = match (is_scant(target), mood) {
                 (true, _) => Mood::Bad,
                 (false, Mood::Good) => Mood::Doubtful,
@@ -211,7 +211,7 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     }
     let is_all = proxies(evaluation).all(|target| target.not_kept == 0);
     match parts.is_empty() {
-        true if is_all => (mood, "No: every proxy answered every request as the Collector did.".to_owned()),
+        true if is_all => (mood, "No: every response of every proxy was that of the Collector.".to_owned()),
         true => (mood, "No: every response that could be compared was the Collector's.".to_owned()),
         false => (mood, format!("{}.", parts.join("; "))),
     }
@@ -245,7 +245,7 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     let worst = told.max_by(|one, other| one.1.value.abs().total_cmp(&other.1.value.abs()));
     if let Some((place, effect)) = worst {
         doubts.push(format!(
-            "being asked at place {} alone makes {}",
+            "being sent the request at place {} alone makes {}",
             u32::from(place) + 1,
             signed_ms(Some(&effect))
         ));

@@ -169,7 +169,7 @@ fn differences(evaluation: &Evaluation) -> Table {
     Table {
         id: "differences-table",
         title: "Differences, request by request",
-        about: "Of requests that both answered whole. Negative: the first was faster. An interval that does not hold 0 tells \
+        about: "Of requests that both responded to in full. Negative: the first was faster. An interval that does not hold 0 tells \
                 the two apart.",
         first: "pair",
         heads: vec!["requests", "mean", "median", "mean absolute, ms", "first was faster"],
@@ -185,8 +185,8 @@ fn places(evaluation: &Evaluation) -> Table {
     });
     Table {
         id: "places-table",
-        title: "Does the order of asking matter?",
-        about: "By place in the order in which proxies were asked. The effect is what responses took more than their own \
+        title: "Does the order matter?",
+        about: "By place in the order in which proxies got the request. The effect is what responses took more than their own \
                 proxy's mean and than the other responses to the same request: an interval that does not hold 0 says that the place alone made it.",
         first: "place",
         heads: vec!["responses", "mean, ms", "effect"],
@@ -196,7 +196,7 @@ fn places(evaluation: &Evaluation) -> Table {
 
 fn volumes(evaluation: &Evaluation) -> Table {
     const COLUMNS: [Column; 9] = [
-        ("asked", |target| count(target.requests)),
+        ("requests", |target| count(target.requests)),
         ("whole responses", |target| count(target.delivered)),
         ("no response", |target| {
             count(target.verdicts.get(Verdict::NoResponse.name()).copied().unwrap_or(0))
@@ -216,7 +216,7 @@ fn volumes(evaluation: &Evaluation) -> Table {
     Table {
         id: "volumes-table",
         title: "In numbers",
-        about: "Bytes are of bodies. Dropped: never asked, because too much was waiting for that proxy. Not kept: not compared, \
+        about: "Bytes are of bodies. Dropped: never sent, because too much was waiting for that proxy. Not kept: not compared, \
                 because the Collector had no room for what the client got.",
         first: "proxy",
         heads: heads(&COLUMNS),

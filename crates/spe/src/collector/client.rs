@@ -26,7 +26,7 @@ use crate::collector::url::Target;
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
 const MOST_WAITS: usize = 8;
 /// What a proxy is told in place of a response that was its client's own, and is gone.
-const NOT_KEPT: &str = "the Collector has not kept what the client was answered, and asks no origin twice for it: this is not compared";
+const NOT_KEPT: &str = "the Collector has not kept the response that the client got, and fetches nothing twice: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were reported to it: they are of no further interest.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>, listener: u16) {

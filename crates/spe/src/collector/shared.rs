@@ -229,7 +229,7 @@ pub enum FetchError {
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     /// A 304 to a request without a condition.
-    #[error("the server confirmed what it was not asked about")]
+    #[error("the server confirmed what was not in the request")]
     BadConfirmation,
 }
 

@@ -25,7 +25,7 @@ pub enum MultiplierError {
         cause: io::Error,
     },
     /// More proxies than an order has room for.
-    #[error("{0} proxies are too many to be asked at once; 64 is the most")]
+    #[error("{0} proxies are more than the 64 that one evaluation can have")]
     TooMany(usize),
     /// The rules.
     #[error(transparent)]

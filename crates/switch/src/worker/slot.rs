@@ -46,7 +46,7 @@ impl Unserved {
     /// What the client is told.
     pub fn text(self) -> &'static str {
         match self {
-            Unserved::Nobody => "no server can be asked now",
+            Unserved::Nobody => "no server is available now",
             Unserved::QueueFull => {
                 "all servers have as many requests as they may have, and as many wait as may wait"
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use assay_node::calibrate::{CalibrationSpec, Needs, Step, calibrate as needs_of, step};
 use assay_simulate::Experiment;
 use serde::Serialize;
@@ -96,6 +96,10 @@ fn node(
     for (service, _) in requested {
         output::eprint(&format!("{}: {}\n", spec.address, service.name));
         let needs = needs_of(spec, service).map_err(Failure::failed)?;
+        if needs.alone_us() <= 0.0 {
+            let seen = anyhow!("no response of {} was complete within {} s", service.name, spec.measure_s);
+            return Err(Failure::failed(seen).hint("give it longer: --measure 10s"));
+        }
         services.push(service_document(&service.name, &needs, processors));
     }
     output::eprint(&format!("{}: {}\n", spec.address, mix.label));

@@ -54,7 +54,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
     }
     if latest_ms / args.slower > LATE_MS {
         output::eprint(&format!(
-            "doubtful: this machine let nodes answer {latest_ms:.2} ms late on average; leave it alone, or try --slower {:.0}\n",
+            "doubtful: this machine let nodes respond {latest_ms:.2} ms late on average; leave it alone, or try --slower {:.0}\n",
             (latest_ms / LATE_MS).ceil()
         ));
     }

@@ -26,7 +26,7 @@ Examples:
   assay replay access.log --proxy squid
       through Squid, with simulated origins behind it: hits, DHR, times
   assay replay access.log --to 127.0.0.1:8080
-      as its clients once asked, in the log's own time
+      as its clients once did, in the log's own time
   assay replay access.log.gz --to proxy:3128 --forward --speed 10
       through a forward proxy, ten times as fast
   assay replay '/var/log/apache2/access.log*' --to 127.0.0.1:8080 \\
@@ -261,7 +261,7 @@ fn failure(error: ReplayError) -> Failure {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err(format!("`{text}` is no number above 0")),
+        _ => Err(format!("`{text}` is not a number above 0")),
     }
 }
 

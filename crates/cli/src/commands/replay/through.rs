@@ -28,7 +28,7 @@ const HEADING: &str = "Through a proxy under test";
 /// Flags of a proxy under test and of what is behind it.
 #[derive(Debug, Args)]
 pub struct ThroughArgs {
-    /// Start this proxy and send through it, with simulated origins behind it that response every URL with the size, status
+    /// Start this proxy and send through it, with simulated origins behind it that serve every URL with the size, status
     /// and type that the log has: `builtin`, a name from `assay proxies`, or a description FILE.toml
     #[arg(long, value_name = "PROXY", conflicts_with = "to", help_heading = HEADING)]
     pub proxy: Option<String>,
@@ -36,7 +36,7 @@ pub struct ThroughArgs {
     /// proxy can be one]
     #[arg(long, conflicts_with = "forward", help_heading = HEADING)]
     pub reverse: bool,
-    /// With --to: answer for the log's origins at this address, which that proxy has as its origin or parent
+    /// With --to: serve the log's origins at this address, which that proxy has as its origin or parent
     #[arg(long, value_name = "ADDR:PORT", requires = "to", help_heading = HEADING)]
     pub origins: Option<SocketAddr>,
     /// How long a response of simulated origins is fresh

@@ -44,7 +44,7 @@ Examples:
     --set next:replacement=heap-lfuda
       one proxy against itself with another setting
 
-Clients are answered from the Collector, and every proxy is asked the same. Nobody else notices: origins get one request \
+Clients get the responses of the Collector, and every proxy gets the same requests. Nobody else notices: origins get one request \
 for each need. The first Ctrl-C ends it and writes what is left; the second quits at once.";
 
 /// Flags of `assay spe`.

@@ -106,7 +106,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         );
     }
     for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.waiting > 0) {
-        let _ = writeln!(text, "{label}: {} requests had not been answered at the end", target.waiting);
+        let _ = writeln!(text, "{label}: {} requests had no response at the end", target.waiting);
     }
     if collector.origin_errors > 0 {
         let _ = writeln!(
@@ -180,7 +180,7 @@ mod tests {
         let mut standing = standing();
         standing.multiplier.targets[1].waiting = 3;
         let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
-        assert!(summary(&outcome).contains("\nsquid: 3 requests had not been answered at the end\n"));
+        assert!(summary(&outcome).contains("\nsquid: 3 requests had no response at the end\n"));
     }
 
     #[test]

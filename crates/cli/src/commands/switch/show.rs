@@ -71,7 +71,7 @@ impl Show {
             return self.event(&json!({ "event": "stopping" }));
         }
         self.drawn = 0;
-        output::eprint("stopping when running requests are answered; again: now\n");
+        output::eprint("stopping when open requests are complete; again: now\n");
         Ok(())
     }
 
