@@ -198,10 +198,10 @@ fn mistakes_end_with_2_and_say_what_there_is() {
         (vec!["webstone", "list"], "nobody says where the server is"),
         (vec!["webstone", "list", "--to", "8.8.8.8:80"], "is a public address"),
         (vec!["webstone", "bad", "--to", "127.0.0.1:9"], "bad, line 1: `file500.html` is no path"),
-        (vec!["webstone", "list", "--to", "127.0.0.1:1"], "nothing answers at 127.0.0.1:1"),
+        (vec!["webstone", "list", "--to", "127.0.0.1:1"], "nothing responds at 127.0.0.1:1"),
         (
             vec!["cluster", small, "--run", "--nodes", "127.0.0.1:1,127.0.0.1:1"],
-            "nothing answers at 127.0.0.1:1",
+            "nothing responds at 127.0.0.1:1",
         ),
         (vec!["cluster", small, "--listen", "9000"], "is no address with a port"),
         (

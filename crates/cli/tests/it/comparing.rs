@@ -70,7 +70,8 @@ fn a_pipeline_learns_from_the_exit_code_whether_something_got_worse() {
     assert!(said.stdout.starts_with("head against base\n"), "{}", said.stdout);
     let said = assay.run(&["compare", "base", "head", "--tolerance", "5%"]).exits(99);
     assert!(
-        said.stdout.contains("REGRESSED") && said.stdout.contains("Response time of what was answered, mean"),
+        said.stdout.contains("REGRESSED")
+            && said.stdout.contains("Response time of complete responses, mean"),
         "{}",
         said.stdout
     );

@@ -126,7 +126,7 @@ fn a_rate_that_no_processor_of_this_machine_can_carry_is_refused() {
     // Nothing is said of processors where robots wait for their responses.
     let name = assay.file("best.pg", &small(""));
     let said = assay.run(&["check", name]).exits(0).stdout;
-    assert!(said.contains("robots ask as fast as they are answered"), "{said}");
+    assert!(said.contains("robots send each request when the last response is complete"), "{said}");
 }
 
 #[test]

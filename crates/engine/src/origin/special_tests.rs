@@ -272,7 +272,7 @@ fn redirections_lead_to_older_objects_and_end_somewhere() {
 }
 
 #[test]
-fn who_requests_must_be_proven_and_a_wrong_password_is_refused() {
+fn clients_must_be_proven_and_a_wrong_password_is_refused() {
     let mut guarded = lasting();
     guarded.servers[0].authentication = Some(AuthDemand {
         schemes: vec![AuthScheme::Basic, AuthScheme::Digest],

@@ -213,7 +213,7 @@ fn an_xact_is_given_up_when_its_lifetime_is_over() {
 }
 
 #[test]
-fn robots_that_come_and_go_are_requested_anew_and_keep_no_connections() {
+fn robots_that_come_and_go_start_anew_and_keep_no_connections() {
     let mut workload = protected(&[AuthScheme::Digest]);
     workload.robots[0].connection_use_limit = never();
     workload.robots[0].session = Some(Session {

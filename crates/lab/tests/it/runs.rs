@@ -264,7 +264,7 @@ async fn a_proxy_that_ends_at_once_shows_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_never_responses_is_given_up() {
+async fn a_proxy_that_never_responds_is_given_up() {
     let text = ENDS_AT_ONCE.replace("echo the licence has run out >&2; exit 7", "exec sleep 60");
     let text = format!("{text}\n[ready]\npatience-s = 0.2\n");
     let description = Description::read("short.toml", &text).unwrap();
@@ -272,7 +272,7 @@ async fn a_proxy_that_never_responses_is_given_up() {
     let ran = run(plan("plain", target), |_| false).await;
     let message = ran.message();
     assert!(
-        message.contains("was not answered with 200 within 200ms (last seen: Connection refused"),
+        message.contains("got no response with status 200 within 200ms (last seen: Connection refused"),
         "{message}"
     );
 }

@@ -286,7 +286,7 @@ fn the_place_in_the_order_of_requesting_is_looked_at_only_where_it_can_be_told()
 }
 
 #[test]
-fn a_proxy_that_does_not_response_neither_saves_anything_nor_was_all_well_with_it() {
+fn a_proxy_that_does_not_respond_neither_saves_anything_nor_was_all_well_with_it() {
     let found = evaluated();
     let response =
         |question: &str| found.verdict.iter().find(|response| response.question.contains(question)).unwrap();
@@ -299,7 +299,7 @@ fn a_proxy_that_does_not_response_neither_saves_anything_nor_was_all_well_with_i
     let waiting = SpeInfo { totals: Totals { waiting: vec![0, 0, 5, 0], ..info().totals }, ..info() };
     let found = spe::evaluate(&write(&tmp.path().join("e"), &waiting, 50)).unwrap();
     let wrong = found.verdict.iter().find(|response| response.question.contains("wrong")).unwrap();
-    assert!(wrong.text.contains("plain: 5 had not been answered when it ended"), "{wrong:?}");
+    assert!(wrong.text.contains("plain: 5 had no response when it ended"), "{wrong:?}");
 }
 
 #[test]
@@ -330,12 +330,12 @@ fn what_the_collector_broke_off_itself_is_a_reason_for_care_and_not_left_to_look
     let broken = SpeInfo { totals: Totals { given_up: 7, ..info().totals }, ..info() };
     let found = spe::evaluate(&write(&tmp.path().join("e"), &broken, 50)).unwrap();
     assert!(
-        found.warnings.iter().any(|warning| warning.contains("broke off 7 answers")),
+        found.warnings.iter().any(|warning| warning.contains("broke off 7 responses")),
         "{:?}",
         found.warnings
     );
     let trust = found.verdict.last().unwrap();
-    assert!(trust.text.contains("itself broke off 7 answers"), "{trust:?}");
+    assert!(trust.text.contains("itself broke off 7 responses"), "{trust:?}");
     assert!(found.to_html().unwrap().contains("Responses that the Collector broke off"));
     assert!(!evaluated().warnings.iter().any(|warning| warning.contains("broke off")));
 }

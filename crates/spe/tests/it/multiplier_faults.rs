@@ -69,7 +69,7 @@ fn every_kind_of_broken_proxy_costs_its_own_samples_only() {
 }
 
 #[test]
-fn a_proxy_that_does_not_response_in_time_is_given_up_wherever_it_stands_still() {
+fn a_proxy_that_does_not_respond_in_time_is_given_up_wherever_it_stands_still() {
     run(async {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         let hanging = [
