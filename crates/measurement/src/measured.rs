@@ -1,6 +1,6 @@
 //! Everything that is measured in a run, as one list of kinds.
 //!
-//! A line of [`measured!`] declares a kind. [`Measured`] is one measurement of any kind: what a role or the lab reports, a line
+//! A line of `measured!` declares a kind. [`Measured`] is one measurement of any kind: what a role or the lab reports, a line
 //! of the run directory's journal, and what everybody who watches a run is told. [`Series`] is all of them, sorted by kind.
 
 use std::borrow::Cow;

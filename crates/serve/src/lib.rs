@@ -1,10 +1,10 @@
 //! A run, watched from outside: the report as a live web page, Prometheus and OpenTelemetry metrics.
 //!
-//! [`Watcher`] is told what happens ([`News`]) and serves requests ([`server`]): the report of the run so far, made from
-//! its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`]) in each of Prometheus' formats (text,
-//! [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
+//! [`Watcher`] receives the events of a run ([`RunEvent`](assay_record::event::RunEvent)) and serves requests ([`server`]):
+//! the report of the run so far, made from its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`])
+//! in each of Prometheus' formats (text, [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!
-//! The run comes first. The sender of [`News`] never waits: they go through a channel to a thread that owns everything else,
+//! The run comes first. Whoever sends events never waits: they go through a channel to a thread that owns everything else,
 //! without a lock. That thread and the one that makes reports run at the lowest priority that the kernel has (`SCHED_IDLE`),
 //! and reports are made for at most one part in fifty of the time.
 //!
