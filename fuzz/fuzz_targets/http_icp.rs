@@ -1,4 +1,4 @@
-//! ICP: any datagram gives an answer, and what is read is written the same again.
+//! ICP: any datagram gives a response, and what is read is written the same again.
 #![no_main]
 
 use assay_http::icp::Message;

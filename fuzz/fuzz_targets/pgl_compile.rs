@@ -1,6 +1,6 @@
 //! Any text is answered: with a workload, or with at least one error that has a place.
 //!
-//! What follows a `\u{1}` is the text of every other file that the workload asks for.
+//! What follows a `\u{1}` is the text of every other file that the workload requests.
 
 #![no_main]
 
