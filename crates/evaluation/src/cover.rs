@@ -365,6 +365,7 @@ fn totals(standing: &Standing) -> Totals {
         dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
         waiting: multiplier.targets.iter().map(|target| target.waiting).collect(),
         responses_lost: multiplier.responses_lost,
+        answers_lost: multiplier.responses_lost,
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
         given_up: collector.given_up,

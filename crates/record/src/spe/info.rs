@@ -106,8 +106,9 @@ pub struct Totals {
     /// Requests that a target had not answered when the evaluation ended; one number per target.
     pub waiting: Vec<u64>,
     /// Responses that are missing from responses.parquet, because the disk was too slow.
-    #[serde(alias = "answers_lost")]
     pub responses_lost: u64,
+    /// The same, by its name of before; older evaluations have it alone.
+    pub answers_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
@@ -128,4 +129,11 @@ pub struct Totals {
     pub stored_bytes: u64,
     /// Most resident memory of the Collector and the Multiplier together, in bytes.
     pub peak_memory_bytes: u64,
+}
+
+impl Totals {
+    /// Responses that are missing from the table, by whichever name the document has.
+    pub fn lost(&self) -> u64 {
+        self.responses_lost.max(self.answers_lost)
+    }
 }

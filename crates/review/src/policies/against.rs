@@ -31,6 +31,8 @@ pub struct Off {
     pub rate_per_s: Option<f64>,
     /// Responses a second here.
     pub responses_per_s: f64,
+    /// The same, by its name of before.
+    pub answered_per_s: f64,
     /// Responses a second there.
     pub other_per_s: f64,
     /// Here over there, less 1.
@@ -50,6 +52,7 @@ pub fn against(result: &ClusterResult, other: &ClusterResult) -> Against {
             clients: point.clients,
             rate_per_s: point.rate_per_s,
             responses_per_s: here_per_s,
+            answered_per_s: here_per_s,
             other_per_s,
             off: here_per_s / other_per_s - 1.0,
         })

@@ -28,7 +28,7 @@ pub(super) fn evaluation(dir: &SpeDir, info: &SpeInfo, gathered: &Gathered) -> E
         started_unix_ms: info.started_unix_ms,
         duration_s: info.ended.as_ref().map(|ended| ended.at_ms as f64 / 1000.0),
         ended: info.ended.clone(),
-        partial: !finished || !missing.is_empty() || info.totals.responses_lost > 0,
+        partial: !finished || !missing.is_empty() || info.totals.lost() > 0,
         forward: info.forward,
         when: info.when.clone(),
         turns: info.turns.clone(),
@@ -72,10 +72,10 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
         Some(How::Failed(why)) => warnings.push(format!("It could not go on: {why}")),
         None => warnings.push("Its end was never written: it goes on, or was cut off.".into()),
     }
-    if info.totals.responses_lost > 0 {
+    if info.totals.lost() > 0 {
         warnings.push(format!(
             "{} responses could not be written down in time and are missing from every figure.",
-            info.totals.responses_lost
+            info.totals.lost()
         ));
     }
     if info.totals.origin_errors > 0 {
