@@ -156,6 +156,23 @@ mod tests {
     }
 
     #[test]
+    fn files_are_also_found_by_their_names_of_before() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
+        assert!(dir.responses_path().ends_with("responses.parquet"));
+        for name in ["answers.parquet", "doors.parquet", "answers.log"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        for (path, name) in [
+            (dir.responses_path(), "answers.parquet"),
+            (dir.listeners_path(), "doors.parquet"),
+            (dir.log_path(), "answers.log"),
+        ] {
+            assert!(path.ends_with(name), "{}", path.display());
+        }
+    }
+
+    #[test]
     fn a_damaged_head_is_an_error_and_no_panic() {
         let tmp = tempfile::tempdir().unwrap();
         std::fs::write(tmp.path().join("spe.json"), "{\"seed\": \"x").unwrap();

@@ -48,27 +48,42 @@ pub fn read_listeners(path: &Path) -> Result<Vec<ListenerRow>, RunDirError> {
 mod tests {
     use super::*;
 
+    fn some_rows() -> Vec<ListenerRow> {
+        let row = |n: u32| ListenerRow {
+            at_s: n,
+            listener: (n % 3) as u16,
+            requests: u64::MAX - u64::from(n),
+            fetches: 1,
+            replays: 2,
+            joined: 3,
+            validations: 4,
+            bytes_in: 5,
+            bytes_out: 6,
+            late_max_us: 7,
+        };
+        (0..9).map(row).collect()
+    }
+
     #[test]
     fn listeners_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("listeners.parquet");
-        let rows: Vec<ListenerRow> = (0u32..9)
-            .map(|n| ListenerRow {
-                at_s: n,
-                listener: (n % 3) as u16,
-                requests: u64::MAX - u64::from(n),
-                fetches: 1,
-                replays: 2,
-                joined: 3,
-                validations: 4,
-                bytes_in: 5,
-                bytes_out: 6,
-                late_max_us: 7,
-            })
-            .collect();
+        let rows = some_rows();
         let mut writer = ListenerWriter::create(&path).unwrap();
         rows.iter().for_each(|row| writer.push(row).unwrap());
         writer.finish().unwrap();
         assert_eq!(read_listeners(&path).unwrap(), rows);
+    }
+
+    #[test]
+    fn a_column_is_also_found_by_its_name_of_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("doors.parquet");
+        let mut columns = (LISTENERS.columns)();
+        columns.iter_mut().filter(|column| column.name == "listener").for_each(|column| column.name = "door");
+        let mut writer = TableWriter::create(&path, columns).unwrap();
+        some_rows().iter().for_each(|row| writer.push(&rows::row(None, row)).unwrap());
+        writer.finish().unwrap();
+        assert_eq!(read_listeners(&path).unwrap(), some_rows());
     }
 }
