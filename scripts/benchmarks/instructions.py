@@ -82,14 +82,15 @@ class Bench:
             "target": {"kind": "reverse", "proxy": at(PEER)}, "behaviour": {"caches": True}, "xact_log": log,
             "timing": {"unwatched": True},
         }, self.directory, counted, self.keep)
-        failed, done = [], threading.Event()
+        failed, completed, done = set(), [], threading.Event()
 
         def listen():
             for line in role.process.stdout:
                 event = json.loads(line)
-                if event["event"] == "robots":
-                    failed.extend(event["counts"]["errors"])
-                elif event["event"] == "example" and counted:
+                if "robots" in event:
+                    failed.update(event["robots"]["counts"]["errors"])
+                    completed.append(event["robots"]["counts"]["completed"])
+                elif "example" in event and counted:
                     print(line.decode(), file=sys.stderr)
                 elif event["event"] == "done":
                     break
@@ -109,8 +110,9 @@ class Bench:
             answered += len(found)
         listener.join()
         # Who is not counted only shows what robots ask for.
-        if failed and counted or answered < self.requests:
-            sys.exit(f"robots completed {answered}, and saw errors: {', '.join(failed) or 'none'}")
+        if counted and (failed or sum(completed) < self.requests) or answered < self.requests:
+            sys.exit(f"robots got {answered} responses, completed {sum(completed)} requests, and saw errors: "
+                     f"{', '.join(sorted(failed)) or 'none'}")
         return role.end(), answered
 
     def end(self):
