@@ -304,7 +304,7 @@ def judge(options, work, clients, asked, peaks):
     sound = [row for row in summary["targets"] if row["label"] not in ("direct", *FAULTS)]
     # What an origin cut off is nobody's whole answer.
     cut = lambda row: sum(row["errors"].get(kind, 0) for kind in ("truncated", "reset"))
-    fine = all(row["verdicts"].get("OK", 0) + cut(row) == row["asked"] and not row["dropped"] for row in sound)
+    fine = all(row["verdicts"].get("OK", 0) + cut(row) == row["requests"] and not row["dropped"] for row in sound)
     made.check_returncode()
     # What the Collector has no room for is fetched again.
     return fine and (options.large or not over) and not under and not clients.wrong

@@ -79,7 +79,7 @@ def simulated(lab, name, **what):
 def open_rows(name, point, load, servers, mean_s, p99_s):
     """Some 1.3 million requests: their mean is known to about 1.5 % at 80 % load, and their p99 to about as much."""
     rate = 4 * servers * load / SERVICE_S
-    yield within(f"{name}, answers/s", rate, point["answered_per_s"], 0.01 * rate)
+    yield within(f"{name}, responses/s", rate, point["responses_per_s"], 0.01 * rate)
     yield within(f"{name}, mean time in ms", mean_s * 1e3, point["response_us"]["mean"] / 1e3, 0.05 * mean_s * 1e3)
     if p99_s:
         yield within(f"{name}, p99 in ms", p99_s * 1e3, point["response_us"]["p99"] / 1e3, 0.07 * p99_s * 1e3)
@@ -89,7 +89,7 @@ def open_rows(name, point, load, servers, mean_s, p99_s):
 
 def closed_rows(name, point, nodes, clients, per_second):
     """Nothing is left to chance: each node is never idle, and clients wait for those before them."""
-    yield within(f"{name}, answers/s", per_second, point["answered_per_s"], 0.2)
+    yield within(f"{name}, responses/s", per_second, point["responses_per_s"], 0.2)
     yield within(f"{name}, mean time in ms", clients / per_second * 1e3, point["response_us"]["mean"] / 1e3, 0.02)
 
 
@@ -133,17 +133,17 @@ def document_rows(document):
     for point in document["points"]:
         first.setdefault(load_of(point), point)
     for point in document["points"]:
-        rates, base = point["answered_per_s_by_repetition"], first[load_of(point)]
+        rates, base = point["responses_per_s_by_repetition"], first[load_of(point)]
         name = f"{point['policy']}, {point['clients']}"
         mean, half, deviation = student(rates)
         near = lambda what, ours, said: within(f"{name}, {what}", ours, said, 1e-9 + 1e-7 * abs(ours))
-        yield near("mean", mean, point["answered_per_s"])
-        yield near("half width", half, point["answered_per_s_half_width"])
-        yield near("deviation", deviation, point["answered_per_s_deviation"])
+        yield near("mean", mean, point["responses_per_s"])
+        yield near("half width", half, point["responses_per_s_half_width"])
+        yield near("deviation", deviation, point["responses_per_s_deviation"])
         if base is point:
             yield equal(f"{name}, gain over itself", None, point["gain"])
         else:
-            others = base["answered_per_s_by_repetition"]
+            others = base["responses_per_s_by_repetition"]
             _, half, _ = student([rate / other for rate, other in zip(rates, others, strict=True)])
             yield near("gain", mean / student(others)[0], point["gain"])
             yield near("half width of the gain", half, point["gain_half_width"])
@@ -188,7 +188,7 @@ def study(lab):
 
 def test_queues(lab):
     point = {
-        "answered_per_s": 320.0,
+        "responses_per_s": 320.0,
         "response_us": {"mean": 50_000.0, "p99": 230_259.0},
         "nodes": [{"processor": 0.8}] * 4,
     }
@@ -196,9 +196,9 @@ def test_queues(lab):
     yield UNTOUCHED, rows()
     yield "requests share the processor, of constant length", rows(response_us={"mean": 30_000.0, "p99": 100_000.0})
     yield "a node that is idle", rows(nodes=[{"processor": 0.8}, {"processor": 0.7}])
-    closed = {"answered_per_s": 400.0, "response_us": {"mean": 30_000.0}}
+    closed = {"responses_per_s": 400.0, "response_us": {"mean": 30_000.0}}
     yield UNTOUCHED, list(closed_rows("closed", closed, 4, 12, 400.0))
-    yield "a client that pauses", list(closed_rows("closed", closed | {"answered_per_s": 399.0}, 4, 12, 400.0))
+    yield "a client that pauses", list(closed_rows("closed", closed | {"responses_per_s": 399.0}, 4, 12, 400.0))
 
 
 def test_study(lab):
@@ -208,21 +208,21 @@ def test_study(lab):
         "clients": 4,
         "rate_per_s": None,
         "policy": "rand",
-        "answered_per_s_by_repetition": [10.0, 12.0, 14.0],
-        "answered_per_s": 12.0,
-        "answered_per_s_half_width": 4.968275,
-        "answered_per_s_deviation": 2.0,
+        "responses_per_s_by_repetition": [10.0, 12.0, 14.0],
+        "responses_per_s": 12.0,
+        "responses_per_s_half_width": 4.968275,
+        "responses_per_s_deviation": 2.0,
         "gain": None,
         "gain_half_width": None,
         "reference_per_s": 11.0,
     }
     other = point | {
         "policy": "cap",
-        "answered_per_s_by_repetition": [11.0, 13.2, 15.4],
-        "answered_per_s": 13.2,
+        "responses_per_s_by_repetition": [11.0, 13.2, 15.4],
+        "responses_per_s": 13.2,
         "reference_per_s": 12.0,
-        "answered_per_s_half_width": 5.4651027,
-        "answered_per_s_deviation": 2.2,
+        "responses_per_s_half_width": 5.4651027,
+        "responses_per_s_deviation": 2.2,
         "gain": 1.1,
         "gain_half_width": 0.0,
         "reference_gain": 12 / 11,
@@ -235,7 +235,7 @@ def test_study(lab):
     ]
     yield UNTOUCHED, rows()
     yield "another gain", rows(gain=1.11)
-    yield "a normal law in place of Student's", rows(answered_per_s_half_width=2.4895)
+    yield "a normal law in place of Student's", rows(responses_per_s_half_width=2.4895)
     yield "another gain that was measured", rows(reference_gain=1.2)
     yield "no gain that was measured", rows(reference_gain=None)
 
@@ -252,7 +252,7 @@ CHECKS = [
     Check(
         "cluster-study",
         "Intervals and gains follow from repetitions, and the study's from its own data.",
-        "Student's intervals and ratios from answered_per_s_by_repetition; gains from clusters/figure-*.toml",
+        "Student's intervals and ratios from responses_per_s_by_repetition; gains from clusters/figure-*.toml",
         "assay simulate figure-3 --json",
         study,
         test_study,
