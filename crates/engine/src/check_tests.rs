@@ -72,20 +72,20 @@ fn not_modified(mark: Option<ResponseMark>) -> Response {
 }
 
 #[test]
-fn an_response_made_for_this_request_is_a_miss() {
+fn a_response_made_for_this_request_is_a_miss() {
     let verdict = judge(&REQUESTED, &response(MINE)).expect("is right");
     assert_eq!(verdict, Verdict { outcome: Some(Outcome::Miss), version: 2, body_bytes: Some(1000) });
 }
 
 #[test]
-fn an_response_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
+fn a_response_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
     assert_eq!(outcome_of(&REQUESTED, &response(STORED)), Some(Outcome::Hit));
     let later = ResponseMark { xact: OTHER, ..MINE };
     assert_eq!(outcome_of(&REQUESTED, &response(later)), Some(Outcome::Collapsed));
 }
 
 #[test]
-fn an_response_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
+fn a_response_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
     assert_eq!(
         outcome_of(&REQUESTED, &response(ResponseMark { xact: XactId::NOBODY, ..STORED })),
         Some(Outcome::Hit)
@@ -113,7 +113,7 @@ fn a_status_that_the_request_cannot_have_is_a_bad_status() {
 }
 
 #[test]
-fn an_response_without_our_id_is_foreign() {
+fn a_response_without_our_id_is_foreign() {
     assert_eq!(kind(&REQUESTED, &Response { mark: None, ..response(MINE) }), Some(ErrorKind::Foreign));
 }
 
@@ -229,7 +229,7 @@ fn a_response_without_expiry_is_never_stale() {
 }
 
 #[test]
-fn a_reload_may_not_be_responded_with_what_was_made_before() {
+fn a_reload_may_not_be_served_with_an_earlier_response() {
     let reload = Requested { reload: true, ..REQUESTED };
     assert_eq!(kind(&reload, &response(STORED)), Some(ErrorKind::HitOnReload));
     assert_eq!(kind(&reload, &response(MINE)), None);

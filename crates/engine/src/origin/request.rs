@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_names_nobody_gets_a_response_to_nobody() {
+    fn a_request_without_an_xact_gets_a_response_without_one() {
         assert_eq!(request("GET PATH HTTP/1.1\r\nHost: a\r\n\r\n").xact(), XactId::NOBODY);
         assert_eq!(request("GET PATH HTTP/1.1\r\nHost: a\r\nX-Assay: who?\r\n\r\n").xact(), XactId::NOBODY);
     }

@@ -367,7 +367,7 @@ fn a_body_that_is_not_wanted_is_refused_before_it_comes() {
 }
 
 #[test]
-fn urls_of_a_trace_get_responses_like_any_object() {
+fn urls_of_a_trace_are_served_like_any_object() {
     let mut traced = lasting();
     traced.foreign = vec![ForeignUrl { origin: 0, path: "/some/page?x=1".into() }];
     traced.robots[0].foreign_share = 0.5;

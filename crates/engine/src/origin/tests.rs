@@ -186,7 +186,7 @@ impl Response {
 }
 
 #[test]
-fn objects_get_responses_byte_by_byte_until_the_connection_is_used_up() {
+fn objects_are_served_byte_for_byte_until_the_connection_is_used_up() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
     for serial in 0..3 {
@@ -219,7 +219,7 @@ fn head_and_post_and_uncachable_objects_get_responses() {
 }
 
 #[test]
-fn a_body_is_read_to_its_end_and_requested_when_the_client_waits() {
+fn a_body_is_read_to_its_end_and_a_waiting_client_gets_100() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
     let path = path(&origins.world, 1);
@@ -327,7 +327,7 @@ fn what_is_no_object_is_refused_and_what_is_no_http_ends_the_connection() {
 }
 
 #[test]
-fn http_1_0_lives_on_only_when_the_client_requests_it() {
+fn http_1_0_persists_only_when_the_client_requests_it() {
     let mut old = workload();
     old.servers[0].http_versions = Weighted::one(HttpVersion::Http10);
     let origins = start(old, 1);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use assay_cache::ideal::{FOREVER, Lookup, Request as Requesting};
+use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
@@ -85,7 +85,7 @@ impl Crew {
                 let now_s = unix_second(&control.clock, monotonic_ns());
                 has_cookies = write_personal(setup, memory, xact, now_s, &mut personal);
             }
-            expects = may_request(xact, robot.version);
+            expects = may_expect_continue(xact, robot.version);
         }
         let xact = &*xact;
         let request = Request {
@@ -346,7 +346,7 @@ fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
     let object = &xact.object;
     let lookup = Lookup {
         key: object.key,
-        request: requesting(xact),
+        request: ideal_request(xact),
         cachable: object.cachable,
         at_us,
         fresh_until_ms,
@@ -367,15 +367,15 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
 }
 
 /// What a request is to a cache.
-fn requesting(xact: &Xact) -> Requesting {
+fn ideal_request(xact: &Xact) -> IdealRequest {
     match (xact.method, xact.request_type) {
-        (Method::Post | Method::Put, _) => Requesting::Post,
-        (Method::Head, _) => Requesting::Head,
-        (Method::Get, RequestType::Reload) => Requesting::Reload,
-        (Method::Get, _) if xact.is_for_parts() => Requesting::Range,
-        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Requesting::ConditionalChanged,
-        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => Requesting::ConditionalUnchanged,
-        (Method::Get, _) => Requesting::Get,
+        (Method::Post | Method::Put, _) => IdealRequest::Post,
+        (Method::Head, _) => IdealRequest::Head,
+        (Method::Get, RequestType::Reload) => IdealRequest::Reload,
+        (Method::Get, _) if xact.is_for_parts() => IdealRequest::Range,
+        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => IdealRequest::ConditionalChanged,
+        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => IdealRequest::ConditionalUnchanged,
+        (Method::Get, _) => IdealRequest::Get,
     }
 }
 
@@ -410,7 +410,7 @@ fn write_personal(
 }
 
 /// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.
-fn may_request(xact: &mut Xact, version: HttpVersion) -> bool {
+fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
     let Some(extras) = &mut xact.extras else { return false };
     let requests = extras.expects && version == HttpVersion::Http11;
     extras.pause = if requests { Pause::begin(monotonic_ns()) } else { Pause::None };

@@ -6,7 +6,7 @@ use assay_workload::Universe;
 
 use super::extras::Ending;
 use super::flaw::Flaw;
-use super::login::Requester;
+use super::login::Challenger;
 use super::memory::{Memory, sets_cookies};
 use super::payload::Payload;
 use super::response::Settled;
@@ -41,7 +41,7 @@ impl Judge<'_> {
         let Self { universe, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
         if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
-            let ending = if ending == Ending::Refused { self.response_challenge(head) } else { ending };
+            let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
             let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
             return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
         }
@@ -59,17 +59,17 @@ impl Judge<'_> {
     }
 
     /// A challenge: whether the robot has other credentials than those it sent.
-    fn response_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
+    fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
         let id = self.xact.id;
-        let requester = Requester::of(head.status, self.xact.object.id.origin);
-        let (Some(requester), Some(extras)) = (requester, &mut self.xact.extras) else {
+        let challenger = Challenger::of(head.status, self.xact.object.id.origin);
+        let (Some(challenger), Some(extras)) = (challenger, &mut self.xact.extras) else {
             return Ending::Refused;
         };
         if extras.challenges >= MOST_STEPS || self.universe.is_anonymous(id.robot) {
             return Ending::Refused;
         }
         let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
-        if memory.request(self.universe, requester, head, extras.shown) {
+        if memory.request(self.universe, challenger, head, extras.shown) {
             extras.challenges += 1;
             Ending::Challenged
         } else {

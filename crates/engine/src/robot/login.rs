@@ -12,7 +12,7 @@ use assay_workload::model::OriginIndex;
 
 /// A protection space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requester {
+pub enum Challenger {
     /// An origin (401).
     Origin(OriginIndex),
     /// The target (407).
@@ -54,37 +54,37 @@ pub struct Claim<'a> {
 
 /// The protection spaces that have sent a challenge so far.
 #[derive(Debug, Default)]
-pub struct Requesters {
-    spaces: Vec<(Requester, Space)>,
+pub struct Challengers {
+    spaces: Vec<(Challenger, Space)>,
 }
 
-impl Requester {
+impl Challenger {
     /// The protection space of a challenge, by the status of the response.
     pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
         match status {
-            401 => Some(Requester::Origin(origin)),
-            407 => Some(Requester::Target),
+            401 => Some(Challenger::Origin(origin)),
+            407 => Some(Challenger::Target),
             _ => None,
         }
     }
 
     fn challenge_field(self) -> &'static str {
         match self {
-            Requester::Origin(_) => "WWW-Authenticate",
-            Requester::Target => "Proxy-Authenticate",
+            Challenger::Origin(_) => "WWW-Authenticate",
+            Challenger::Target => "Proxy-Authenticate",
         }
     }
 
     /// True when a request sent it credentials.
     fn was_told(self, shown: Shown) -> bool {
         match self {
-            Requester::Origin(_) => shown.origin,
-            Requester::Target => shown.target,
+            Challenger::Origin(_) => shown.origin,
+            Challenger::Target => shown.target,
         }
     }
 }
 
-impl Requesters {
+impl Challengers {
     /// There has been no challenge yet.
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
@@ -92,16 +92,16 @@ impl Requesters {
 
     /// A challenge. True when a request with credentials may succeed after the one before, which sent what `shown`
     /// tells.
-    pub fn request(&mut self, requester: Requester, head: &ResponseHead<'_>, shown: Shown) -> bool {
-        let fields = head.headers().filter(|field| field.is(requester.challenge_field()));
+    pub fn request(&mut self, challenger: Challenger, head: &ResponseHead<'_>, shown: Shown) -> bool {
+        let fields = head.headers().filter(|field| field.is(challenger.challenge_field()));
         let Some((space, is_stale)) = best(fields) else { return false };
-        let known = self.spaces.iter().position(|(other, _)| *other == requester);
-        let space = if requester.was_told(shown) && !is_stale { Space::Closed } else { space };
+        let known = self.spaces.iter().position(|(other, _)| *other == challenger);
+        let space = if challenger.was_told(shown) && !is_stale { Space::Closed } else { space };
         let known = match known {
             Some(place) if self.spaces[place].1 == Space::Closed => return false,
             Some(place) => place,
             None => {
-                self.spaces.push((requester, Space::Closed));
+                self.spaces.push((challenger, Space::Closed));
                 self.spaces.len() - 1
             }
         };
@@ -113,11 +113,11 @@ impl Requesters {
     pub fn write(&mut self, login: &Login, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let mut shown = Shown::default();
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
-        for (requester, space) in &mut self.spaces {
-            let (name, said) = match requester {
-                Requester::Origin(origin) if *origin != claim.origin => continue,
-                Requester::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
-                Requester::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
+        for (challenger, space) in &mut self.spaces {
+            let (name, said) = match challenger {
+                Challenger::Origin(origin) if *origin != claim.origin => continue,
+                Challenger::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
+                Challenger::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
             };
             if *space == Space::Closed {
                 continue;
@@ -164,41 +164,46 @@ mod tests {
         Login { user: "u".into(), password: "p".into(), wrong: false }
     }
 
-    fn request(requesters: &mut Requesters, requester: Requester, challenges: &[&str], shown: Shown) -> bool {
+    fn request(
+        challengers: &mut Challengers,
+        challenger: Challenger,
+        challenges: &[&str],
+        shown: Shown,
+    ) -> bool {
         let mut text = String::from("HTTP/1.1 401 No\r\n");
         for challenge in challenges {
-            text.push_str(&format!("{}: {challenge}\r\n", requester.challenge_field()));
+            text.push_str(&format!("{}: {challenge}\r\n", challenger.challenge_field()));
         }
         text.push_str("\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        requesters.request(requester, &head, shown)
+        challengers.request(challenger, &head, shown)
     }
 
-    fn said(requesters: &mut Requesters, origin: OriginIndex) -> (Shown, String) {
+    fn said(challengers: &mut Challengers, origin: OriginIndex) -> (Shown, String) {
         let claim = Claim { origin, method: "GET", uri: b"/x", cnonce: 7 };
         let mut out = Vec::new();
-        let shown = requesters.write(&login(), &claim, &mut out);
+        let shown = challengers.write(&login(), &claim, &mut out);
         (shown, String::from_utf8(out).expect("is ASCII"))
     }
 
     #[test]
-    fn nobody_is_told_who_has_not_requested() {
-        let mut requesters = Requesters::default();
-        assert!(requesters.is_empty());
-        assert_eq!(said(&mut requesters, 0), (Shown::default(), String::new()));
-        assert!(request(&mut requesters, Requester::Origin(3), &["Basic realm=r"], Shown::default()));
-        assert_eq!(said(&mut requesters, 2).1, "", "another origin has not");
-        let (shown, text) = said(&mut requesters, 3);
+    fn credentials_go_only_where_there_was_a_challenge() {
+        let mut challengers = Challengers::default();
+        assert!(challengers.is_empty());
+        assert_eq!(said(&mut challengers, 0), (Shown::default(), String::new()));
+        assert!(request(&mut challengers, Challenger::Origin(3), &["Basic realm=r"], Shown::default()));
+        assert_eq!(said(&mut challengers, 2).1, "", "another origin has not");
+        let (shown, text) = said(&mut challengers, 3);
         assert_eq!(text, "Authorization: Basic dTpw\r\n");
         assert!(shown.origin && !shown.target);
     }
 
     #[test]
-    fn the_best_scheme_gets_a_response() {
-        let mut requesters = Requesters::default();
+    fn the_best_scheme_is_used() {
+        let mut challengers = Challengers::default();
         let all = ["Basic realm=r", "Digest realm=r, nonce=a", "Digest realm=r, nonce=b, algorithm=SHA-256"];
-        assert!(request(&mut requesters, Requester::Target, &all, Shown::default()));
-        let text = said(&mut requesters, 0).1;
+        assert!(request(&mut challengers, Challenger::Target, &all, Shown::default()));
+        let text = said(&mut challengers, 0).1;
         let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
         let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else {
             panic!("{text}")
@@ -206,34 +211,34 @@ mod tests {
         assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
         assert!(digest.proves(b"p", "GET"));
         assert!(!request(
-            &mut requesters,
-            Requester::Origin(0),
+            &mut challengers,
+            Challenger::Origin(0),
             &["Negotiate", "Bearer x=y"],
             Shown::default()
         ));
-        assert!(!request(&mut requesters, Requester::Origin(0), &[], Shown::default()));
+        assert!(!request(&mut challengers, Challenger::Origin(0), &[], Shown::default()));
     }
 
     #[test]
     fn a_password_that_was_not_taken_is_not_shown_again() {
-        let mut requesters = Requesters::default();
+        let mut challengers = Challengers::default();
         let basic = ["Basic realm=r"];
-        assert!(request(&mut requesters, Requester::Origin(0), &basic, Shown::default()));
-        assert!(!request(&mut requesters, Requester::Origin(0), &basic, SAID));
-        assert_eq!(said(&mut requesters, 0).1, "");
-        assert!(!request(&mut requesters, Requester::Origin(0), &basic, Shown::default()));
+        assert!(request(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
+        assert!(!request(&mut challengers, Challenger::Origin(0), &basic, SAID));
+        assert_eq!(said(&mut challengers, 0).1, "");
+        assert!(!request(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
     }
 
     #[test]
     fn a_nonce_that_is_too_old_is_replaced_and_uses_are_counted() {
-        let mut requesters = Requesters::default();
+        let mut challengers = Challengers::default();
         let first = ["Digest realm=r, nonce=a, qop=\"auth\""];
-        assert!(request(&mut requesters, Requester::Origin(0), &first, Shown::default()));
-        assert!(said(&mut requesters, 0).1.contains("nc=00000001"));
-        assert!(said(&mut requesters, 0).1.contains("nc=00000002"));
+        assert!(request(&mut challengers, Challenger::Origin(0), &first, Shown::default()));
+        assert!(said(&mut challengers, 0).1.contains("nc=00000001"));
+        assert!(said(&mut challengers, 0).1.contains("nc=00000002"));
         let stale = ["Digest realm=r, nonce=c, qop=\"auth\", stale=true"];
-        assert!(request(&mut requesters, Requester::Origin(0), &stale, SAID));
-        let text = said(&mut requesters, 0).1;
+        assert!(request(&mut challengers, Challenger::Origin(0), &stale, SAID));
+        let text = said(&mut challengers, 0).1;
         assert!(text.contains("nonce=\"c\"") && text.contains("nc=00000001"), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use assay_http::head::ResponseHead;
 use assay_workload::model::{OriginIndex, RobotIndex};
 use assay_workload::{Browser, Login, SessionClock, SessionState, Universe, XactId};
 
-use super::login::{Claim, Requester, Requesters, Shown};
+use super::login::{Challenger, Challengers, Claim, Shown};
 
 /// Cookies kept for one origin, whatever the workload says.
 const MOST_COOKIES: u64 = 50;
@@ -25,7 +25,7 @@ pub struct Memory {
     session: u64,
     /// Its credentials in this session, once it was challenged; none inside: it has none.
     login: Option<Option<Login>>,
-    requesters: Requesters,
+    challengers: Challengers,
     /// What origins have set, for a robot that keeps cookies.
     jars: Vec<(OriginIndex, Jar)>,
     /// How many cookies of each origin it keeps, once one was set.
@@ -77,7 +77,7 @@ impl Memory {
     /// A session ends: challenges, what the cache holds, and cookies that are of the session alone are forgotten.
     pub fn forget(&mut self) {
         self.login = None;
-        self.requesters = Requesters::default();
+        self.challengers = Challengers::default();
         self.jars.iter_mut().for_each(|(_, jar)| jar.end_session());
         self.jars.retain(|(_, jar)| !jar.is_empty());
         self.browser.iter_mut().for_each(Browser::clear);
@@ -110,13 +110,13 @@ impl Memory {
     pub fn request(
         &mut self,
         universe: &Universe,
-        requester: Requester,
+        challenger: Challenger,
         head: &ResponseHead<'_>,
         shown: Shown,
     ) -> bool {
         // What was said in another session says nothing of this one.
         let shown = if shown.session == self.session { shown } else { Shown::default() };
-        self.login(universe).is_some() && self.requesters.request(requester, head, shown)
+        self.login(universe).is_some() && self.challengers.request(challenger, head, shown)
     }
 
     fn login(&mut self, universe: &Universe) -> Option<&Login> {
@@ -127,7 +127,7 @@ impl Memory {
     /// Appends the lines with credentials; returns what was sent, and to which space.
     pub fn write_login(&mut self, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
         let shown = match &self.login {
-            Some(Some(login)) => self.requesters.write(login, claim, out),
+            Some(Some(login)) => self.challengers.write(login, claim, out),
             _ => Shown::default(),
         };
         Shown { session: self.session, ..shown }
@@ -135,7 +135,7 @@ impl Memory {
 
     /// True when a request has to send credentials.
     pub fn was_requested(&self) -> bool {
-        !self.requesters.is_empty()
+        !self.challengers.is_empty()
     }
 
     /// Takes the cookies in that a response sets; how many.

@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_response_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
+        fn a_response_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
             for mut bytes in [counted(), chunked()] {
                 bytes.extend(std::iter::repeat_n(b'x', extra));
                 let mut response = Response::default();

@@ -220,7 +220,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
 }
 
 #[test]
-fn origins_that_were_stopped_say_so_though_nobody_requested_them_for_anything() {
+fn origins_that_were_stopped_say_so_without_any_request() {
     let dir = tempfile::tempdir().expect("there is room");
     let spec = OriginsSpec {
         first: 0,

@@ -94,7 +94,7 @@ fn silent(run: &crate::robots::Run) -> u64 {
 }
 
 #[test]
-fn a_robot_that_breaks_off_hears_out_who_requests_first() {
+fn a_robot_that_breaks_off_reads_the_challenge_first() {
     let mut workload = simple();
     workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
     workload.robots[0].abort_share = 1.0;

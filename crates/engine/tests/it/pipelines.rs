@@ -118,7 +118,7 @@ fn a_server_that_closes_after_every_response_loses_nothing() {
 }
 
 #[test]
-fn a_pipeline_that_is_not_responded_times_out_as_a_whole() {
+fn a_pipeline_without_responses_times_out_as_a_whole() {
     let mut workload = pages(Some(3.0));
     workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
     workload.schedule.phases = vec![phase("only", lasts(300))];

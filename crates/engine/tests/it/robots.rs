@@ -239,7 +239,7 @@ pub fn check_sums(counts: &RobotCounts) {
 }
 
 #[test]
-fn best_effort_robots_do_what_the_phase_requests_for() {
+fn best_effort_robots_do_what_the_phase_sets() {
     let run = run(&simple(), Options::default());
     let counts = run.total();
     check_sums(&counts);
@@ -483,7 +483,7 @@ fn a_forward_proxy_gets_absolute_targets() {
 }
 
 #[test]
-fn http_1_0_robots_keep_connections_only_by_requesting() {
+fn http_1_0_robots_keep_connections_only_by_requesting_it() {
     let mut workload = simple();
     workload.robots[0].http_versions = Weighted::one(HttpVersion::Http10);
     let run = run(&workload, Options::default());
