@@ -104,9 +104,9 @@ impl Exchange {
 
 /// Sends requests and parses responses.
 #[derive(Clone)]
-pub(crate) struct Requester(Rc<RequesterInner>);
+pub(crate) struct HttpClient(Rc<HttpClientInner>);
 
-struct RequesterInner {
+struct HttpClientInner {
     pool: Pool,
     keep_alive: bool,
     patience: Patience,
@@ -138,7 +138,7 @@ fn runtime() -> Result<LocalRuntime, NodeError> {
 
 /// What all clients share.
 struct Crowd {
-    requester: Requester,
+    http_client: HttpClient,
     front: Front,
     stream: Stream,
     services: Vec<Service>,
@@ -156,7 +156,7 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     let patience = Patience { connect: spec.patience, response: spec.patience };
     let resources = Resources::new();
     resources.keep_deadlines();
-    let requester = Requester(Rc::new(RequesterInner {
+    let http_client = HttpClient(Rc::new(HttpClientInner {
         pool: Pool::new(&resources),
         keep_alive: spec.keep_alive,
         patience,
@@ -176,7 +176,7 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         .surroundings
         .map(|switch| (switch, RefCell::new(Switch::new(switch.processors, switch.per_request_s))));
     let crowd = Rc::new(Crowd {
-        requester,
+        http_client,
         front,
         stream: Stream::new(&spec.services, &spec.weights, spec.seed),
         services: spec.services,
@@ -202,8 +202,8 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     }
     let ending = async {
         crowd.alarm.until(crowd.from).await;
-        crowd.requester.0.pool.take_opened();
-        crowd.requester.0.failures.borrow_mut().clear();
+        crowd.http_client.0.pool.take_opened();
+        crowd.http_client.0.failures.borrow_mut().clear();
         crowd.alarm.until(crowd.until).await;
     };
     tokio::select! {
@@ -211,7 +211,7 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         ended = crowd.alarm.run() => ended.map_err(NodeError::start("a timer"))?,
         () = ending => {}
     }
-    let inner = &crowd.requester.0;
+    let inner = &crowd.http_client.0;
     Ok(Outcome {
         tally: crowd.tally.take(),
         connections: inner.pool.take_opened(),
@@ -272,10 +272,10 @@ impl Crowd {
     async fn exchange(&self, requested: &Requested) -> Option<Exchange> {
         let head = self.head(requested);
         match &self.front {
-            Front::One(address) => self.requester.exchange(*address, head.as_bytes()).await,
+            Front::One(address) => self.http_client.exchange(*address, head.as_bytes()).await,
             Front::Own(own) => {
                 let request = Request { class: requested.class, document: requested.document };
-                own.exchange(&self.requester, &request, head.as_bytes()).await
+                own.exchange(&self.http_client, &request, head.as_bytes()).await
             }
         }
     }
@@ -283,7 +283,7 @@ impl Crowd {
     fn head(&self, requested: &Requested) -> String {
         let service = &self.services[requested.service as usize];
         let (path, host) = (path_of(service, requested.number), &self.host);
-        let connection = if self.requester.0.keep_alive { "" } else { "Connection: close\r\n" };
+        let connection = if self.http_client.0.keep_alive { "" } else { "Connection: close\r\n" };
         let cost = match service.law {
             Law::Constant => String::new(),
             Law::Exponential => {
@@ -301,13 +301,13 @@ impl Crowd {
     /// Whether the response is the requested document.
     fn is_right(&self, requested: &Requested, response: &Exchange) -> bool {
         if !response.is_fine() {
-            self.requester.complain(format!("status {}", response.status));
+            self.http_client.complain(format!("status {}", response.status));
             return false;
         }
         let wrong = self.check_sizes && requested.bytes > 0 && response.bytes != requested.bytes;
         if wrong {
             let name = &self.services[requested.service as usize].path;
-            self.requester
+            self.http_client
                 .complain(format!("{name}: {} bytes instead of {}", response.bytes, requested.bytes));
         }
         !wrong
@@ -320,12 +320,12 @@ impl Crowd {
         loop {
             next = next.plus_secs(every_s);
             self.alarm.until(next).await;
-            own.probe_all(&self.requester);
+            own.probe_all(&self.http_client);
         }
     }
 }
 
-impl Requester {
+impl HttpClient {
     /// Counts a failure under its kind.
     fn complain(&self, kind: String) {
         let mut failures = self.0.failures.borrow_mut();

@@ -11,7 +11,7 @@ use assay_plane::upstream::Patience;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
 
-use crate::clients::{Exchange, Requester};
+use crate::clients::{Exchange, HttpClient};
 use crate::pace::Pace;
 use crate::serve::STATE_PATH;
 
@@ -52,11 +52,11 @@ impl Own {
     /// Sends a request to the node that the policy names, and to others if that fails.
     pub(crate) async fn exchange(
         self: &Rc<Self>,
-        requester: &Requester,
+        http_client: &HttpClient,
         request: &Request,
         head: &[u8],
     ) -> Option<Exchange> {
-        self.probe(requester);
+        self.probe(http_client);
         let mut tried = Vec::new();
         loop {
             let started = self.pace.now();
@@ -65,7 +65,7 @@ impl Own {
                 false => self.policy.borrow_mut().choose_again(request, &tried, started),
             }?;
             self.policy.borrow_mut().started(named, request, started);
-            let exchange = requester.exchange(self.servers[named.0 as usize], head).await;
+            let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
             let (now, responded) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
             let how = Finish { took_nanos: now.nanos_since(started), responded };
             self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
@@ -78,24 +78,25 @@ impl Own {
     }
 
     /// Probes the nodes that the policy wants to know of.
-    fn probe(self: &Rc<Self>, requester: &Requester) {
+    fn probe(self: &Rc<Self>, http_client: &HttpClient) {
         let mut wanted = Vec::new();
         self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
         for server in wanted {
-            self.request_state(requester, server);
+            self.request_state(http_client, server);
         }
     }
 
     /// Probes all nodes.
-    pub(crate) fn probe_all(self: &Rc<Self>, requester: &Requester) {
-        (0..self.servers.len() as u32).for_each(|server| self.request_state(requester, ServerId(server)));
+    pub(crate) fn probe_all(self: &Rc<Self>, http_client: &HttpClient) {
+        (0..self.servers.len() as u32).for_each(|server| self.request_state(http_client, ServerId(server)));
     }
 
-    fn request_state(self: &Rc<Self>, requester: &Requester, server: ServerId) {
-        let (own, requester, address) = (Rc::clone(self), requester.clone(), self.servers[server.0 as usize]);
+    fn request_state(self: &Rc<Self>, http_client: &HttpClient, server: ServerId) {
+        let (own, http_client, address) =
+            (Rc::clone(self), http_client.clone(), self.servers[server.0 as usize]);
         spawn_local(async move {
             let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-            let Some(body) = requester.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else {
+            let Some(body) = http_client.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else {
                 return;
             };
             let Ok(state) = serde_json::from_slice::<NodeState>(&body) else { return };

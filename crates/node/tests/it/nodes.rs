@@ -40,7 +40,7 @@ fn files_programs_and_files_that_only_a_name_describes_are_served() {
 }
 
 #[test]
-fn a_connection_is_used_again_and_a_head_is_all_that_is_requested() {
+fn a_connection_is_reused_and_only_a_head_is_requested() {
     let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
     let two = "HEAD /file5k.html HTTP/1.1\r\nHost: a\r\n\r\n\
                POST /cgi-bin/cpu_light.cgi HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
@@ -53,7 +53,7 @@ fn a_connection_is_used_again_and_a_head_is_all_that_is_requested() {
 }
 
 #[test]
-fn a_node_responds_for_every_host_itself_and_requests_nobody() {
+fn a_node_serves_every_host_itself_and_sends_no_requests() {
     let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     other.set_nonblocking(true).expect("a socket");

@@ -49,7 +49,7 @@ fn clients_request_the_simulations_stream_in_its_order() {
 }
 
 #[test]
-fn every_service_gets_a_response_with_its_bytes_by_all_nodes_in_turn() {
+fn every_service_is_served_with_its_bytes_by_all_nodes_in_turn() {
     let experiment = cluster(SMALL);
     let pace = Pace::now_at(1.0);
     let nodes = start(&experiment, Kind::Virtual, pace);
