@@ -212,6 +212,14 @@ fn properties(schema: &serde_json::Value, names: &mut BTreeSet<String>) {
 }
 
 #[test]
+fn a_flag_of_before_is_still_read() {
+    let said = Assay::new()
+        .run(&["spe", "--listen", "127.0.0.1:0", "--proxy", "builtin", "--doors", "nowhere"])
+        .exits(2);
+    said.complains("invalid value 'nowhere' for '--collector-listen");
+}
+
+#[test]
 fn a_retired_word_is_found_wherever_it_stands_in_a_name() {
     for name in
         ["answer", "no_answer", "AnswerRow", "--doors", "reply_head", "assay_asked_total", "first-reply"]

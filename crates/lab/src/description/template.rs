@@ -296,6 +296,23 @@ mod tests {
     }
 
     #[test]
+    fn protocols_and_clients_of_a_cache_have_their_names_of_before_too() {
+        let hierarchy = toml::from_str("siblings = [\"icp\"]\nanswers = [\"icp\", \"htcp\"]").unwrap();
+        let settings =
+            Settings { circle: Some(Circle::sample(&hierarchy)), ..Settings::sample(Mode::Forward, true, 0) };
+        let text = settings
+            .fill("{{ serves | join(\",\") }} {{ queries | join(\",\") }} {{ clients | length }}")
+            .unwrap();
+        assert!(text.starts_with("icp,htcp icp "), "{text}");
+        assert_eq!(
+            settings
+                .fill("{{ answers | join(\",\") }} {{ asks | join(\",\") }} {{ askers | length }}")
+                .unwrap(),
+            text
+        );
+    }
+
+    #[test]
     fn block_lines_leave_no_empty_lines_behind() {
         let settings = Settings::sample(Mode::Reverse, true, 0);
         let text = settings.fill("a\n{% for o in origins %}\n{{ o.name }}\n{% endfor %}\nz\n").unwrap();
