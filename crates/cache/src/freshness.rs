@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_is_never_responded_from_the_store() {
+    fn a_reload_is_never_served_from_the_store() {
         let request = RequestControl { no_cache: true, ..Default::default() };
         assert_eq!(at(&expiring(10)).reuse(&request, T * 1000), Reuse::Refetch);
     }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_that_is_stale_at_birth_is_no_help() {
+    fn a_response_that_is_stale_at_birth_is_no_help() {
         let mut cache = IdealCache::new(PLAIN);
         let at = |us| Lookup { fresh_until_ms: 5_000, ..lookup(1, Get, us) };
         assert!(!cache.lookup(at(6_000_000)));
@@ -279,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn a_request_parts_fills_only_where_declared_and_never_empties() {
+    fn a_request_for_parts_fills_only_where_declared_and_never_empties() {
         assert_eq!(hits(PLAIN, &[Range, Get, Range, Get]), [false, false, true, true]);
         assert_eq!(hits(Behaviour { range_fills: true, ..PLAIN }, &[Range, Get]), [false, true]);
     }
 
     #[test]
-    fn without_collapsing_only_what_has_arrived_responses_others() {
+    fn without_collapsing_only_complete_responses_are_shared() {
         let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
         assert!(!cache.lookup(lookup(1, Get, 10)) && !cache.lookup(lookup(1, Get, 20)));
         cache.arrive(1, 20, 25);

@@ -142,14 +142,14 @@ pub enum Weight {
     Matters,
 }
 
-/// A question and its response.
+/// A question about the comparison, and its conclusion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
     /// The question.
     pub question: String,
     /// How it went.
     pub mood: Mood,
-    /// The response.
+    /// The conclusion.
     pub text: String,
 }
 

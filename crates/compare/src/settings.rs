@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_requested_other_things_say_what() {
+    fn runs_with_different_requests_say_what_differs() {
         let one = Requested::of(&head(0, |_| ()).info);
         let differs = |change: fn(&mut RunInfo)| one.differs(&Requested::of(&head(1, change).info));
         assert_eq!(differs(|_| ()), None);

@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_has_the_tail_it_was_requested(tail in 1e-9..0.999f64, freedom in 1u32..400) {
+        fn a_quantile_has_the_given_tail(tail in 1e-9..0.999f64, freedom in 1u32..400) {
             let freedom = f64::from(freedom);
             let found = two_sided(quantile(tail, freedom), freedom);
             prop_assert!((found / tail - 1.0).abs() < 1e-8, "{found} for {tail}");

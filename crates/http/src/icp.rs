@@ -233,7 +233,7 @@ mod tests {
         \x7f\x00\x00\x02http://a/x\x00";
 
     #[test]
-    fn a_query_is_read_and_responded_under_its_number() {
+    fn a_query_is_read_and_its_response_has_its_number() {
         let query = Message::parse(QUERY).unwrap();
         assert_eq!((query.opcode, query.number, query.url), (Opcode::Query, 7, "http://a/x"));
         assert_eq!(query.requester, Ipv4Addr::new(127, 0, 0, 2));

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn other_caches_are_requested_without_the_default_port() {
+    fn urls_for_other_caches_leave_out_the_default_port() {
         let url = |authority, path| Target { authority, path, is_absolute: false }.url("first:80");
         assert_eq!(url(Some("a:80"), "/x").as_deref(), Some("http://a/x"));
         assert_eq!(url(Some("a:8080"), "?q").as_deref(), Some("http://a:8080/?q"));

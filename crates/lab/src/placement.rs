@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_follow_processors_unless_requested() {
+    fn threads_follow_processors_unless_set() {
         assert_eq!(threads(0, &[0, 1, 2], &[0, 1, 2, 3]), 3);
         assert_eq!(threads(0, &[], &[0, 1]), 2);
         assert_eq!(threads(7, &[0], &[0]), 7);

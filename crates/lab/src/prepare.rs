@@ -339,7 +339,7 @@ fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), 
 fn check_own(plan: &RunPlan, address: SocketAddr) -> Result<(), LabError> {
     if !address::is_private(address.ip()) && !plan.own_target {
         return Err(LabError::plan(format!(
-            "{address} is a public address; a workload is an attack on whoever did not request it. If the target is \
+            "{address} is a public address; a workload is an attack on anyone who has not agreed to it. If the target is \
              yours, say so with --i-own-this-target"
         )));
     }

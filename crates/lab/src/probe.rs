@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_response_that_says_its_length_is_whole_when_it_has_it() {
+    fn a_response_that_says_its_length_is_whole_when_it_has_it() {
         let response = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
         assert!(is_whole(response));
         for end in 0..response.len() {

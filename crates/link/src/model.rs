@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_that_is_lost_is_the_one_that_was_requested() {
+    fn the_share_that_is_lost_is_the_one_that_was_set() {
         let settings: LinkSettings = "loss=0.05%".parse().unwrap();
         let lost: u64 = (0..8).map(|seed| LossPlan::new(&settings, seed, 1).lost_among(250_000)).sum();
         // 1000 are expected; four deviations are 126.

@@ -383,7 +383,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_odd_for_an_response(text in "\\PC*") {
+        fn no_text_is_too_odd_for_a_result(text in "\\PC*") {
             let _ = text.parse::<LinkSettings>();
         }
     }

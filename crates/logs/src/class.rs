@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn how_haproxy_ended_a_session_decides_before_who_was_requested() {
+    fn how_haproxy_ended_a_session_decides_before_its_server_does() {
         assert_eq!(class(Word::Fetched, Route::Other, b"CD--", 200), Class::Error);
         assert_eq!(class(Word::NoCache, Route::Other, b"PR--", 403), Class::Denied);
         assert_eq!(class(word(b"<CACHE>"), Route::Other, b"LR--", 200), Class::MemoryHit);

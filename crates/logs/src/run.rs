@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn validations_that_responds_showed_are_counted_once_on_both_sides() {
+    fn validations_that_responses_showed_are_counted_once_on_both_sides() {
         let times = |count, fate: Fate| std::iter::repeat_n(fate, count);
         for (hits, joined, shown, hidden, fetched) in
             [(10, 2, 4, 0, 5), (10, 0, 0, 4, 1), (7, 1, 3, 2, 0), (0, 0, 6, 0, 2), (0, 3, 0, 1, 1)]

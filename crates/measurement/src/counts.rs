@@ -174,7 +174,7 @@ counts! {
         fault_slow_bodies: "faults on purpose: the body was sent slowly";
         retried: "requests that met a fault on purpose and were made again within ten seconds",
             special "faults on purpose" "retried";
-        continued: "request bodies that were requested with 100", special "uploads" "continued";
+        continued: "request bodies that origins asked for with 100", special "uploads" "continued";
         expectations_refused: "answered with 417, on purpose: the request body was not wanted",
             special "uploads" "unwanted";
         wrong_uploads: "request bodies that were not what the robot sends";

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_requests_more_than_it_is_requested_spares_less_than_nothing() {
+    fn a_target_that_sends_more_requests_than_it_gets_has_negative_offload() {
         let robots = RobotCounts { sent: 100, ..RobotCounts::default() };
         let origins = OriginCounts { requests: 150, ..OriginCounts::default() };
         assert_eq!(Offload::of(&robots, &origins), Offload { requests: Some(-0.5), bytes: None });

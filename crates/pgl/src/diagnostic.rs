@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_only_there_when_requested() {
+    fn colour_is_only_there_when_chosen() {
         let d = Diagnostic::warning(Code::NotActedOn, Span { source: 0, start: 0, end: 1 }, "m");
         assert!(!d.render(&sources("x"), false).contains('\x1b'));
         assert!(d.render(&sources("x"), true).contains("\x1b[1;33m"));

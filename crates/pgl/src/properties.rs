@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn any_statement_like_text_gets_a_response(
+    fn any_statement_like_text_compiles_or_has_diagnostics(
         text in "((int|addr\\[\\]|Robot|Content|Phase) )?[a-c](\\.[a-z]{1,9})? = ([0-9]{1,3}(KB|sec|%)?|\\[[a-c](: 5%)?, 1\\]|\\{|'10.0.0.[0-9]-9:80')( [*/+%-] [a-c0-9]){0,3}(;|\\};)?",
     ) {
         responded(&text.repeat(3));

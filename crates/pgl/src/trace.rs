@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_requests_its_first_url_and_comments_for_none() {
+    fn a_line_requests_its_first_url_and_a_comment_none() {
         let text =
             "# http://no.test/\nGET http://me@A.test:8080/x?y#z 200\n\nhttp://b.test\nftp://c.test/f\n";
         let all: Vec<Line> = lines(text).collect();

@@ -90,7 +90,7 @@ async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Res
         client.noted = Some(Note::new(head, target.url(client.shared.routes.fallback_authority())));
     }
     if head.max_forwards() == Some(0) {
-        Box::pin(response_as_last(client, head)).await?;
+        Box::pin(respond_and_close(client, head)).await?;
         return Ok(Step::Responded);
     }
     let client_request = ClientRequest::new(head);
@@ -116,7 +116,7 @@ async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Res
 }
 
 /// Responds to a request that may not be forwarded. A trace would only show what the client has just sent.
-async fn response_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
+async fn respond_and_close(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
     if !client.exchange.is_read() {
         client.exchange.give_up();
     }

@@ -46,7 +46,7 @@ pub struct Peers {
     socket: Option<UdpSocket>,
     known: Cooperation,
     /// Queries in a row that each peer has not responded to.
-    unresponded: Vec<Cell<u32>>,
+    without_response: Vec<Cell<u32>>,
     /// Which fetch waits for the responses to which query.
     waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
     number: Cell<u32>,
@@ -65,8 +65,8 @@ impl Peers {
         };
         let socket =
             known.icp.map(|address| listen(address).map_err(|error| (address, error))).transpose()?;
-        let unresponded = known.peers.iter().map(|_| Cell::new(0)).collect();
-        Ok(Self { socket, known, unresponded, ..Self::default() })
+        let without_response = known.peers.iter().map(|_| Cell::new(0)).collect();
+        Ok(Self { socket, known, without_response, ..Self::default() })
     }
 
     /// There are no peers to query.
@@ -106,13 +106,13 @@ impl Peers {
         self.known.peers.iter().position(|peer| peer.icp == Some(icp))
     }
 
-    fn may_request(&self, who: IpAddr) -> bool {
+    fn may_query(&self, who: IpAddr) -> bool {
         let is_peer = |peer: &Peer| peer.icp.is_some_and(|icp| icp.ip() == who);
         self.known.clients.contains(&who) || self.known.peers.iter().any(is_peer)
     }
 
     fn waits_for(&self, place: usize) -> bool {
-        self.unresponded[place].get() < SILENT_AFTER
+        self.without_response[place].get() < SILENT_AFTER
     }
 
     fn promising(&self, place: usize, said_hit: bool) -> Promising {
@@ -233,7 +233,7 @@ impl Peers {
         let responded = |place: &usize| said.iter().any(|(other, _)| other == place);
         let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
         for place in awaited.iter().filter(|place| !is_decided && !responded(place)) {
-            self.unresponded[*place].set(self.unresponded[*place].get().saturating_add(1));
+            self.without_response[*place].set(self.without_response[*place].get().saturating_add(1));
             self.count(|c| c.icp_timeouts += 1);
         }
         said
@@ -289,7 +289,7 @@ impl Peers {
 
     /// The response to a query.
     fn opinion(&self, query: &Message<'_>, from: SocketAddr, holds: impl Fn(&Target<'_>) -> bool) -> Opcode {
-        if !self.may_request(from.ip()) {
+        if !self.may_query(from.ip()) {
             self.count(|c| c.icp_refused += 1);
             return Opcode::Denied;
         }
@@ -313,7 +313,7 @@ impl Peers {
         };
         // A hit with the object in it: only sent where a query sets the flag for it, which ours do not.
         let opcode = if response.opcode == Opcode::HitObject { Opcode::Hit } else { response.opcode };
-        self.unresponded[place].set(0);
+        self.without_response[place].set(0);
         self.count(|c| {
             c.icp_replies += 1;
             c.icp_hits += u64::from(opcode == Opcode::Hit);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_request_origins_tries_parents_that_said_nothing() {
+    fn a_cache_barred_from_origins_tries_parents_that_said_nothing() {
         use Relation::{Parent, Sibling};
         let known = vec![peer("s", Sibling, true), peer("p", Parent, true), peer("q", Parent, true)];
         let peers = peers(known, true);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_requested_the_whole_url_and_a_sibling_for_what_it_has() {
+    fn a_peer_gets_the_whole_url_and_a_sibling_only_if_cached() {
         let origin = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(
             request(origin, "http://a/x", Source::Parent),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_that_its_request_did_not_cause_is_a_hit() {
+    fn a_response_that_its_request_did_not_cause_is_a_hit() {
         let stamp = |cause, made_us, status| Stamp { cause, key: 1, made_us, status };
         let sent_ns = 5_000_000;
         assert_eq!(stamp(Some(3), 6_000, 200).outcome(3, sent_ns), Outcome::Miss);

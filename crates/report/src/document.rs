@@ -195,11 +195,11 @@ pub struct IcpFigures {
 /// One sentence of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The question it answers.
+    /// What it is about.
     pub about: Topic,
     /// How it went.
     pub mood: Mood,
-    /// The response.
+    /// What was found.
     pub text: String,
 }
 

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn offload_is_negative_when_the_target_requests_more_than_it_is_requested() {
+    fn offload_is_negative_when_the_target_sends_more_requests_than_it_gets() {
         let mut tally = Tally::default();
         tally.robots.sent = 100;
         tally.origins.requests = 110;

@@ -151,7 +151,7 @@ counts! {
         false_hits: "siblings that had said hit and then had nothing";
         parent_fetches: "fetches that a parent answered";
         parent_hits: "fetches that a parent answered from its store, as it says itself";
-        peer_errors: "fetches that a peer was requested in vain: no connection, or no response";
+        peer_errors: "fetches through a peer that failed: no connection, or no response";
         sibling_bytes: "bytes of bodies that siblings sent";
         parent_bytes: "bytes of bodies that parents sent";
         peer_requests: "requests that came from other caches; they are among all requests";

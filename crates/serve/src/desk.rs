@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn who_requests_again_at_once_gets_the_same_until_the_run_has_ended() {
+    async fn repeated_requests_get_the_same_until_the_run_has_ended() {
         let (desk, place) = desk_of(1);
         let first = desk.get(Kind::Summary).await.unwrap();
         let dir = assay_record::dir::RunDir::open(&place.path().join("run")).unwrap();

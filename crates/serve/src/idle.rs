@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_thread_that_requests_gives_way() {
+    fn only_the_calling_thread_gives_way() {
         // SAFETY: it takes a thread, 0 for the calling one, and no pointer.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let before = policy();

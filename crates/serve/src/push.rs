@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_read_when_it_is_requested() {
+    fn the_environment_is_read_when_it_is_needed() {
         let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:1");
         let whole = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://b:2/take");
         assert_eq!(collector("env", &[base]).unwrap().url(), "http://a:1/v1/metrics");

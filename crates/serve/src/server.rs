@@ -157,7 +157,7 @@ fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Requested, Re
         return Err(Response::words(413, "a request needs no body here"));
     }
     if !is_host_of_ours(head.host, listening) {
-        return Err(Response::words(421, "request this machine by its address, or as localhost"));
+        return Err(Response::words(421, "use an address of this machine, or localhost, in the URL"));
     }
     // A proxy's form, http://host/path, means the same.
     let after = |scheme: &str| {

@@ -263,7 +263,7 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
         };
         if let Some(other) = found.iter().find(|other| other.path == path) {
             return Err(
-                fields.wrong(&format!("`{}` is requested at {path} already: give it a path", other.name))
+                fields.wrong(&format!("`{}` has the path {path} already: give it a path", other.name))
             );
         }
         found.push(Service {

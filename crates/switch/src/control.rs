@@ -69,7 +69,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn can_be_requested(&self) -> bool {
+    fn is_available(&self) -> bool {
         !self.spec.drains
             && self.active.as_ref().is_none_or(Active::is_up)
             && self.passive.as_ref().is_none_or(Passive::is_in)
@@ -77,7 +77,7 @@ impl Kept {
 
     /// Its weight now; none: it must not get requests.
     fn weigh(&mut self, now_ns: u64) -> Option<f64> {
-        if !self.can_be_requested() {
+        if !self.is_available() {
             self.up_since_ns = None;
             return None;
         }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_goes_on_without_what_was_for_this_connection() {
+    fn a_response_goes_on_without_what_was_for_this_connection() {
         let text = "HTTP/1.1 200 Fine\r\nContent-Length: 3\r\nConnection: close\r\nX-One: 1\r\n\
                     endpoint-load-metrics: TEXT cpu_utilization=1\r\n\r\n";
         let (out, facts) = sent(text, REQUESTED);

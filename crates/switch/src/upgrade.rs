@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_and_properly_requested_is_passed_on() {
+    fn only_an_allowed_and_properly_requested_upgrade_is_passed_on() {
         let upgrade = "Connection: keep-alive, Upgrade\r\n";
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: WebSocket\r\n")), Some("websocket".into()));
         assert_eq!(wants("1.1", &format!("{upgrade}Upgrade: h2c, x/2\r\n")), Some("x/2".into()));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_agrees_to_what_was_requested_and_nothing_else() {
+    fn a_server_agrees_to_the_requested_protocol_only() {
         let agreed = |rest: &str| {
             let text = format!("HTTP/1.1 101 Switching\r\n{rest}\r\n");
             let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");

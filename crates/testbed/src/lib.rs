@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_that_breaks_off_has_no_body() {
+    fn a_response_that_breaks_off_has_no_body() {
         run(async {
             let cut = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
             for end in [Part::Close, Part::Reset] {

@@ -173,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn the_hot_set_does_not_depend_on_how_often_it_is_requested(
+        fn the_hot_set_does_not_depend_on_how_often_it_is_computed(
             frozen in 1u64..500, steps in prop::collection::vec(0u64..50, 1..60), fraction in 0.0f64..=1.0,
         ) {
             let mut often = HotSet::default();

@@ -24,7 +24,7 @@ pub enum UniverseError {
     #[error(
         "server {kind:?} has no content that robots request directly; give it `direct_access` or `contents`"
     )]
-    NothingToRequestFor {
+    NothingToRequest {
         /// The server's label.
         kind: String,
     },
@@ -279,7 +279,7 @@ fn sees(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> {
     for origin in seen {
         let server = &workload.servers[usize::from(workload.origins[usize::from(origin)].server)];
         if positive(&server.direct_access).next().is_none() {
-            return Err(UniverseError::NothingToRequestFor { kind: server.kind.clone() });
+            return Err(UniverseError::NothingToRequest { kind: server.kind.clone() });
         }
     }
     Ok(())
@@ -330,7 +330,7 @@ fn foreign(url: &ForeignUrl, workload: &Workload) -> Result<(), UniverseError> {
     exists("origin", usize::from(url.origin), workload.origins.len())?;
     let server = &workload.servers[usize::from(workload.origins[usize::from(url.origin)].server)];
     if positive(&server.direct_access).chain(positive(&server.contents)).next().is_none() {
-        return Err(UniverseError::NothingToRequestFor { kind: server.kind.clone() });
+        return Err(UniverseError::NothingToRequest { kind: server.kind.clone() });
     }
     Ok(())
 }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_when_it_was_requested_twice() {
+    fn a_run_ends_when_told_so_twice() {
         let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
         assert!(!ui.take(Key::Char('q'), &state) && ui.requesting);
         assert!(!ui.take(Key::Char('x'), &state) && !ui.requesting, "any other key means no");

@@ -66,7 +66,7 @@ fn verdicts(rows: &[ResponseRow], target: u16, verdict: Verdict) -> usize {
 }
 
 #[test]
-fn with_six_proxies_the_origin_is_requested_once_for_each_need_of_a_crowd() {
+fn with_six_proxies_the_origin_gets_one_request_for_each_need_of_a_crowd() {
     for when in ["--after", "--at-once"] {
         let (origin, requested) = origin();
         let name = origin.to_string();

@@ -183,7 +183,7 @@ fn hold(origin_requested: &Requested, rows: &[ResponseRow], proxies: u16) {
 }
 
 #[test]
-fn clients_see_what_they_see_directly_and_the_origin_is_requested_once_for_each_need() {
+fn clients_see_what_they_see_directly_and_the_origin_gets_one_request_for_each_need() {
     let (origin, requested) = origin();
     let name = origin.to_string();
     let going = Going::start(&["--origin", &name, "--proxy", "builtin", "--proxy", "second=builtin"]);

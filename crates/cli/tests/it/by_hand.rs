@@ -23,7 +23,7 @@ fn start(assay: &Assay, arguments: &[&str]) -> Child {
 }
 
 #[test]
-fn two_halves_of_the_robots_request_what_all_of_them_request() {
+fn two_halves_of_the_robots_request_what_all_of_them_do() {
     let assay = Assay::new();
     let workload = assay.file("special.pg", include_str!("special.pg"));
     let whole = assay.run(&["run", workload, "--direct", "--run-dir", "whole", "--no-report"]);

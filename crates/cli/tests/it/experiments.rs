@@ -87,7 +87,7 @@ fn process_of(directory: &Path, file: &str) -> i32 {
 }
 
 #[test]
-fn every_subject_is_requested_the_same_and_the_comparison_is_made() {
+fn every_subject_gets_the_same_requests_and_the_comparison_is_made() {
     let assay = set_up();
     let said = assay.run(&["lab", "which.toml", "--dir", "e", "--no-live"]);
     assert!(matches!(said.code, Some(0 | 96)), "{said:?}");

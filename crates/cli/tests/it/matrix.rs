@@ -171,7 +171,7 @@ fn offered(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
 }
 
 #[test]
-fn an_ideal_cache_hits_what_the_stream_offers_whoever_requests_whatever() {
+fn an_ideal_cache_hits_what_the_stream_offers_whichever_robot_requests_it() {
     for cell in cells() {
         let (universe, launches) = cell.universe(40);
         let offered = Ratio::of(&offered(&universe, &launches));

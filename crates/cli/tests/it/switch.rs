@@ -47,7 +47,7 @@ fn a_switch_file_is_explained_and_mistakes_are_shown() {
 }
 
 #[test]
-fn a_switch_runs_takes_on_another_file_and_stops_when_requested() {
+fn a_switch_runs_takes_on_another_file_and_stops_when_told_to() {
     let assay = Assay::new();
     let (one, two) = (server("one"), server("two"));
     let text = |address: &str| {

@@ -190,7 +190,7 @@ fn text_and_markdown_stay_as_they_are() {
 }
 
 #[test]
-fn the_page_requests_nothing_of_the_network_and_names_cannot_become_markup() {
+fn the_page_loads_nothing_from_the_network_and_names_cannot_become_markup() {
     let hostile = experiments::Kind { label: HOSTILE, ..ATS };
     let plan = Plan {
         name: HOSTILE,

@@ -189,7 +189,7 @@ fn directories_are_the_subjects_where_everything_else_is_the_same() {
 }
 
 #[test]
-fn what_was_not_requested_is_an_error_and_names_the_directory() {
+fn a_path_that_is_no_run_directory_is_an_error_and_named() {
     let tmp = tempfile::tempdir().unwrap();
     let error =
         compare::runs(&named(&[tmp.path().to_owned()]), Liberties::default(), &[]).unwrap_err().to_string();

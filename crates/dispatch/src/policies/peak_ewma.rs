@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_not_responded_gets_one_request() {
+    fn a_server_without_a_response_so_far_gets_one_request() {
         let mut policy = PeakEwma::new(PeakEwmaSettings::default(), 1);
         up(&mut policy, 2);
         policy.started(ServerId(0), &ANY, at(0));

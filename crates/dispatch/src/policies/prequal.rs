@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_older_than_a_second_says_nothing() {
+    fn a_response_older_than_a_second_says_nothing() {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 50);
         (0..4).for_each(|server| policy.reported(ServerId(server), &state(0, 1), Moment::START));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_requests_three_different_servers() {
+    fn each_request_probes_three_different_servers() {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 5);
         for _ in 0..100 {

@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_where_most_is_requested() {
+    fn the_peak_is_where_most_requests_are_due() {
         let peak = Peak::of(&workload()).unwrap();
         assert_eq!((peak.load, peak.recurrence), (2.0, 0.8));
         assert!((peak.requests_per_s.unwrap() - 20.0).abs() < 1e-9, "{peak:?}");
     }
 
     #[test]
-    fn a_multiple_of_the_peak_is_requested_all_through_the_flat_phase() {
+    fn a_multiple_of_the_peak_is_offered_all_through_the_flat_phase() {
         let workload = workload();
         let peak = Peak::of(&workload).unwrap();
         let flat = flat(&workload, &peak, 3.0, Duration::from_secs(1), Duration::from_secs(4));

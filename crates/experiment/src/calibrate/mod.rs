@@ -74,7 +74,7 @@ pub fn shortfall(plan: &RunPlan) -> Option<String> {
     let peak = peak_requests_per_s(plan).ok()??;
     (peak > offered).then(|| {
         format!(
-            "the schedule requests up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
+            "the schedule offers up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
              them: expect the run to be invalid; lower the rate, or use more processors"
         )
     })

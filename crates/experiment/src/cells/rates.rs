@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn robots_without_a_rate_cannot_be_requested_more() {
+    fn robots_without_a_rate_cannot_be_made_to_send_more() {
         let mut workload = testing::workload();
         workload.robots[0].pace = Pace::BestEffort;
         assert!(at_rate(&mut workload, 2.0).unwrap_err().contains("no rate"));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_an_response_are_counted_by_state() {
+    fn sockets_of_a_response_are_counted_by_state() {
         let socket = |state| message(SOCK_DIAG_BY_FAMILY, &[2, state, 0, 0, 9]);
         let mut states = States::default();
         let part = [socket(state::CLOSE_WAIT), socket(state::CLOSE_WAIT), socket(state::CLOSING)].concat();

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_it_is_told_by_the_line_of_whoever_was_requested() {
+    fn the_line_of_the_queried_cache_tells_who_had_it() {
         let lines = vec![
             // Its own store.
             line(1, A, Class::MemoryHit, 200),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn one_proxy_that_stands_alone_is_requested_by_all() {
+    fn one_proxy_that_stands_alone_gets_all_requests() {
         let mut logs = CacheLogs { logs: vec![Default::default()], ..CacheLogs::default() };
         let xact = XactId { robot: 7, number: 1, place: 0 };
         let line = Line { xact, ..line(1, 0, Class::Hit, 200) };

@@ -333,7 +333,7 @@ robots = 0.5
     }
 
     #[test]
-    fn a_link_is_between_two_that_request_each_other_and_the_same_at_both_ends() {
+    fn a_link_is_between_two_peers_and_the_same_at_both_ends() {
         let linked = TREE.replace("count = 3", "count = 3\npeer-link = \"delay=5ms\"");
         let ends: Vec<[usize; 2]> = topology(&linked).unwrap().links.iter().map(|link| link.ends).collect();
         assert_eq!(ends, [[1, 2], [1, 3], [0, 1], [2, 3], [0, 2], [0, 3]]);

@@ -150,7 +150,7 @@ async fn robots_may_speak_to_origins_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_runs_already_is_requested_first_and_left_running() {
+async fn a_proxy_that_runs_already_is_checked_first_and_left_running() {
     let origin = Origin::start().await;
     let target = TargetChoice::Running { address: origin.address, mode: Mode::Reverse };
     let ran = run(plan("plain", target), |_| false).await;

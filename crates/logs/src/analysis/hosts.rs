@@ -86,7 +86,7 @@ mod tests {
     use crate::class::Class;
 
     #[test]
-    fn a_host_that_many_request_keeps_its_times_however_many_others_come() {
+    fn a_host_with_many_requests_keeps_its_times_however_many_others_come() {
         let mut hosts = Hosts::default();
         let mut wanted = |host: &str, us| {
             let counted = Counted { class: Class::SiblingHit, bytes: 10, duration_us: Some(us) };

@@ -159,7 +159,7 @@ fn bench_addresses_are_dealt_by_subnet() {
 }
 
 #[test]
-fn a_resolver_is_requested_tables_only_when_they_are_wanted() {
+fn a_resolver_reads_tables_only_when_they_are_needed() {
     struct Never;
     impl Resolver for Never {
         fn read(&self, name: &str, _: Option<&str>) -> Result<ResolvedSource, String> {

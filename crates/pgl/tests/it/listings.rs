@@ -102,7 +102,7 @@ fn mixed_has_1600_robots_with_many_kinds_of_requests() {
 }
 
 #[test]
-fn mixed_requests_directly_for_pages_downloads_and_others() {
+fn mixed_requests_pages_downloads_and_others_directly() {
     let w = listing("mixed.pg").workload;
     let kind = |index: &u16| w.contents[usize::from(*index)].kind.clone();
     let planned =

@@ -70,7 +70,7 @@ fn a_reload_refetches_and_replaces() {
 }
 
 #[test]
-fn a_head_gets_a_response_from_the_store_and_does_not_fill_it() {
+fn a_head_is_served_from_the_store_and_does_not_fill_it() {
     run(async {
         let origin = Origin::start(|seen, _| match seen.line().starts_with("HEAD") {
             true => vec![send(format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 5\r\n\r\n"))],
@@ -141,7 +141,7 @@ fn what_another_cache_has_aged_is_older_here_too() {
 }
 
 #[test]
-fn requests_may_request_the_store_only_or_forbid_storing() {
+fn requests_may_demand_the_store_only_or_forbid_storing() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "x")).await;
         let bed = Bed::start(&[("a", origin.address)]);

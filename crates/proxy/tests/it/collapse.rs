@@ -159,7 +159,7 @@ fn concurrent_validations_become_one() {
 }
 
 #[test]
-fn requests_other_variants_do_not_get_the_fetched_one() {
+fn requests_for_other_variants_do_not_get_the_fetched_one() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);

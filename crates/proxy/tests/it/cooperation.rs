@@ -165,7 +165,7 @@ fn two_caches_that_are_each_others_parents_do_not_send_a_request_round() {
 }
 
 #[test]
-fn without_a_parent_that_responds_the_origin_is_requested_unless_that_is_forbidden() {
+fn without_a_responding_parent_the_origin_gets_the_request_unless_that_is_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let gone = vec![peer("gone", Relation::Parent, address(), None)];
@@ -181,7 +181,7 @@ fn without_a_parent_that_responds_the_origin_is_requested_unless_that_is_forbidd
 }
 
 #[test]
-fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_not_be_requested() {
+fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_are_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let above = (address(), address());
@@ -204,7 +204,7 @@ fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_n
 }
 
 #[test]
-fn who_is_further_away_than_anybody_waits_is_requested_in_vain() {
+fn peers_further_away_than_the_time_out_are_queried_in_vain() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
         let (one, other) = ((address(), address()), (address(), address()));

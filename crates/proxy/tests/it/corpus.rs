@@ -76,7 +76,7 @@ fn no_request_of_the_corpus_comes_out_in_a_way_that_could_be_read_in_two() {
 }
 
 #[test]
-fn no_response_of_the_corpus_reaches_anybody_but_who_requested() {
+fn no_response_of_the_corpus_reaches_another_client() {
     let cases = responses();
     let mut wrong = Vec::new();
     for case in &cases {

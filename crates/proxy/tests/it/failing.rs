@@ -109,7 +109,7 @@ fn what_must_be_confirmed_is_not_served_stale_whoever_allows_it() {
 }
 
 #[test]
-fn heads_conditions_and_parts_get_responses_with_it_too() {
+fn heads_conditions_and_parts_are_served_with_it_too() {
     run(async {
         let origin = failing(TEN_S, vec![send(FAILURE)]).await;
         let bed = Bed::start(&[("a", origin.address)]);
@@ -142,7 +142,7 @@ fn heads_conditions_and_parts_get_responses_with_it_too() {
 }
 
 #[test]
-fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_response_or_requests_alone() {
+fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_response_or_fetches_alone() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);

@@ -88,7 +88,7 @@ async fn try_everything(bed: &Bed, named: &Origin, other: &Origin) -> usize {
 }
 
 #[test]
-fn in_front_of_an_origin_no_other_is_ever_requested() {
+fn in_front_of_an_origin_no_other_gets_requests() {
     run(async {
         for cacheable in [FRESH, "Cache-Control: no-store\r\n"] {
             let named = Origin::of(ok(cacheable, "named")).await;
@@ -106,7 +106,7 @@ fn in_front_of_an_origin_no_other_is_ever_requested() {
 }
 
 #[test]
-fn a_parent_is_requested_in_place_of_the_origin_and_stands_for_the_same() {
+fn a_parent_gets_requests_in_place_of_the_origin() {
     run(async {
         let named = Origin::of(ok(FRESH, "named")).await;
         let other = Origin::of(ok(FRESH, "other")).await;

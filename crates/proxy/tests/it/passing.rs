@@ -94,7 +94,7 @@ fn a_client_that_waits_for_100_gets_it_from_the_origin() {
 }
 
 #[test]
-fn an_response_that_does_not_wait_for_the_body_is_passed_on() {
+fn a_response_that_does_not_wait_for_the_body_is_passed_on() {
     run(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bed = Bed::start(&[("a", listener.local_addr().unwrap())]);

@@ -137,7 +137,7 @@ fn a_kept_connection_that_was_closed_is_replaced_and_others_are_used_again() {
 }
 
 #[test]
-fn an_response_that_may_be_stored_after_all_is() {
+fn a_response_that_may_be_stored_after_all_is() {
     run(async {
         let origin = Origin::start(|_, n| match n {
             0 => ok(OWN, "own"),

@@ -79,7 +79,7 @@ fn a_304_for_another_version_is_not_believed() {
 }
 
 #[test]
-fn conditional_requests_get_responses_from_the_store() {
+fn conditional_requests_are_served_from_the_store() {
     run(async {
         let (origin, bed) = confirming().await;
         bed.get("/x", "").await;

@@ -235,7 +235,7 @@ fn results_are_true_to_their_published_schema() {
 }
 
 #[test]
-fn simulated_origins_response_every_url_as_the_log_has_it() {
+fn simulated_origins_serve_every_url_as_the_log_has_it() {
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("access.log");
     let text = combined(1, 1, "GET /a HTTP/1.1")
@@ -268,7 +268,7 @@ fn simulated_origins_response_every_url_as_the_log_has_it() {
 }
 
 #[test]
-fn an_response_that_no_simulated_origin_made_is_the_proxys_own() {
+fn a_response_that_no_simulated_origin_made_is_the_proxys_own() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /fine HTTP/1.1")).unwrap();
@@ -281,7 +281,7 @@ fn an_response_that_no_simulated_origin_made_is_the_proxys_own() {
 }
 
 #[test]
-fn simulated_origins_response_for_every_host_themselves_and_request_nobody() {
+fn simulated_origins_serve_every_host_themselves_and_send_no_requests() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /a HTTP/1.1")).unwrap();

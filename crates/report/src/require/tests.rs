@@ -180,7 +180,7 @@ fn unresponded(phase: u16, timed_out: bool) -> RobotInterval {
 }
 
 #[test]
-fn requests_without_an_response_count_as_long_as_they_waited_and_a_limit_above_that_is_not_shown_to_hold() {
+fn requests_without_a_response_count_as_long_as_they_waited_and_a_limit_above_that_is_not_shown_to_hold() {
     for timed_out in [false, true] {
         let run = [unresponded(1, timed_out)];
         for (text, held, seen, at_least) in [
@@ -227,7 +227,7 @@ fn a_percentile_between_two_known_times_holds_below_both() {
 }
 
 #[test]
-fn a_limit_that_requests_without_an_response_cannot_keep_any_more_has_failed() {
+fn a_limit_that_requests_without_a_response_cannot_keep_any_more_has_failed() {
     use State::{Failed, Failing};
     let run = [unresponded(1, true)];
     assert_eq!(watched("max < 1min", &run), [Failed], "what timed out has no longest");

@@ -32,7 +32,7 @@ fn stretches(page: &mut Page) -> Vec<String> {
 const WHOLE: &str = "0.5 60.5";
 
 #[test]
-fn nothing_is_complained_of_and_nothing_is_requested_of_the_network_on_any_screen() {
+fn no_screen_has_console_errors_or_loads_anything_from_the_network() {
     let Some(chromium) = chromium() else { return };
     let mut page = Page::new(&chromium);
     for (story, width, phone, theme) in [

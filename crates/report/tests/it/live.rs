@@ -48,7 +48,7 @@ fn state(story: Story, ended: bool) -> String {
 }
 
 #[test]
-fn a_page_that_is_not_live_requests_nothing_and_says_nothing_of_it() {
+fn a_page_that_is_not_live_loads_nothing_and_does_not_mention_it() {
     let run = synthetic::run(Story::Killed);
     let page = html::page(&run.dir, None).unwrap();
     assert!(!page.contains("<html lang=\"en\" data-live") && !page.contains("connect-src"));

@@ -56,7 +56,7 @@ fn the_page_shows_how_much_of_the_calibrated_rate_was_used() {
 }
 
 #[test]
-fn the_page_requests_nothing_of_the_network() {
+fn the_page_loads_nothing_from_the_network() {
     let page = page(Story::Good);
     for reference in
         ["src=\"http", "href=\"http", "src=\"//", "url(http", "@import", "<link", "<iframe", "<img"]

@@ -44,7 +44,7 @@ pub struct Evaluation {
     pub seed: u64,
     /// How the Collector was set.
     pub collector: CollectorSettings,
-    /// It in words, a question and a response each.
+    /// The conclusions, a question and a text each.
     pub verdict: Vec<Conclusion>,
     /// What a reader should know.
     pub warnings: Vec<String>,

@@ -274,7 +274,7 @@ fn what_differed_is_grouped_by_what_it_was_with_examples() {
 }
 
 #[test]
-fn the_place_in_the_order_of_requesting_is_looked_at_only_where_it_can_be_told() {
+fn the_place_in_the_order_counts_only_where_its_effect_can_be_told() {
     let found = evaluated();
     assert_eq!(found.places.iter().map(|place| place.place).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(found.places.iter().all(|place| place.effect_ms.is_some()));

@@ -14,7 +14,7 @@ fn has(response: &crate::support::Response, words: &str) -> bool {
 }
 
 #[test]
-fn what_is_there_gets_a_response_and_everything_else_refused() {
+fn what_is_there_is_served_and_everything_else_refused() {
     let watched = serve();
     let address = watched.address();
     let host = format!("Host: {address}\r\n");
@@ -45,7 +45,7 @@ fn what_is_there_gets_a_response_and_everything_else_refused() {
 }
 
 #[test]
-fn a_connection_serves_many_requests_and_closes_when_requested_to() {
+fn a_connection_serves_many_requests_and_closes_when_told_to() {
     let watched = serve();
     let mut stream = connect(watched.address());
     for path in ["/healthz", "/metrics"] {

@@ -84,7 +84,7 @@ fn one_node_with_several_workers_is_an_m_m_c_queue() {
 }
 
 #[test]
-fn rand_with_clients_that_request_again_at_once_is_a_closed_network() {
+fn rand_with_clients_without_think_time_is_a_closed_network() {
     // n queues alike, N customers, each of which goes to any queue: N / (N + n - 1) of what n servers can do.
     for clients in [1_u32, 4, 8, 24] {
         let text = queues("rand", 4, 0.5, "exponential", 1500);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_an_response_ones_own_or_a_part_tells_requests_apart() {
+    fn what_makes_a_response_ones_own_or_a_part_tells_requests_apart() {
         let plain = key("GET /x", "");
         for fields in
             ["Cookie: a=1\r\n", "Authorization: x\r\n", "Range: bytes=0-1\r\n", "If-Match: \"a\"\r\n"]
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_is_requested_on_a_connection_that_ends_and_conditions_stand_apart() {
+    fn the_request_to_the_origin_closes_its_connection_and_conditions_stand_apart() {
         let fields = "If-None-Match: \"a\"\r\nX: 1\r\nX-Assay-Request: 7\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\
                       Content-Length: 3\r\n";
         let (request, conditions) = client_request("GET http://b/x", fields).request(3);

@@ -373,7 +373,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_304_confirms_what_it_names_or_what_it_was_requested_about() {
+    fn a_304_confirms_what_it_names_or_what_the_request_named() {
         let requested = "If-None-Match: \"a\"\r\nIf-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n";
         let silent = response_to(requested, "HTTP/1.1 304 Not Modified\r\n\r\n");
         let by_tag = |tag| Conditions { if_none_match: Some(tag), if_modified_since_s: None };

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_delimited_as_it_was_and_only_the_collector_is_requested_first() {
+    fn a_body_is_delimited_as_it_was_and_goes_to_the_collector_first() {
         let post = "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3, 3\r\n\r\n";
         let order = order(post, false).unwrap();
         let proxies = text(order.for_proxies());

@@ -84,7 +84,7 @@ impl Multiplier {
         let addresses = spec.proxies.iter().map(|proxy| proxy.address).collect();
         let patience = Duration::from_millis(spec.patience_ms);
         let requested = (Arc::clone(&board), Arc::clone(&rules));
-        let (to_proxies, proxies_done) = start_requesting(addresses, patience, requested)?;
+        let (to_proxies, proxies_done) = start_lanes(addresses, patience, requested)?;
         let resources = Resources::new();
         let shared = Rc::new(Shared {
             board,
@@ -185,7 +185,7 @@ impl Multiplier {
 }
 
 /// Starts the thread that sends requests to proxies: where requests go, and what says that it has ended.
-fn start_requesting(
+fn start_lanes(
     addresses: Vec<SocketAddr>,
     patience: Duration,
     (board, rules): (Arc<Board>, Arc<Rules>),

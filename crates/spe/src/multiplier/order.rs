@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everybody_is_requested_once_and_the_seed_decides(seed: u64, number: u64, count in 0u8..64) {
+        fn every_proxy_gets_the_request_once_and_the_seed_decides_the_order(seed: u64, number: u64, count in 0u8..64) {
             let order = permuted(seed, number, count);
             prop_assert_eq!(&order, &permuted(seed, number, count));
             let mut all = order;

@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_response_is_the_same_as_itself_however_it_is_cut_and_coded(
+        fn a_response_is_the_same_as_itself_however_it_is_cut_and_coded(
             body in prop::collection::vec(any::<u8>(), 0..3000),
             fields in prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,12}", "[ -~]{0,20}"), 0..12),
         ) {

@@ -48,7 +48,7 @@ fn six_proxies_and_a_client_at_once_are_one_request_to_the_origin() {
 }
 
 #[test]
-fn a_listener_that_requests_again_for_what_may_not_be_cached_gets_a_new_one_and_the_others_get_both() {
+fn a_listener_that_repeats_an_uncachable_request_gets_a_new_recording_and_the_others_get_both() {
     run(async {
         let origin = Origin::start(counting(UNCACHEABLE)).await;
         let bed = Bed::start(&origin, 2);
@@ -64,7 +64,7 @@ fn a_listener_that_requests_again_for_what_may_not_be_cached_gets_a_new_one_and_
 }
 
 #[test]
-fn what_is_fresh_is_replayed_to_whoever_requests_again_until_its_timings_are_too_old() {
+fn what_is_fresh_is_replayed_on_every_request_until_its_timings_are_too_old() {
     run(async {
         let origin = Origin::start(counting(CACHEABLE)).await;
         let bed = Bed::start(&origin, 1);
@@ -178,7 +178,7 @@ fn head_requests_are_recorded_of_their_own() {
 }
 
 #[test]
-fn a_conditional_request_gets_a_response_with_304_from_what_is_recorded() {
+fn a_conditional_request_gets_304_from_a_recording() {
     run(async {
         let fields = "Cache-Control: max-age=1000\r\nETag: \"v\"\r\n";
         let origin = Origin::start(move |_, _| {

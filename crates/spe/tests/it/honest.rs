@@ -177,7 +177,7 @@ async fn crowded(fields: &'static str, rounds: usize) -> (Vec<ResponseRow>, Tota
 }
 
 #[test]
-fn what_there_is_no_room_for_is_not_compared_and_no_origin_is_requested_twice() {
+fn what_there_is_no_room_for_is_not_compared_and_nothing_is_fetched_twice() {
     run(async {
         let (rows, totals, requested) = crowded(OWN, 25).await;
         assert_eq!(requested, 300, "once for each request");

@@ -13,7 +13,7 @@ use tokio::task::spawn_local;
 use crate::multiplier_bed::{Bed, Part, Server, ok, run, send, until};
 
 #[test]
-fn a_client_gets_the_collectors_response_and_every_proxy_is_requested_the_same() {
+fn a_client_gets_the_collectors_response_and_every_proxy_the_same_request() {
     run(async {
         let collector = Server::of(ok("ETag: \"a\"\r\nX-Made: 1\r\n", "hello")).await;
         let proxies =
@@ -76,7 +76,7 @@ fn differences_are_named() {
 }
 
 #[test]
-fn proxies_are_requested_when_the_response_is_complete_or_at_once() {
+fn proxies_get_requests_when_the_response_is_complete_or_at_once() {
     run(async {
         for when in [When::After, When::AtOnce] {
             let gate = Rc::new(Semaphore::new(0));
@@ -110,7 +110,7 @@ fn proxies_are_requested_when_the_response_is_complete_or_at_once() {
 }
 
 #[test]
-fn pipelined_requests_get_responses_in_order_and_proxies_are_requested_one_at_a_time() {
+fn pipelined_requests_get_responses_in_order_and_proxies_get_one_at_a_time() {
     run(async {
         let collector = Server::start(|seen, _| ok("", seen.line())).await;
         let proxy = Server::start(|seen, _| ok("", seen.line())).await;
@@ -136,7 +136,7 @@ fn pipelined_requests_get_responses_in_order_and_proxies_are_requested_one_at_a_
 }
 
 #[test]
-fn a_proxy_that_closes_is_requested_on_a_new_connection_each_time() {
+fn a_proxy_that_closes_gets_a_new_connection_for_each_request() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let closing = || vec![send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nx"), Part::Close];
@@ -301,7 +301,7 @@ fn a_request_that_comes_back_is_not_sent_round_again() {
 }
 
 #[test]
-fn a_collector_that_is_gone_is_said_to_the_client_and_no_proxy_is_requested() {
+fn a_client_is_told_that_the_collector_is_gone_and_no_proxy_gets_the_request() {
     run(async {
         let collector = Server::of(vec![Part::Close]).await;
         let proxy = Server::of(ok("", "x")).await;

@@ -86,7 +86,7 @@ fn a_proxy_that_does_not_respond_in_time_is_given_up_wherever_it_stands_still() 
 }
 
 #[test]
-fn an_response_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_responding_too() {
+fn a_response_that_goes_on_and_on_is_cut_off_while_the_collector_still_sends_it() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let slow = vec![Part::Wait(Rc::clone(&gate)), send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")];
@@ -106,7 +106,7 @@ fn an_response_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_respo
 }
 
 #[test]
-fn requests_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
+fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let gate = Rc::new(Semaphore::new(0));
@@ -194,7 +194,7 @@ fn at_the_end_clients_get_the_responses_that_they_wait_for_and_no_new_ones() {
 }
 
 #[test]
-fn many_clients_at_once_get_responses_and_every_response_is_compared() {
+fn many_clients_at_once_are_served_and_every_response_is_compared() {
     const CLIENTS: usize = 200;
     run(async {
         let collector = Server::start(|seen, _| ok("", seen.line())).await;

@@ -23,7 +23,7 @@ fn served(requests: &[String], responses: &[(u16, String)]) -> usize {
 }
 
 #[test]
-fn the_collector_in_front_of_an_origin_requests_no_other_at_any_listener() {
+fn the_collector_in_front_of_an_origin_uses_no_other_at_any_listener() {
     run(async {
         let (named, other) = origins().await;
         let bed = Bed::of(&CollectorSpec { origins: Vec::new(), ..spec(named.address, 1) });
@@ -73,7 +73,7 @@ fn hosts_in_front_of_one_origin_are_told_apart_and_told_to_it() {
 }
 
 #[test]
-fn without_an_origin_the_collector_requests_the_host_that_a_request_names_and_no_other() {
+fn without_an_origin_the_collector_connects_to_the_named_host_and_no_other() {
     run(async {
         let (named, other) = origins().await;
         let bed =

@@ -54,7 +54,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             write!(out, ", slow start {slow:?}")?;
         }
         if let Some(check) = &server.check {
-            write!(out, ", requested {} every {:?}", check.path, check.interval)?;
+            write!(out, ", checked at {} every {:?}", check.path, check.interval)?;
         }
         if server.is_backup {
             write!(out, ", backup")?;

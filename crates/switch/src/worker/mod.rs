@@ -171,7 +171,7 @@ async fn tick(shared: Rc<Shared>) {
             && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
         {
             requested_ns = now_ns;
-            probe::request_all(&shared);
+            probe::probe_all(&shared);
         }
         if number % TICKS_PER_SWEEP == 0 {
             let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;

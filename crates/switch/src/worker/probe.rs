@@ -21,7 +21,7 @@ use assay_plane::memory::{Input, write_all};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Probes the servers that a policy wants to know of, in the background.
-pub fn request_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
+pub fn probe_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
     if !group.requests {
         return;
     }
@@ -35,7 +35,7 @@ pub fn request_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
 }
 
 /// Probes all servers of a configuration, for all policies that listen.
-pub fn request_all(shared: &Rc<Shared>) {
+pub fn probe_all(shared: &Rc<Shared>) {
     for group in shared.setup().groups.iter().filter(|group| group.listens) {
         for server in group.servers().filter(|server| server.standing.get().is_some()) {
             spawn(probe(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));

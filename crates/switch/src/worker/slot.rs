@@ -172,7 +172,7 @@ pub async fn acquire(
 ) -> Result<Slot, Unserved> {
     standing.renew(shared);
     let group = Rc::clone(standing.setup.group(standing.class()));
-    super::probe::request_who_is_wanted(shared, &group);
+    super::probe::probe_wanted(shared, &group);
     // Whoever came before goes first.
     if group.waiting.get() == 0 {
         match group.choose(&standing.request, tried, moment()) {

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_come_and_go_are_all_responded_by_a_worker_that_rests() {
+    fn connections_that_come_and_go_are_all_served_by_a_worker_that_rests() {
         const CLIENTS: usize = 8;
         let (socket, address) = listener();
         let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();

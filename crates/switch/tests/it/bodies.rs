@@ -148,7 +148,7 @@ fn a_client_that_waits_for_a_word_gets_the_servers() {
 }
 
 #[test]
-fn an_response_that_comes_before_the_body_is_passed_on_at_once() {
+fn a_response_that_comes_before_the_body_is_passed_on_at_once() {
     let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         crate::harness::read_head(&mut reader).expect("a request");

@@ -66,7 +66,7 @@ fn classes_go_to_their_servers() {
 }
 
 #[test]
-fn servers_are_told_who_requested_and_not_what_was_for_the_switch() {
+fn servers_get_the_clients_address_and_not_what_was_for_the_switch() {
     let a = Server::named("a");
     let switch = switch(&file("name = \"front\"", &[&a], ""));
     let mut client = Client::new(&switch);

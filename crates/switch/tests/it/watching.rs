@@ -70,7 +70,7 @@ fn servers_that_say_how_they_are_get_what_they_can_take() {
 }
 
 #[test]
-fn a_policy_that_wants_to_know_has_servers_requested() {
+fn a_policy_that_needs_their_state_has_servers_probed() {
     let server = Server::responding("s", |_, stream| {
         stream
             .write_all(

@@ -99,7 +99,7 @@ fn behaviour(content: &Content) -> Vec<String> {
         parts.push(format!("{} of its own", says.join(", ")));
     }
     if let Some(first) = parts.first_mut() {
-        *first = format!("whoever requests it: {first}");
+        *first = format!("for all robots: {first}");
     }
     parts
 }

@@ -16,7 +16,7 @@ pub(super) fn server(workload: &Workload, index: usize) -> Vec<String> {
         format!("think time {} ± {} s", plain(think.mean()), plain(think.deviation()))
     });
     let requested = kinds(workload, &server.direct_access);
-    let mut lines = vec![format!("origins {:?}: {origins}, {think}, requested {requested}", server.kind)];
+    let mut lines = vec![format!("origins {:?}: {origins}, {think}, content {requested}", server.kind)];
     for part in [responses(server), faults(&server.faults)] {
         if !part.is_empty() {
             lines.push(format!("  {}", part.join("; ")));

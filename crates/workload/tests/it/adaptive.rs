@@ -142,7 +142,7 @@ fn a_stream_that_is_told_of_changes_is_the_one_that_always_knew() {
 }
 
 #[test]
-fn nobody_who_is_not_alive_requests() {
+fn only_living_robots_send_requests() {
     let workload = workload();
     let timeline = adapted(&workload, 20.0, &[(5.0, 0.2), (10.0, 0.6)]);
     let universe = universe(&workload);

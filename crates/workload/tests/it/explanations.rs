@@ -160,7 +160,7 @@ fn what_bodies_are_made_of_is_explained() {
             "content \"plain\": 1.95 KB on average",
             "whole files, one of 2 files below /srv; 25% of objects share one body; sent as identity or gzip; \
              10% of objects have lines every 500 bytes put in; 50% with a checksum",
-            "whoever requests it: recurrence 30%; methods of its own",
+            "for all robots: recurrence 30%; methods of its own",
         ],
     );
 }

@@ -141,7 +141,7 @@ fn workloads_that_cannot_be_run_say_what_is_missing() {
         UniverseError::Missing { index: 9, .. }
     ));
     let no_access = error(&|w| w.servers[0].direct_access = Weighted::none());
-    assert!(matches!(no_access, UniverseError::NothingToRequestFor { .. }));
+    assert!(matches!(no_access, UniverseError::NothingToRequest { .. }));
     assert!(matches!(error(&|w| w.robots[0].recurrence = 1.5), UniverseError::Number { .. }));
     assert!(matches!(error(&|w| w.contents[0].cachable = f64::NAN), UniverseError::Number { .. }));
 }

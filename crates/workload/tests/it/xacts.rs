@@ -128,7 +128,7 @@ fn redirections_lead_to_older_objects_and_end() {
 }
 
 #[test]
-fn robots_request_before_they_send_and_origins_refuse_a_share() {
+fn robots_expect_100_before_bodies_and_origins_refuse_a_share() {
     let mut workload = fixtures::small();
     workload.robots[0].expectation = Expectation::Sometimes(0.3);
     workload.servers[0].body_allowed = 0.6;

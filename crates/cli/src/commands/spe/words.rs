@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_had_not_responded_at_the_end_is_told() {
+    fn requests_without_a_response_at_the_end_are_told() {
         let mut standing = standing();
         standing.multiplier.targets[1].waiting = 3;
         let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };

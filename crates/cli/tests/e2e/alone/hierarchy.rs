@@ -63,7 +63,7 @@ siblings = ["left"]
 "#;
 
 #[test]
-fn siblings_hit_more_than_separate_caches_that_are_requested_the_same() {
+fn siblings_hit_more_than_separate_caches_with_the_same_requests() {
     let pair = format!("proxy = \"builtin\"{PAIR}");
     let siblings = through(&pair);
     let separate = through(&pair.replace("siblings", "# siblings"));
@@ -153,7 +153,7 @@ fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
 }
 
 #[test]
-fn a_link_between_caches_delays_what_they_request_of_each_other_and_nothing_else() {
+fn a_link_between_caches_delays_requests_between_them_and_nothing_else() {
     if !super::links::may_have_namespaces() {
         return;
     }
