@@ -102,7 +102,7 @@ def count(role, rate, seconds, unwatched):
         events = robots.end()
         origins.tell(command="stop")
         origins.end()
-        requests = sum(event["counts"]["completed"] for event in events if event["event"] == "robots")
+        requests = sum(event["robots"]["counts"]["completed"] for event in events if "robots" in event)
         return (origins if role == "origins" else robots).instructions(), requests
 
 
