@@ -188,9 +188,9 @@ def ports_run():
 
 
 class SlowTarget:
-    """A server that answers everything after two seconds, with nothing that any origin made."""
+    """A server that responds to everything after two seconds, with nothing that any origin made."""
 
-    REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
     def __init__(self):
         self.listener = socket.create_server((f"127.201.{os.getpid() % 250 + 1}.7", 0), backlog=1024)
@@ -217,7 +217,7 @@ class SlowTarget:
                 head, data = data.split(b"\r\n\r\n", 1)
                 if b"health" not in head:
                     time.sleep(2)
-                client.sendall(self.REPLY)
+                client.sendall(self.RESPONSE)
 
 
 def slow_target():

@@ -170,7 +170,7 @@ def hour_section(hour):
     same = hour["stream"] == hour["run"]
     rows = [("launches in the pure stream", hour["stream"]["requests"], hour["stream"]["digest"]),
             ("due in the run", hour["run"]["requests"], hour["run"]["digest"])]
-    lines = [HOUR_BEGIN, "", "| | requests | digest of who asked for what |", "|---|--:|---|"]
+    lines = [HOUR_BEGIN, "", "| | requests | digest of who requested what |", "|---|--:|---|"]
     lines += [f"| {what} | {count:,} | `{digest}` |" for what, count, digest in rows]
     lines += [f"| sent in the run | {hour['sent']:,} | |", "",
               f"Taken {hour['taken']}, {hour['duration_s']:,.0f} s: "

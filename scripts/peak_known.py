@@ -82,7 +82,7 @@ class Bucket:
 
 
 async def answer_to(reader):
-    """One answer of the origin, head and body."""
+    """One response of the origin, head and body."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = 0
     for line in head.split(b"\r\n"):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What does the Multiplier add for a client, and is every place in the order as good as any other?
 
-Tables 11.3 to 11.5 of Davison's thesis, on loopback: a client asks an origin directly and through `assay spe` in turn, each
-URL once, over connections that are kept; behind the Multiplier are dummy proxies, which are Multipliers without proxies that
-do nothing but pass requests to their doors. The Collector opens a connection for each fetch, so the client asks the origin a
+Tables 11.3 to 11.5 of Davison's thesis, on loopback: a client sends requests to an origin directly and through `assay spe` in turn,
+each URL once, over connections that are kept; behind the Multiplier are dummy proxies, which are Multipliers without proxies that
+do nothing but pass requests to their listeners. The Collector opens a connection for each fetch, so the client uses a
 third way too: over a connection of its own for each request. Prints medians and means in milliseconds.
 
 usage: spe_cost.py ASSAY... [--requests N] [--dummies N] [--bytes N] [--delay-ms MS]
 
-Several binaries are asked in turn, request by request, so that whatever the machine does meanwhile falls on all of them.
+Several binaries take turns, request by request, so that whatever the machine does meanwhile falls on all of them.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def serve(connection, body, delay_s):
 
 
 def origin(body, delay_s):
-    """Starts an origin; its port. Its threads are there before anybody asks: to start one takes longer than to answer."""
+    """Starts an origin; its port. Its threads are there before the first request: to start one takes longer than to respond."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 
     def accept():
@@ -57,15 +57,15 @@ def origin(body, delay_s):
     return listener.getsockname()[1]
 
 
-def ask(connection, path, length):
-    """One request and its whole answer; how long it took, in milliseconds."""
+def fetch(connection, path, length):
+    """One request and its whole response; how long it took, in milliseconds."""
     began = time.perf_counter_ns()
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: origin\r\n\r\n".encode())
-    answer = b""
-    while b"\r\n\r\n" not in answer or len(answer.split(b"\r\n\r\n", 1)[1]) < length:
+    response = b""
+    while b"\r\n\r\n" not in response or len(response.split(b"\r\n\r\n", 1)[1]) < length:
         more = connection.recv(65536)
         assert more, "the connection ended"
-        answer += more
+        response += more
     return (time.perf_counter_ns() - began) / 1e6
 
 
@@ -75,12 +75,12 @@ def connect(port, host="127.0.0.1"):
     return connection
 
 
-def dummy(assay, work, index, listen, door):
+def dummy(assay, work, index, listen, listener):
     """A Multiplier without proxies; its process."""
     directory = work / f"dummy-{index}"
     directory.mkdir()
     spec = {
-        "listen": listen, "collector": door, "proxies": [], "forward": False, "when": "after", "turns": "fixed",
+        "listen": listen, "collector": listener, "proxies": [], "forward": False, "when": "after", "turns": "fixed",
         "seed": 1, "most_waiting": 1, "patience_ms": 60000, "rules": None, "directory": str(directory),
         "text_log": False, "cpus": [],
     }
@@ -126,7 +126,7 @@ def anew(port, path, length):
     """One request over a connection of its own; how long it took with that, in milliseconds."""
     began = time.perf_counter_ns()
     connection = connect(port)
-    ask(connection, path, length)
+    fetch(connection, path, length)
     took = (time.perf_counter_ns() - began) / 1e6
     connection.close()
     return took
@@ -146,8 +146,8 @@ def main():
         evaluations = [Evaluation(assay, pathlib.Path(name) / str(n), port, options.dummies)
                        for n, assay in enumerate(options.assay)]
         directly = connect(port)
-        ways = [lambda path: ask(directly, path, len(body)), lambda path: anew(port, path, len(body))]
-        ways += [lambda path, e=e: ask(e.connection, path, len(body)) for e in evaluations]
+        ways = [lambda path: fetch(directly, path, len(body)), lambda path: anew(port, path, len(body))]
+        ways += [lambda path, e=e: fetch(e.connection, path, len(body)) for e in evaluations]
         times = []
         for number in range(options.requests):
             taken = [0.0] * len(ways)
@@ -174,7 +174,7 @@ def report(times, log):
     for name, s1, us1, s2, us2, _, _ in (match.groups() for match in LINE.finditer(log)):
         of.setdefault(name, []).append((int(s1) + int(s2)) * 1e3 + (int(us1) + int(us2)) / 1e3)
     for name, taken in of.items():
-        print(f"{name:<10} {len(taken):>6} answers, median {statistics.median(taken):.3f} ms, "
+        print(f"{name:<10} {len(taken):>6} responses, median {statistics.median(taken):.3f} ms, "
               f"mean {statistics.fmean(taken):.3f} ms")
     dummies = [taken for name, taken in of.items() if name != "Collector"]
     if len(dummies) > 1:

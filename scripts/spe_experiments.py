@@ -5,7 +5,7 @@ The two experiments of chapter 11 of Davison's thesis with the proxies of today,
 away as a real one: every connection and every request costs a round trip, each object its own time to be made, and a body
 comes as fast as TCP's window grows.
 
-  artificial  a list of pages, each asked for about twice, by connections that arrive at random (table 11.6)
+  artificial  a list of pages, each requested about twice, by connections that arrive at random (table 11.6)
   reverse     users that browse a site: pages, what they are shown with, six connections each, time to read, links that are
               followed; as a log that `assay replay` replays in real time (table 11.7)
 
@@ -42,7 +42,7 @@ FORWARD_PROXIES = ["squid", "httpd", "trafficserver", "builtin", "builtin:embedd
 """Those that speak to clients as proxies."""
 LINE = re.compile(r":RESULT: (\S+): (\d+):(\d+) (\d+):(\d+) (\d+) \{(\S+)\} (\S+) \S+ \S+ GET (\S+)")
 HIT_MS = ROUND_TRIP_S * 500
-"""Half a round trip: whoever answers sooner has not asked the origin."""
+"""Half a round trip: a proxy that responds sooner has not sent a request to the origin."""
 
 
 class Site:
@@ -99,7 +99,7 @@ class Site:
     def kind(self, path):
         return {"html": "text/html", "css": "text/css", "js": "text/javascript"}.get(path.rsplit(".")[-1], "image/png")
 
-    async def serve(self, reader, writer, asked):
+    async def serve(self, reader, writer, requested):
         try:
             await asyncio.sleep(ROUND_TRIP_S)
             while True:
@@ -108,7 +108,7 @@ class Site:
                 if path not in self.bodies:
                     writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                     continue
-                asked[path] = asked.get(path, 0) + 1
+                requested[path] = requested.get(path, 0) + 1
                 await asyncio.sleep(ROUND_TRIP_S + self.thinks_s[path])
                 writer.write(
                     f"HTTP/1.1 200 OK\r\nContent-Type: {self.kind(path)}\r\nCache-Control: public, max-age=3600\r\n"
@@ -123,11 +123,11 @@ class Site:
 
 
 def origin(pages, seed, address, tell):
-    """A process: serves until it is told to stop, and then says how often it was asked for what."""
-    site, asked = Site(pages, seed), {}
+    """A process: serves until it is told to stop, and then says how often each path was requested."""
+    site, requested = Site(pages, seed), {}
 
     async def all_day():
-        server = await asyncio.start_server(lambda r, w: site.serve(r, w, asked), *address, backlog=1024)
+        server = await asyncio.start_server(lambda r, w: site.serve(r, w, requested), *address, backlog=1024)
         tell.send("ready")
         await asyncio.get_running_loop().run_in_executor(None, tell.recv)
         server.close()
@@ -136,11 +136,11 @@ def origin(pages, seed, address, tell):
         asyncio.run(all_day())
     except KeyboardInterrupt:
         pass
-    tell.send(asked)
+    tell.send(requested)
 
 
 def visits(site, seconds, chance):
-    """What users ask for: (second, client, path), in order."""
+    """What users request: (second, client, path), in order."""
     requests, start, client = [], 0.0, 0
     while (start := start + chance.expovariate(0.7)) < seconds:
         client += 1
@@ -219,7 +219,7 @@ def evaluate(options, site, work, origin_name):
     return directory
 
 
-def answers(directory):
+def responses(directory):
     """From the text log: target to [(milliseconds, client, url)], in order."""
     of = {}
     for line in (directory / "responses.log").open():
@@ -249,7 +249,7 @@ def tables(directory, options):
     print("\n| Proxy name | first requests for pages | of these in the cache | Mean lat. | for what they show | of these in the cache "
           "| Mean lat. | later requests | Mean lat. |")
     print("|---|---|---|---|---|---|---|---|---|")
-    of = answers(directory)
+    of = responses(directory)
     for target in summary["targets"]:
         name = "Collector" if target["label"] == "direct" else target["label"]
         pages, shown, later, known = [], [], [], set()
@@ -296,9 +296,9 @@ def main():
         directory = evaluate(options, site, work, "%s:%d" % address)
         tables(directory, options)
     ours.send("stop")
-    asked = ours.recv()
-    print(f"\nthe origin was asked {sum(asked.values())} times for {len(asked)} objects, at most {max(asked.values())} "
-          "times for one")
+    requested = ours.recv()
+    print(f"\nthe origin got {sum(requested.values())} requests for {len(requested)} objects, at most {max(requested.values())} "
+          "for one")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Does simultaneous evaluation hold with thousands of clients at once, and whatever proxies, origins and clients do?
 
-Clients connect, all ask at the same moment, and go on until each has asked for its share; every body is checked. The origin counts.
+Clients connect, all send a request at the same moment, and go on until each has sent its share; every body is checked. The origin counts.
 Behind the Multiplier are
 
   sound   built-in proxies, `--proxies` of them
-  faulty  one sound proxy beside five of this script's: one hangs, one resets, one sends garbage, one answers two seconds late and
-          one answers without end; the origin fails for some URLs, and each tenth client leaves in the middle of an answer
+  faulty  one sound proxy beside five of this script's: one hangs, one resets, one sends garbage, one responds two seconds late and
+          one responds without end; the origin fails for some URLs, and each tenth client leaves in the middle of a response
 
-With `--large`, more is asked for than `--collector-memory` holds. Prints what became of every proxy's answers, how often the origin
-was asked for one need, and each process's peak of memory and of descriptors. Exit code 1: something was lost that should not be.
+With `--large`, more is requested than `--collector-memory` holds. Prints what became of every proxy's responses, how many requests
+the origin got for one need, and each process's peak of memory and of descriptors. Exit code 1: something was lost that should not be.
 
 usage: spe_scale.py ASSAY sound|faulty [--clients N] [--proxies N] [--requests N] [--large] [--at-once]
 """
@@ -34,7 +34,7 @@ import zlib
 
 FAULTS = ["hangs", "resets", "garbage", "late", "endless"]
 SHARED = 200
-"""Objects that all clients ask for and that may be cached."""
+"""Objects that all clients request and that may be cached."""
 LARGE = 500
 """Objects of 2 MB, with `--large`."""
 ABORT = struct.pack("ii", 1, 0)
@@ -52,12 +52,12 @@ def reset(writer):
     writer.transport.abort()
 
 
-async def serve_origin(reader, writer, asked):
+async def serve_origin(reader, writer, requested):
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
-            asked[path] = asked.get(path, 0) + 1
+            requested[path] = requested.get(path, 0) + 1
             await asyncio.sleep(0.05)
             if path.startswith("/fails/reset"):
                 return reset(writer)
@@ -75,7 +75,7 @@ async def serve_origin(reader, writer, asked):
         writer.close()
 
 
-async def serve_fault(reader, writer, fault, door):
+async def serve_fault(reader, writer, fault, listener):
     """A proxy that does not do as it should."""
     try:
         while True:
@@ -86,7 +86,7 @@ async def serve_fault(reader, writer, fault, door):
             if fault == "resets":
                 return reset(writer)
             if fault == "garbage":
-                writer.write(b"\x00\x01\x02 this is no answer\r\n\r\n")
+                writer.write(b"\x00\x01\x02 this is no response\r\n\r\n")
             if fault == "endless":
                 writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
                 while True:
@@ -94,39 +94,39 @@ async def serve_fault(reader, writer, fault, door):
                     await writer.drain()
             if fault == "late":
                 await asyncio.sleep(2)
-                from_door, to_door = await asyncio.open_connection(*door, limit=1 << 22)
-                to_door.write(head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-                writer.write(await from_door.read(-1))
+                from_listener, to_listener = await asyncio.open_connection(*listener, limit=1 << 22)
+                to_listener.write(head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+                writer.write(await from_listener.read(-1))
                 await writer.drain()
-                to_door.close()
+                to_listener.close()
                 return writer.close()
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
 
 
-def other(address, fault, door, tell):
+def other(address, fault, listener, tell):
     """A process: the origin, or a proxy that is not as it should be."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    asked = {}
+    requested = {}
 
     def serve(reader, writer):
-        return serve_fault(reader, writer, fault, door) if fault else serve_origin(reader, writer, asked)
+        return serve_fault(reader, writer, fault, listener) if fault else serve_origin(reader, writer, requested)
 
     async def all_day():
         await asyncio.start_server(serve, *address, backlog=8192, limit=1 << 22)
         tell.send("ready")
         await asyncio.get_running_loop().run_in_executor(None, tell.recv)
-        tell.send(asked)
+        tell.send(requested)
         # Whatever is still going on ends here.
         os._exit(0)
 
     asyncio.run(all_day())
 
 
-def start(address, fault=None, door=None):
+def start(address, fault=None, listener=None):
     """Starts one; what is said to it and by it."""
     ours, theirs = multiprocessing.Pipe()
-    multiprocessing.Process(target=other, args=(address, fault, door, theirs), daemon=True).start()
+    multiprocessing.Process(target=other, args=(address, fault, listener, theirs), daemon=True).start()
     ours.recv()
     return ours
 
@@ -140,7 +140,7 @@ class Clients:
         self.paths = [self.plan(number) for number in range(options.clients)]
 
     def plan(self, number):
-        """What a client asks for: shared objects, its own, and, with faults, what fails."""
+        """What a client requests: shared objects, its own, and, with faults, what fails."""
         chance = random.Random(number)
         paths = []
         for n in range(self.options.requests):
@@ -191,7 +191,7 @@ class Clients:
         began = time.monotonic()
         start.set()
         await asyncio.gather(*tasks)
-        print(f"{self.came} answers in {time.monotonic() - began:.1f} s, {self.wrong} wrong, {self.broken} broken off as the "
+        print(f"{self.came} responses in {time.monotonic() - began:.1f} s, {self.wrong} wrong, {self.broken} broken off as the "
               f"origin did, {self.left} clients left half-way", flush=True)
 
 
@@ -242,19 +242,19 @@ def settle(lines, seconds):
 
 def run(options, work):
     net = f"127.{random.randrange(60, 99)}.{random.randrange(1, 250)}"
-    origin, listen, doors = (f"{net}.1", 8000), (f"{net}.2", 8080), (f"{net}.3", 3200)
+    origin, listen, listeners = (f"{net}.1", 8000), (f"{net}.2", 8080), (f"{net}.3", 3200)
     started, words = [start(origin)], []
     if options.what == "faulty":
         words = ["--proxy", "sound=builtin"]
         for index, fault in enumerate(FAULTS):
             address = (f"{net}.{10 + index}", 8080)
-            started.append(start(address, fault, (doors[0], doors[1] + 2 + index)))
+            started.append(start(address, fault, (listeners[0], listeners[1] + 2 + index)))
             words += ["--proxy", "%s=%s:%d" % (fault, *address)]
     else:
         for number in range(options.proxies):
             words += ["--proxy", f"p{number + 1}=builtin"]
     spe = subprocess.Popen(
-        [options.assay, "spe", "--listen", "%s:%d" % listen, "--origin", "%s:%d" % origin, "--collector-listen", "%s:%d" % doors,
+        [options.assay, "spe", "--listen", "%s:%d" % listen, "--origin", "%s:%d" % origin, "--collector-listen", "%s:%d" % listeners,
          "--dir", str(work / "spe"), "--patience", f"{options.patience}s", "--most-waiting", str(options.most_waiting),
          "--collector-memory", options.collector_memory, *(["--at-once"] if options.at_once else []), *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -281,7 +281,7 @@ def run(options, work):
     return clients, started[0].recv(), watch.peaks
 
 
-def judge(options, work, clients, asked, peaks):
+def judge(options, work, clients, requested, peaks):
     """Prints it all; true when nothing was lost."""
     made = subprocess.run([options.assay, "spe", "report", str(work / "spe")], capture_output=True, text=True)
     summary = json.loads((work / "spe" / "summary.json").read_text())
@@ -291,18 +291,18 @@ def judge(options, work, clients, asked, peaks):
     print("\n| process | peak of memory | of descriptors |\n|---|---|---|")
     for name, memory, descriptors in sorted(peaks.values()):
         print(f"| {name} | {memory:.0f} MB | {descriptors} |")
-    print("\n| proxy | asked | whole answers | verdicts | errors | dropped |\n|---|---|---|---|---|---|")
+    print("\n| proxy | requests | whole responses | verdicts | errors | dropped |\n|---|---|---|---|---|---|")
     for row in summary["targets"]:
         verdicts = ", ".join(f"{name} {count}" for name, count in row["verdicts"].items())
         errors = ", ".join(f"{name} {count}" for name, count in row["errors"].items())
-        print(f"| {row['label']} | {row['asked']} | {row['delivered']} | {verdicts} | {errors} | {row['dropped']} |")
-    over = {path: count for path, count in asked.items() if count > needs.get(path, 0)}
-    under = {path: count for path, count in needs.items() if asked.get(path, 0) < count}
-    print(f"\nthe origin was asked {sum(asked.values())} times for {sum(needs.values())} needs; "
+        print(f"| {row['label']} | {row['requests']} | {row['delivered']} | {verdicts} | {errors} | {row['dropped']} |")
+    over = {path: count for path, count in requested.items() if count > needs.get(path, 0)}
+    under = {path: count for path, count in needs.items() if requested.get(path, 0) < count}
+    print(f"\nthe origin got {sum(requested.values())} requests for {sum(needs.values())} needs; "
           f"{len(over)} more often than needed, {len(under)} less often: {dict(list(over.items())[:3])} "
           f"{dict(list(under.items())[:3])}")
     sound = [row for row in summary["targets"] if row["label"] not in ("direct", *FAULTS)]
-    # What an origin cut off is nobody's whole answer.
+    # What an origin cut off is nobody's whole response.
     cut = lambda row: sum(row["errors"].get(kind, 0) for kind in ("truncated", "reset"))
     fine = all(row["verdicts"].get("OK", 0) + cut(row) == row["requests"] and not row["dropped"] for row in sound)
     made.check_returncode()
@@ -319,7 +319,7 @@ def main():
     parser.add_argument("--requests", type=int, default=6)
     parser.add_argument("--most-waiting", type=int, default=10_000)
     parser.add_argument("--patience", type=int, default=10, help="seconds")
-    parser.add_argument("--large", action="store_true", help="ask for objects of 2 MB, 1 GB in all, and nothing else")
+    parser.add_argument("--large", action="store_true", help="request objects of 2 MB, 1 GB in all, and nothing else")
     parser.add_argument("--collector-memory", default="256MB")
     parser.add_argument("--at-once", action="store_true")
     options = parser.parse_args()

@@ -27,40 +27,40 @@ PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFam
 
 
 class Client(threading.Thread):
-    """Asks for something every few seconds until it is stopped."""
+    """Fetches a URL every few seconds until it is stopped."""
 
     def __init__(self, url, every, accept):
         super().__init__(daemon=True)
         self.request = urllib.request.Request(url, headers={"Accept": accept, "Accept-Encoding": "gzip"})
-        self.every, self.enough, self.answers = every, threading.Event(), 0
+        self.every, self.enough, self.responses = every, threading.Event(), 0
         self.start()
 
     def run(self):
         while not self.enough.wait(self.every):
             try:
-                with urllib.request.urlopen(self.request, timeout=10) as answer:
-                    answer.read()
-                self.answers += 1
+                with urllib.request.urlopen(self.request, timeout=10) as response:
+                    response.read()
+                self.responses += 1
             except OSError:
                 pass  # The run ended meanwhile.
 
     def stop(self):
         self.enough.set()
         self.join()
-        return self.answers
+        return self.responses
 
 
 def own_cpu(url):
     """Processor time that watching took so far, in seconds."""
     try:
-        with urllib.request.urlopen(url + "metrics", timeout=10) as answer:
-            return float(re.search(rb"^assay_watching_cpu_seconds_total (\S+)", answer.read(), re.M).group(1))
+        with urllib.request.urlopen(url + "metrics", timeout=10) as response:
+            return float(re.search(rb"^assay_watching_cpu_seconds_total (\S+)", response.read(), re.M).group(1))
     except (OSError, AttributeError):
         return None
 
 
 def run(source, watched, seed):
-    """Microseconds of robots and of origins per request; and of watching in seconds, with the number of answers."""
+    """Microseconds of robots and of origins per request; and of watching in seconds, with the number of responses."""
     with tempfile.TemporaryDirectory() as directory:
         command = [ASSAY, "run", source, "--direct", "--run-dir", os.path.join(directory, "run"), "--no-live",
                    "--no-report", "--json", "--seed", str(seed)]
@@ -74,13 +74,13 @@ def run(source, watched, seed):
                 clients = [Client(url + "metrics", 1, PROTOBUF), Client(url, 2, "text/html")]
             elif clients and re.match(r"\s*\d+:\d\d ", line):
                 used = own_cpu(url) or used
-        answers = [client.stop() for client in clients]
+        responses = [client.stop() for client in clients]
         out = process.stdout.read()
         if process.wait() not in MEASURED:
             sys.exit(last)
     summary = json.loads(out)
     cpu = summary["total"]["cpu_us_per_request"]
-    return cpu["robots"], cpu["origins"], used, answers
+    return cpu["robots"], cpu["origins"], used, responses
 
 
 def main():
@@ -102,10 +102,10 @@ def main():
                 both[watched] = run(source, watched, pair + 1)
             plain, seen = (sum(both[watched][:2]) for watched in (False, True))
             ratios.append(seen / plain)
-            used, answers = both[True][2:]
+            used, responses = both[True][2:]
             watching = "" if used is None else f"; watching itself {used / seconds:.2%} of a core"
             print(f"  {plain:6.2f} us alone, {seen:6.2f} us watched: {seen / plain - 1:+.2%} "
-                  f"({answers[0]} scrapes, {answers[1]} pages{watching})", flush=True)
+                  f"({responses[0]} scrapes, {responses[1]} pages{watching})", flush=True)
     logs = [math.log(ratio) for ratio in ratios]
     mean = math.exp(statistics.mean(logs))
     error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else float("nan")

@@ -77,7 +77,7 @@ class Counted:
 
     def end(self, told=None):
         """Ends it, by the end of its input or by a signal; gives the instructions of its threads. Of the first one only
-        where it answers requests too: elsewhere it starts, reports once a second and ends, however much is asked."""
+        where it answers requests too: elsewhere it starts, reports once a second and ends, however many requests there are."""
         if told is not None:
             self.process.send_signal(told)
         self.process.stdin.close()
@@ -107,7 +107,7 @@ def total(path):
 
 
 class Message:
-    """What has come of one request or answer."""
+    """What has come of one request or response."""
 
     def __init__(self):
         self.bytes = b""
@@ -127,34 +127,34 @@ class Message:
 
 
 class Clients:
-    """Connections that ask together: all requests lie there before the process goes on."""
+    """Connections that send together: all requests lie there before the process goes on."""
 
     def __init__(self, address, number):
         self.connections = [connect(address) for _ in range(number)]
 
-    def ask(self, counted, requests, serve=None):
-        """One request on each connection; meanwhile `serve` may answer what the process asks of others."""
+    def send(self, counted, requests, serve=None):
+        """One request on each connection; meanwhile `serve` may serve the requests that the process sends to others."""
         with counted.stopped():
             for connection, request in zip(self.connections, requests):
                 connection.sendall(request)
         if serve:
             serve(len(self.connections))
         for connection in self.connections:
-            answer = Message()
-            while not answer.is_whole():
-                if not answer.read(connection):
-                    sys.exit("a connection was closed in the middle of an answer")
-            if not answer.bytes.startswith(b"HTTP/1.1 200"):
-                sys.exit(f"not what was asked for: {answer.bytes[:200]}")
+            response = Message()
+            while not response.is_whole():
+                if not response.read(connection):
+                    sys.exit("a connection was closed in the middle of a response")
+            if not response.bytes.startswith(b"HTTP/1.1 200"):
+                sys.exit(f"not what was requested: {response.bytes[:200]}")
 
-    def ask_plainly(self, request):
-        """The whole answer to one request, of somebody who is not counted."""
+    def fetch(self, request):
+        """The whole response to one request, from a process that is not counted."""
         self.connections[0].sendall(request)
-        answer = Message()
-        while not answer.is_whole():
-            if not answer.read(self.connections[0]):
-                sys.exit("a connection was closed in the middle of an answer")
-        return answer.bytes
+        response = Message()
+        while not response.is_whole():
+            if not response.read(self.connections[0]):
+                sys.exit("a connection was closed in the middle of a response")
+        return response.bytes
 
     def close(self):
         for connection in self.connections:
@@ -176,17 +176,17 @@ def connect(address):
 
 
 class Server:
-    """Answers what it is asked once so many have asked, all at once; where it gets its answers, it asks `source`."""
+    """Responds once so many requests are there, to all of them at once; the responses come from `source`."""
 
     def __init__(self, addresses, source):
-        self.addresses, self.source, self.answers, self.asked = addresses, source, {}, {}
+        self.addresses, self.source, self.responses, self.requested = addresses, source, {}, {}
         self.waiting = selectors.DefaultSelector()
         for address in addresses:
             listener = socket.create_server(address, backlog=4096)
             self.waiting.register(listener, selectors.EVENT_READ, None)
 
     def gather(self, number, patience_s):
-        """Requests of so many connections, or of those that asked in time."""
+        """Requests of so many connections, or of those whose request came in time."""
         found, until = [], time.monotonic() + patience_s
         while len(found) < number:
             ready = self.waiting.select(max(0, until - time.monotonic()))
@@ -206,25 +206,25 @@ class Server:
                     self.waiting.modify(key.fileobj, selectors.EVENT_READ, Message())
         return found
 
-    def answer(self, found):
+    def respond(self, found):
         for connection, request in found:
             path = request.split(b" ", 2)[1]
-            if path not in self.answers:
-                self.asked[path] = request
-                self.answers[path] = self.source(path)
+            if path not in self.responses:
+                self.requested[path] = request
+                self.responses[path] = self.source(path)
             closes = b"\r\nconnection: close" in request.lower()
-            connection.sendall(self.answers[path])
+            connection.sendall(self.responses[path])
             if closes:
                 self.waiting.unregister(connection)
                 connection.close()
 
     def serve(self, counted, number):
-        """One round: waits until so many have asked, and answers them while the process is stopped."""
+        """One round: waits until so many requests are there, and responds while the process is stopped."""
         found = self.gather(number, PATIENCE_S)
         if len(found) < number:
             sys.exit(f"only {len(found)} of {number} requests came")
         with counted.stopped():
-            self.answer(found)
+            self.respond(found)
 
     def close(self):
         for key in list(self.waiting.get_map().values()):

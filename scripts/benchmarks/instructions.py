@@ -48,7 +48,7 @@ SOURCES = [(f"{NET}.{4 + n}", 9066) for n in range(4)]
 
 
 class Bench:
-    """What all paths need: a universe, an origin that is not counted, and its answers."""
+    """What all paths need: a universe, an origin that is not counted, and its responses."""
 
     def __init__(self, directory, requests, keep=None, size="1KB", cachable=100, connection=1_000_000_000):
         self.directory, self.requests, self.keep = directory, requests, keep
@@ -64,19 +64,19 @@ class Bench:
         return role
 
     def source(self):
-        """Asks the origin that is not counted for a path, and gives the whole answer."""
+        """Fetches a path from the origin that is not counted; gives the whole response."""
         self.origin = self.origins()
         clients = Clients(ORIGIN, 1)
 
-        def ask(path):
-            answer = clients.ask_plainly(b"GET " + path + b" HTTP/1.1\r\nHost: 10.0.0.1:9000\r\n\r\n")
+        def fetch(path):
+            response = clients.fetch(b"GET " + path + b" HTTP/1.1\r\nHost: 10.0.0.1:9000\r\n\r\n")
             # Robots begin later than this origin: to them, it was made when they began.
-            return re.sub(rb"(X-Assay: \d+-\d+-\d+-[0-9a-f]+-\d+)-\d+-", rb"\1-0-", answer, count=1, flags=re.IGNORECASE)
+            return re.sub(rb"(X-Assay: \d+-\d+-\d+-[0-9a-f]+-\d+)-\d+-", rb"\1-0-", response, count=1, flags=re.IGNORECASE)
 
-        return ask
+        return fetch
 
     def robots(self, server, counted=True, log=None):
-        """Runs robots against a server until they have had so many answers; gives their instructions, and the number."""
+        """Runs robots against a server until they have had so many responses; gives their instructions, and the number."""
         role = Counted.role("robots", {
             "universe": universe(self.workload), "threads": 1, "cpus": [], "sources": [], "timeout_ms": 300_000,
             "target": {"kind": "reverse", "proxy": at(PEER)}, "behaviour": {"caches": True}, "xact_log": log,
@@ -99,21 +99,21 @@ class Bench:
         listener = threading.Thread(target=listen, daemon=True)
         listener.start()
         role.start(soon(), self.unix_s)
-        answered = 0
+        responses = 0
         while not done.is_set():
-            found = server.gather(AT_ONCE, PATIENCE_S if answered < self.requests else 0.3)
+            found = server.gather(AT_ONCE, PATIENCE_S if responses < self.requests else 0.3)
             if found:
                 with role.stopped():
-                    server.answer(found)
-            if answered < self.requests <= answered + len(found):
+                    server.respond(found)
+            if responses < self.requests <= responses + len(found):
                 role.say(command="stop")
-            answered += len(found)
+            responses += len(found)
         listener.join()
-        # Who is not counted only shows what robots ask for.
-        if counted and (failed or sum(completed) < self.requests) or answered < self.requests:
-            sys.exit(f"robots got {answered} responses, completed {sum(completed)} requests, and saw errors: "
+        # Robots that are not counted only show what they request.
+        if counted and (failed or sum(completed) < self.requests) or responses < self.requests:
+            sys.exit(f"robots got {responses} responses, completed {sum(completed)} requests, and saw errors: "
                      f"{', '.join(sorted(failed)) or 'none'}")
-        return role.end(), answered
+        return role.end(), responses
 
     def end(self):
         if self.origin:
@@ -121,7 +121,7 @@ class Bench:
 
 
 def robots(**how):
-    """Robots against answers that lie ready."""
+    """Robots against responses that lie ready."""
     log = how.pop("log", False)
 
     def count(requests, directory, keep):
@@ -137,31 +137,31 @@ def robots(**how):
 
 
 def requests_of_robots(bench):
-    """What robots ask for, one request for each object, with an answer to each; not counted."""
+    """What robots request, each object once, and the response to each; not counted."""
     server = Server([PEER], bench.source())
     bench.robots(server, counted=False)
     server.close()
-    asked = list(server.asked.values())
-    return [asked[n % len(asked)] for n in range(AT_ONCE)], server.answers
+    requested = list(server.requested.values())
+    return [requested[n % len(requested)] for n in range(AT_ONCE)], server.responses
 
 
 def origin(**how):
-    """The origin, asked as robots ask."""
+    """The origin, with the requests of robots."""
     def count(requests, directory, keep):
         bench = Bench(directory, 4 * AT_ONCE, keep, **how)
-        asked, _ = requests_of_robots(bench)
+        requested, _ = requests_of_robots(bench)
         counted = bench.origins(counted=True)
-        done = ask_again(counted, asked, requests)
+        done = send_again(counted, requested, requests)
         bench.end()
         return counted.end(), done
 
     return count
 
 
-def ask_again(counted, asked, requests, serve=None):
+def send_again(counted, requested, requests, serve=None):
     clients = Clients(COUNTED, AT_ONCE)
     for _ in range(requests // AT_ONCE):
-        clients.ask(counted, asked, serve)
+        clients.send(counted, requested, serve)
     clients.close()
     return requests // AT_ONCE * AT_ONCE
 
@@ -170,8 +170,8 @@ def proxy(cachable):
     """The built-in proxy; where nothing is stored, each request goes on to an origin."""
     def count(requests, directory, keep):
         bench = Bench(directory, 4 * AT_ONCE, keep, cachable=cachable)
-        asked, answers = requests_of_robots(bench)
-        server = Server([PEER], lambda path: answers[path])
+        requested, responses = requests_of_robots(bench)
+        server = Server([PEER], lambda path: responses[path])
         counted = Counted.role("proxy", {
             "listen": at(COUNTED), "threads": 1, "cpus": [], "memory_bytes": 100_000_000,
             "origins": [{"authority": at(COUNTED), "address": at(PEER)}],
@@ -179,11 +179,11 @@ def proxy(cachable):
         counted.start(bench.begin, bench.unix_s)
         serve = lambda number: server.serve(counted, number)
         if cachable:
-            # What is there already is asked for.
-            clients = Clients(COUNTED, len(set(asked)))
-            clients.ask(counted, list(dict.fromkeys(asked)), serve)
+            # What is stored already is requested.
+            clients = Clients(COUNTED, len(set(requested)))
+            clients.send(counted, list(dict.fromkeys(requested)), serve)
             clients.close()
-        done = ask_again(counted, asked, requests, None if cachable else serve)
+        done = send_again(counted, requested, requests, None if cachable else serve)
         bench.end()
         server.close()
         return counted.end(), done
@@ -195,14 +195,14 @@ def switch(policy):
     """The switch before four servers, each request on a connection that is kept."""
     def count(requests, directory, keep):
         bench = Bench(directory, 4 * AT_ONCE, keep)
-        asked, answers = requests_of_robots(bench)
-        server = Server(SOURCES, lambda path: answers[path])
+        requested, responses = requests_of_robots(bench)
+        server = Server(SOURCES, lambda path: responses[path])
         servers = "".join(f'[[server]]\nname = "n{n}"\naddress = "{at(address)}"\n\n' for n, address in enumerate(SOURCES))
         path = os.path.join(directory, "switch.toml")
         with open(path, "w") as file:
             file.write(f'listen = ["{at(COUNTED)}"]\nworkers = 1\npolicy = "{policy}"\n\n{servers}')
         counted = Counted(["switch", "--quiet", path], directory, keep=keep)
-        done = ask_again(counted, asked, requests, lambda number: server.serve(counted, number))
+        done = send_again(counted, requested, requests, lambda number: server.serve(counted, number))
         bench.end()
         server.close()
         return counted.end(signal.SIGTERM), done

@@ -1,6 +1,6 @@
 """Where do the processes of a benchmark run, how are they started, and what did they use?
 
-One processor belongs to what is asked, the other to who asks. Whatever is started here ends here.
+One processor belongs to the servers, the other to the clients. Whatever is started here ends here.
 """
 
 import atexit

@@ -68,7 +68,7 @@ def in_turn(rounds, sides):
 
 
 def robots(rounds, seconds):
-    """All checks on, against generators that have none; all of them ask the same nginx for 1 KB."""
+    """All checks on, against generators that have none; all of them request 1 KB from the same nginx."""
     with room() as directory:
         address = ("127.66.1.1", 8066)
         path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds)
@@ -136,14 +136,14 @@ def connections(rounds, seconds):
 
 
 def served(requests_of, pid):
-    """Requests per CPU-second of a server while somebody asks it."""
+    """Requests per CPU-second of a server under load."""
     before = cpu_seconds(pid)
     requests, _ = requests_of()
     return requests / (cpu_seconds(pid) - before)
 
 
 def origin(rounds, seconds):
-    """Origins make every body; nginx sends the same bytes from its cache of open files. wrk asks both."""
+    """Origins make every body; nginx sends the same bytes from its cache of open files. wrk sends requests to both."""
     for size in ("1KB", "13KB"):
         with room() as directory:
             path = workload(directory, SIZE=size, ROBOTS=CONNECTIONS, SECONDS=seconds)
@@ -232,7 +232,7 @@ def threads(rounds, seconds):
 
 
 def crowd(directory, robots_number, rate, seconds, settled_s):
-    """So many robots that ask now and then over a connection that stays open."""
+    """So many robots that send a request now and then over a connection that stays open."""
     path = workload(directory, "many-robots.pg", SIZE="1KB", RATE=rate, ROBOTS=robots_number, SECONDS=seconds)
     address = ("127.66.3.1", 9066)
     begin = soon(1 + robots_number / 10_000)
@@ -258,7 +258,7 @@ def many(rounds, _seconds):
 
 
 def million(_rounds, _seconds):
-    """A million robots, 1 % of whom wait for an answer at a time."""
+    """A million robots, 1 % of whom wait for a response at a time."""
     with room() as directory:
         path = workload(directory, "many-robots.pg", SIZE="1KB", RATE=2000, ROBOTS=1_000_000, SECONDS=5, CONNECTION=1, DELAY=5)
         address = ("127.66.3.2", 9066)
@@ -286,10 +286,10 @@ def first_request(rounds, _seconds):
                 "target": {"kind": "reverse", "proxy": at(address)},
             }, [CLIENT], directory)
             role.start(soon(0))
-            asked, _ = listener.accept()
-            asked.recv(1)
+            accepted, _ = listener.accept()
+            accepted.recv(1)
             taken.append((time.monotonic() - began) * 1000)
-            asked.close()
+            accepted.close()
             role.process.kill()
             role.process.wait()
     yield Row("start to first request, 1,000 robots", "ms", taken, [], "under 200 ms", at_most=200)

@@ -1,4 +1,4 @@
-"""A static nginx with one worker, which answers as an origin would: with the mark of each file in a header."""
+"""A static nginx with one worker, which responds as an origin would: with the mark of each file in a header."""
 
 import os
 import shutil

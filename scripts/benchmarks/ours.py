@@ -33,7 +33,7 @@ def universe(path):
 
 
 def static_tree(path, directory):
-    """Writes what the robots will ask for as files; gives the path of one of them."""
+    """Writes what the robots will request as files; gives the path of one of them."""
     spec = os.path.join(directory, "universe.json")
     with open(spec, "w") as file:
         json.dump(universe(path), file)

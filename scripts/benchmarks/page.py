@@ -10,7 +10,7 @@ PAGE = os.path.join(HERE, "docs/reference/benchmarks.md")
 TEXT = """# Benchmarks of Assay itself
 
 A benchmark that is slower than what it measures measures itself. These are Assay's own costs beside those of other load
-generators, servers and proxies, measured by `make bench` on loopback: what is asked has one processor, who asks has another.
+generators, servers and proxies, measured by `make bench` on loopback: servers have one processor, clients have another.
 Both sides take turns in each round, ratios are made within rounds, and the table holds their median with the lowest and the
 highest. Processor time is user and system time of all processes of a side, from their start to their end. Rows that miss what
 the project wants say so.
@@ -23,9 +23,9 @@ unchanged: compare the tables, and on your machine, run it again. This page is w
 ## What stands behind the rows
 
 - *Robots* check every response: identity, version, length, every byte of the body, freshness. The others check nothing but,
-  some of them, the status. All of them ask the same nginx, which has one worker and sends files from its cache.
+  some of them, the status. All of them send requests to the same nginx, which has one worker and sends files from its cache.
 - *A connection for each request* is held against a loop that connects, writes, reads and closes, and does nothing else.
-- *Origins* make each body as it is asked for; nginx sends the same bytes. *Forwarder* is the built-in caching proxy with
+- *Origins* make each body as it is requested; nginx sends the same bytes. *Forwarder* is the built-in caching proxy with
   responses that may not be stored.
 - *15,000 in place of 100*: processor time of a request once all robots have their connections.
 - *Memory each*: the difference between the resident memory of 15,000 robots and of 100, over their number. What the kernel
@@ -33,7 +33,7 @@ unchanged: compare the tables, and on your machine, run it again. This page is w
 - *Web Polygraph 4.9.0, apart*: it was measured once, on two processors of a virtual machine, with the same workload; its
   figures are good to about 15 %, and were not taken in these runs. What kind of processor it had is not on record, so that its
   times are a rough measure, as the tables show; of memory that does not matter. Both sides use both processors by turns there;
-  here each has one. Through nginx's cache, nginx's disk counts as well: the fewer answers it gives at a time, the more often
+  here each has one. Through nginx's cache, nginx's disk counts as well: the fewer responses it sends at a time, the more often
   both sides have to be woken.
 """
 MACHINE = """## {processor}

@@ -88,7 +88,7 @@ name = "static"
 
 
 def back_ends(directory):
-    """One nginx that is all four back ends: empty files, asked for under any path."""
+    """One nginx that is all four back ends: empty files, under any path."""
     directory = os.path.join(directory, "nodes")
     os.makedirs(os.path.join(directory, "html"))
     os.chmod(directory, 0o755)
@@ -187,21 +187,21 @@ def setting(products, script, persistent, connections, rounds, seconds):
     }
 
 
-def ask(address, count):
+def send(address, count):
     """So many requests, one after the other on one connection."""
     with socket.create_connection(address, 60) as connection:
         connection.settimeout(60)
         for number in range(count):
             path = PATHS[number % len(PATHS)]
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: switch\r\nUser-Agent: measure\r\nAccept: */*\r\n\r\n".encode())
-            answer = b""
-            while b"\r\n\r\n" not in answer:
+            response = b""
+            while b"\r\n\r\n" not in response:
                 more = connection.recv(65536)
                 if not more:
                     sys.exit("the switch closed the connection")
-                answer += more
-            if not answer.startswith(b"HTTP/1.1 200"):
-                sys.exit(f"the switch answered {answer[:200]}")
+                response += more
+            if not response.startswith(b"HTTP/1.1 200"):
+                sys.exit(f"the response of the switch is {response[:200]}")
 
 
 def instructions_of(directory, policy, count):
@@ -213,7 +213,7 @@ def instructions_of(directory, policy, count):
                *switch_command(place, f"{address[0]}:{address[1]}", policy)]
     process = start(command, SERVER, place)
     wait_for(address, process)
-    ask(address, count)
+    send(address, count)
     process.send_signal(signal.SIGTERM)
     process.wait(120)
     total = 0

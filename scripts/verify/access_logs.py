@@ -23,7 +23,7 @@ Request = collections.namedtuple("Request", "at_s ms client outcome status bytes
 
 
 def requests():
-    """Requests with popular and rare objects; an object is always of the same size, and so is its answer."""
+    """Requests with popular and rare objects; an object is always of the same size, and so is its response."""
     rng = random.Random(4)
     objects = [
         (

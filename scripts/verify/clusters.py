@@ -53,7 +53,7 @@ OPEN = {
     "M/M/3, processors shared": ({"node": "processors = 3"}, 0.8, SERVICE_S * (1 + erlang_c(3, 2.4) / (3 - 2.4)), None),
     "E4/M/1, behind round robin": ({"policy": "rr"}, 0.8, erlang_arrivals_mean(4, 0.8), None),
 }
-# Clients that ask again at once; work of constant length: nodes, clients, answers per second.
+# Clients without think time; work of constant length: nodes, clients, responses per second.
 CLOSED = {
     "one node, 7 clients": (1, 7, 100.0),
     "four nodes in turn, 4 clients": (4, 4, 400.0),
@@ -150,7 +150,7 @@ def document_rows(document):
 
 
 def measured(file):
-    """What the study measured: {(mix, cluster, policy, clients): answers per second}, and the policies in their order."""
+    """What the study measured: {(mix, cluster, policy, clients): responses per second}, and the policies in their order."""
     data = tomllib.loads(file.read_text())
     return {
         (r["mix"], r["cluster"], r["policy"], clients): rate

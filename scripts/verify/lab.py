@@ -1,7 +1,7 @@
 """Runs Assay for the checks, and reads what it leaves: only files, in the formats of docs/reference/run-directory.md.
 
 Everything lies in one temporary directory and goes with it; whatever still runs then is ended. Runs of `want` go on in the
-background, two at a time: what they are asked for does not depend on time, so it does not matter that they disturb each
+background, two at a time: the requests that they get do not depend on time, so it does not matter that they disturb each
 other, nor that Assay calls such a run invalid (exit code 96).
 """
 

@@ -1,4 +1,4 @@
-"""Is what robots asked for what the workload declares? Shares of content types, sizes, what may be cached, recurrence,
+"""Is what robots requested what the workload declares? Shares of content types, sizes, what may be cached, recurrence,
 popularity; from xacts.parquet and workload.json of all bundled workloads, and of one made for popularity.
 """
 
@@ -61,7 +61,7 @@ def declared_shares(workload):
 
 def share_rows(xacts, workload):
     """Launches (not what pages contain) are independent choices of a type. Where robots have no rate, a revisit repeats what
-    was asked for before, whatever its type: there, only first visits choose."""
+    was requested before, whatever its type: there, only first visits choose."""
     launches = xacts[xacts.place == 0]
     if workload["robots"][0]["pace"] == "best_effort":
         launches = launches[~launches.revisit]
@@ -79,7 +79,7 @@ def share_rows(xacts, workload):
 
 def shares(lab):
     for name, xacts, workload, _ in bundled(lab):
-        # Closed loops of servers of several speeds, each with types of its own: who answers sooner is asked more.
+        # Closed loops of servers of several speeds, each with types of its own: who responds sooner gets more requests.
         if len(workload["servers"]) > 1 and workload["robots"][0]["pace"] == "best_effort":
             continue
         yield summed_up(f"{name}, {len(xacts):,} requests", share_rows(xacts, workload))
@@ -291,7 +291,7 @@ def test_popularity(lab):
 CHECKS = [
     Check(
         "mix-types",
-        "Content types are asked for as often as the workload declares.",
+        "Content types are requested as often as the workload declares.",
         "binomial bounds over the launches of each rehearsed workload",
         "assay run WORKLOAD --rehearse 15s --xact-log",
         shares,

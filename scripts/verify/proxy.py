@@ -1,6 +1,6 @@
 """A small caching reverse proxy (asyncio, HTTP/1.1, GET only): a target of which it is known how it responded.
 
-Its store has no end and keeps RFC 9111's main rules: what may be stored, how long it is fresh, one fetch for all who ask at
+Its store has no end and keeps RFC 9111's main rules: what may be stored, how long it is fresh, one fetch for all requests at
 the same time, `Age`. It counts what it did; with `corrupt_every` it turns over one bit of every n-th body that it sends, and
 with a `bucket` it responds with 503 to what comes when no token is left. Loopback only.
 """

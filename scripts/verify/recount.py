@@ -2,7 +2,7 @@
 
 `crates/report/tests/recompute.py` goes from Assay's own sums (robots.parquet, histograms.parquet …) to the summary. That would not
 find a sum that is wrong already. So this goes from xacts.parquet, where each request has a row with its instants, to the
-same figures; and through a proxy of our own (proxy.py), which knows what it answered and which bodies it corrupted.
+same figures; and through a proxy of our own (proxy.py), which knows what it responded and which bodies it corrupted.
 """
 
 import math
@@ -36,7 +36,7 @@ schedule(one, two);
 use(S, R);
 """
 
-# Robots with one connection each, asked for more than a server that thinks for 0.3 s can answer: many are never sent.
+# Robots with one connection each, with more requests than a server that thinks for 0.3 s can serve: many are never sent.
 WAITING = """
 Content C = { kind = "c"; mime = { type = "image/gif"; extensions = [".gif"]; }; size = exp(2KB); cachable = 80%; };
 Server S = { kind = "s"; contents = [C]; direct_access = contents; xact_think = const(300ms); pconn_use_lmt = const(100); addresses = ['10.1.0.1:80']; };
@@ -180,7 +180,7 @@ def by_outcome_rows(xacts, figures):
 
 
 def hidden_of(run, phase):
-    """As docs/reference/run-directory.md has it: 304s for basic requests at the origin, beyond those that replies showed."""
+    """As docs/reference/run-directory.md has it: 304s for basic requests at the origin, beyond those that responses showed."""
     origins, robots = run.table("origins"), run.table("robots")
     o, r = origins[origins.phase == phase].sum(), robots[robots.phase == phase].sum(numeric_only=True)
     number = min(max(o.validated_basic - r.revalidated, 0), r.hits + r.collapsed)
