@@ -42,7 +42,7 @@ async fn main() {
         disk_bytes: 0,
         cpus: Vec::new(),
         cpu_count: 1,
-        listeners: Vec::new(),
+        procs_files: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 100,
         connections: 1,

@@ -115,7 +115,7 @@ impl Group {
     }
 
     /// The files through which a process joins, by writing `0` to each.
-    pub fn listeners(&self) -> Vec<PathBuf> {
+    pub fn procs_files(&self) -> Vec<PathBuf> {
         self.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect()
     }
 
@@ -377,7 +377,7 @@ mod tests {
                 talks: false,
                 output: &temp.path().join("out"),
                 group: None,
-                listeners: &group.listeners(),
+                procs_files: &group.procs_files(),
                 namespace: None,
                 inherit: Vec::new(),
             };

@@ -269,7 +269,7 @@ pub fn choice(
         disk_bytes: proxy.disk_bytes,
         cpus: Vec::new(),
         cpu_count: u32::try_from(cpu_count).unwrap_or(1),
-        listeners: Vec::new(),
+        procs_files: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: arithmetic::raise_descriptor_limit(),
         connections: CONNECTIONS,
@@ -321,7 +321,7 @@ pub fn start_role<S: serde::Serialize>(
         talks: true,
         output: &roles.join(format!("{file}.log")),
         group: None,
-        listeners: &[],
+        procs_files: &[],
         namespace: None,
         inherit: Vec::new(),
     };

@@ -46,8 +46,8 @@ pub struct Launch<'a> {
     pub output: &'a Path,
     /// Process group to join; none: one of its own.
     pub group: Option<u32>,
-    /// Listeners of the control groups it is to run in.
-    pub listeners: &'a [PathBuf],
+    /// `cgroup.procs` of the control groups it is to run in.
+    pub procs_files: &'a [PathBuf],
     /// Network it lives in; none: the lab's own.
     pub namespace: Option<Namespace>,
     /// Descriptors of the lab's that it keeps under their numbers.
@@ -93,12 +93,12 @@ impl Process {
             .stderr(Stdio::from(output))
             .process_group(launch.group.map_or(Ok(0), i32::try_from).map_err(io::Error::other)?)
             .kill_on_drop(true);
-        let listeners: Vec<File> = launch
-            .listeners
+        let procs_files: Vec<File> = launch
+            .procs_files
             .iter()
-            .map(|listener| File::options().write(true).open(listener))
+            .map(|file| File::options().write(true).open(file))
             .collect::<io::Result<_>>()?;
-        let setting = Setting { listeners, namespace: launch.namespace, inherit: launch.inherit };
+        let setting = Setting { procs_files, namespace: launch.namespace, inherit: launch.inherit };
         before_exec(&mut command, launch.cpus, setting);
         let child = command.spawn()?;
         let pid = child.id().ok_or_else(|| io::Error::other("the program has no process id"))?;
@@ -215,7 +215,7 @@ impl Keeper {
             talks: true,
             output,
             group: None,
-            listeners: &[],
+            procs_files: &[],
             namespace: None,
             inherit: Vec::new(),
         };
@@ -267,8 +267,8 @@ impl Process {
 /// What a child finds itself in when it becomes the program.
 #[derive(Default)]
 struct Setting {
-    /// Listeners of its control groups.
-    listeners: Vec<File>,
+    /// `cgroup.procs` of its control groups, open for writing.
+    procs_files: Vec<File>,
     namespace: Option<Namespace>,
     /// Descriptors that it keeps.
     inherit: Vec<RawFd>,
@@ -278,12 +278,12 @@ struct Setting {
 /// pinned.
 fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
     let cpus = cpu_set(cpus);
-    let Setting { listeners, namespace, inherit } = setting;
+    let Setting { procs_files, namespace, inherit } = setting;
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Before anything is allocated: all of it counts.
-        for listener in &listeners {
-            rustix::io::write(listener, b"0")?;
+        for file in &procs_files {
+            rustix::io::write(file, b"0")?;
         }
         if let Some(cpus) = &cpus {
             rustix::thread::sched_setaffinity(None, cpus)?;

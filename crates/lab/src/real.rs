@@ -49,8 +49,8 @@ pub struct Choice {
     pub cpus: Vec<u32>,
     /// How many those are.
     pub cpu_count: u32,
-    /// Listeners of the control groups it is to run in.
-    pub listeners: Vec<PathBuf>,
+    /// `cgroup.procs` of the control groups it is to run in.
+    pub procs_files: Vec<PathBuf>,
     /// Processors that programs beside it may use; empty: any.
     pub helper_cpus: Vec<u32>,
     /// Descriptors that a process may have.
@@ -131,7 +131,7 @@ impl RealProxy {
 
     /// Waits until a request through it to every origin gets a 200 response; starts what runs beside it.
     pub async fn wait_ready(&mut self) -> Result<(), LabError> {
-        self.wait_responses().await?;
+        self.wait_for_responses().await?;
         for companion in &self.choice.description.companions {
             let group = Some(self.process.pid);
             self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
@@ -151,7 +151,7 @@ impl RealProxy {
         if self.choice.description.empty.is_empty() {
             return Ok(false);
         }
-        self.wait_responses().await.map(|()| true)
+        self.wait_for_responses().await.map(|()| true)
     }
 
     /// Leaves it alone for as long as it keeps things back: log lines, counters.
@@ -159,7 +159,7 @@ impl RealProxy {
         tokio::time::sleep(self.choice.description.settling()).await;
     }
 
-    async fn wait_responses(&mut self) -> Result<(), LabError> {
+    async fn wait_for_responses(&mut self) -> Result<(), LabError> {
         let patience = self.choice.description.ready_patience();
         let deadline = Instant::now() + patience;
         let path = self.choice.description.ready.path.clone();
@@ -421,7 +421,7 @@ fn launch(
         talks: false,
         output: &work.path().join(OUTPUT),
         group,
-        listeners: &choice.listeners,
+        procs_files: &choice.procs_files,
         namespace: choice.namespace.clone(),
         inherit: Vec::new(),
     })

@@ -195,10 +195,10 @@ impl Session {
             cooperation: member.cooperation,
             prefetch: self.plan.prefetch(),
         };
-        let listeners = self.limit(cast, &cpus)?;
+        let procs_files = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
         let kind = RoleKind::Proxy(member.place);
-        let role = self.start_role_as(kind, &file, &spec, &cpus, &listeners)?;
+        let role = self.start_role_as(kind, &file, &spec, &cpus, &procs_files)?;
         cast.proxies.push(StartedProxy::Builtin(Box::new(role)));
         let listening = self.ready(cast, kind, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
@@ -242,7 +242,7 @@ impl Session {
             memory_bytes: member.memory_bytes,
             disk_bytes: member.disk_bytes,
             cpus: cpus.clone(),
-            listeners: self.limit(cast, &cpus)?,
+            procs_files: self.limit(cast, &cpus)?,
             cpu_count,
             helper_cpus: self.prepared.placement.robots.clone(),
             descriptors: self.prepared.descriptors,
@@ -285,7 +285,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the control group that holds the proxy to its limits, if it has any; gives its listeners.
+    /// Makes the control group that holds the proxy to its limits, if it has any; gives its `cgroup.procs` files.
     fn limit(&mut self, cast: &mut Cast, cpus: &[u32]) -> Result<Vec<PathBuf>, LabError> {
         if self.plan.limits.is_none() {
             return Ok(Vec::new());
@@ -296,7 +296,7 @@ impl Session {
             none => none.insert(Group::make(&self.plan.limits, cpus)?),
         };
         self.info.limits = Some(group.info());
-        Ok(group.listeners())
+        Ok(group.procs_files())
     }
 
     async fn start_robots(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
@@ -378,9 +378,9 @@ impl Session {
         kind: RoleKind,
         spec: &S,
         cpus: &[u32],
-        listeners: &[PathBuf],
+        procs_files: &[PathBuf],
     ) -> Result<Role, LabError> {
-        self.start_role_as(kind, kind.name(), spec, cpus, listeners)
+        self.start_role_as(kind, kind.name(), spec, cpus, procs_files)
     }
 
     /// The same, with a name of its own for its files.
@@ -390,7 +390,7 @@ impl Session {
         file: &str,
         spec: &S,
         cpus: &[u32],
-        listeners: &[PathBuf],
+        procs_files: &[PathBuf],
     ) -> Result<Role, LabError> {
         let roles: PathBuf = self.run_dir().join("roles");
         let path = roles.join(format!("{file}.json"));
@@ -409,7 +409,7 @@ impl Session {
             talks: true,
             output: &output,
             group: None,
-            listeners,
+            procs_files,
             namespace: self.namespace(kind),
             inherit: devices.iter().flat_map(|spec| &spec.links).flat_map(|link| link.devices).collect(),
         };

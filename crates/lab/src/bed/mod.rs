@@ -44,7 +44,7 @@ const USER_SPACE: &str = "user space";
 /// Second byte of the first of three networks.
 const FIRST_NETWORK: u8 = 1;
 
-/// The network that a run requests. The default requests none.
+/// The network that a run needs. The default needs none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BedPlan {
     /// Link between robots and the target.

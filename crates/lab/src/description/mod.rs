@@ -216,7 +216,7 @@ pub struct CounterSource {
     /// Or: path to request from the proxy itself. *Template.*
     #[serde(default)]
     pub path: Option<String>,
-    /// Host that the proxy is requested; none: where it listens. *Template.*
+    /// `Host` of that request; none: where the proxy listens. *Template.*
     #[serde(default)]
     pub host: Option<String>,
     /// Or: socket below the work directory where the proxy accepts commands.

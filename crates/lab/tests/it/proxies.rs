@@ -54,7 +54,7 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         disk_bytes: 64 << 20,
         cpus: Vec::new(),
         cpu_count: 1,
-        listeners: Vec::new(),
+        procs_files: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 4096,
         connections: 10,
