@@ -31,10 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT_BYTES: u64 = 16 * 1024;
 /// The field that says what a request costs, where that is different for each: microseconds of processor and of disk.
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
-/// Probes request this.
+/// The path that probes request.
 pub(crate) const STATE_PATH: &str = "/assay/state";
 /// What bodies are made of.
-const TEXT: &[u8] = b"Assay serves what is requested, as often as it is asked for it.\r\n";
+const TEXT: &[u8] = b"Assay serves what is requested, as often as it is requested.\r\n";
 const POOL_BYTES: usize = 64 * 1024;
 
 /// Who does the work.
@@ -137,7 +137,7 @@ impl Handler for Client {
         if !self.exchange.is_read() {
             self.exchange.give_up();
         }
-        self.response(&wanted, is_head).await.map(|()| Next::Request)
+        self.send_wanted(&wanted, is_head).await.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, _: bool) -> io::Result<()> {
@@ -215,7 +215,7 @@ impl Server {
 }
 
 impl Client {
-    async fn response(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
+    async fn send_wanted(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
         let (status, lines, kind, body) = match *wanted {
             Wanted::Work { work, bytes } => match self.worked(work, bytes, is_head).await? {
                 true => return Ok(()),

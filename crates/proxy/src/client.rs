@@ -288,11 +288,11 @@ async fn lead(
         None => fetch::start(&shared, order, is_open),
         Some(heard) => fetch::go_on(&shared, order, *heard),
     };
-    Box::pin(response_from(client, client_request, target, (key, why), (fetch, reader))).await
+    Box::pin(respond_from(client, client_request, target, (key, why), (fetch, reader))).await
 }
 
 /// Sends the response of the client's own fetch.
-async fn response_from(
+async fn respond_from(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
     target: &Target<'_>,

@@ -201,7 +201,7 @@ impl<R: Recorder> Kernel<'_, R> {
             Event::Dispatch(xact) => self.dispatch(xact, now),
             Event::Node(node) => self.node_is_due(node, now),
             Event::Link(link) => self.link_is_due(link, now),
-            Event::Response(xact) => self.response(xact, now),
+            Event::Response(xact) => self.respond(xact, now),
             Event::Probe(node) => self.report(node, now),
             Event::Reports => {
                 (0..self.members.len() as u32).for_each(|node| self.report(node, now));
@@ -402,7 +402,7 @@ impl<R: Recorder> Kernel<'_, R> {
         self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));
     }
 
-    fn response(&mut self, slot: u32, now: Moment) {
+    fn respond(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let (true, Some(server)) = (self.counting, xact.server) {
             self.recorder.responded(&Responded {

@@ -31,7 +31,7 @@ use crate::worker::{Start, work};
 pub enum Order {
     /// Report the counters.
     Snapshot(SyncSender<Snapshot>),
-    /// Take on another configuration; the response is where it listens then.
+    /// Take on another configuration; the result is where it listens then.
     Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
     /// Stop after all responses.
     Stop,
@@ -65,7 +65,7 @@ struct Kept {
     up_since_ns: Option<u64>,
     /// What workers were told.
     told: Option<f64>,
-    requesting: Option<AbortHandle>,
+    checking: Option<AbortHandle>,
 }
 
 impl Kept {
@@ -99,8 +99,8 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(requesting) = &self.requesting {
-            requesting.abort();
+        if let Some(checking) = &self.checking {
+            checking.abort();
         }
     }
 }
@@ -176,7 +176,7 @@ impl Control {
         while running > 0 {
             let wake = control.next_wake();
             tokio::select! {
-                order = requested.recv() => control.response(order).await,
+                order = requested.recv() => control.obey(order).await,
                 Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
                 Some(News::Failed(server)) = news.recv() => control.failed(server),
                 end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
@@ -218,13 +218,13 @@ impl Control {
         Ok(threads)
     }
 
-    async fn response(&mut self, order: Option<Order>) {
+    async fn obey(&mut self, order: Option<Order>) {
         match order {
-            Some(Order::Snapshot(response)) => response_snapshot(self.workers.clone(), response),
-            Some(Order::Reload(config, response)) => {
+            Some(Order::Snapshot(out)) => send_snapshot(self.workers.clone(), out),
+            Some(Order::Reload(config, out)) => {
                 let taken = self.reload(*config).await;
                 // The caller may have gone.
-                let _ = response.send(taken);
+                let _ = out.send(taken);
             }
             Some(Order::Stop) if self.give_up.is_none() => {
                 self.give_up = Some(Instant::now() + self.config.timeouts.stop);
@@ -275,7 +275,7 @@ impl Control {
                         passive: None,
                         up_since_ns: Some(up_since_ns),
                         told: None,
-                        requesting: None,
+                        checking: None,
                     }
                 }
             };
@@ -287,18 +287,18 @@ impl Control {
                 (_, rules) => rules.map(Passive::new),
             };
             kept.spec = spec.clone();
-            if let Some(requesting) = kept.requesting.take() {
-                requesting.abort();
+            if let Some(checking) = kept.checking.take() {
+                checking.abort();
             }
             kept.told = kept.weigh(monotonic_ns());
-            kept.requesting = spec.check.clone().map(|check| {
+            kept.checking = spec.check.clone().map(|check| {
                 let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
-                let request_again = async move {
+                let check_again = async move {
                     while verdicts.send((id, is_well(address, &check).await)).is_ok() {
                         sleep(check.interval).await;
                     }
                 };
-                spawn_local(request_again).abort_handle()
+                spawn_local(check_again).abort_handle()
             });
             self.servers.push(kept);
         }
@@ -338,13 +338,13 @@ impl Control {
         let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), self.workers.len());
         let mut done = Vec::new();
         for (worker, own) in self.workers.iter().zip(sockets) {
-            let (response, responded) = oneshot::channel();
-            if worker.send(Word::Plan(plan.clone(), own, response)).is_ok() {
-                done.push(responded);
+            let (sender, receiver) = oneshot::channel();
+            if worker.send(Word::Plan(plan.clone(), own, sender)).is_ok() {
+                done.push(receiver);
             }
         }
-        for responded in done {
-            let _ = responded.await;
+        for receiver in done {
+            let _ = receiver.await;
         }
         Ok(plan.listen.to_vec())
     }
@@ -417,16 +417,16 @@ impl Control {
 
 /// What all workers have done.
 async fn gather(workers: Workers) -> Snapshot {
-    let mut requested = Vec::new();
+    let mut awaited = Vec::new();
     for worker in &workers {
-        let (response, responded) = oneshot::channel();
-        if worker.send(Word::Snapshot(response)).is_ok() {
-            requested.push(responded);
+        let (sender, receiver) = oneshot::channel();
+        if worker.send(Word::Snapshot(sender)).is_ok() {
+            awaited.push(receiver);
         }
     }
     let mut all = Snapshot::default();
-    for responded in requested {
-        if let Ok(one) = responded.await {
+    for receiver in awaited {
+        if let Ok(one) = receiver.await {
             all.merge(one);
         }
     }
@@ -434,9 +434,9 @@ async fn gather(workers: Workers) -> Snapshot {
 }
 
 /// Completes when all workers have reported.
-fn response_snapshot(workers: Workers, response: SyncSender<Snapshot>) {
+fn send_snapshot(workers: Workers, out: SyncSender<Snapshot>) {
     spawn_local(async move {
-        let _ = response.send(gather(workers).await);
+        let _ = out.send(gather(workers).await);
     });
 }
 

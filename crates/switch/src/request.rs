@@ -82,7 +82,7 @@ pub struct Target<'h> {
     pub host: Option<&'h [u8]>,
 }
 
-/// What a request requests (RFC 9112, 3.2).
+/// The target of a request (RFC 9112, 3.2).
 pub fn target<'h>(head: &RequestHead<'h>) -> Result<Target<'h>, Refusal> {
     if head.method == "TRACE" {
         return Err(Refusal::Trace);

@@ -91,22 +91,22 @@ impl Switch {
 
     /// What it has done so far.
     pub fn snapshot(&self) -> Result<Snapshot, SwitchError> {
-        let (response, responded) = sync_channel(1);
-        self.order(Order::Snapshot(response), &responded)
+        let (sender, receiver) = sync_channel(1);
+        self.order(Order::Snapshot(sender), &receiver)
     }
 
     /// Takes on another configuration: when this returns, requests that begin go by it. Those that have begun end as they
     /// would have. On an error, all is as it was.
     pub fn reload(&mut self, config: Config) -> Result<(), SwitchError> {
         check_log(&config)?;
-        let (response, responded) = sync_channel(1);
-        self.addresses = self.order(Order::Reload(Box::new(config), response), &responded)??;
+        let (sender, receiver) = sync_channel(1);
+        self.addresses = self.order(Order::Reload(Box::new(config), sender), &receiver)??;
         Ok(())
     }
 
-    fn order<T>(&self, order: Order, responded: &Receiver<T>) -> Result<T, SwitchError> {
+    fn order<T>(&self, order: Order, receiver: &Receiver<T>) -> Result<T, SwitchError> {
         self.requests.send(order).map_err(|_| SwitchError::Ended)?;
-        responded.recv().map_err(|_| SwitchError::Ended)
+        receiver.recv().map_err(|_| SwitchError::Ended)
     }
 
     /// Begins to stop: accepts nothing more, and ends when all running requests have their responses, or the time for that is

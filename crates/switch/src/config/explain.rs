@@ -214,7 +214,7 @@ fn notes(config: &Config) -> Vec<String> {
     }
     if config.servers.iter().all(|server| server.check.is_none()) && config.passive.is_none() {
         notes.push(
-            "no server is watched: without [health] or [passive], one that is down is asked again and again"
+            "no server is watched: without [health] or [passive], one that is down gets requests again and again"
                 .to_owned(),
         );
     }

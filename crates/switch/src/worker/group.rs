@@ -26,7 +26,7 @@ pub struct Group {
     /// Requests that wait for one of its servers.
     pub waiting: Cell<u32>,
     /// The policy wants servers probed for their state.
-    pub requests: bool,
+    pub probes: bool,
     /// The policy heeds what servers say of themselves.
     pub listens: bool,
 }
@@ -59,9 +59,9 @@ impl Group {
         for server in servers {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
-        let requests = matches!(shared.choice, Choice::Prequal(_));
-        let listens = requests || matches!(shared.choice, Choice::CapWithState(_));
-        let group = Self { shared, by_id, waiting: Cell::new(0), requests, listens };
+        let probes = matches!(shared.choice, Choice::Prequal(_));
+        let listens = probes || matches!(shared.choice, Choice::CapWithState(_));
+        let group = Self { shared, by_id, waiting: Cell::new(0), probes, listens };
         group.tell_standings(now);
         group
     }

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Probes the servers that a policy wants to know of, in the background.
 pub fn probe_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
-    if !group.requests {
+    if !group.probes {
         return;
     }
     let mut wanted = Vec::new();
