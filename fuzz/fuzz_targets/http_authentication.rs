@@ -1,4 +1,4 @@
-//! Challenges and credentials: any bytes give a response, and what can be written is read back.
+//! Challenges and credentials: any bytes give a result, and what can be written is read back.
 #![no_main]
 
 use assay_http::authentication::{Challenge, Credentials, DigestClient, Nonces, challenges};

@@ -1,4 +1,4 @@
-//! gzip: any bytes give a response within the bound, whatever comes first; and codings are agreed on.
+//! gzip: any bytes give a result within the bound, whatever comes first; and codings are agreed on.
 #![no_main]
 
 use assay_http::coding::{Accepted, Coding, GzipReader, GzipWriter};

@@ -1,4 +1,4 @@
-//! Cookies: any bytes give a response, a jar keeps its limit, and what is set is read again as it is written.
+//! Cookies: any bytes give a result, a jar keeps its limit, and what is set is read again as it is written.
 #![no_main]
 
 use assay_http::cookie::{Jar, SetCookie, parse_cookies};

@@ -1,4 +1,4 @@
-//! Heads of requests and responses: any bytes give a response, more bytes do not change a head that is complete, and what
+//! Heads of requests and responses: any bytes give a result, more bytes do not change a head that is complete, and what
 //! is found lies within it.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Ranges: any bytes give a response, what is read can be written and read again, and a multipart body means the same
+//! Ranges: any bytes give a result, what is read can be written and read again, and a multipart body means the same
 //! however it is cut.
 #![no_main]
 

@@ -100,7 +100,7 @@ pub enum Command {
     Spe(Box<SpeArgs>),
     /// Start a cluster's nodes, with a switch in front; measure its policies, or what a node needs
     Cluster(Box<ClusterArgs>),
-    /// WebStone: clients that ask without a pause, by a file list, more and more of them
+    /// WebStone: clients that send requests without a pause, by a file list, more and more of them
     Webstone(Box<WebstoneArgs>),
     /// Show the results of simulated and measured clusters again, and one against another
     Policies(PoliciesArgs),

@@ -54,7 +54,7 @@ pub struct Comparison {
     pub workloads: Vec<String>,
     /// What differs between the subjects.
     pub differences: Vec<SettingDifference>,
-    /// Why some or all of it cannot be compared: they were not asked the same. Such differences have no verdict.
+    /// Why some or all of it cannot be compared: their requests differ. Such differences have no verdict.
     #[serde(default)]
     pub incomparable: Vec<String>,
     /// The comparison in words.
@@ -109,7 +109,7 @@ pub struct ComparedRun {
     pub repetition: u32,
     /// Seed.
     pub seed: u64,
-    /// Digest of the stream of requests that it was asked.
+    /// Digest of its stream of requests.
     pub stream_digest: String,
     /// Its numbers count.
     pub counts: bool,
@@ -133,7 +133,7 @@ pub struct SettingDifference {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// They were not asked the same: it makes the comparison meaningless.
+    /// Their requests differ: it makes the comparison meaningless.
     Meaningless,
     /// It is what is compared.
     #[default]
@@ -312,7 +312,7 @@ pub enum Verdict {
     NotEnoughRuns,
     /// The metric explains others and is not judged.
     NotJudged,
-    /// The runs were not asked the same, or their numbers cannot be trusted.
+    /// The requests of the runs differ, or their numbers cannot be trusted.
     NotComparable,
 }
 

@@ -151,7 +151,7 @@ impl fmt::Display for Wrong {
             Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
                 write!(
                     f,
-                    "304 for a version modified at {modified_s}; asked was for one newer than {since_s} (seconds of the run)"
+                    "304 for a version modified at {modified_s}; the request was for one newer than {since_s} (seconds of the run)"
                 )
             }
             Wrong::NotModifiedSince { modified_s: None, since_s } => {

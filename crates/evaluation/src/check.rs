@@ -117,8 +117,8 @@ fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
     }
     if !description.modes.contains(&mode) {
         return Err(LabError::plan(format!(
-            "{title} is no forward proxy: it stands for servers that its configuration names, and those that clients ask \
-             for are not known beforehand; evaluate it in front of one: --origin HOST:PORT"
+            "{title} is no forward proxy: it stands for servers that its configuration names, and those that clients use \
+             are not known beforehand; evaluate it in front of one: --origin HOST:PORT"
         )));
     }
     if led::can_be_led(description, mode) {
@@ -134,7 +134,7 @@ fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
 fn check_own(plan: &SpePlan, address: SocketAddr) -> Result<(), LabError> {
     if !is_private(address.ip()) && !plan.own_target {
         return Err(LabError::plan(format!(
-            "{address} is a public address; what clients ask here is asked there too, by Assay. If it is yours, say so \
+            "{address} is a public address; what clients request here is requested there too, by Assay. If it is yours, say so \
              with --i-own-this-target"
         )));
     }

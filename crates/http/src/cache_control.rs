@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_a_response(value in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_bytes_give_a_result(value in prop::collection::vec(any::<u8>(), 0..60)) {
             CacheControl::parse([&value[..]]);
         }
 

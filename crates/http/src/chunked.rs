@@ -270,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response_that_does_not_depend_on_the_split(
+        fn any_bytes_give_a_result_that_does_not_depend_on_the_split(
             body in prop::collection::vec(prop::sample::select(&b"0123aF;= \t\r\n\r\nxyz\x00"[..]), 0..60),
             cuts in prop::collection::vec(any::<usize>(), 0..20),
         ) {

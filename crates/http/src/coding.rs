@@ -368,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(bytes in prop::collection::vec(any::<u8>(), 0..100), step in 1usize..20) {
+        fn any_bytes_give_a_result(bytes in prop::collection::vec(any::<u8>(), 0..100), step in 1usize..20) {
             let _ = decoded(&bytes, 1000, step);
             let _ = decoded(&[&coded(b"x")[..10], &bytes].concat(), 1000, step);
             let _ = Accepted::parse([&bytes[..]]);

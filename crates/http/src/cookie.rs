@@ -288,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(bytes in prop::collection::vec(prop::sample::select(&b"a=;, -/\xff9"[..]), 0..60), limit in 0usize..3) {
+        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"a=;, -/\xff9"[..]), 0..60), limit in 0usize..3) {
             let mut jar = Jar::new(limit);
             if let Some(cookie) = SetCookie::parse(&bytes) {
                 jar.store(&cookie, 5);

@@ -247,12 +247,12 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(text in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_give_a_result(text in prop::collection::vec(any::<u8>(), 0..40)) {
             parse_date(&text);
         }
 
         #[test]
-        fn a_broken_date_gives_a_response(unix_s in 0..=LAST_SECOND, at in 0usize..29, byte: u8) {
+        fn a_broken_date_gives_a_result(unix_s in 0..=LAST_SECOND, at in 0usize..29, byte: u8) {
             let mut text = written(unix_s).into_bytes();
             text[at] = byte;
             parse_date(&text);

@@ -88,11 +88,11 @@ pub struct Lines {
     pub requests: u64,
     /// Questions of other caches.
     pub peer_queries: u64,
-    /// Connections on which nothing was asked.
+    /// Connections without a request.
     pub without_request: u64,
-    /// Requests outside the time that was requested.
+    /// Requests outside the selected time.
     pub outside: u64,
-    /// Requests for URLs without what was requested: in a run's log, those that no robot made.
+    /// Requests for URLs that were not selected: in a run's log, those that no robot sent.
     pub other_urls: u64,
     /// Empty lines, and lines that begin with `#`.
     pub empty: u64,

@@ -97,7 +97,7 @@ counts! {
         parts: "answered with parts of an object (206)", special "parts and codings" "206";
         multiparts: "answered with more than one part of an object", special "parts and codings" "multipart";
         coded: "answered with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
-        unsatisfied: "requested parts that are not there, and told so (416)", special "parts and codings" "416";
+        unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
         redirected: "answered after one redirection or more", special "redirections and logins" "redirected";
         refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
             special "redirections and logins" "refused";
@@ -141,7 +141,7 @@ counts! {
         responses: "requests answered in full";
         not_modified: "requests that origins answered with 304",
             metric Metric::counter("origin_not_modified"), json not_modified;
-        validations: "conditional requests that no robot had requested: the target's own validations",
+        validations: "conditional requests that did not come from robots: the target's own validations",
             metric Metric::counter("origin_validations"), json validations;
         validated_basic: "the target's own validations that were answered with 304, for basic requests: hits that were really revalidations",
             metric Metric::counter("origin_validated_basic");

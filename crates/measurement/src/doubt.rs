@@ -150,7 +150,7 @@ impl Reason {
             Reason::Retransmissions => "a lost segment costs 200 ms and more, which the target did not cause",
             Reason::Stolen => "everybody stood still meanwhile, the target too",
             Reason::Unquiet => "this machine cannot keep time to the precision that the numbers show",
-            Reason::NearLimit => "the target may have been able to do more than it was requested",
+            Reason::NearLimit => "the target may be capable of more load than it was given",
             Reason::SamplesDropped => "the record of single requests has holes",
         }
     }

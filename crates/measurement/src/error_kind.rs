@@ -27,7 +27,7 @@ pub enum ErrorKind {
     // Caching: the response may not be served.
     /// Served from the store after it had expired.
     Stale,
-    /// A reload was answered without asking the origin.
+    /// A reload was served without a request to the origin.
     HitOnReload,
     /// An object that may not be stored was served from the store.
     HitOnUncachable,

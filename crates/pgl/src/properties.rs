@@ -8,7 +8,7 @@ use crate::value::array::{Array, Item};
 use crate::{SearchPath, Span, compile};
 
 /// Compiles a text; a failure must have an error with a place, and everything must be shown somehow.
-fn responded(text: &str) {
+fn compiles_or_has_diagnostics(text: &str) {
     let resolver = SearchPath::new(vec![], |name| Ok((name == "main.pg").then(|| text.to_owned())));
     let (diagnostics, sources, failed) = match compile("main.pg", &resolver) {
         Ok(compiled) => (compiled.warnings, compiled.sources, false),
@@ -23,15 +23,15 @@ fn responded(text: &str) {
 
 proptest! {
     #[test]
-    fn any_bytes_get_responses(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        responded(&String::from_utf8_lossy(&bytes));
+    fn any_bytes_compile_or_have_diagnostics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        compiles_or_has_diagnostics(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn any_statement_like_text_compiles_or_has_diagnostics(
         text in "((int|addr\\[\\]|Robot|Content|Phase) )?[a-c](\\.[a-z]{1,9})? = ([0-9]{1,3}(KB|sec|%)?|\\[[a-c](: 5%)?, 1\\]|\\{|'10.0.0.[0-9]-9:80')( [*/+%-] [a-c0-9]){0,3}(;|\\};)?",
     ) {
-        responded(&text.repeat(3));
+        compiles_or_has_diagnostics(&text.repeat(3));
     }
 
     #[test]

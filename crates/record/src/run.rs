@@ -134,15 +134,15 @@ pub struct CacheInfo {
     pub settings: BTreeMap<String, String>,
     /// Robots that speak to it.
     pub robots: u32,
-    /// Caches that it asks.
+    /// Caches that it queries.
     pub peers: Vec<PeerInfo>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
-    /// It does not ask origins itself.
+    /// It sends no requests to origins itself.
     pub never_direct: bool,
 }
 
-/// A cache that another asks.
+/// A cache that another queries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PeerInfo {

@@ -156,7 +156,7 @@ pub struct CacheFigures {
     pub sibling_bytes: u64,
     /// Bytes of bodies that parents sent.
     pub parent_bytes: u64,
-    /// Questions and answers by ICP.
+    /// Queries and responses by ICP.
     pub icp: IcpFigures,
 }
 
@@ -264,7 +264,7 @@ pub struct PhaseFigures {
 /// How much of what this machine can offer for this workload without a proxy a run used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationUse {
-    /// Highest rate of responses of a phase, over the calibrated rate: 0.23 is 23 %; null: nothing was answered.
+    /// Highest rate of responses of a phase, over the calibrated rate: 0.23 is 23 %; null: no response came.
     pub share: Option<f64>,
     /// That phase.
     pub phase: Option<String>,

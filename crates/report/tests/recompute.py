@@ -112,7 +112,7 @@ def figures(phase, span):
         "all": censored(times_of([metric, *waits], *ENDED, "timed_out", "all"), times_of([metric], *ENDED)),
         "completed": milliseconds(times_of([metric], *ENDED)),
     } | {name: milliseconds(times_of([metric], name)) for name in ENDED}
-    # Hits that the origin says were validated, beyond those whose reply showed it.
+    # Hits that the origin says were validated, beyond those whose response showed it.
     hidden = min(max(m.validated_basic - n.revalidated, 0), n.hits + n.collapsed)
     hidden_bytes = max(m.validated_basic_bytes - n.revalidated_bytes, 0)
     hidden_bytes = min(hidden_bytes, n.hit_bytes + n.collapsed_bytes)

@@ -333,7 +333,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
+        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
             let _ = RequestMark::parse(&bytes);
             let _ = ResponseMark::parse(&bytes);
         }

@@ -114,20 +114,20 @@ counts! {
         origin_errors: "fetches that the target says failed", metric Metric::counter("proxy_origin_errors");
     }
     beside {
-        /// What came of asking other caches, and of being asked by them.
+        /// What came of querying other caches, and of their queries.
         #[serde(default, skip_serializing_if = "PeerCounters::is_nothing")]
         peers: PeerCounters,
-        /// What came of fetching before being asked.
+        /// What came of prefetching.
         #[serde(default, skip_serializing_if = "PrefetchCounters::is_nothing")]
         prefetch: PrefetchCounters,
     }
 }
 
 counts! {
-    /// What a cache fetched before it was asked for it, since its start.
+    /// What a cache fetched before it was requested, since its start.
     #[derive(Copy)]
     pub struct PrefetchCounters {
-        prefetched: "fetches begun before anybody asked";
+        prefetched: "fetches begun before anybody requested the object";
         prefetched_bytes: "bytes of bodies that they brought";
         prefetched_used: "objects fetched in this way that were hit later";
         prefetches_dropped: "references that were not followed because too many were waiting";
@@ -135,7 +135,7 @@ counts! {
 }
 
 counts! {
-    /// What a cache asked others for, and what others asked it for, since its start.
+    /// What a cache requested from others, and others from it, since its start.
     #[derive(Copy)]
     pub struct PeerCounters {
         icp_sent: "ICP queries sent";

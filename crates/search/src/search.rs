@@ -479,7 +479,7 @@ mod tests {
             search.heard(rate, Showed::Broken);
         }
         assert_eq!(search.bracket(), Bracket { kept: None, broken: Some(20.0) });
-        assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "who requests less gets it");
+        assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "a lower rate is used if it is the start");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) struct DirectMix {
 pub(crate) struct RequestMix {
     types: Picker<RequestType>,
     methods: Picker<Method>,
-    /// Which parts a Range request requests.
+    /// Which parts a Range request is for.
     pub(crate) ranges: RangeTable,
     /// Share of types that are Basic, and of those whose response carries a whole body.
     basic_types: f64,
@@ -193,7 +193,7 @@ impl RequestMix {
         special * (self.uploads + (1.0 - self.uploads - self.range_types) * self.sends)
     }
 
-    /// Probability that a request requests parts.
+    /// Probability that a request is for parts.
     pub(crate) fn range(&self, special: f64) -> f64 {
         special * self.range_types
     }

@@ -1,11 +1,11 @@
-//! The part of an object that a `Range` request requests, and what must come back.
+//! The part of an object that a `Range` request is for, and what must come back.
 
 use crate::distribution::Sampler;
 use crate::model::{Extent, RandomExtent, RangeSpec, Weighted};
 use crate::picker::Picker;
 use assay_random::Rng;
 
-/// A request never requests more parts than this: a field line has its limits.
+/// A request is never for more parts than this: a field line has its limits.
 pub const MOST_PARTS: u64 = 64;
 
 /// One part, as the request says it (RFC 9110, 14.1.2).
@@ -31,7 +31,7 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` request requests.
+/// What a `Range` request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
     parts: Vec<ByteRange>,

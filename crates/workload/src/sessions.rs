@@ -16,7 +16,7 @@ use assay_random::Rng;
 pub struct SessionState {
     /// Number of its session, from 0; an idle robot is at the end of this one.
     pub session: u64,
-    /// Busy: it requests things.
+    /// Busy: it sends requests.
     pub busy: bool,
     /// When that changes, in nanoseconds of the schedule; `u64::MAX`: at a count, or never.
     pub until_ns: u64,
@@ -33,7 +33,7 @@ const SHORTEST_BUSY_NS: u64 = 1_000_000;
 /// Candidates among which the period of the start is drawn by length.
 const CANDIDATES: usize = 16;
 
-/// Where one robot is in its sessions. Request moments in order.
+/// Where one robot is in its sessions. Moments must be queried in order.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionClock {
     robot: RobotIndex,
@@ -59,7 +59,7 @@ impl SessionClock {
         Some(Self { robot, group: group as u32, state })
     }
 
-    /// What the robot does at a moment of the schedule, not earlier than the last one requested.
+    /// What the robot does at a moment of the schedule, not earlier than the last one queried.
     #[inline]
     pub fn at(&mut self, universe: &Universe, now_ns: u64) -> SessionState {
         while self.state.until_ns <= now_ns {

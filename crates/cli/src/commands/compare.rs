@@ -41,7 +41,7 @@ pub struct CompareArgs {
     /// `p99=2ms`, `dhr=1pt` for one metric; may be given several times
     #[arg(long, value_name = "[METRIC=]AMOUNT")]
     pub tolerance: Vec<Tolerance>,
-    /// Compare runs that were sent different requests as if they had been asked the same
+    /// Compare runs with different requests as if they had had the same
     #[arg(long)]
     pub any_stream: bool,
     /// Show the numbers of invalid runs too, without verdicts

@@ -47,8 +47,8 @@ pub struct Ui {
     at: usize,
     /// Help lies over the page.
     pub help: bool,
-    /// The user is being asked whether the run is to end.
-    pub requesting: bool,
+    /// The user has to confirm that the run is to end.
+    pub confirming: bool,
     /// What stands still; none: the view goes on.
     pub paused: Option<Box<State>>,
     /// Keys can be pressed.
@@ -69,7 +69,7 @@ impl Ui {
     }
 
     fn with(pages: &'static [Page], keys: bool) -> Self {
-        Self { pages, at: 0, help: false, requesting: false, paused: None, keys, scrolled: 0 }
+        Self { pages, at: 0, help: false, confirming: false, paused: None, keys, scrolled: 0 }
     }
 
     /// All pages.
@@ -85,11 +85,11 @@ impl Ui {
     /// Takes a key; true when the run is to end.
     pub fn take(&mut self, key: Key, state: &State) -> bool {
         // The same key again, or yes, confirms the only question; all else means no.
-        if std::mem::take(&mut self.requesting) && matches!(key, Key::Char('q' | 'y' | '\n')) {
+        if std::mem::take(&mut self.confirming) && matches!(key, Key::Char('q' | 'y' | '\n')) {
             return true;
         }
         match key {
-            Key::Char('q') => self.requesting = !state.draining,
+            Key::Char('q') => self.confirming = !state.draining,
             Key::Char('?' | 'h') => self.help = !self.help,
             Key::Escape => self.help = false,
             Key::Char('p' | ' ') => {
@@ -140,13 +140,13 @@ mod tests {
     #[test]
     fn a_run_ends_when_told_so_twice() {
         let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
-        assert!(!ui.take(Key::Char('q'), &state) && ui.requesting);
-        assert!(!ui.take(Key::Char('x'), &state) && !ui.requesting, "any other key means no");
+        assert!(!ui.take(Key::Char('q'), &state) && ui.confirming);
+        assert!(!ui.take(Key::Char('x'), &state) && !ui.confirming, "any other key means no");
         assert!(!ui.take(Key::Char('q'), &state));
         assert!(ui.take(Key::Char('q'), &state));
         state.draining = true;
         ui.take(Key::Char('q'), &state);
-        assert!(!ui.requesting, "it ends already");
+        assert!(!ui.confirming, "it ends already");
     }
 
     #[test]

@@ -204,7 +204,7 @@ fn all_alike(rows: &[ResponseRow], proxies: u16) {
         let numbers: BTreeSet<_> = of.iter().map(|row| row.request).collect();
         let unrequested = |row: &&ResponseRow| row.target == 0 && !numbers.contains(&row.request);
         let missing: Vec<_> = rows.iter().filter(unrequested).map(|row| (&row.method, &row.url)).collect();
-        assert_eq!(of.len(), requests, "proxy {target} was not asked {missing:?}");
+        assert_eq!(of.len(), requests, "proxy {target} did not get {missing:?}");
         let wrong: Vec<_> = of.iter().filter(|row| !matches!(row.verdict, Verdict::Ok)).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
     }

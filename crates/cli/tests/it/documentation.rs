@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::{Assay, Said, read, root};
 
-/// README is a listener, not the manual.
+/// README is an introduction, not the manual.
 const README_LINES_MAX: usize = 150;
 
 /// All pages of the manual.

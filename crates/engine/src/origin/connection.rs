@@ -228,7 +228,7 @@ impl Connection {
             let step = match std::mem::replace(&mut self.state, State::Between) {
                 State::Between => self.take_head(rest, &mut used),
                 State::Body(request, upload) => self.take_body(request, upload, rest, &mut used),
-                State::Ready(request) => self.response(request),
+                State::Ready(request) => self.respond(request),
             };
             if let Some(step) = step {
                 return (used, step);
@@ -382,7 +382,7 @@ impl Connection {
     }
 
     /// Responds to a complete request; none: the response is complete, and the next request may come.
-    fn response(&mut self, request: Request) -> Option<Step> {
+    fn respond(&mut self, request: Request) -> Option<Step> {
         if request.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
             return Some(Step::Reset);
         }

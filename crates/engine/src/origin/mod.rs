@@ -5,7 +5,7 @@
 //! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
 //! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
 //!
-//! Where a workload requests more than objects, a request has a special part ([`request::Special`]); its response is
+//! Where a workload has more than plain requests for objects, a request has a special part ([`request::Special`]); its response is
 //! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
 //! compared with what their robots send ([`upload`]), clients are authenticated ([`password`]), and a deliberate fault is met
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.

@@ -401,7 +401,7 @@ fn write_personal(
         &mut uri,
     );
     extras.shown = Shown::default();
-    if memory.was_requested() {
+    if memory.must_send_credentials() {
         let cnonce = cnonce(xact.id, extras.challenges);
         let claim = Claim { origin, method: method_name(xact.method), uri: &uri, cnonce };
         extras.shown = memory.write_login(&claim, out);

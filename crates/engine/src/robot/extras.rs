@@ -1,4 +1,4 @@
-//! What may be special about an xact: what its request requests beside an object, what is in store for it on purpose, and
+//! What may be special about an xact: what its request demands beyond an object, what is in store for it on purpose, and
 //! how it may end.
 
 use assay_http::coding::{self, write_accept_encoding};

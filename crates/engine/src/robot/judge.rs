@@ -69,7 +69,7 @@ impl Judge<'_> {
             return Ending::Refused;
         }
         let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
-        if memory.request(self.universe, challenger, head, extras.shown) {
+        if memory.challenged(self.universe, challenger, head, extras.shown) {
             extras.challenges += 1;
             Ending::Challenged
         } else {

@@ -92,7 +92,7 @@ impl Challengers {
 
     /// A challenge. True when a request with credentials may succeed after the one before, which sent what `shown`
     /// tells.
-    pub fn request(&mut self, challenger: Challenger, head: &ResponseHead<'_>, shown: Shown) -> bool {
+    pub fn challenged(&mut self, challenger: Challenger, head: &ResponseHead<'_>, shown: Shown) -> bool {
         let fields = head.headers().filter(|field| field.is(challenger.challenge_field()));
         let Some((space, is_stale)) = best(fields) else { return false };
         let known = self.spaces.iter().position(|(other, _)| *other == challenger);
@@ -164,7 +164,7 @@ mod tests {
         Login { user: "u".into(), password: "p".into(), wrong: false }
     }
 
-    fn request(
+    fn challenged(
         challengers: &mut Challengers,
         challenger: Challenger,
         challenges: &[&str],
@@ -176,7 +176,7 @@ mod tests {
         }
         text.push_str("\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        challengers.request(challenger, &head, shown)
+        challengers.challenged(challenger, &head, shown)
     }
 
     fn said(challengers: &mut Challengers, origin: OriginIndex) -> (Shown, String) {
@@ -191,7 +191,7 @@ mod tests {
         let mut challengers = Challengers::default();
         assert!(challengers.is_empty());
         assert_eq!(said(&mut challengers, 0), (Shown::default(), String::new()));
-        assert!(request(&mut challengers, Challenger::Origin(3), &["Basic realm=r"], Shown::default()));
+        assert!(challenged(&mut challengers, Challenger::Origin(3), &["Basic realm=r"], Shown::default()));
         assert_eq!(said(&mut challengers, 2).1, "", "another origin has not");
         let (shown, text) = said(&mut challengers, 3);
         assert_eq!(text, "Authorization: Basic dTpw\r\n");
@@ -202,7 +202,7 @@ mod tests {
     fn the_best_scheme_is_used() {
         let mut challengers = Challengers::default();
         let all = ["Basic realm=r", "Digest realm=r, nonce=a", "Digest realm=r, nonce=b, algorithm=SHA-256"];
-        assert!(request(&mut challengers, Challenger::Target, &all, Shown::default()));
+        assert!(challenged(&mut challengers, Challenger::Target, &all, Shown::default()));
         let text = said(&mut challengers, 0).1;
         let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
         let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else {
@@ -210,34 +210,34 @@ mod tests {
         };
         assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
         assert!(digest.proves(b"p", "GET"));
-        assert!(!request(
+        assert!(!challenged(
             &mut challengers,
             Challenger::Origin(0),
             &["Negotiate", "Bearer x=y"],
             Shown::default()
         ));
-        assert!(!request(&mut challengers, Challenger::Origin(0), &[], Shown::default()));
+        assert!(!challenged(&mut challengers, Challenger::Origin(0), &[], Shown::default()));
     }
 
     #[test]
     fn a_password_that_was_not_taken_is_not_shown_again() {
         let mut challengers = Challengers::default();
         let basic = ["Basic realm=r"];
-        assert!(request(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
-        assert!(!request(&mut challengers, Challenger::Origin(0), &basic, SAID));
+        assert!(challenged(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
+        assert!(!challenged(&mut challengers, Challenger::Origin(0), &basic, SAID));
         assert_eq!(said(&mut challengers, 0).1, "");
-        assert!(!request(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
+        assert!(!challenged(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
     }
 
     #[test]
     fn a_nonce_that_is_too_old_is_replaced_and_uses_are_counted() {
         let mut challengers = Challengers::default();
         let first = ["Digest realm=r, nonce=a, qop=\"auth\""];
-        assert!(request(&mut challengers, Challenger::Origin(0), &first, Shown::default()));
+        assert!(challenged(&mut challengers, Challenger::Origin(0), &first, Shown::default()));
         assert!(said(&mut challengers, 0).1.contains("nc=00000001"));
         assert!(said(&mut challengers, 0).1.contains("nc=00000002"));
         let stale = ["Digest realm=r, nonce=c, qop=\"auth\", stale=true"];
-        assert!(request(&mut challengers, Challenger::Origin(0), &stale, SAID));
+        assert!(challenged(&mut challengers, Challenger::Origin(0), &stale, SAID));
         let text = said(&mut challengers, 0).1;
         assert!(text.contains("nonce=\"c\"") && text.contains("nc=00000001"), "{text}");
     }

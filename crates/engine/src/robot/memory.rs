@@ -83,7 +83,7 @@ impl Memory {
         self.browser.iter_mut().for_each(Browser::clear);
     }
 
-    /// Whether the robot is busy at a moment of the schedule, not earlier than the last one requested; none: it has no
+    /// Whether the robot is busy at a moment of the schedule, not earlier than the last one queried; none: it has no
     /// sessions.
     pub fn state_at(&mut self, universe: &Universe, at_ns: u64) -> Option<SessionState> {
         self.sessions.as_mut().map(|sessions| sessions.clock.at(universe, at_ns))
@@ -107,7 +107,7 @@ impl Memory {
     }
 
     /// A challenge. True when the robot has credentials that the request before did not send.
-    pub fn request(
+    pub fn challenged(
         &mut self,
         universe: &Universe,
         challenger: Challenger,
@@ -116,7 +116,7 @@ impl Memory {
     ) -> bool {
         // What was said in another session says nothing of this one.
         let shown = if shown.session == self.session { shown } else { Shown::default() };
-        self.login(universe).is_some() && self.challengers.request(challenger, head, shown)
+        self.login(universe).is_some() && self.challengers.challenged(challenger, head, shown)
     }
 
     fn login(&mut self, universe: &Universe) -> Option<&Login> {
@@ -134,7 +134,7 @@ impl Memory {
     }
 
     /// True when a request has to send credentials.
-    pub fn was_requested(&self) -> bool {
+    pub fn must_send_credentials(&self) -> bool {
         !self.challengers.is_empty()
     }
 

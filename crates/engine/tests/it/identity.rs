@@ -73,17 +73,17 @@ fn a_wrong_password_is_shown_once_and_its_robot_refused() {
 }
 
 #[test]
-fn a_target_may_request_as_well() {
+fn a_target_may_challenge_too() {
     let mut workload = simple();
     workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
-    let known = run(&workload, together(Manner::RequestsWho));
+    let known = run(&workload, together(Manner::Challenges));
     let counts = known.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.refused, counts.logged_in), (0, 0, ROBOTS), "{counts:#?}");
     assert_eq!(silent(&known), ROBOTS, "only the first request of each does not say it");
     workload.robots[0].credentials.users.clear();
     workload.robots[0].accepts = vec![Coding::Identity];
-    let counts = run(&workload, together(Manner::RequestsWho)).total();
+    let counts = run(&workload, together(Manner::Challenges)).total();
     assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no response");
 }
 
@@ -101,7 +101,7 @@ fn a_robot_that_breaks_off_reads_the_challenge_first() {
     // Most have had enough within the remark, were it the object. Neither can come at once: what has come in full is
     // not broken off.
     workload.contents[0].size_bytes = Distribution::Constant(LONG_BYTES as f64);
-    let run = run(&workload, together(Manner::RequestsWho));
+    let run = run(&workload, together(Manner::Challenges));
     let counts = run.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.refused, silent(&run)), (0, 0, ROBOTS), "{counts:#?}");

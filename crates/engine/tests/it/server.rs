@@ -48,7 +48,7 @@ pub enum Manner {
     /// Never responds.
     Silent,
     /// Responds with 407 to requests without credentials, with a body too long for one read of a robot.
-    RequestsWho,
+    Challenges,
     /// Closes without a response.
     Closes,
     /// Closes each connection after its first response, without saying so.
@@ -256,7 +256,7 @@ fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::HeadCutOff => return b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(),
         Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
         Manner::Closes => return Vec::new(),
-        Manner::RequestsWho if head.header("Proxy-Authorization").is_none() => {
+        Manner::Challenges if head.header("Proxy-Authorization").is_none() => {
             let fields = format!("Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: {LONG_BYTES}");
             let head = format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n");
             return [head.into_bytes(), vec![b'?'; LONG_BYTES]].concat();

@@ -212,7 +212,8 @@ pub fn limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Op
     let share =
         if figures.offered_per_s > 0.0 { figures.completed_per_s / figures.offered_per_s } else { 0.0 };
     (share < COMPLETED_SHARE).then(|| {
-        let otherwise = "robots had no more connections to ask with (open_conn_lmt), or think times are long";
+        let otherwise =
+            "robots had no more connections to send requests on (open_conn_lmt), or think times are long";
         let Limit { name, seen, is_noise } = processors.limit(figures, otherwise);
         let seen = format!("{:.1} % of what was due was completed in time; {seen}", share * 100.0);
         Limit { name, seen, is_noise }

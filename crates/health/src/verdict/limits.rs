@@ -216,7 +216,7 @@ fn rules_of_the_machine() -> Vec<Rule> {
         ),
         rule(
             Reason::Retransmissions,
-            "TCP segments sent again, of all that were sent on this machine; those that response a dropped connection \
+            "TCP segments sent again, of all that were sent on this machine; those that follow a dropped connection \
              attempt are left out",
             format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_KNOWN)),
             format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_INVALID)),

@@ -120,7 +120,7 @@ struct Secret<'a> {
 }
 
 impl<'v> DigestChallenge<'v> {
-    /// None when something is missing, or requested that we do not have.
+    /// None when something is missing, or something is required that is not implemented.
     pub(super) fn new(parameters: &[Parameter<'v>]) -> Option<Self> {
         let qop = find(parameters, "qop");
         let qop_auth = match &qop {
@@ -161,7 +161,7 @@ impl<'v> DigestChallenge<'v> {
 }
 
 impl<'v> DigestCredentials<'v> {
-    /// None when something is missing, or requested that we do not have.
+    /// None when something is missing, or something is required that is not implemented.
     pub(super) fn new(parameters: &[Parameter<'v>]) -> Option<Self> {
         let counted = match find(parameters, "qop") {
             None => None,

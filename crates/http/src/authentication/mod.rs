@@ -250,7 +250,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(pieces in prop::collection::vec(prop::sample::select(vec![
+        fn any_bytes_give_a_result(pieces in prop::collection::vec(prop::sample::select(vec![
             "Basic ", "Digest ", "realm=", "nonce=\"", "\"", "\\", ",", "=", "Zg==", "a", " ", "nc=00000001", "uri=/",
             "response=", "username=x",
         ]), 0..20)) {

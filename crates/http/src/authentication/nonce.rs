@@ -83,7 +83,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response(nonce in prop::collection::vec(any::<u8>(), 0..50)) {
+        fn any_bytes_give_a_result(nonce in prop::collection::vec(any::<u8>(), 0..50)) {
             Nonces::new(1, 2).judge(&nonce, 3);
         }
     }

@@ -133,13 +133,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_a_response(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_give_a_result(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = RequestHead::parse(&bytes);
         let _ = ResponseHead::parse(&bytes);
     }
 
     #[test]
-    fn a_broken_head_gives_a_response(at in 0usize..70, byte: u8) {
+    fn a_broken_head_gives_a_result(at in 0usize..70, byte: u8) {
         let mut text = b"GET /a HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\nConnection: close\r\n\r\n".to_vec();
         let at = at % text.len();
         text[at] = byte;

@@ -287,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_response_that_does_not_depend_on_the_cuts(
+        fn any_bytes_give_a_result_that_does_not_depend_on_the_cuts(
             pieces in prop::collection::vec(prop::sample::select(vec![
                 "\r\n", "--B", "--", "Content-Range: bytes 0-2/9", "abc", "\r", "x: y", " ",
             ]), 0..20),

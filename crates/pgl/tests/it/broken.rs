@@ -91,7 +91,7 @@ fn mutate(text: &str, dice: &mut Dice) -> String {
 }
 
 /// Compiles, and checks that a failure says where.
-fn responses(text: &str) {
+fn compiles_or_has_diagnostics(text: &str) {
     let result = compile_text(text, &[]);
     let shown = said(&result);
     if let Err(failure) = &result {
@@ -107,7 +107,7 @@ fn broken_variants_of_the_listings_give_errors_with_a_place() {
     for name in ["image.pg", "mixed.pg"] {
         let text = std::fs::read_to_string(data("listings").join(name)).unwrap();
         for variant in 0..400 {
-            responses(&mutate(&text, &mut Dice(variant)));
+            compiles_or_has_diagnostics(&mutate(&text, &mut Dice(variant)));
         }
     }
 }
@@ -118,7 +118,7 @@ fn broken_variants_of_other_programs_give_errors_with_a_place() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "pg") {
             let text = std::fs::read_to_string(path).unwrap();
-            (0..40).for_each(|variant| responses(&mutate(&text, &mut Dice(variant))));
+            (0..40).for_each(|variant| compiles_or_has_diagnostics(&mutate(&text, &mut Dice(variant))));
         }
     }
 }
@@ -127,47 +127,49 @@ fn broken_variants_of_other_programs_give_errors_with_a_place() {
 fn deep_and_long_programs_end_in_an_error() {
     let deep =
         |open: &str, close: &str| format!("int x = {}1{};", open.repeat(100_000), close.repeat(100_000));
-    responses(&deep("(", ")"));
-    responses(&deep("[", "]"));
-    responses(&deep("-", ""));
-    responses(&deep("!", ""));
-    responses(&deep("f(", ")"));
-    responses(&"{".repeat(100_000));
-    responses(&"}".repeat(1000));
-    responses(&format!("int x = 1{};", "+1".repeat(200_000)));
-    responses(&format!("{}x = 1;", "a.".repeat(100_000)));
-    responses(&format!("int[] a; a = [1];{}", "a = [a, a];".repeat(200)));
-    responses(&format!("int[] a; a = [1];{}", "a = [a];".repeat(10_000)));
-    responses(&format!("int[] a; a = [1];{}", "a = a ** 1000;".repeat(100)));
-    responses(&format!("int[] a; a = [];{}", "a = [a, a];".repeat(1000)));
-    responses(&format!(
+    compiles_or_has_diagnostics(&deep("(", ")"));
+    compiles_or_has_diagnostics(&deep("[", "]"));
+    compiles_or_has_diagnostics(&deep("-", ""));
+    compiles_or_has_diagnostics(&deep("!", ""));
+    compiles_or_has_diagnostics(&deep("f(", ")"));
+    compiles_or_has_diagnostics(&"{".repeat(100_000));
+    compiles_or_has_diagnostics(&"}".repeat(1000));
+    compiles_or_has_diagnostics(&format!("int x = 1{};", "+1".repeat(200_000)));
+    compiles_or_has_diagnostics(&format!("{}x = 1;", "a.".repeat(100_000)));
+    compiles_or_has_diagnostics(&format!("int[] a; a = [1];{}", "a = [a, a];".repeat(200)));
+    compiles_or_has_diagnostics(&format!("int[] a; a = [1];{}", "a = [a];".repeat(10_000)));
+    compiles_or_has_diagnostics(&format!("int[] a; a = [1];{}", "a = a ** 1000;".repeat(100)));
+    compiles_or_has_diagnostics(&format!("int[] a; a = [];{}", "a = [a, a];".repeat(1000)));
+    compiles_or_has_diagnostics(&format!(
         "Content c = {{ size = exp(1KB); }};{}Server s = {{ contents = [c]; addresses = '1.1.1.1:80'; }}; use(s);",
         "c.embedded_obj_cnt = const(1); c.may_contain = [c, c];".repeat(40)
     ));
-    responses("addr[] a = '10.0-255.0-255.0-255' ** 1000; Robot r = { addresses = a; }; use(r);");
-    responses("print(select('10.0-255.0-255.0-255:1-60000', 1000));");
+    compiles_or_has_diagnostics(
+        "addr[] a = '10.0-255.0-255.0-255' ** 1000; Robot r = { addresses = a; }; use(r);",
+    );
+    compiles_or_has_diagnostics("print(select('10.0-255.0-255.0-255:1-60000', 1000));");
 }
 
 proptest! {
     #[test]
-    fn any_text_gets_a_response(text in "\\PC*") {
-        responses(&text);
+    fn any_text_compiles_or_has_diagnostics(text in "\\PC*") {
+        compiles_or_has_diagnostics(&text);
     }
 
     #[test]
-    fn any_bytes_get_responses(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        responses(&String::from_utf8_lossy(&bytes));
+    fn any_bytes_compile_or_have_diagnostics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        compiles_or_has_diagnostics(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn any_words_of_the_language_compile_or_have_diagnostics(words in prop::collection::vec(prop::sample::select(WORDS), 0..120)) {
-        responses(&words.join(" "));
+        compiles_or_has_diagnostics(&words.join(" "));
     }
 
     #[test]
     fn any_mutation_of_a_listing_compiles_or_has_diagnostics(seed in any::<u64>()) {
         let text = std::fs::read_to_string(data("listings").join("mixed.pg")).unwrap();
-        responses(&mutate(&text, &mut Dice(seed)));
+        compiles_or_has_diagnostics(&mutate(&text, &mut Dice(seed)));
     }
 }
 

@@ -133,7 +133,7 @@ fn mixed_fills_at_a_tenth_of_its_rate_and_climbs() {
 }
 
 #[test]
-fn what_the_listings_request_in_vain_is_said_once_each() {
+fn what_the_listings_set_in_vain_is_said_once_each() {
     let messages = |name: &str| -> Vec<String> {
         let warnings = listing(name).warnings;
         warnings.iter().map(|warning| warning.message.clone()).collect()

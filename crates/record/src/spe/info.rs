@@ -20,15 +20,15 @@ pub struct SpeInfo {
     pub started_unix_ms: i64,
     /// When and how it ended; none: it goes on, or was cut off.
     pub ended: Option<Ended>,
-    /// Seed of the order in which proxies are asked.
+    /// Seed of the order in which proxies get requests.
     pub seed: u64,
     /// Clients and proxies speak as to a forward proxy; false: as to a server.
     pub forward: bool,
-    /// When proxies are asked: `after`, `at_once`.
+    /// When proxies get requests: `after`, `at_once`.
     pub when: String,
     /// In which order: `permuted`, `fixed`.
     pub turns: String,
-    /// Who answers: `direct` first, then the proxies.
+    /// The targets: `direct` first, then the proxies.
     pub targets: Vec<Target>,
     /// How the Collector was set.
     pub collector: CollectorSettings,
@@ -57,7 +57,7 @@ pub enum How {
     Failed(String),
 }
 
-/// Who answers.
+/// A target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Target {
@@ -79,7 +79,7 @@ pub struct CollectorSettings {
     pub minimum_freshness_ms: u64,
     /// Age after which a recording is made anew, in milliseconds.
     pub maximum_age_ms: u64,
-    /// Answers come at the pace of the recording.
+    /// Responses come at the pace of the recording.
     pub replay: bool,
     /// Most bytes of recordings in memory.
     pub memory_bytes: u64,
@@ -101,9 +101,9 @@ pub struct Totals {
     pub refused: u64,
     /// Requests whose client left before it had its response.
     pub client_gone: u64,
-    /// Requests that a target was never asked, because too much was waiting for it; one number per target.
+    /// Requests that were never sent to a target, because too much was waiting for it; one number per target.
     pub dropped: Vec<u64>,
-    /// Requests that a target had not answered when the evaluation ended; one number per target.
+    /// Requests without a response from a target when the evaluation ended; one number per target.
     pub waiting: Vec<u64>,
     /// Responses that are missing from responses.parquet, because the disk was too slow.
     pub responses_lost: u64,

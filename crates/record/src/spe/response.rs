@@ -31,7 +31,7 @@ pub enum Verdict {
     /// Not compared, through Assay's own bound: the Collector had no room to keep what the client got until the proxy requested
     /// it, so that the proxy was given something else.
     NotKept,
-    /// Never asked: too much was waiting for it.
+    /// Never sent to it: too much was waiting for it.
     Dropped,
 }
 
@@ -133,7 +133,11 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
         vec![
             Column::new("request", Kind::Uint, "number of the request, from 0, in order of arrival"),
             Column::new("target", Kind::Uint, "index into `targets` of spe.json; 0: direct"),
-            Column::new("place", Kind::Uint, "place among the proxies that were asked; 0: asked first"),
+            Column::new(
+                "place",
+                Kind::Uint,
+                "place in the order in which the proxies got the request; 0: first",
+            ),
             Column::new(
                 "at_us",
                 Kind::Int,

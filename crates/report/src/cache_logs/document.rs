@@ -14,7 +14,7 @@ pub struct CacheLogFigures {
     pub joined: bool,
     /// Each cache, and all of them together.
     pub caches: Vec<CacheSources>,
-    /// What caches asked of each other.
+    /// Requests between caches.
     pub traffic: Vec<TrafficFigures>,
     /// Robots' counts beside the logs', of the whole run.
     pub agreement: Vec<Agreement>,
@@ -53,9 +53,9 @@ pub struct SourceFigures {
 /// Requests of a cache to another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrafficFigures {
-    /// Who asked.
+    /// The cache that sent them.
     pub from: String,
-    /// Who was asked.
+    /// The cache that received them.
     pub to: String,
     /// `sibling` or `parent`.
     pub relation: String,
@@ -67,7 +67,7 @@ pub struct TrafficFigures {
     pub false_hits: u64,
     /// Bytes of responses.
     pub bytes: u64,
-    /// Times to the cache that was asked, in milliseconds.
+    /// Times to the cache that received them, in milliseconds.
     pub logged_ms: Percentiles,
 }
 

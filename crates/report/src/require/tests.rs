@@ -169,7 +169,7 @@ fn a_run_is_judged_by_the_phases_that_are_named() {
 }
 
 /// A second in which 90 of 100 requests took 1 ms, and 10 were never sent or timed out after 2,759 ms.
-fn unresponded(phase: u16, timed_out: bool) -> RobotInterval {
+fn with_unanswered(phase: u16, timed_out: bool) -> RobotInterval {
     let counts = RobotCounts { due: 100, sent: 90, completed: 90, unsent: 10, ..RobotCounts::default() };
     let mut interval = RobotInterval { length_ms: 1000, phase, counts, ..RobotInterval::default() };
     interval.miss.response = sparse((0..90).map(|_| 1000));
@@ -182,7 +182,7 @@ fn unresponded(phase: u16, timed_out: bool) -> RobotInterval {
 #[test]
 fn requests_without_a_response_count_as_long_as_they_waited_and_a_limit_above_that_is_not_shown_to_hold() {
     for timed_out in [false, true] {
-        let run = [unresponded(1, timed_out)];
+        let run = [with_unanswered(1, timed_out)];
         for (text, held, seen, at_least) in [
             // 90 of 100 are known: what the others would have come to changes nothing.
             ("p50 < 2ms", true, "1.00 ms", false),
@@ -229,7 +229,7 @@ fn a_percentile_between_two_known_times_holds_below_both() {
 #[test]
 fn a_limit_that_requests_without_a_response_cannot_keep_any_more_has_failed() {
     use State::{Failed, Failing};
-    let run = [unresponded(1, true)];
+    let run = [with_unanswered(1, true)];
     assert_eq!(watched("max < 1min", &run), [Failed], "what timed out has no longest");
     assert_eq!(watched("mean < 1min", &run), [Failed]);
     // 1,000 requests are expected: so few of them need not reach the 99th percentile.

@@ -32,11 +32,11 @@ pub struct Evaluation {
     pub duration_s: Option<f64>,
     /// How it ended; null: its end was never written.
     pub ended: Option<Ended>,
-    /// Something is missing: its end, a table, or answers.
+    /// Something is missing: its end, a table, or responses.
     pub partial: bool,
     /// Clients and proxies spoke as to a forward proxy.
     pub forward: bool,
-    /// When proxies were asked: `after` the Collector's response, or `at_once`.
+    /// When proxies got requests: `after` the Collector's response, or `at_once`.
     pub when: String,
     /// In which order: `permuted` for each request, or `fixed`.
     pub turns: String,
@@ -56,7 +56,7 @@ pub struct Evaluation {
     pub targets: Vec<TargetFigures>,
     /// Every two targets, request by request.
     pub differences: Vec<Difference>,
-    /// By place in the order of asking.
+    /// By place in the order in which proxies got requests.
     pub places: Vec<Place>,
     /// What was not as the Collector's response, or never came, grouped; the most frequent of each target first.
     pub differing: Vec<Differing>,
@@ -93,7 +93,7 @@ pub struct TargetFigures {
     pub requests: u64,
     /// The same, by its name of before.
     pub asked: u64,
-    /// Requests that it was never asked, because too much was waiting for it.
+    /// Requests that were never sent to it, because too much was waiting for it.
     pub dropped: u64,
     /// Its responses that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They
     /// are left out of every other figure but `requests`.
@@ -165,7 +165,7 @@ pub struct Difference {
     pub target: String,
     /// Compared with which.
     pub base: String,
-    /// Requests that both answered whole.
+    /// Requests that both responded to in full.
     pub pairs: u64,
     /// Mean of `target − base`, in milliseconds.
     pub mean_ms: Option<Estimate>,
@@ -173,14 +173,14 @@ pub struct Difference {
     pub median_ms: Option<Estimate>,
     /// Mean of the absolute difference, in milliseconds.
     pub mean_absolute_ms: Option<Estimate>,
-    /// The share of requests that the target answered faster.
+    /// The share of requests to which the target responded faster.
     pub faster: Option<Estimate>,
 }
 
-/// What being asked at this place came to, over all proxies.
+/// What this place came to, over all proxies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
-    /// 0: asked first.
+    /// 0: first.
     pub place: u8,
     /// Whole responses.
     pub count: u64,
@@ -192,10 +192,10 @@ pub struct Place {
     pub effect_ms: Option<Estimate>,
 }
 
-/// One way to differ from the Collector's response, or not to answer.
+/// One way to differ from the Collector's response, or not to respond.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Differing {
-    /// Whose answers.
+    /// Whose responses.
     pub target: String,
     /// Which verdict.
     pub verdict: Verdict,
@@ -203,7 +203,7 @@ pub struct Differing {
     pub what: String,
     /// How many.
     pub count: u64,
-    /// The share of what the target was asked.
+    /// The share of the target's requests.
     pub share: f64,
     /// The first of them.
     pub examples: Vec<Example>,
@@ -222,6 +222,6 @@ pub struct Example {
     pub direct_status: Option<u16>,
     /// Status of the proxy's.
     pub status: Option<u16>,
-    /// When it was asked, in microseconds since the start.
+    /// When it got the request, in microseconds since the start.
     pub at_us: i64,
 }

@@ -114,7 +114,7 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     }
     if !info.collector.replay {
         warnings.push(
-            "Recordings were not replayed at their pace: a proxy that fetches is answered at once, and times say nothing of \
+            "Recordings were not replayed at their pace: a proxy that fetches has its response at once, and times say nothing of \
              what its cache is worth."
                 .into(),
         );

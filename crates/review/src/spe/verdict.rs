@@ -176,15 +176,15 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     for (index, target) in evaluation.targets.iter().enumerate().skip(1) {
         let mismatches = target.compared
             - (target.matching.map_or(0.0, |share| share.value) * target.compared as f64).round() as u64;
-        let unresponded = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
+        let missing = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
         let mut said = Vec::new();
         if mismatches > 0 {
             let of = format::share(mismatches, target.compared);
             said.push(format!("{} responses ({of}) were not the Collector's", count(mismatches)));
             mood = Mood::Bad;
         }
-        if unresponded > 0 {
-            said.push(format!("{} did not come", count(unresponded)));
+        if missing > 0 {
+            said.push(format!("{} did not come", count(missing)));
             mood = Mood::Bad;
         }
         if target.dropped > 0 {

@@ -104,8 +104,8 @@ series! {
         at_s: u32 = "the second, since the start";
         listener: u16 = "whose listener: index into `targets` of spe.json; 0: the Multiplier's";
         requests: u64 = "requests that came in";
-        fetches: u64 = "of these, those that made the Collector ask an origin";
-        replays: u64 = "answered from a recording";
+        fetches: u64 = "of these, those that made the Collector fetch from an origin";
+        replays: u64 = "served from a recording";
         joined: u64 = "joined a fetch that was under way";
         validations: u64 = "answered 304";
         bytes_in: u64 = "bytes of request bodies";

@@ -209,7 +209,7 @@ fn the_reference_lists_every_metric() {
     assert!(written == reference(), "UPDATE_GOLDEN=1 writes docs/reference/metrics.md anew");
 }
 
-/// Compares with a file that is kept: what others request by name stays.
+/// Compares with a file that is kept: what others read by name stays.
 #[test]
 fn every_metric_keeps_its_name_type_and_labels() {
     let mut lines: Vec<String> = Vec::new();

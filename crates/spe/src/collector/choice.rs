@@ -236,7 +236,11 @@ mod tests {
     #[test]
     fn a_reload_gets_nothing_old() {
         let choice = |view| choose(&[view], &LIMITS, None, true);
-        assert_eq!(choice(responded(false, 9, false, false)), Choice::Replay(0), "the others asked just now");
+        assert_eq!(
+            choice(responded(false, 9, false, false)),
+            Choice::Replay(0),
+            "the others requested it just now"
+        );
         assert_eq!(choice(responded(false, 11, false, true)), Choice::Fetch);
     }
 

@@ -80,9 +80,9 @@ impl Handler for Client {
         };
         let mut key = std::mem::take(&mut self.key);
         client_request.write_key(body.digest, &mut key);
-        let responded = response(self, &client_request, &key, body).await;
+        let served = serve_request(self, &client_request, &key, body).await;
         self.key = key;
-        responded.map(|()| Next::Request)
+        served.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -152,7 +152,7 @@ async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Res
 }
 
 /// Responds to a request: from a recording, from one under way, or from one that begins with it.
-async fn response(
+async fn serve_request(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Where what was measured goes: into `answers.parquet`, and on request into a text log in the document's form.
+//! Where what was measured goes: into `responses.parquet`, and on request into a text log in the document's form.
 //!
 //! In a thread of its own, behind a bounded channel: no response waits for the disk.
 

@@ -5,7 +5,7 @@
 
 use assay_random::{below, mix, shuffle};
 
-/// The proxies (0 to `count` − 1) in the order in which they are requested request `number`.
+/// The proxies (0 to `count` − 1) in the order in which they get request `number`.
 pub fn permuted(seed: u64, number: u64, count: u8) -> Vec<u8> {
     let mut order: Vec<u8> = (0..count).collect();
     let mut state = mix(seed ^ mix(number));

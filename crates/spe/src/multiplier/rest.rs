@@ -1,7 +1,7 @@
 //! What is left to do when a client has its response.
 //!
 //! To take the response's digest, to write it down, and to send the request to the proxies. The client need not wait for any of
-//! that, so it is put off ([`super::later`]) where it is not requested earlier.
+//! that, so it is put off ([`super::later`]) unless it is needed earlier.
 
 use std::rc::Rc;
 use std::sync::Arc;

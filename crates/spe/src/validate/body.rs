@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_compared_by_what_it_says_where_a_rule_requests_it() {
+    fn json_is_compared_by_what_it_says_where_a_rule_demands_it() {
         let rules = "[[body]]\ntype = \"application/json\"\ncompare = \"json\"\nignore = [\"time\"]\n";
         let (one, other) = ("{\"time\":1,\"a\":2}", "{ \"a\":2, \"time\":9 }");
         assert_eq!(compared(rules, "application/json; charset=utf-8", one, other), Sameness::Same);

@@ -2,7 +2,7 @@
 //!
 //! Status, header fields and body are held against each other, in this order, as the document does. Which fields may
 //! differ, and how, say [`Rules`]; bodies are compared after content decoding, by checksum, so that neither is ever held
-//! whole. Only where a rule requests more ([`body::BodyRule`]) is a body of that type kept, up to a size.
+//! whole. Only where a rule demands more ([`body::BodyRule`]) is a body of that type kept, up to a size.
 //!
 //! Pure but for [`Rules::load`], which reads a file: bytes come in pieces, nothing is fetched.
 

@@ -102,7 +102,7 @@ fn an_origin_that_breaks_off_does_so_for_everybody() {
         }
         assert_eq!(origin.count(), 1);
         assert!(bed.get(1, "/x", "").await.body.is_none());
-        assert_eq!(origin.count(), 2, "who asks again gets another try");
+        assert_eq!(origin.count(), 2, "the next request gets another try");
     });
 }
 

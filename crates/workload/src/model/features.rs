@@ -111,7 +111,7 @@ pub struct HeaderRule {
     pub probability: f64,
 }
 
-/// Which part of an object a `Range` request requests. Fractions are of the object's size.
+/// Which part of an object a `Range` request is for. Fractions are of the object's size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RangeSpec {

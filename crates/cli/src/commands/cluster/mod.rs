@@ -92,7 +92,7 @@ pub struct ClusterArgs {
     /// Seed of all that is random, instead of what the file says
     #[arg(long, value_name = "N", help_heading = RUN)]
     pub seed: Option<u64>,
-    /// Without a switch: clients ask the nodes that the policy names, as if they were the switch
+    /// Without a switch: clients send requests to the nodes that the policy names, as if they were the switch
     #[arg(long, help_heading = RUN)]
     pub without_switch: bool,
     /// Do not wait for the time that the file says the switch and the network take; they are what they are

@@ -42,7 +42,7 @@ pub struct ThroughArgs {
     /// How long a response of simulated origins is fresh
     #[arg(long, value_name = "TIME", default_value = "365d", value_parser = units::duration, help_heading = HEADING)]
     pub lifetime: Duration,
-    /// How long simulated origins think before they answer [default: not at all]
+    /// How long simulated origins think before they respond [default: not at all]
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = HEADING)]
     pub think: Option<Duration>,
     /// Memory for the proxy's cache

@@ -88,23 +88,23 @@ pub struct SpeArgs {
     /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
     #[arg(long, value_name = "DIR", help_heading = WHO)]
     pub proxy_dir: Vec<PathBuf>,
-    /// You may ask origins and proxies with a public address: they are yours
+    /// You may send requests to origins and proxies with a public address: they are yours
     #[arg(long, help_heading = WHO)]
     pub i_own_this_target: bool,
 
-    /// Ask the proxies when the client's response is complete (the default)
+    /// Send requests to the proxies when the client's response is complete (the default)
     #[arg(long, conflicts_with = "at_once", help_heading = ORDER)]
     pub after: bool,
-    /// Ask the proxies at once, at the clients' own pace
+    /// Send requests to the proxies at once, at the clients' own pace
     #[arg(long, help_heading = ORDER)]
     pub at_once: bool,
-    /// Ask the proxies in the order in which they are named, instead of another for each request
+    /// Send requests to the proxies in the order in which they are named, instead of another for each request
     #[arg(long, help_heading = ORDER)]
     pub fixed_order: bool,
     /// Seed of the order
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = ORDER)]
     pub seed: u64,
-    /// Requests that may wait for one proxy; it is not asked those beyond, and they are counted
+    /// Requests that may wait for one proxy; more are not sent to it, and they are counted
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = ORDER)]
     pub most_waiting: u32,
     /// How long a proxy may take for each step of a response

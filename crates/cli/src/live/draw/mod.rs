@@ -82,7 +82,7 @@ fn draw_title(frame: &mut Frame, area: Rect, state: &State) {
 
 /// Pages and keys; a question, when there is one.
 pub fn draw_footer(frame: &mut Frame, area: Rect, state: &State, ui: &Ui) {
-    if ui.requesting {
+    if ui.confirming {
         let words = " Stop the run and report what there is?  q or y: yes   any other key: no ";
         frame.render_widget(Paragraph::new(words.fg(SLOW).bold().reversed()), area);
         return;

@@ -1,7 +1,7 @@
 //! Assay knows when it, or the machine, shaped a result, and says so; and it never takes a slow target for that.
 //!
 //! Each test spoils a run in one way and looks for the reason under its own name. A busy machine may add doubts of its
-//! own, so no test requests there being no others, but where the target is slow: there, only the machine may be blamed.
+//! own, so no test requires that there be no others, except where the target is slow: there, only the machine may be blamed.
 
 use std::process::Command;
 use std::sync::Arc;
