@@ -89,7 +89,8 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
     let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
-    let notes = named_proxies(&workload).into_iter().filter(|_| !is_quiet).collect();
+    let notes = [endless(&timeline), named_proxies(&workload).filter(|_| !is_quiet)];
+    let notes = notes.into_iter().flatten().collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings, notes })
 }
@@ -107,6 +108,15 @@ fn digest(workload: &Arc<Workload>, timeline: &Arc<Timeline>, wish: &Wish) -> Re
     // The world's tag is in paths only, and paths are in no digest.
     let universe = Universe::new(workload.clone(), wish.seed, 0, options)?;
     Ok(stream_digest(&Arc::new(universe), timeline, wish.digest_requests, threads(wish.threads)))
+}
+
+/// A schedule without an end is what the workload says, and may be more than the user expects.
+fn endless(timeline: &Timeline) -> Option<String> {
+    timeline.is_endless().then(|| {
+        "the workload schedules no phases, so it runs at constant full load (phase dflt) until Ctrl-C; --duration DUR \
+         ends it by itself"
+            .into()
+    })
 }
 
 /// Proxies that the workload names are not measured for that: the command line says what is.

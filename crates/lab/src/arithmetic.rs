@@ -38,12 +38,15 @@ fn demand(plan: &RunPlan, timeline: &Timeline, placement: &Placement) -> Demand 
     let workload = &plan.workload;
     let (connections, busiest) = demand::connections(workload, plan.timeout);
     let loads = demand::loads(timeline, !matches!(plan.target, TargetChoice::Direct));
-    let expected = timeline.phases().iter().filter_map(|phase| phase.expected);
+    let expected = timeline.phases().iter().filter_map(|phase| Some((phase, phase.expected?)));
     let (mut requests, mut fill_objects, mut new_connections) = (0.0, 0.0, 0.0_f64);
-    for phase in expected {
-        requests += phase.requests;
-        fill_objects += phase.fill_objects;
-        new_connections = new_connections.max(phase.peak_new_connections);
+    for (phase, expected) in expected {
+        new_connections = new_connections.max(expected.peak_new_connections);
+        // How much a phase without an end requests is for the user to decide, who stops it.
+        if !phase.is_endless() {
+            requests += expected.requests;
+            fill_objects += expected.fill_objects;
+        }
     }
     let one_for_all = plan.robot_sources.len() == 1 || prepare::system_chooses_sources(plan);
     let hosts = address::robot_hosts(workload).len();

@@ -127,13 +127,13 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
     both.map(|(phase, span)| PhaseInfo {
         name: phase.name.clone(),
         planned_start_ms: ms(span.start),
-        planned_end_ms: ms(span.end),
+        planned_end_ms: ms(span.end).filter(|_| !span.is_endless()),
         start_ms: None,
         end_ms: None,
         goal: goal(phase),
         load: (phase.load.begin, phase.load.end),
         recurrence: (phase.recurrence.begin, phase.recurrence.end),
-        expected_requests: (plan.part == Part::Whole && !adapts(phase))
+        expected_requests: (plan.part == Part::Whole && !adapts(phase) && !span.is_endless())
             .then(|| span.expected.map(|expected| expected.requests))
             .flatten(),
         log_stats: phase.log_stats,
@@ -152,7 +152,10 @@ fn adapts(phase: &Phase) -> bool {
 fn goal(phase: &Phase) -> String {
     let Goal { duration, transactions, fill_bytes, errors } = &phase.goal;
     let mut words = Vec::new();
-    words.extend(duration.map(|duration| format!("{:.1} s", duration.as_secs_f64())));
+    words.extend(duration.map(|duration| match phase.goal.is_endless() {
+        true => "until the run is stopped".into(),
+        false => format!("{:.1} s", duration.as_secs_f64()),
+    }));
     words.extend(transactions.map(|count| format!("{count} xacts")));
     words.extend(fill_bytes.map(|fill| format!("{} of fill", bytes(fill))));
     words.extend(errors.map(|errors| {
@@ -192,6 +195,7 @@ mod tests {
     fn goals_are_told_in_words() {
         let mut phase = testing::phase("fill", 300);
         assert_eq!(goal(&phase), "300.0 s");
+        assert_eq!(goal(&Phase::default_phase(Goal::ENDLESS)), "until the run is stopped");
         phase.goal = Goal { fill_bytes: Some(2 << 30), errors: Some(0.03), ..Goal::default() };
         phase.wait_for_freeze = true;
         assert_eq!(goal(&phase), "2 GB of fill, or 3.0 % of errors, or not before the working set is frozen");

@@ -194,7 +194,12 @@ impl Session {
             Part::Origins { linger, .. } => self.attend(cast, linger).await?,
             Part::Whole | Part::Robots { .. } => self.watch(cast).await?,
         }
-        self.last_reports(cast).await
+        self.last_reports(cast).await?;
+        // A stop is how a schedule without an end ends: nothing is cut short.
+        let phase = self.info.phases.last();
+        self.partial &=
+            !(self.prepared.timeline.is_endless() && phase.is_some_and(|last| last.start_ms.is_some()));
+        Ok(())
     }
 
     /// Origins alone: they respond until some time after the schedule's end, or until they are stopped.

@@ -25,6 +25,11 @@ pub fn rehearse(workload: &Workload, total: Duration) -> Result<(Workload, f64),
     if total.is_zero() {
         return Err(fail("a rehearsal takes some time"));
     }
+    if timeline.is_endless() {
+        return Err(fail(
+            "its schedule has no end, so there is nothing to squeeze; give the run a --duration",
+        ));
+    }
     let Some(whole) = timeline.total() else {
         let durations = workload.schedule.phases.iter().filter_map(|phase| phase.goal.duration);
         let known: f64 = durations.map(|duration| duration.as_secs_f64()).sum();

@@ -74,9 +74,14 @@ impl Timeline {
         self.freeze
     }
 
-    /// Length of the whole schedule; none when it depends on live counts.
+    /// Length of the whole schedule; none when it depends on live counts, or when it has no end.
     pub fn total(&self) -> Option<Duration> {
-        self.phases.last().and_then(|phase| phase.end)
+        self.phases.last().and_then(|phase| phase.end).filter(|_| !self.is_endless())
+    }
+
+    /// True when the last phase goes on until the run is stopped.
+    pub fn is_endless(&self) -> bool {
+        self.phases.last().is_some_and(PhaseSpan::is_endless)
     }
 
     /// The phase at a moment since the start; none before an open phase's successors and after the end.

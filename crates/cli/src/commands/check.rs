@@ -117,13 +117,14 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
 
 fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> Document<'a> {
     let seconds = |at: Option<Duration>| at.map(|at| at.as_secs_f64());
+    let whole = |span: &'a PhaseSpan| span.expected.as_ref().filter(|_| !span.is_endless());
     let phase = |span: &'a PhaseSpan| PhaseDocument {
         name: &span.name,
         start_s: seconds(span.start),
-        end_s: seconds(span.end),
-        requests: span.expected.as_ref().map(|expected| expected.requests),
+        end_s: seconds(span.end).filter(|_| !span.is_endless()),
+        requests: whole(span).map(|expected| expected.requests),
         offered_dhr: span.expected.as_ref().map(|expected| expected.offered_dhr()),
-        fill_bytes: span.expected.as_ref().map(|expected| expected.fill_bytes),
+        fill_bytes: whole(span).map(|expected| expected.fill_bytes),
     };
     Document {
         schema: SCHEMA,

@@ -24,7 +24,8 @@ pub fn words(prepared: &Prepared) -> String {
 /// Load and recurrence over time, with the phases below; none when a length is not known before the run, or
 /// there is only one phase that stays as it is.
 fn picture(phases: &[(&PhaseSpan, &Phase)]) -> Option<String> {
-    let total = phases.last()?.0.end?.as_secs_f64();
+    let last = phases.last()?.0;
+    let total = last.end.filter(|_| !last.is_endless())?.as_secs_f64();
     let moves = |(_, phase): &(&PhaseSpan, &Phase)| factors(phase).iter().any(|(_, f)| f(0.0) != f(1.0));
     if total <= 0.0 || (phases.len() == 1 && !phases.iter().any(moves)) {
         return None;
@@ -105,7 +106,11 @@ fn table(prepared: &Prepared) -> String {
     for (span, phase) in timeline.phases().iter().zip(&prepared.workload.schedule.phases) {
         text.push_str(&row(span, phase));
     }
-    let length = timeline.total().map_or("as long as the proxy takes".into(), show_duration);
+    let length = match timeline.total() {
+        Some(total) => show_duration(total),
+        None if timeline.is_endless() => "until it is stopped".into(),
+        None => "as long as the proxy takes".into(),
+    };
     let scale = prepared.scale.map_or(String::new(), |scale| {
         format!(" (rehearsal: durations and volumes are 1/{:.0} of the original)", 1.0 / scale)
     });
@@ -115,9 +120,12 @@ fn table(prepared: &Prepared) -> String {
 }
 
 fn row(span: &PhaseSpan, phase: &Phase) -> String {
+    // Of a phase without an end, the rate is all that can be said.
     let lasts = span.start.zip(span.end).map(|(start, end)| end.saturating_sub(start));
+    let lasts = lasts.filter(|_| !span.is_endless());
     let time = |time: Option<Duration>| time.map_or("–".into(), show_duration);
     let expected = span.expected.as_ref();
+    let whole = expected.filter(|_| !span.is_endless());
     let figure = |text: Option<String>| text.unwrap_or("–".into());
     let row = format!(
         "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}",
@@ -126,9 +134,12 @@ fn row(span: &PhaseSpan, phase: &Phase) -> String {
         time(lasts),
         ramp(phase.load),
         ramp(phase.recurrence),
-        figure(expected.map(|e| format!("{:.0}", e.requests))),
+        figure(match whole {
+            Some(whole) => Some(format!("{:.0}", whole.requests)),
+            None => expected.map(|e| format!("{}/s", number(e.peak_request_rate))),
+        }),
         figure(expected.map(|e| format!("{:.1} %", e.offered_dhr() * 100.0))),
-        figure(expected.map(|e| bytes(e.fill_bytes as u64))),
+        figure(whole.map(|e| bytes(e.fill_bytes as u64))),
     );
     row.trim_end().to_owned() + "\n"
 }

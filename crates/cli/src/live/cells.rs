@@ -184,7 +184,7 @@ impl Cells {
                 format!("cools down: {left} connections of the last cell are left")
             }
             Doing::Running => match self.run.current() {
-                Some(phase) => format!("{} {:.0} %", phase.info.name, self.run.done(phase) * 100.0),
+                Some(phase) => self.run.name_and_done(phase),
                 None => self.run.stage.clone(),
             },
         };

@@ -14,7 +14,7 @@ pub fn line(state: &State) -> String {
     };
     // First, so that no line is too long for them to be seen.
     parts.extend(state.own.alarms());
-    parts.push(format!("{} {:.0} %", phase.info.name, state.done(phase) * 100.0));
+    parts.push(state.name_and_done(phase));
     if let Some(second) = state.last_second() {
         parts.push(format!("{}/s of {}/s", rate(second.measured()), rate(second.offered())));
     }

@@ -340,18 +340,32 @@ impl State {
 
     /// How much of a phase is done, 0 to 1.
     pub fn done(&self, phase: &PhaseState) -> f64 {
+        self.share_done(phase).unwrap_or(0.0)
+    }
+
+    /// How much of a phase is done, 0 to 1; none where nobody knows how long it will be.
+    pub fn share_done(&self, phase: &PhaseState) -> Option<f64> {
         if phase.ended_ms.is_some() {
-            return 1.0;
+            return Some(1.0);
         }
-        let Some(began_ms) = phase.began_ms else { return 0.0 };
-        if let Some(done) = phase.progress {
-            return done.clamp(0.0, 1.0);
-        }
-        match (phase.info.planned_start_ms, phase.info.planned_end_ms) {
-            (Some(start_ms), Some(end_ms)) if end_ms > start_ms => {
-                (self.now_ms.saturating_sub(began_ms) as f64 / (end_ms - start_ms) as f64).clamp(0.0, 1.0)
+        let planned = phase.info.planned_start_ms.zip(phase.info.planned_end_ms);
+        let length_ms =
+            planned.map(|(start_ms, end_ms)| end_ms.saturating_sub(start_ms)).filter(|ms| *ms > 0);
+        match (phase.began_ms, phase.progress, length_ms) {
+            (None, ..) => Some(0.0),
+            (_, Some(done), _) => Some(done.clamp(0.0, 1.0)),
+            (Some(began_ms), None, Some(length_ms)) => {
+                Some((self.now_ms.saturating_sub(began_ms) as f64 / length_ms as f64).clamp(0.0, 1.0))
             }
-            _ => 0.0,
+            (Some(_), None, None) => None,
+        }
+    }
+
+    /// A phase by its name and how much of it is done, where its length is known: `top 40 %`.
+    pub fn name_and_done(&self, phase: &PhaseState) -> String {
+        match self.share_done(phase) {
+            Some(_) => format!("{} {:.0} %", phase.info.name, self.done(phase) * 100.0),
+            None => phase.info.name.clone(),
         }
     }
 

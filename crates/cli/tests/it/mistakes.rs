@@ -71,15 +71,6 @@ fn an_error_in_a_workload_is_shown_with_its_place() {
 }
 
 #[test]
-fn an_empty_schedule_exits_with_2() {
-    let assay = Assay::new();
-    let name = assay.file("empty.pg", &SMALL.replace("schedule(P);", ""));
-    for command in ["check", "run"] {
-        assay.run(&[command, name]).exits(2).complains("schedule");
-    }
-}
-
-#[test]
 fn a_workload_that_is_not_text_or_is_a_directory_exits_with_2() {
     let assay = Assay::new();
     std::fs::write(assay.path("binary.pg"), [0xff, 0xfe, 0x00, 0x80]).expect("a writable directory");

@@ -223,6 +223,46 @@ fn an_interrupt_leaves_a_partial_report() {
     }
 }
 
+/// A workload that schedules nothing.
+const UNSCHEDULED: &str = r#"
+Content C = { kind = "c"; size = const(1KB); cachable = 100%; };
+Server S = { kind = "s"; contents = [C]; direct_access = contents; addresses = ['10.0.0.1:80']; };
+Robot R = { kind = "r"; origins = S.addresses; req_rate = 10/sec; recurrence = 50%;
+    pop_model = { pop_distr = popUnif(); }; addresses = ['10.0.1.1-4']; };
+use(S, R);
+"#;
+
+#[test]
+fn a_workload_without_a_schedule_runs_at_full_load_until_it_is_stopped_and_is_whole_then() {
+    let assay = Assay::new();
+    let name = assay.file("plain.pg", UNSCHEDULED);
+    let said = assay.run(&["check", name]).exits(0).stdout;
+    assert!(said.contains("until the run is stopped, 40 requests a second"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("dflt ") && line.contains("40/s")), "{said}");
+    let mut command = assay.command(&["run", name, "--json", "--run-dir", "r"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    wait_for(&mut lines, "until Ctrl-C");
+    wait_for(&mut lines, "0:02");
+    send(&child, libc::SIGINT);
+    let rest = std::thread::spawn(|| lines.for_each(drop));
+    let said = Said::from(child.wait_with_output().expect("ends"));
+    rest.join().expect("lines can be read");
+    let document = document(&said);
+    assert_eq!(document["partial"], false);
+    assert_eq!(document["phases"][0]["name"], "dflt");
+    assert!(document["total"]["requests"].as_u64() > Some(0), "{:#}", document["total"]);
+}
+
+#[test]
+fn a_schedule_without_an_end_cannot_be_rehearsed_or_be_part_of_an_experiment() {
+    let assay = Assay::new();
+    let name = assay.file("plain.pg", UNSCHEDULED);
+    assay.run(&["check", name, "--rehearse", "5s"]).exits(2).complains("has no end").complains("--duration");
+    let experiment = assay.file("x.toml", "workloads = [\"plain.pg\"]\n[[proxy]]\nname = \"builtin\"\n");
+    assay.run(&["lab", experiment]).exits(2).complains("would ever end");
+}
+
 #[test]
 fn a_second_interrupt_quits_and_what_was_recorded_can_still_be_read() {
     let assay = Assay::new();

@@ -20,11 +20,11 @@ struct Reached {
 }
 
 impl Builder<'_> {
-    /// The schedule.
+    /// The schedule. Where nothing is scheduled, Web Polygraph's default phase.
     pub(super) fn schedule(&mut self, registered: &Registered) -> Schedule {
         let mut reached = Reached { load: 1.0, recurrence: 1.0, population: 1.0, special: 1.0 };
         let mut names = Names::default();
-        let phases: Vec<Phase> = registered
+        let mut phases: Vec<Phase> = registered
             .scheduled
             .iter()
             .enumerate()
@@ -33,13 +33,8 @@ impl Builder<'_> {
                 Phase { script, ..self.phase(record, *span, &mut reached, &mut names) }
             })
             .collect();
-        if phases.is_empty() && !self.diagnostics.failed() {
-            let place = registered.schedule_call.unwrap_or(registered.end);
-            self.diagnostics.add(
-                Diagnostic::warning(Code::Empty, place, "nothing is scheduled")
-                    .label("a run needs at least one phase")
-                    .help("declare phases and write `schedule(phWarm, phTop);`"),
-            );
+        if phases.is_empty() {
+            phases.push(Phase::default_phase(Goal::ENDLESS));
         }
         Schedule { phases, working_set: self.working_set(registered) }
     }

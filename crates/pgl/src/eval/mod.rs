@@ -66,8 +66,6 @@ pub(crate) struct Registered {
     pub working_set_cap: Option<(i32, Span)>,
     /// The end of the main source.
     pub end: Span,
-    /// The place of a call to `schedule()`, even of one without phases.
-    pub schedule_call: Option<Span>,
 }
 
 /// Runs a program.

@@ -88,10 +88,7 @@ impl Interpreter<'_> {
                 );
             }
             // A list with a broken item is still a list: what is good of it is registered.
-            return match arguments {
-                Ok(arguments) => (procedure.run)(self, call, &arguments),
-                Err(Reported) => self.register_anyway(call),
-            };
+            return (procedure.run)(self, call, &arguments?);
         }
         if FUNCTIONS.iter().any(|function| function.name == name) {
             self.call_function(call)?;
@@ -117,14 +114,6 @@ impl Interpreter<'_> {
             .label("expected the name of a procedure")
             .maybe_help(help),
         )
-    }
-
-    /// After a broken argument of `use` or `schedule`: remembers that something was to be there.
-    fn register_anyway(&mut self, call: &Call) -> Evaluated<()> {
-        if &*call.name.text == "schedule" {
-            self.registered.schedule_call = Some(call.span);
-        }
-        Err(Reported)
     }
 
     /// The objects in an argument, nested lists flattened.
@@ -199,8 +188,7 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
     Ok(())
 }
 
-fn schedule(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
-    i.registered.schedule_call = Some(call.span);
+fn schedule(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
     for argument in arguments {
         let Ok(objects) = i.objects(argument) else { continue };
         for (record, span) in objects {

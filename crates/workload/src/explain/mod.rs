@@ -14,6 +14,9 @@ use crate::model::{Coding, Goal, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
 use crate::universe::UniverseOptions;
 
+/// How long a phase without an end lasts.
+const UNTIL_STOPPED: &str = "until the run is stopped";
+
 /// A workload in plain words, a line each.
 pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
     let mut lines = vec![summary(workload, timeline)];
@@ -35,14 +38,19 @@ pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
 fn summary(workload: &Workload, timeline: &Timeline) -> String {
     let length = match timeline.total() {
         Some(total) => time(total),
+        None if timeline.is_endless() => UNTIL_STOPPED.into(),
         None => "as long as its counts take".into(),
     };
-    let requests: Option<f64> =
-        timeline.phases().iter().map(|span| span.expected.map(|expected| expected.requests)).sum();
-    let requests = requests.map_or_else(
-        || "as many requests as are answered".into(),
-        |n| format!("about {} requests", count(n.round() as u64)),
-    );
+    let requests = match timeline.phases().last() {
+        Some(last) if last.is_endless() => {
+            last.expected.map(|expected| format!("{} requests a second", plain(expected.peak_request_rate)))
+        }
+        _ => {
+            let each = timeline.phases().iter().map(|span| span.expected.map(|expected| expected.requests));
+            each.sum::<Option<f64>>().map(|n| format!("about {} requests", count(n.round() as u64)))
+        }
+    };
+    let requests = requests.unwrap_or_else(|| "as many requests as are answered".into());
     format!(
         "{}: {}, {}, {}, {length}, {requests}",
         workload.name,
@@ -53,7 +61,7 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
 }
 
 fn working_set(timeline: &Timeline) -> String {
-    let size = timeline.working_set().map(|size| {
+    let size = timeline.working_set().filter(|_| !timeline.is_endless()).map(|size| {
         format!(
             "; about {} objects, {}",
             count(size.objects.round() as u64),
@@ -91,6 +99,7 @@ fn has_coded_bodies(workload: &Workload) -> bool {
 
 fn phase(phase: &Phase, span: &PhaseSpan, is_coded: bool) -> Vec<String> {
     let length = match (span.start, span.end) {
+        _ if span.is_endless() => UNTIL_STOPPED.into(),
         (Some(start), Some(end)) => format!("{} (from {} to {})", time(end - start), time(start), time(end)),
         (_, None) => format!("until {}", goals(phase)),
         (None, Some(_)) => "of a length that depends on earlier phases".into(),
@@ -109,7 +118,14 @@ fn phase(phase: &Phase, span: &PhaseSpan, is_coded: bool) -> Vec<String> {
             line += &format!(", {name} {}", percent(begin));
         }
     }
-    if let Some(expected) = &span.expected {
+    if let Some(expected) = span.expected.as_ref().filter(|_| span.is_endless()) {
+        line += &format!(
+            "; {} requests a second, offered DHR {}, BHR {} in the long run",
+            plain(expected.peak_request_rate),
+            percent(expected.offered_dhr()),
+            percent(expected.offered_bhr()),
+        );
+    } else if let Some(expected) = &span.expected {
         line += &format!(
             "; about {} requests (peak {}/s), {} of bodies, {} of fill, offered DHR {}, BHR {}",
             count(expected.requests.round() as u64),
@@ -177,7 +193,7 @@ fn doubts(workload: &Workload, timeline: &Timeline) -> Vec<String> {
         }
     };
     note(
-        timeline.total().is_none(),
+        timeline.total().is_none() && !timeline.is_endless(),
         "some robots are best effort, so phases that end at a count take as long as they take",
     );
     let living = || workload.robots.iter().filter(|group| group.count() > 0);

@@ -1,5 +1,7 @@
 //! What a part of a workload says that nothing was said about.
 
+use std::time::Duration;
+
 use super::{
     BodySpec, ClientBehaviour, Content, CookieKeeping, Credentials, Distribution, Expectation, Faults, Goal,
     HttpVersion, Method, Pace, Phase, Popularity, PopularityLaw, Ramp, RequestType, RobotGroup, Schedule,
@@ -107,6 +109,26 @@ impl Default for Phase {
             thermostat: None,
             script: None,
         }
+    }
+}
+
+impl Phase {
+    /// The phase of a workload that schedules none: constant full load for as long as `duration`. Web Polygraph uses one of
+    /// this name.
+    pub fn default_phase(duration: Duration) -> Self {
+        let goal = Goal { duration: Some(duration), ..Goal::default() };
+        Self { name: "dflt".into(), goal, ..Self::default() }
+    }
+}
+
+impl Goal {
+    /// The duration of a phase that goes on until the run is stopped: longer than any run, and short enough for every instant
+    /// in it to be exact to the nanosecond.
+    pub const ENDLESS: Duration = Duration::from_secs(365 * 86_400);
+
+    /// True for a phase that goes on until the run is stopped.
+    pub fn is_endless(&self) -> bool {
+        self.duration == Some(Self::ENDLESS) && self.transactions.is_none() && self.fill_bytes.is_none()
     }
 }
 

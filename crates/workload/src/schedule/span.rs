@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::Goal;
+
 /// When the working set stops growing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freeze {
@@ -38,6 +40,14 @@ pub struct PhaseSpan {
     pub end: Option<Duration>,
     /// What is to be expected; none when some robot is best effort.
     pub expected: Option<Expected>,
+}
+
+impl PhaseSpan {
+    /// True for a phase that goes on until the run is stopped: its end and its expected numbers are those of
+    /// [`Goal::ENDLESS`], and only the expected rates mean something.
+    pub fn is_endless(&self) -> bool {
+        self.start.zip(self.end).is_some_and(|(start, end)| end - start == Goal::ENDLESS)
+    }
 }
 
 /// Expected numbers of one phase.

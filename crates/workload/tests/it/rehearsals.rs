@@ -102,6 +102,9 @@ fn what_cannot_be_rehearsed_says_why() {
     let mut workload = fixtures::small();
     workload.schedule.phases = vec![Phase { goal: Goal::default(), load: flat(1.0), ..phase("x", 0.0) }];
     assert!(matches!(rehearse(&workload, seconds(1)), Err(ScheduleError::NeverEnds { .. })));
+    workload.schedule.phases = vec![Phase::default_phase(Goal::ENDLESS)];
+    let why = rehearse(&workload, seconds(1)).unwrap_err().to_string();
+    assert!(why.contains("no end") && why.contains("--duration"), "{why}");
 }
 
 #[test]

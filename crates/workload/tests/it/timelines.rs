@@ -104,6 +104,18 @@ fn a_phase_that_never_ends_is_named() {
 }
 
 #[test]
+fn a_schedule_without_an_end_has_no_length_and_keeps_its_rate() {
+    let workload = with_phases(vec![Phase::default_phase(Goal::ENDLESS)]);
+    let timeline = Timeline::new(&workload).unwrap();
+    assert!(timeline.is_endless() && timeline.total().is_none());
+    let limited = with_phases(vec![Phase::default_phase(seconds(10))]);
+    let limited = Timeline::new(&limited).unwrap();
+    assert_eq!((limited.is_endless(), limited.total()), (false, Some(seconds(10))));
+    let rate = |timeline: &Timeline| timeline.phases()[0].expected.unwrap().peak_request_rate;
+    assert_eq!(rate(&timeline), rate(&limited));
+}
+
+#[test]
 fn a_phase_waits_for_the_freeze() {
     let waiting = Phase { wait_for_freeze: true, ..phase("a", 10.0) };
     let mut workload = with_phases(vec![waiting, phase("b", 5.0)]);

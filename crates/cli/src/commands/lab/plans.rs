@@ -80,6 +80,13 @@ impl Plans {
                 Some((_, other)) => other.reseeded(&wish)?,
                 None => prepare(&wish)?,
             };
+            if prepared.timeline.is_endless() {
+                return Err(Failure::usage(anyhow!(
+                    "{} schedules no phases, so that no run of it would ever end",
+                    choice.workload
+                ))
+                .hint("schedule() a phase with goal.duration in the workload"));
+            }
             self.prepared.insert(key.clone(), Rc::new(prepared));
         }
         Ok(self.prepared.get(&key).and_then(|prepared| planned(&prepared.workload)))

@@ -162,8 +162,7 @@ fn draw_phase(frame: &mut Frame, area: Rect, state: &State) {
     } else {
         let load = ramp("load", phase.info.load);
         let recurrence = ramp("recurrence", phase.info.recurrence);
-        let done = state.done(phase) * 100.0;
-        format!(" {} {done:.0} %: {}{load}{recurrence}", phase.info.name, phase.info.goal)
+        format!(" {}: {}{load}{recurrence}", state.name_and_done(phase), phase.info.goal)
     };
     let total = state.planned_ms().map_or(String::new(), |ms| {
         format!(" of {}, {} left", clock(ms), clock(ms.saturating_sub(state.now_ms)))

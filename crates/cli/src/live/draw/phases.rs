@@ -65,7 +65,8 @@ fn row(state: &State, phase: &PhaseState, wide: bool) -> Row<'static> {
     let seconds = state.phase_seconds(phase).filter(|length| *length > 0.0);
     let per_second = |count: u64| right(seconds.map_or("–".into(), |length| rate(count as f64 / length)));
     let began = phase.began_ms.is_some();
-    let done = if began { format!("{:.0} %", state.done(phase) * 100.0) } else { "–".into() };
+    let done = state.share_done(phase).filter(|_| began);
+    let done = done.map_or("–".into(), |done| format!("{:.0} %", done * 100.0));
     let left = match (began, phase.ended_ms) {
         (_, Some(_)) => String::new(),
         _ => state.phase_left_ms(phase).map_or("–".into(), clock),
