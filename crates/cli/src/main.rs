@@ -13,6 +13,7 @@ mod interrupt;
 mod listeners;
 mod live;
 mod output;
+mod overrides;
 mod prepared;
 mod run_name;
 mod source;

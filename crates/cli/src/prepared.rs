@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use anyhow::{Error, anyhow};
 use assay_experiment::cells::at_rate;
+use assay_report::require::Requirement;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
 use assay_workload::model::Workload;
+use assay_workload::overrides::Overrides;
 use assay_workload::rehearse::rehearse;
 use assay_workload::{Timeline, Universe, UniverseOptions};
 
 use crate::exit::Failure;
-use crate::{bundled, source};
+use crate::{bundled, overrides, source};
 
 /// Requests per robot in a stream digest, unless the user says otherwise: enough to tell streams apart, and done
 /// in a moment.
@@ -29,6 +31,8 @@ pub struct Wish<'a> {
     pub include: &'a [PathBuf],
     /// What every rate is multiplied by; 1: as the workload has it.
     pub rate: f64,
+    /// What takes the place of the workload's own length, rate and number of robots.
+    pub overrides: Overrides,
     /// Squeeze the schedule.
     pub rehearse: Option<Duration>,
     /// Seed.
@@ -50,6 +54,8 @@ pub struct Prepared {
     pub workload: Arc<Workload>,
     /// What a rehearsal multiplied the schedule by.
     pub scale: Option<f64>,
+    /// What took the place of the workload's own length, rate and number of robots.
+    pub overrides: Overrides,
     /// Its phases in time.
     pub timeline: Arc<Timeline>,
     /// In words, a line each.
@@ -75,6 +81,8 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
         .collect();
     let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
     at_rate(&mut compiled.workload, wish.rate).map_err(|why| cannot_run(anyhow!(why)))?;
+    wish.overrides.apply(&mut compiled.workload).map_err(|error| cannot_run(error.into()))?;
+    let dropped = drop_requirements(&mut compiled.workload);
     let (workload, scale) = match wish.rehearse {
         None => (compiled.workload, None),
         Some(length) => {
@@ -85,14 +93,17 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     };
     let options = UniverseOptions { private_as_public: wish.private_as_public };
     let timeline = Timeline::with(&workload, options, &[]).map_err(|error| cannot_run(error.into()))?;
-    let explained = explain(&workload, &timeline);
+    let mut explained = explain(&workload, &timeline);
+    let changes = overrides::in_words(&wish.overrides);
+    explained.extend(changes.iter().map(|changes| format!("note: {changes}")));
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
     let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
-    let notes = [endless(&timeline), named_proxies(&workload).filter(|_| !is_quiet)];
-    let notes = notes.into_iter().flatten().collect();
+    let notes = [changes, endless(&timeline), named_proxies(&workload).filter(|_| !is_quiet)];
+    let notes = notes.into_iter().flatten().chain(dropped).collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
-    Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings, notes })
+    let overrides = wish.overrides;
+    Ok(Prepared { workload, scale, overrides, timeline, explained, stream_digest, sources, warnings, notes })
 }
 
 impl Prepared {
@@ -108,6 +119,22 @@ fn digest(workload: &Arc<Workload>, timeline: &Arc<Timeline>, wish: &Wish) -> Re
     // The world's tag is in paths only, and paths are in no digest.
     let universe = Universe::new(workload.clone(), wish.seed, 0, options)?;
     Ok(stream_digest(&Arc::new(universe), timeline, wish.digest_requests, threads(wish.threads)))
+}
+
+/// Requirements of the workload about phases that an override replaced cannot be judged; says which are left out.
+fn drop_requirements(workload: &mut Workload) -> Vec<String> {
+    let names: Vec<&str> = workload.schedule.phases.iter().map(|phase| phase.name.as_str()).collect();
+    let applies = |text: &str| {
+        // What cannot be read was refused when the workload was compiled.
+        text.parse::<Requirement>().is_ok_and(|one| one.check_phase(names.iter().copied()).is_ok())
+    };
+    let (kept, dropped): (Vec<String>, Vec<String>) =
+        workload.requirements.iter().cloned().partition(|text| applies(text));
+    workload.requirements = kept;
+    let note = |text| {
+        format!("the workload requires `{text}`, of a phase that --duration replaces; it is not judged")
+    };
+    dropped.into_iter().map(note).collect()
 }
 
 /// A schedule without an end is what the workload says, and may be more than the user expects.

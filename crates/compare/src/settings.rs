@@ -123,6 +123,10 @@ fn requested_rows() -> Vec<Row> {
         requested("rehearsed by", Meaningless, |head| {
             head.workload.scale.map(|scale| format!("× {}", format::number(scale)))
         }),
+        requested("rate that was set", Meaningless, |head| {
+            let rate = head.workload.overrides.as_ref()?.rate_per_s?;
+            Some(format!("{}/s", format::number(rate)))
+        }),
         requested("private objects", Meaningless, |head| {
             head.workload.private_as_public.then(|| "taken for public".to_owned())
         }),

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use assay_health::host;
 use assay_random::{FNV_START, fnv1a};
-use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
+use assay_record::run::{
+    CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo,
+};
 use assay_role::spread::{Share, spread};
 use assay_settings::show::bytes;
 use assay_workload::model::{Goal, Phase};
+use assay_workload::overrides::Overrides;
 
 use crate::description::{Description, Store};
 use crate::plan::{Part, RunPlan, TargetChoice};
@@ -27,6 +30,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
             robots: plan.workload.robot_count(),
             origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
             scale: plan.scale,
+            overrides: overrides(plan),
             private_as_public: plan.private_as_public,
             explained: plan.explained.clone(),
         },
@@ -43,6 +47,12 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         requirements: plan.requirements.clone(),
         ..RunInfo::default()
     }
+}
+
+fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
+    let Overrides { duration, rate, robots } = plan.overrides;
+    let duration_s = duration.map(|length| length.as_secs_f64());
+    (!plan.overrides.is_none()).then_some(OverridesInfo { duration_s, rate_per_s: rate, robots })
 }
 
 fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {

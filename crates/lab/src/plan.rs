@@ -10,6 +10,7 @@ use assay_record::run::Verdict;
 use assay_role::proxy::Prefetch;
 use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
+use assay_workload::overrides::Overrides;
 
 use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
@@ -115,6 +116,8 @@ pub struct RunPlan {
     pub sources: Vec<(String, String)>,
     /// What a rehearsal multiplied the schedule by; none: not a rehearsal.
     pub scale: Option<f64>,
+    /// What took the place of the workload's own length, rate and number of robots.
+    pub overrides: Overrides,
     /// The workload as text, a line each.
     pub explained: Vec<String>,
     /// Digest of the first requests of every robot.

@@ -105,6 +105,7 @@ pub fn plan() -> RunPlan {
         workload: workload(),
         sources: vec![("small.pg".into(), "text".into())],
         scale: None,
+        overrides: Default::default(),
         explained: Vec::new(),
         stream_digest: "0".into(),
         stream_digest_requests: 1,

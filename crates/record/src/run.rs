@@ -83,10 +83,25 @@ pub struct WorkloadInfo {
     pub origins: u32,
     /// Rehearsal: what every duration and volume of the schedule was multiplied by; none: not rehearsed.
     pub scale: Option<f64>,
+    /// What the command line decided instead of the workload (`--duration`, `--rate`, `--robots`); none: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<OverridesInfo>,
     /// Private interest was treated as public.
     pub private_as_public: bool,
     /// The workload in words, a line each.
     pub explained: Vec<String>,
+}
+
+/// Length, rate and number of robots that the command line decided; each none: as the workload says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OverridesInfo {
+    /// Length of the one phase of constant full load that took the place of the schedule, in seconds.
+    pub duration_s: Option<f64>,
+    /// Requests per second of all robots together where the load was highest.
+    pub rate_per_s: Option<f64>,
+    /// Robots of all kinds together.
+    pub robots: Option<u32>,
 }
 
 /// What was under test.

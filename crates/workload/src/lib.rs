@@ -31,6 +31,7 @@ mod life;
 mod mix;
 pub mod model;
 pub mod object;
+pub mod overrides;
 mod page;
 mod path;
 mod periods;

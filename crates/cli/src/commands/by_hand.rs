@@ -11,6 +11,7 @@ use clap::Args;
 use super::result_args::ResultArgs;
 use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
+use crate::overrides::{self, LoadArgs};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
 use crate::{output, run_name, units};
 
@@ -20,7 +21,7 @@ const RECORD: &str = "Results";
 
 /// What to keep in mind.
 const ALL_TOGETHER: &str = "\
-All parts of a run are given the same workload, --seed, --world, --rehearse and --start-at; then robots request the same \
+All parts of a run are given the same workload, --seed, --world, --rehearse, --duration, --rate, --all-robots and --start-at; then robots request the same \
 objects, and origins make the same ones, as in a run on one machine. The clocks of the machines must agree to well \
 within a second (ntpd, chrony).";
 
@@ -56,6 +57,12 @@ pub struct Together {
     /// Squeeze the whole schedule into DUR: durations and volumes shrink, rates and sizes stay
     #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = WHAT)]
     pub rehearse: Option<Duration>,
+    /// The number of robots of the whole run, as `assay run --robots` sets it
+    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true, help_heading = WHAT)]
+    pub all_robots: Option<u32>,
+    /// Length and rate.
+    #[command(flatten, next_help_heading = WHAT)]
+    pub load: LoadArgs,
     /// Treat private interests as public ones, as Web Polygraph does since 3.6
     #[arg(long, help_heading = WHAT)]
     pub private_as_public: bool,
@@ -200,6 +207,7 @@ fn prepared(together: &Together) -> Result<Prepared, Failure> {
         include: &together.include,
         rehearse: together.rehearse,
         rate: 1.0,
+        overrides: together.load.with_robots(together.all_robots),
         seed: together.seed,
         private_as_public: together.private_as_public,
         digest_requests: DIGEST_REQUESTS,

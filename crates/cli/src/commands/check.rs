@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::{distributions, machine, schedule};
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::overrides::{self, LoadArgs};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
 use crate::units;
 
@@ -35,6 +36,12 @@ pub struct CheckArgs {
     /// Squeeze the whole schedule into DUR, as `assay run --rehearse` does
     #[arg(long, value_name = "DUR", value_parser = units::duration)]
     pub rehearse: Option<Duration>,
+    /// The number of robots, as `assay run --robots` sets it
+    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true)]
+    pub robots: Option<u32>,
+    /// Length and rate.
+    #[command(flatten)]
+    pub load: LoadArgs,
     /// Requests of each robot that the stream digest covers
     #[arg(long, value_name = "N", default_value_t = DIGEST_REQUESTS)]
     pub stream_digest: u64,
@@ -98,6 +105,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
+        overrides: args.load.with_robots(args.robots),
         rehearse: args.rehearse,
         seed: args.seed,
         private_as_public: args.private_as_public,

@@ -29,7 +29,7 @@ const PAGE: &str = "peak.html";
 pub struct PeakArgs {
     /// Find the highest rate at which the target keeps PROMISE, like 'p99(hit) < 20ms, errors < 0.1%', with a warm cache; the
     /// schedule of the workload is replaced, its mix is not
-    #[arg(long, value_name = "PROMISE", conflicts_with_all = ["calibrate", "require", "stop_on_failure", "serve", "otlp"])]
+    #[arg(long, value_name = "PROMISE", conflicts_with_all = ["calibrate", "require", "stop_on_failure", "serve", "otlp", "duration", "rate"])]
     pub find_peak: Option<Promise>,
     /// How long each rate is measured; near the limit, three times as long
     #[arg(long, value_name = "DUR", default_value = "10s", value_parser = units::duration, requires = "find_peak")]

@@ -29,6 +29,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
+        overrides: args.load.with_robots(args.robots),
         // A search for a rate replaces the schedule; how long it may take is its own affair.
         rehearse: args.rehearse.filter(|_| !args.calibrate && args.peak.find_peak.is_none()),
         seed: args.seed,
@@ -222,6 +223,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         workload: (*prepared.workload).clone(),
         sources: prepared.sources.clone(),
         scale: prepared.scale,
+        overrides: prepared.overrides,
         explained: prepared.explained.clone(),
         stream_digest: prepared.stream_digest.clone(),
         stream_digest_requests: DIGEST_REQUESTS,

@@ -9,6 +9,7 @@ use clap::{Args, FromArgMatches};
 
 use super::peak::PeakArgs;
 use super::result_args::ResultArgs;
+use crate::overrides::{self, LoadArgs};
 use crate::units;
 
 const TARGET: &str = "Target";
@@ -22,6 +23,8 @@ Examples:
   assay run demo
   assay run image.pg --proxy varnish --memory 256MB
   assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
+  assay run image.pg --duration 30s --rate 200 --robots 50
+      a first look: half a minute of constant load
   assay run image.pg --proxy squid --set replacement=heap-lfuda
   assay run image.pg --proxy 10.1.2.3:8080 --forward \\
     --origin-listen 10.1.2.4:9000
@@ -77,6 +80,13 @@ pub struct RunArgs {
     /// Squeeze the whole schedule into DUR: durations and volumes shrink, rates and sizes stay
     #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = LOAD)]
     pub rehearse: Option<Duration>,
+    /// The number of robots of all kinds together; each kind keeps its share, and each robot its rate unless --rate says
+    /// otherwise
+    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true, help_heading = LOAD)]
+    pub robots: Option<u32>,
+    /// Length and rate.
+    #[command(flatten, next_help_heading = LOAD)]
+    pub load: LoadArgs,
     /// A rehearsal shrinks `--memory` and `--disk` too
     #[arg(long, requires = "rehearse", help_heading = LOAD)]
     pub scale_capacity: bool,
@@ -147,7 +157,7 @@ pub struct RunArgs {
     pub realtime: bool,
     /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
     /// says), and keep it for later runs
-    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp"], help_heading = MACHINE)]
+    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp", "duration", "rate"], help_heading = MACHINE)]
     pub calibrate: bool,
     /// The search for the highest rate.
     #[command(flatten)]

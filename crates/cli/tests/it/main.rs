@@ -12,6 +12,7 @@ mod machine;
 mod matrix;
 mod mistakes;
 mod newcomers;
+mod overriding;
 mod peak;
 mod recount;
 mod replaying;

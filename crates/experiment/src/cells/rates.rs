@@ -1,6 +1,6 @@
-//! A workload at another rate that is otherwise the same. Every rate is multiplied alike.
+//! A workload at another rate, and in a world of its own.
 
-use assay_workload::model::Workload;
+pub use assay_workload::overrides::at_rate;
 
 /// The seed of a cell's world: the same paths for all subjects of a repetition.
 pub fn world(seed: u64) -> u32 {
@@ -8,31 +8,9 @@ pub fn world(seed: u64) -> u32 {
     (mixed >> 32) as u32
 }
 
-/// Multiplies the load of every phase; says why not where robots have no rate, or set it themselves as they go.
-pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
-    if factor == 1.0 {
-        return Ok(());
-    }
-    if let Some(group) = workload.robots.iter().find(|group| group.pace.is_closed()) {
-        return Err(format!(
-            "its robots of kind {} send when they have a response, so that they have no rate to multiply",
-            group.kind
-        ));
-    }
-    let adapts = |phase: &assay_workload::model::Phase| phase.thermostat.is_some() || phase.script.is_some();
-    if let Some(phase) = workload.schedule.phases.iter().find(|phase| adapts(phase)) {
-        return Err(format!("its phase {} sets the load as it goes", phase.name));
-    }
-    for phase in &mut workload.schedule.phases {
-        phase.load.begin *= factor;
-        phase.load.end *= factor;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use assay_workload::model::Pace;
+    use assay_workload::model::{Pace, Workload};
     use assay_workload::timeline::Timeline;
 
     use super::*;

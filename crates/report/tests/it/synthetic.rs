@@ -440,6 +440,7 @@ fn info(story: Story) -> RunInfo {
             robots: 1000,
             origins: 4,
             scale: (!direct).then_some(1.0 / 540.0),
+            overrides: None,
             private_as_public: false,
             explained: vec![
                 name("1,000 robots, each 2.40 requests per second at load factor 1, over 4 origins."),

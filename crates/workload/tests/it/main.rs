@@ -9,6 +9,7 @@ mod digests;
 mod explanations;
 mod fixtures;
 mod objects;
+mod overrides;
 mod paths;
 mod rehearsals;
 mod scripts;

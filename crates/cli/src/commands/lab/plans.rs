@@ -10,6 +10,7 @@ use assay_experiment::cells::{Condition, Experiment, Subject, beside, planned, w
 use assay_lab::{LabError, Mode, RunPlan};
 use assay_record::experiment::CellInfo;
 use assay_report::require::Requirement;
+use assay_workload::overrides::Overrides;
 
 use super::args::LabArgs;
 use crate::commands::result_args::ResultArgs;
@@ -67,6 +68,7 @@ impl Plans {
                 workload: &self.source(&choice.workload),
                 include: &[],
                 rate: choice.rate,
+                overrides: Overrides::default(),
                 rehearse: self.experiment.rehearse,
                 seed,
                 private_as_public: self.experiment.private_as_public,

@@ -1,0 +1,116 @@
+//! The flags that change a workload for a first look, the same for all commands that take a workload.
+
+use std::time::Duration;
+
+use assay_settings::show::plain;
+use assay_workload::model::Goal;
+use assay_workload::overrides::Overrides;
+use clap::Args;
+
+use crate::units::{self, show_duration};
+
+/// More robots than any machine can be.
+const MOST_ROBOTS: u32 = 10_000_000;
+/// More requests per second than any machine can send.
+const MOST_PER_S: f64 = 100_000_000.0;
+
+/// Length and rate of a run, whatever the workload says.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LoadArgs {
+    /// Instead of the workload's schedule: one phase (dflt) of constant full load that takes DUR
+    #[arg(long, value_name = "DUR", value_parser = length, conflicts_with = "rehearse")]
+    pub duration: Option<Duration>,
+    /// Requests per second of all robots together, where the schedule's load is highest; robots without a rate get one
+    #[arg(long, value_name = "N", value_parser = rate, allow_negative_numbers = true)]
+    pub rate: Option<f64>,
+}
+
+impl LoadArgs {
+    /// With the number of robots, which is another flag where a command runs some of them.
+    pub fn with_robots(&self, robots: Option<u32>) -> Overrides {
+        Overrides { duration: self.duration, rate: self.rate, robots }
+    }
+}
+
+/// Reads a number of robots.
+pub fn robots(text: &str) -> Result<u32, String> {
+    match text.parse::<u64>() {
+        Ok(0) => Err("a run takes one robot at least".into()),
+        Ok(number) => u32::try_from(number)
+            .ok()
+            .filter(|number| *number <= MOST_ROBOTS)
+            .ok_or_else(|| format!("{text} robots are too many; {MOST_ROBOTS} are the most")),
+        Err(_) => Err("write a whole number of robots, like 500".into()),
+    }
+}
+
+/// Reads `500` or `500/s`.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").or(text.strip_suffix("/sec")).unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= MOST_PER_S => Ok(rate),
+        Ok(rate) if rate > MOST_PER_S => {
+            Err(format!("{text} is too much; {} requests per second are the most", plain(MOST_PER_S)))
+        }
+        _ => Err("write requests per second of all robots together, more than 0, like 500".into()),
+    }
+}
+
+/// Reads the length of a run.
+fn length(text: &str) -> Result<Duration, String> {
+    match units::duration(text)? {
+        length if length < Goal::ENDLESS => Ok(length),
+        _ => Err(format!("a run takes less than {}", show_duration(Goal::ENDLESS))),
+    }
+}
+
+/// What is changed, for who reads the result.
+pub fn in_words(overrides: &Overrides) -> Option<String> {
+    let changes = [
+        overrides.duration.map(|length| {
+            format!(
+                "its schedule is replaced by {} of constant full load (phase dflt)",
+                show_duration(length)
+            )
+        }),
+        overrides
+            .rate
+            .map(|rate| format!("all robots together send at most {} requests a second", plain(rate))),
+        overrides
+            .robots
+            .map(|robots| format!("it has {robots} {}", if robots == 1 { "robot" } else { "robots" })),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| format!("the command line changes the workload: {}", changes.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_rates_and_numbers_of_robots_that_make_no_sense_are_refused() {
+        for wrong in ["0s", "-5s", "400d", "10", "x"] {
+            assert!(length(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["0", "-1", "nan", "inf", "1e12", "x", ""] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["0", "-1", "1.5", "99999999999", "10000001", "x"] {
+            assert!(robots(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(length("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!((rate("500"), rate("0.5/s")), (Ok(500.0), Ok(0.5)));
+        assert_eq!(robots("10000000"), Ok(10_000_000));
+    }
+
+    #[test]
+    fn changes_are_told_in_one_sentence_and_none_in_none() {
+        assert_eq!(in_words(&Overrides::default()), None);
+        let all = Overrides { duration: Some(Duration::from_secs(30)), rate: Some(500.0), robots: Some(1) };
+        let words = in_words(&all).unwrap();
+        for part in ["30s", "at most 500 requests a second", "1 robot"] {
+            assert!(words.contains(part), "{words}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A workload with another length, rate or number of robots than its author gave it, for a first look. What robots request, and in
+//! which proportions, stays.
+
+use std::time::Duration;
+
+use crate::model::{Pace, Phase, RobotAddress, RobotGroup, Workload};
+use crate::timeline::{ScheduleError, Timeline};
+
+/// What is decided beside the workload; none: as the workload says.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Overrides {
+    /// Length of the one phase of constant full load that takes the place of the schedule.
+    pub duration: Option<Duration>,
+    /// Requests per second of all robots together, where the schedule's load is highest.
+    pub rate: Option<f64>,
+    /// Robots of all kinds together.
+    pub robots: Option<u32>,
+}
+
+/// Overrides that the workload does not allow.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OverrideError {
+    /// Some kind of robot would be left out.
+    #[error("{robots} robots are too few for {kinds} kinds of robots, each of which must have one")]
+    TooFewRobots {
+        /// How many robots there were to be.
+        robots: u32,
+        /// How many kinds there are.
+        kinds: usize,
+    },
+    /// No factor makes the load of a workload with these robots a given rate.
+    #[error("{0}")]
+    NoRate(String),
+    /// The schedule that the rate is for cannot be run.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+}
+
+impl Overrides {
+    /// True when the workload stays as it is.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Changes the workload: first its robots, then its schedule, and last its rate, so that the rate is that of the whole.
+    pub fn apply(&self, workload: &mut Workload) -> Result<(), OverrideError> {
+        if let Some(robots) = self.robots {
+            set_robots(workload, robots)?;
+        }
+        if let Some(duration) = self.duration {
+            workload.schedule.phases = vec![Phase::default_phase(duration)];
+        }
+        self.rate.map_or(Ok(()), |rate| set_rate(workload, rate))
+    }
+}
+
+/// Multiplies the load of every phase; says why not where robots have no rate, or set it themselves as they go.
+pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
+    if factor == 1.0 {
+        return Ok(());
+    }
+    if let Some(group) = workload.robots.iter().find(|group| group.pace.is_closed()) {
+        return Err(format!(
+            "its robots of kind {} send when they have a response, so that they have no rate to multiply",
+            group.kind
+        ));
+    }
+    let adapts = |phase: &Phase| phase.thermostat.is_some() || phase.script.is_some();
+    if let Some(phase) = workload.schedule.phases.iter().find(|phase| adapts(phase)) {
+        return Err(format!("its phase {} sets the load as it goes", phase.name));
+    }
+    for phase in &mut workload.schedule.phases {
+        phase.load.begin *= factor;
+        phase.load.end *= factor;
+    }
+    Ok(())
+}
+
+/// Robots that wait for responses get a rate first: the same for each.
+fn set_rate(workload: &mut Workload, rate: f64) -> Result<(), OverrideError> {
+    let living = || workload.robots.iter().filter(|group| group.count() > 0);
+    if living().all(|group| group.pace.is_closed()) {
+        for group in &mut workload.robots {
+            group.pace = Pace::Rate { per_second: 1.0 };
+            group.launch_window = None;
+        }
+    }
+    let timeline = Timeline::new(workload)?;
+    let rates = timeline.phases().iter().filter_map(|phase| phase.expected);
+    let highest = rates.map(|expected| expected.peak_request_rate).fold(0.0, f64::max);
+    // Where some robots have no rate there is no highest one either, and the factor is refused below.
+    let factor = if highest > 0.0 { rate / highest } else { 2.0 };
+    at_rate(workload, factor).map_err(OverrideError::NoRate)?;
+    if highest > 0.0 {
+        return Ok(());
+    }
+    Err(OverrideError::NoRate("its robots never send anything, so that their rate cannot be raised".into()))
+}
+
+/// Each kind keeps its share of the robots, one at least, and each address its share of the kind.
+fn set_robots(workload: &mut Workload, robots: u32) -> Result<(), OverrideError> {
+    let before: u64 = workload.robots.iter().map(|group| u64::from(group.count())).sum();
+    let mut living: Vec<&mut RobotGroup> =
+        workload.robots.iter_mut().filter(|group| group.count() > 0).collect();
+    let kinds = living.len();
+    if (robots as usize) < kinds {
+        return Err(OverrideError::TooFewRobots { robots, kinds });
+    }
+    // One for each kind, and the others by their shares, rounded so that they add up.
+    let more = u64::from(robots) - kinds as u64;
+    let mut seen = 0;
+    for group in &mut living {
+        let count = u64::from(group.count());
+        let share = |upto: u64| u128::from(more) * u128::from(upto) / u128::from(before);
+        let wanted = 1 + share(seen + count) - share(seen);
+        seen += count;
+        // No more than all robots, which fit.
+        resize(group, u32::try_from(wanted).unwrap_or(u32::MAX));
+    }
+    Ok(())
+}
+
+fn resize(group: &mut RobotGroup, robots: u32) {
+    let before = u128::from(group.count().max(1));
+    let share = |upto: u128| (u128::from(robots) * upto / before) as u32;
+    let mut seen = 0;
+    let resized = group.addresses.iter().map(|address| {
+        let from = share(seen);
+        seen += u128::from(address.count);
+        RobotAddress { host: address.host.clone(), count: share(seen) - from }
+    });
+    group.addresses = resized.filter(|address| address.count > 0).collect();
+}
