@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use assay_settings::show::plain;
 use assay_workload::model::Goal;
 use assay_workload::overrides::Overrides;
+use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 
+use crate::exit::Failure;
 use crate::units::{self, show_duration};
 
 /// More robots than any machine can be.
@@ -29,6 +32,27 @@ impl LoadArgs {
     /// With the number of robots, which is another flag where a command runs some of them.
     pub fn with_robots(&self, robots: Option<u32>) -> Overrides {
         Overrides { duration: self.duration, rate: self.rate, robots }
+    }
+}
+
+/// Reads the length of a rehearsal, or its share of the schedule: `60s`, `5%`.
+pub fn rehearsal(text: &str) -> Result<Rehearsal, String> {
+    let Some(number) = text.strip_suffix('%') else { return units::duration(text).map(Rehearsal::Length) };
+    match number.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Rehearsal::Share(percent / 100.0)),
+        _ => Err(format!("`{text}` is no share of a schedule; write more than 0% and at most 100%")),
+    }
+}
+
+/// How long a search or a calibration may take, which have no schedule that there could be a share of.
+pub fn budget(rehearsal: Option<Rehearsal>, usual: Duration) -> Result<Duration, Failure> {
+    match rehearsal {
+        None => Ok(usual),
+        Some(Rehearsal::Length(length)) => Ok(length),
+        Some(Rehearsal::Share(_)) => Err(Failure::usage(anyhow!(
+            "--rehearse with a share is for schedules, and this replaces the schedule"
+        ))
+        .hint(format!("say how long it may take; without --rehearse, that is {}", show_duration(usual)))),
     }
 }
 
@@ -99,6 +123,11 @@ mod tests {
         for wrong in ["0", "-1", "1.5", "99999999999", "10000001", "x"] {
             assert!(robots(wrong).is_err(), "{wrong}");
         }
+        for wrong in ["0%", "-5%", "101%", "x%", "%", "5"] {
+            assert!(rehearsal(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(rehearsal("2.5 %"), Ok(Rehearsal::Share(0.025)));
+        assert_eq!(rehearsal("1m"), Ok(Rehearsal::Length(Duration::from_secs(60))));
         assert_eq!(length("90s"), Ok(Duration::from_secs(90)));
         assert_eq!((rate("500"), rate("0.5/s")), (Ok(500.0), Ok(0.5)));
         assert_eq!(robots("10000000"), Ok(10_000_000));

@@ -3,7 +3,6 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Error, anyhow};
 use assay_experiment::cells::at_rate;
@@ -12,7 +11,7 @@ use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
 use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
-use assay_workload::rehearse::rehearse;
+use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Timeline, Universe, UniverseOptions};
 
 use crate::exit::Failure;
@@ -34,7 +33,7 @@ pub struct Wish<'a> {
     /// What takes the place of the workload's own length, rate and number of robots.
     pub overrides: Overrides,
     /// Squeeze the schedule.
-    pub rehearse: Option<Duration>,
+    pub rehearse: Option<Rehearsal>,
     /// Seed.
     pub seed: u64,
     /// Treat private interests as public ones.
@@ -85,9 +84,9 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let dropped = drop_requirements(&mut compiled.workload);
     let (workload, scale) = match wish.rehearse {
         None => (compiled.workload, None),
-        Some(length) => {
+        Some(rehearsal) => {
             let (workload, scale) =
-                rehearse(&compiled.workload, length).map_err(|error| cannot_run(error.into()))?;
+                rehearsal.of(&compiled.workload).map_err(|error| cannot_run(error.into()))?;
             (workload, Some(scale))
         }
     };

@@ -12,8 +12,38 @@ const CLOSE_ENOUGH_NS: i128 = 1_000;
 /// Farther than this from the wanted length is a failure.
 const TOO_FAR_NS: i128 = 1_000_000;
 const MENDINGS: u32 = 8;
+/// Why a schedule without an end cannot be rehearsed.
+const ENDLESS: &str = "its schedule has no end, so there is nothing to squeeze; give the run a --duration";
 /// Nothing is learned from a shorter sample.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(200);
+
+/// How much shorter a schedule is to be made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rehearsal {
+    /// As long as that.
+    Length(Duration),
+    /// This share of its own length, more than 0 and at most 1; also where only counts say how long that is.
+    Share(f64),
+}
+
+impl Rehearsal {
+    /// The workload with a shorter schedule, and the scale that was used.
+    pub fn of(self, workload: &Workload) -> Result<(Workload, f64), ScheduleError> {
+        let share = match self {
+            Self::Length(total) => return rehearse(workload, total),
+            Self::Share(share) => share,
+        };
+        let timeline = Timeline::new(workload)?;
+        match timeline.total() {
+            Some(total) => rehearse(workload, total.mul_f64(share).max(Duration::from_nanos(1))),
+            None if timeline.is_endless() => {
+                let wanted = format!("{} % of it", share * 100.0);
+                Err(ScheduleError::Rehearsal { wanted, why: ENDLESS.into() })
+            }
+            None => Ok((scaled(workload, share), share)),
+        }
+    }
+}
 
 /// The workload with a schedule that takes `total`, and the scale that was used.
 ///
@@ -21,21 +51,20 @@ const SHORTEST_SAMPLE: Duration = Duration::from_millis(200);
 /// have a duration add up to `total`, and counts are scaled by the same factor.
 pub fn rehearse(workload: &Workload, total: Duration) -> Result<(Workload, f64), ScheduleError> {
     let timeline = Timeline::new(workload)?;
-    let fail = |why: &str| ScheduleError::Rehearsal { total, why: why.into() };
+    let fail = |why: &str| ScheduleError::Rehearsal { wanted: format!("in {total:?}"), why: why.into() };
     if total.is_zero() {
         return Err(fail("a rehearsal takes some time"));
     }
     if timeline.is_endless() {
-        return Err(fail(
-            "its schedule has no end, so there is nothing to squeeze; give the run a --duration",
-        ));
+        return Err(fail(ENDLESS));
     }
     let Some(whole) = timeline.total() else {
         let durations = workload.schedule.phases.iter().filter_map(|phase| phase.goal.duration);
         let known: f64 = durations.map(|duration| duration.as_secs_f64()).sum();
         if known <= 0.0 {
             return Err(fail(
-                "no phase has a duration, and some robots are best effort, so its length is not known",
+                "its phases end at counts, which best-effort robots reach when they do, so its length is not known; say what \
+                 share of the counts is wanted instead, like --rehearse 5%",
             ));
         }
         let scale = total.as_secs_f64() / known;
@@ -88,10 +117,12 @@ fn scaled(workload: &Workload, scale: f64) -> Workload {
 }
 
 fn scale_goal(goal: &mut Goal, scale: f64) {
-    let Goal { duration, transactions, fill_bytes, errors: _ } = goal;
+    let Goal { duration, transactions, fill_bytes, errors } = goal;
     scale_each(duration, |d| scale_duration(d, scale));
     scale_each(transactions, |count| scale_count(count, scale));
     scale_each(fill_bytes, |bytes| scale_count(bytes, scale));
+    // A share of errors stays what it is, and a number of them must not become a share.
+    scale_each(errors, |errors| if errors >= 1.0 { libm::ceil(errors * scale).max(1.0) } else { errors });
 }
 
 /// Samples of a script are parts of its phase.

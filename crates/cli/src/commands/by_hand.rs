@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::{Mode, Part, RunPlan, TargetChoice};
+use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 
 use super::result_args::ResultArgs;
@@ -54,9 +55,10 @@ pub struct Together {
     /// Tag of this run's URLs; another one for each run against a cache that was not emptied [default: from the seed]
     #[arg(long, value_name = "N", help_heading = WHAT)]
     pub world: Option<u32>,
-    /// Squeeze the whole schedule into DUR: durations and volumes shrink, rates and sizes stay
-    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = WHAT)]
-    pub rehearse: Option<Duration>,
+    /// Squeeze the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
+    /// stay
+    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal, help_heading = WHAT)]
+    pub rehearse: Option<Rehearsal>,
     /// The number of robots of the whole run, as `assay run --robots` sets it
     #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true, help_heading = WHAT)]
     pub all_robots: Option<u32>,

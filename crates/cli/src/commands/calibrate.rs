@@ -14,15 +14,15 @@ use tokio::sync::{mpsc, watch};
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
-use crate::output;
 use crate::units::show_duration;
+use crate::{output, overrides};
 
 /// Limits that a quiet machine does not have.
 const NOISE: [Reason; 4] = [Reason::Starved, Reason::Stalled, Reason::Stolen, Reason::Unquiet];
 
 /// Calibrates, keeps the result beside the runs, and says it.
 pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
-    let budget = args.rehearse.unwrap_or(USUAL_BUDGET);
+    let budget = overrides::budget(args.rehearse, USUAL_BUDGET)?;
     if budget < LEAST_BUDGET {
         return Err(Failure::usage(anyhow!("a calibration takes at least {}", show_duration(LEAST_BUDGET)))
             .hint("leave --rehearse out, or give it more time"));

@@ -8,6 +8,7 @@ use assay_lab::Need;
 use assay_workload::PhaseSpan;
 use assay_workload::explain::shape::{Shape, shapes};
 use assay_workload::model::Workload;
+use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::overrides::{self, LoadArgs};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,9 +33,9 @@ const SCHEMA: &str = "assay-check/1";
 pub struct CheckArgs {
     /// A PGL file, `-` for standard input, or the name of a bundled workload (`assay workloads`)
     pub workload: String,
-    /// Squeeze the whole schedule into DUR, as `assay run --rehearse` does
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
-    pub rehearse: Option<Duration>,
+    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
+    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal)]
+    pub rehearse: Option<Rehearsal>,
     /// The number of robots, as `assay run --robots` sets it
     #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true)]
     pub robots: Option<u32>,

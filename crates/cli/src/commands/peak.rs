@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, watch};
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
-use crate::output;
 use crate::units::{self, show_duration};
+use crate::{output, overrides};
 
 /// The most that a search takes unless `--rehearse` says otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(1800);
@@ -55,7 +55,7 @@ pub fn find(args: &RunArgs, promise: &Promise, plan: RunPlan) -> Result<Exit, Fa
             return Err(Failure::usage(anyhow!("{name} takes whole seconds, and at least one")));
         }
     }
-    let most = args.rehearse.unwrap_or(USUAL_BUDGET);
+    let most = overrides::budget(args.rehearse, USUAL_BUDGET)?;
     // One rate that is kept and one that is not are the least that says anything.
     let least = peak_warm + 2 * peak_step;
     if most < least {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::LinkSettings;
+use assay_workload::rehearse::Rehearsal;
 use clap::{Args, FromArgMatches};
 
 use super::peak::PeakArgs;
@@ -77,9 +78,10 @@ pub struct RunArgs {
     #[arg(long, help_heading = TARGET)]
     pub i_own_this_target: bool,
 
-    /// Squeeze the whole schedule into DUR: durations and volumes shrink, rates and sizes stay
-    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = LOAD)]
-    pub rehearse: Option<Duration>,
+    /// Squeeze the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
+    /// stay
+    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal, help_heading = LOAD)]
+    pub rehearse: Option<Rehearsal>,
     /// The number of robots of all kinds together; each kind keeps its share, and each robot its rate unless --rate says
     /// otherwise
     #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true, help_heading = LOAD)]

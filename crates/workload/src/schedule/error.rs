@@ -1,7 +1,5 @@
 //! Why a schedule cannot be run.
 
-use std::time::Duration;
-
 use crate::model::Phase;
 use crate::validate::UniverseError;
 
@@ -61,10 +59,10 @@ pub enum ScheduleError {
         years: f64,
     },
     /// A rehearsal of nothing, or of what has no length.
-    #[error("cannot rehearse in {total:?}: {why}")]
+    #[error("cannot rehearse {wanted}: {why}")]
     Rehearsal {
-        /// The wanted length.
-        total: Duration,
+        /// What was wanted, like `in 10s`.
+        wanted: String,
         /// What stands in the way.
         why: String,
     },

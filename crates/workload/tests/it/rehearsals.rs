@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use assay_workload::model::{Goal, Pace, Phase, Script, ScriptStatement, Thermostat, WorkingSet, Workload};
-use assay_workload::rehearse::rehearse;
+use assay_workload::rehearse::{Rehearsal, rehearse};
 use assay_workload::{Freeze, ScheduleError, Timeline};
 use proptest::prelude::*;
 
@@ -97,6 +97,40 @@ fn best_effort_scales_what_has_a_length() {
 }
 
 #[test]
+fn a_schedule_of_counts_is_rehearsed_by_a_share_of_them() {
+    let mut workload = fixtures::small();
+    workload.robots[0].pace = Pace::BestEffort;
+    let goal = Goal { transactions: Some(500), errors: Some(30.0), ..Goal::default() };
+    workload.schedule.phases = vec![Phase { goal, ..phase("b", 0.0) }];
+    let why = rehearse(&workload, seconds(10)).unwrap_err().to_string();
+    assert!(why.contains("--rehearse 5%"), "{why}");
+    let (rehearsal, scale) = Rehearsal::Share(0.1).of(&workload).unwrap();
+    assert_eq!(scale, 0.1);
+    let wanted = Goal { transactions: Some(50), errors: Some(3.0), ..Goal::default() };
+    assert_eq!(rehearsal.schedule.phases[0].goal, wanted);
+}
+
+#[test]
+fn a_share_of_a_schedule_with_a_length_is_that_share_of_its_length() {
+    let workload = fixtures::image_listing();
+    let (rehearsal, scale) = Rehearsal::Share(0.25).of(&workload).unwrap();
+    assert!((total(&rehearsal) - total(&workload) / 4.0).abs() < 1e-5);
+    assert!((scale - 0.25).abs() < 1e-9);
+}
+
+#[test]
+fn a_number_of_errors_shrinks_but_not_to_a_share_and_a_share_stays() {
+    let goal_of = |errors: f64| {
+        let mut workload = fixtures::small();
+        workload.schedule.phases[0].goal.errors = Some(errors);
+        rehearse(&workload, seconds(1)).unwrap().0.schedule.phases[0].goal.errors
+    };
+    assert_eq!(goal_of(1000.0), Some(10.0));
+    assert_eq!(goal_of(2.0), Some(1.0));
+    assert_eq!(goal_of(0.03), Some(0.03));
+}
+
+#[test]
 fn what_cannot_be_rehearsed_says_why() {
     assert!(matches!(rehearse(&fixtures::small(), Duration::ZERO), Err(ScheduleError::Rehearsal { .. })));
     let mut workload = fixtures::small();
@@ -105,6 +139,8 @@ fn what_cannot_be_rehearsed_says_why() {
     workload.schedule.phases = vec![Phase::default_phase(Goal::ENDLESS)];
     let why = rehearse(&workload, seconds(1)).unwrap_err().to_string();
     assert!(why.contains("no end") && why.contains("--duration"), "{why}");
+    let why = Rehearsal::Share(0.05).of(&workload).unwrap_err().to_string();
+    assert!(why.starts_with("cannot rehearse 5 % of it: its schedule has no end"), "{why}");
 }
 
 #[test]

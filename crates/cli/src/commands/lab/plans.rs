@@ -11,6 +11,7 @@ use assay_lab::{LabError, Mode, RunPlan};
 use assay_record::experiment::CellInfo;
 use assay_report::require::Requirement;
 use assay_workload::overrides::Overrides;
+use assay_workload::rehearse::Rehearsal;
 
 use super::args::LabArgs;
 use crate::commands::result_args::ResultArgs;
@@ -69,7 +70,7 @@ impl Plans {
                 include: &[],
                 rate: choice.rate,
                 overrides: Overrides::default(),
-                rehearse: self.experiment.rehearse,
+                rehearse: self.experiment.rehearse.map(Rehearsal::Length),
                 seed,
                 private_as_public: self.experiment.private_as_public,
                 digest_requests: DIGEST_REQUESTS,
@@ -151,7 +152,7 @@ impl Plans {
             memory: subject.memory_bytes,
             disk: subject.disk_bytes,
             proxy_dir: self.proxy_dir.clone(),
-            rehearse: self.experiment.rehearse,
+            rehearse: self.experiment.rehearse.map(Rehearsal::Length),
             scale_capacity: self.experiment.scale_capacity,
             seed: cell.seed,
             timeout: self.experiment.timeout,
