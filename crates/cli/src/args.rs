@@ -1,11 +1,13 @@
 //! The command line of `assay`. The top of the command line; each command's flags live with the command.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::net::AddrParseError;
 use std::num::{IntErrorKind, ParseIntError};
 
-use clap::error::ContextKind;
-use clap::{Parser, Subcommand, builder::styling};
+use assay_settings::suggest::nearest;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand, builder::styling};
 
 use crate::commands::{
     by_hand::{OriginsArgs, RobotsArgs},
@@ -64,8 +66,7 @@ Exit codes:
     styles = STYLES,
     max_term_width = 100,
     arg_required_else_help = true,
-    after_help = EXAMPLES,
-    disable_help_subcommand = true
+    after_help = EXAMPLES
 )]
 pub struct Cli {
     /// What to do.
@@ -110,14 +111,56 @@ pub enum Command {
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one
     Workloads(WorkloadsArgs),
+    /// Print the version
+    Version,
     /// One part of a run as a process of its own; started by `assay run`
     #[command(hide = true)]
     Role(RoleArgs),
 }
 
+/// The command line as it was typed, or an error in words that suit a person who made a mistake in it.
+pub fn parse(typed: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(typed).map_err(|error| in_plain_words(suggesting(error, typed)))
+}
+
+/// An error about a name that is unknown, with the suggestion that all of Assay's messages would make.
+fn suggesting(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    let (wrong, suggested) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        _ => return error,
+    };
+    let Some(ContextValue::String(word)) = error.get(wrong).cloned() else { return error };
+    let mut top = Cli::command();
+    top.build();
+    let command = innermost(&top, typed);
+    let near = match word.strip_prefix("--") {
+        None if wrong == ContextKind::InvalidArg => return error,
+        None => {
+            let visible = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+            nearest(&word, visible.map(clap::Command::get_name)).map(str::to_owned)
+        }
+        Some(flag) => {
+            let known = command.get_arguments().filter(|known| !known.is_hide_set());
+            nearest(flag, known.filter_map(clap::Arg::get_long)).map(|near| format!("--{near}"))
+        }
+    };
+    match near {
+        Some(near) => error.insert(suggested, ContextValue::String(near)),
+        None => error.remove(suggested),
+    };
+    error
+}
+
+/// The command whose names a mistake is about: the last one that was typed.
+fn innermost<'a>(top: &'a clap::Command, typed: &[OsString]) -> &'a clap::Command {
+    let words = typed.iter().skip(1);
+    words.fold(top, |command, word| command.find_subcommand(word).unwrap_or(command))
+}
+
 /// An error of the command line, where the words of the standard library would be all that it says of a number or an
 /// address.
-pub fn in_plain_words(error: clap::Error) -> clap::Error {
+fn in_plain_words(error: clap::Error) -> clap::Error {
     let source = error.source();
     let number = source.and_then(|why| why.downcast_ref::<ParseIntError>()).map(ParseIntError::kind);
     let is_address = source.is_some_and(|why| why.is::<AddrParseError>());
@@ -137,8 +180,6 @@ pub fn in_plain_words(error: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -167,7 +208,7 @@ mod tests {
     fn numbers_and_addresses_that_are_none_are_told_in_plain_words() {
         let said = |more: &[&str]| {
             let typed = ["assay", "run", "demo"].iter().chain(more);
-            in_plain_words(Cli::try_parse_from(typed).unwrap_err()).to_string()
+            parse(&typed.map(OsString::from).collect::<Vec<_>>()).unwrap_err().to_string()
         };
         let seed = said(&["--seed", "abc"]);
         assert!(
@@ -178,6 +219,26 @@ mod tests {
         assert!(said(&["--threads", "x"]).contains("'--threads <N>': it is not an integer"));
         assert!(said(&["--threads", "0"]).contains("1..=1024"));
         assert!(said(&["--origin-listen", "9001"]).contains("like 127.0.0.1:9001"));
+    }
+
+    #[test]
+    fn misspelt_commands_and_flags_are_suggested_as_everywhere_else() {
+        let said = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            parse(&typed).unwrap_err().to_string()
+        };
+        for (line, meant) in [
+            ("assay rnu demo", "'run'"),
+            ("assay rpeort x", "'report'"),
+            ("assay workloads shwo demo", "'show'"),
+            ("assay run demo --rehaerse 5s", "'--rehearse'"),
+            ("assay logs x --jsno", "'--json'"),
+        ] {
+            assert!(said(line).contains(meant), "{line}: {}", said(line));
+        }
+        for line in ["assay xyzzy", "assay run demo --xyzzy"] {
+            assert!(!said(line).contains("similar"), "{line}: {}", said(line));
+        }
     }
 
     #[test]

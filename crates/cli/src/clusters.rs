@@ -1,8 +1,10 @@
 //! The clusters that come with Assay, and cluster files.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::anyhow;
+use assay_settings::suggest::or_did_you_mean;
 use assay_simulate::{Experiment, Extended, read};
 
 use crate::exit::Failure;
@@ -56,7 +58,13 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
     }
     let path = Path::new(named);
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let failure = anyhow::Error::new(error).context(format!("cannot read the cluster {named}"));
+        let failure = match error.kind() {
+            io::ErrorKind::NotFound => {
+                let meant = or_did_you_mean(named, CLUSTERS.iter().map(|cluster| cluster.name));
+                anyhow!("there is no cluster file {named}{meant}")
+            }
+            _ => anyhow::Error::new(error).context(format!("cannot read the cluster {named}")),
+        };
         Failure::usage(failure).hint("`assay simulate` lists those that come with Assay")
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

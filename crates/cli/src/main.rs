@@ -21,15 +21,13 @@ mod target;
 mod thresholds;
 mod watching;
 
-use clap::Parser;
-
-use args::{Cli, Command};
+use args::Command;
 use assay_lab::units;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
     let typed = commands::replay::typed_as_run(std::env::args_os().collect());
-    let cli = Cli::try_parse_from(typed).unwrap_or_else(|error| args::in_plain_words(error).exit());
+    let cli = args::parse(&typed).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Lab(args) => commands::lab::lab(&args),
@@ -48,6 +46,9 @@ fn main() -> std::process::ExitCode {
         Command::Switch(args) => commands::switch::switch(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
+        Command::Version => {
+            output::stdout(concat!("assay ", env!("CARGO_PKG_VERSION"), "\n")).map(|()| Exit::Fine)
+        }
         Command::Role(args) => commands::role::role(&args),
     };
     match result {

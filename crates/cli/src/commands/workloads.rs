@@ -1,6 +1,7 @@
 //! `assay workloads`: the workloads that come with Assay, and what they look like.
 
 use anyhow::anyhow;
+use assay_settings::suggest::or_did_you_mean;
 use clap::{Args, Subcommand};
 
 use crate::bundled::{self, SHELVES};
@@ -58,6 +59,7 @@ fn text(name: &str) -> Result<String, Failure> {
             Some(meant) => format!("it is called {} here", meant.name),
             None => "`assay workloads` lists them".into(),
         };
-        Failure::usage(anyhow!("no bundled workload is called {name}")).hint(hint)
+        let near = or_did_you_mean(name, bundled::all().map(|workload| workload.name));
+        Failure::usage(anyhow!("no bundled workload is called {name}{near}")).hint(hint)
     })
 }

@@ -80,6 +80,39 @@ fn names_and_numbers_that_are_none_are_told_so() {
 }
 
 #[test]
+fn two_neighbouring_letters_that_changed_places_are_one_mistake_everywhere() {
+    let assay = Assay::new();
+    for (line, meant) in [
+        (&["rnu", "demo"][..], "'run'"),
+        (&["run", "dmeo"], "`demo`"),
+        (&["run", "demo", "--proxy", "vanrish"], "`varnish`"),
+        (&["run", "demo", "--duartion", "5s"], "'--duration'"),
+        (&["workloads", "show", "imgae"], "`image`"),
+        (&["proxies", "show", "sqiud"], "`squid`"),
+        (&["simulate", "figrue-5"], "`figure-5`"),
+        (&["cluster", "lcoality"], "`locality`"),
+    ] {
+        assay.run(line).exits(2).complains(meant);
+    }
+}
+
+#[test]
+fn help_and_version_are_commands_too() {
+    let assay = Assay::new();
+    for (command, flag) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "run"], &["run", "--help"]),
+        (&["help", "workloads", "show"], &["workloads", "show", "--help"]),
+        (&["version"], &["--version"]),
+    ] {
+        let said = assay.run(command).exits(0).stdout;
+        assert_eq!(said, assay.run(flag).exits(0).stdout, "{command:?}");
+    }
+    assert!(assay.run(&["version"]).exits(0).stdout.starts_with("assay 0."));
+    assay.run(&["help", "rnu"]).exits(2).complains("rnu");
+}
+
+#[test]
 fn going_on_with_an_experiment_that_never_began_says_how_to_begin() {
     let assay = Assay::new();
     let name = assay.file("x.toml", "workloads = [\"demo\"]\n[[proxy]]\nname = \"builtin\"\n");
