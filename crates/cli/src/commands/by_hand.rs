@@ -135,7 +135,7 @@ pub struct Addresses(pub Vec<SocketAddr>);
 /// Runs some robots.
 pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
-    output::check_result(together.results.output.as_deref())?;
+    together.results.check()?;
     let prepared = prepared(together)?;
     let (count, origins) = (prepared.workload.robot_count(), prepared.workload.origins.len());
     let (first, last) = args.robots.unwrap_or((0, count.saturating_sub(1)));
@@ -176,7 +176,7 @@ pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
 /// Runs some origins.
 pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
-    output::check_result(together.results.output.as_deref())?;
+    together.results.check()?;
     let prepared = prepared(together)?;
     let count = prepared.workload.origins.len() as u32;
     let (first, last) = args.origins.unwrap_or((0, count.saturating_sub(1)));

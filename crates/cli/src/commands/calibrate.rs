@@ -11,6 +11,7 @@ use assay_measurement::health::{Calibration, CalibrationStep};
 use assay_settings::show::{bytes, grouped};
 use tokio::sync::{mpsc, watch};
 
+use super::report::Form;
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -54,7 +55,7 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
         Err(End::Failed(failure)) => return Err(failure),
     };
     let path = calibrate::keep(&run_dir, &calibration).map_err(Failure::failed)?;
-    let text = if args.results.json {
+    let text = if args.results.form()? == Form::Json {
         output::json(&calibration)?
     } else {
         words(&workload, &calibration, peak, &path)

@@ -53,7 +53,7 @@ pub struct CompareArgs {
     /// The result as Markdown, for a pull request
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Write the result to FILE; `-` is standard output
+    /// Write the result to FILE, in the form that its name says: .json, .md, .html or .txt; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write the comparison as one HTML page, which needs no network, to FILE
@@ -77,6 +77,7 @@ fn named(text: &str) -> Result<Named, String> {
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     output::check_result(args.output.as_deref())?;
     output::check_result(args.html.as_deref())?;
+    form(args)?;
     let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
     let command: Vec<String> =
         std::iter::once("assay".to_owned()).chain(std::env::args_os().skip(1).map(text)).collect();
@@ -107,18 +108,24 @@ fn print(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
             .with_context(|| format!("cannot write the page to {}", file.display()))
             .map_err(Failure::failed)?;
     }
-    let form = match (args.json, args.markdown) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Markdown,
-        _ => Form::Words,
-    };
     let file = args.output.as_deref();
-    let result = match form {
+    let result = match form(args)? {
+        Form::Html => comparison.to_html().map_err(Failure::failed)?,
         Form::Json => comparison.to_json().map_err(Failure::failed)?,
         Form::Markdown => comparison.to_markdown(),
         Form::Words => comparison.to_terminal(args.html.as_deref(), &output::style(file)),
     };
     output::result(&result, file)
+}
+
+/// The form of the result.
+fn form(args: &CompareArgs) -> Result<Form, Failure> {
+    let flags = match (args.json, args.markdown) {
+        (true, _) => Some(Form::Json),
+        (_, true) => Some(Form::Markdown),
+        _ => None,
+    };
+    Form::of(flags, args.output.as_deref())
 }
 
 /// What a script is told.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use assay_compare::{self as compare, Comparison};
 use assay_record::dir::{RunDir, RunDirError};
 use assay_report::ReportError;
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   assay report runs/demo-builtin-20260102-030405
   assay report runs/demo-builtin-20260102-030405 --json -o demo.json
+  assay report runs/demo-builtin-20260102-030405 -o demo.html
   assay report varnish-vs-ats              an experiment: its runs, compared
   assay report varnish-vs-ats --markdown   the same, for a pull request
   assay report runs/demo-builtin-20260102-030405 --csv demo/ --hdr demo.hlog
@@ -38,7 +40,8 @@ pub struct ReportArgs {
     /// The comparison of an experiment's runs as Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Write the result to FILE; `-` is standard output
+    /// Write the result to FILE, in the form that its name says: .json, .html, .md (a comparison) or .txt; `-` is standard
+    /// output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Make no HTML report
@@ -64,6 +67,59 @@ pub enum Form {
     Json,
     /// Markdown; a comparison only.
     Markdown,
+    /// The HTML report.
+    Html,
+}
+
+impl Form {
+    /// The form of a result for `file`: what its name says, and where that says nothing, what the flags do. A name that says
+    /// something else than the flags, or something that there is not, is refused.
+    pub fn of(flags: Option<Self>, file: Option<&Path>) -> Result<Self, Failure> {
+        let usual = flags.unwrap_or(Self::Words);
+        let Some(path) = file.filter(|path| *path != Path::new("-")) else { return Ok(usual) };
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        // `result.2` is numbered, and has no ending.
+        if ending.is_empty() || ending.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(usual);
+        }
+        let shown = path.display();
+        let of_name = match ending.to_ascii_lowercase().as_str() {
+            "json" => Self::Json,
+            "html" | "htm" => Self::Html,
+            "md" | "markdown" => Self::Markdown,
+            "txt" | "text" | "log" => Self::Words,
+            _ => {
+                let failure = Failure::usage(anyhow!(
+                    "cannot write the result to {shown}: there is no result of the form .{ending}"
+                ));
+                return Err(failure.hint(match ending {
+                    "csv" | "parquet" | "ndjson" => {
+                        "`assay report RUN --table NAME -o FILE` writes one table, `--csv DIR` and `--ndjson DIR` write all of \
+                         them; a result can be .json, .html, .md (a comparison) or .txt"
+                    }
+                    _ => "a result can be .json, .html, .md (a comparison) or .txt",
+                }));
+            }
+        };
+        match flags {
+            Some(wanted) if wanted != of_name => Err(Failure::usage(anyhow!(
+                "cannot write {} to {shown}, which is named as if it were {}",
+                wanted.name(),
+                of_name.name()
+            ))
+            .hint("give the file another name, or leave the flag out: the name alone says the form")),
+            _ => Ok(of_name),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Words => "text",
+            Self::Json => "JSON",
+            Self::Markdown => "Markdown",
+            Self::Html => "HTML",
+        }
+    }
 }
 
 /// Reports the directory of a run or of an experiment.
@@ -73,24 +129,25 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         output::result(&output::json(&schema)?, args.output.as_deref())?;
         return Ok(Exit::Fine);
     };
-    let form = match (args.json, args.markdown) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Markdown,
-        _ => Form::Words,
-    };
     output::check_result(args.output.as_deref())?;
     if args.take.any() {
         args.take.check()?;
         return take_along(&args.take, dir, args.json, args.output.as_deref());
     }
+    let flags = match (args.json, args.markdown) {
+        (true, _) => Some(Form::Json),
+        (_, true) => Some(Form::Markdown),
+        _ => None,
+    };
+    let form = Form::of(flags, args.output.as_deref())?;
     if compare::is_experiment(dir) {
         make_comparison(dir, form, !args.no_report, args.output.as_deref())?;
     } else if form == Form::Markdown {
-        let why = anyhow::anyhow!(
-            "{} is no experiment directory, and --markdown is for comparisons",
+        let why = anyhow!(
+            "{} is no experiment directory, and only comparisons are written as Markdown",
             dir.display()
         );
-        return Err(Failure::usage(why));
+        return Err(Failure::usage(why).hint("a run can be written as .json, .html or .txt"));
     } else {
         make(dir, form, !args.no_report, args.output.as_deref())?;
     }
@@ -108,6 +165,7 @@ pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Pa
     let text = match form {
         Form::Json => comparison.to_json().map_err(Failure::failed)?,
         Form::Markdown => comparison.to_markdown(),
+        Form::Html => comparison.to_html().map_err(Failure::failed)?,
         Form::Words => comparison.to_terminal(page.as_deref(), &output::style(file)),
     };
     output::result(&text, file)
@@ -123,6 +181,7 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     })?;
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
+        Form::Html => html::page(&dir, None).map_err(Failure::failed)?,
         Form::Words | Form::Markdown => terminal::render(&summary, page.as_deref(), &output::style(file)),
     };
     output::result(&text, file)?;
@@ -150,5 +209,37 @@ fn left(
             Ok(None)
         }
         written => written.map_err(Failure::failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_says_its_form_and_flags_say_it_where_the_name_does_not() {
+        let form =
+            |flags, name: &str| Form::of(flags, Some(Path::new(name))).map_err(|why| why.error.to_string());
+        for (name, wanted) in [
+            ("x.json", Form::Json),
+            ("a/x.HTML", Form::Html),
+            ("x.htm", Form::Html),
+            ("x.md", Form::Markdown),
+            ("x.txt", Form::Words),
+            ("x", Form::Words),
+            ("x.2", Form::Words),
+            ("-", Form::Words),
+        ] {
+            assert_eq!(form(None, name), Ok(wanted), "{name}");
+        }
+        for name in ["x", "x.json", "-", "x.10"] {
+            assert_eq!(form(Some(Form::Json), name), Ok(Form::Json), "{name}");
+        }
+        assert!(form(Some(Form::Json), "x.html").unwrap_err().contains("as if it were HTML"));
+        assert!(form(Some(Form::Json), "x.txt").is_err() && form(Some(Form::Markdown), "x.json").is_err());
+        for name in ["x.csv", "x.pdf", "x.xml"] {
+            assert!(form(None, name).unwrap_err().contains("there is no result of the form"), "{name}");
+        }
+        assert_eq!(Form::of(None, None).map_err(|why| why.error.to_string()), Ok(Form::Words));
     }
 }

@@ -1,10 +1,14 @@
 //! The flags of all commands that run something. Where the result goes, and how it is watched.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use assay_report::require::Requirement;
 use clap::Args;
 
+use super::report::Form;
+use crate::exit::Failure;
+use crate::output;
 use crate::watching::WatchArgs;
 
 /// Flags of `assay run`, `assay robots` and `assay origins` alike.
@@ -17,7 +21,7 @@ pub struct ResultArgs {
     /// The result as one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Write the result to FILE; `-` is standard output
+    /// Write the result to FILE, in the form that its name says (.json, .html or .txt); `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Make no HTML report (`assay report RUN_DIR` makes it later)
@@ -36,4 +40,26 @@ pub struct ResultArgs {
     /// Who else may watch.
     #[command(flatten)]
     pub watch: WatchArgs,
+}
+
+impl ResultArgs {
+    /// The form of the result; refuses a file's name that says none of those which there are.
+    pub fn form(&self) -> Result<Form, Failure> {
+        match Form::of(self.json.then_some(Form::Json), self.output.as_deref())? {
+            Form::Markdown => {
+                let file = self.output.as_deref().unwrap_or(Path::new("-")).display();
+                let why = anyhow!(
+                    "cannot write the result to {file}: a run has none in Markdown, which is for comparisons"
+                );
+                Err(Failure::usage(why).hint("name the file .json, .html or .txt"))
+            }
+            form => Ok(form),
+        }
+    }
+
+    /// Finds out before the run that its result could not be written.
+    pub fn check(&self) -> Result<(), Failure> {
+        output::check_result(self.output.as_deref())?;
+        self.form().map(|_| ())
+    }
 }

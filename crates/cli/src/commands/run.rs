@@ -22,7 +22,13 @@ use crate::{output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    output::check_result(args.results.output.as_deref())?;
+    args.results.check()?;
+    if (args.calibrate || args.peak.find_peak.is_some()) && args.results.form()? == Form::Html {
+        let why =
+            anyhow!("the result of a calibration or of a search is text or JSON, and -o names an HTML file");
+        return Err(Failure::usage(why)
+            .hint("name it .json or .txt; a search leaves its page, peak.html, in the run directory"));
+    }
     clear_leftovers();
     let target = target::choose(args)?;
     let prepared = prepare(&Wish {
@@ -107,7 +113,7 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
 
 /// The result where the user wants it, and the exit code. `stopped`: a requirement ended the run.
 fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<Exit, Failure> {
-    let form = if results.json { Form::Json } else { Form::Words };
+    let form = results.form()?;
     let summary = report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
     let verdict = &outcome.verdict;
     let failed = stopped || summary.requirements.iter().any(|one| one.held == Some(false));

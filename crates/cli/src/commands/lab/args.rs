@@ -91,7 +91,7 @@ pub struct LabArgs {
     /// The comparison as one JSON document
     #[arg(long, help_heading = RECORD)]
     pub json: bool,
-    /// Write the comparison to FILE; `-` is standard output
+    /// Write the comparison to FILE, in the form that its name says: .json, .md, .html or .txt; `-` is standard output
     #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
     pub output: Option<PathBuf>,
     /// A line for each cell instead of the live view

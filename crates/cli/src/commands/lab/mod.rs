@@ -35,6 +35,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
         return Err(Failure::usage(anyhow!("no experiment is named")).hint("assay lab EXPERIMENT.toml"));
     };
     output::check_result(args.output.as_deref())?;
+    form(args)?;
     let experiment = read(file)?;
     if args.dry_run {
         return show::dry_run(file, &args.applied(experiment), args);
@@ -250,8 +251,12 @@ fn unmet(dir: &Path, info: &ExperimentInfo) -> Vec<String> {
     failed.collect()
 }
 
+/// The form of the comparison, where it goes to the user.
+fn form(args: &LabArgs) -> Result<Form, Failure> {
+    Form::of(args.json.then_some(Form::Json), args.output.as_deref())
+}
+
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.
 fn compare(args: &LabArgs, dir: &Path) -> Result<(), Failure> {
-    let form = if args.json { Form::Json } else { Form::Words };
-    report::make_comparison(dir, form, true, args.output.as_deref())
+    report::make_comparison(dir, form(args)?, true, args.output.as_deref())
 }
