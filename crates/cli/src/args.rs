@@ -14,6 +14,7 @@ use crate::commands::{
     check::CheckArgs,
     cluster::ClusterArgs,
     compare::CompareArgs,
+    experiments::ExperimentsArgs,
     lab::LabArgs,
     logs::LogsArgs,
     policies::PoliciesArgs,
@@ -111,6 +112,8 @@ pub enum Command {
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one
     Workloads(WorkloadsArgs),
+    /// List the experiments that come with Assay, or print one
+    Experiments(ExperimentsArgs),
     /// Print the version
     Version,
     /// One part of a run as a process of its own; started by `assay run`

@@ -97,12 +97,39 @@ pub const SHELVES: &[Shelf] = &[
     },
 ];
 
+macro_rules! of_experiment {
+    ($name:literal) => {
+        Bundled {
+            name: $name,
+            about: "a workload of a bundled experiment",
+            text: include_str!(concat!("../../../experiments/", $name, ".pg")),
+        }
+    };
+}
+
+/// Those that bundled experiments have beside themselves. They are no workloads for others: their names say nothing alone.
+const OF_EXPERIMENTS: &[Bundled] = &[
+    of_experiment!("figure-3"),
+    of_experiment!("policies"),
+    of_experiment!("quarter-vs-eighth"),
+    of_experiment!("siblings"),
+];
+
+/// Before the name of a file that is compiled in, where a bundled experiment names it.
+pub const INSIDE: &str = "<bundled>/";
+
+/// The workload that bundled experiments call `file`, which is beside them in the source tree.
+pub fn of_experiments(file: &str) -> Option<&'static Bundled> {
+    let name = file.strip_suffix(".pg")?;
+    OF_EXPERIMENTS.iter().find(|workload| workload.name == name)
+}
+
 /// All of them in one row.
 pub fn all() -> impl Iterator<Item = &'static Bundled> {
     SHELVES.iter().flat_map(|shelf| shelf.workloads)
 }
 
-/// The one that is called `name`.
+/// The one that is called `name`, or that [`INSIDE`] and a file's name stand for.
 pub fn find(name: &str) -> Option<&'static Bundled> {
-    all().find(|workload| workload.name == name)
+    all().find(|workload| workload.name == name).or_else(|| of_experiments(name.strip_prefix(INSIDE)?))
 }

@@ -9,7 +9,9 @@ mod bundled;
 mod clusters;
 mod commands;
 mod exit;
+mod experiments;
 mod interrupt;
+mod kind;
 mod listeners;
 mod live;
 mod output;
@@ -46,6 +48,7 @@ fn main() -> std::process::ExitCode {
         Command::Switch(args) => commands::switch::switch(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
+        Command::Experiments(args) => commands::experiments::experiments(&args),
         Command::Version => {
             output::stdout(concat!("assay ", env!("CARGO_PKG_VERSION"), "\n")).map(|()| Exit::Fine)
         }

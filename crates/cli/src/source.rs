@@ -14,10 +14,14 @@ use assay_settings::suggest::or_did_you_mean;
 
 use crate::bundled;
 use crate::exit::Failure;
+use crate::kind::{self, Kind};
 use crate::output;
 
 /// Compiles what the user named. What the compiler has to say goes to standard error, but for warnings if it is quiet.
 pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compiled, Failure> {
+    if let Some(other) = kind::of_named(name).filter(|kind| *kind != Kind::Workload) {
+        return Err(other.refused(name, Kind::Workload));
+    }
     if name != "-" && bundled::find(name).is_none() && !Path::new(name).exists() {
         // Those that come with Assay are called without the `.pg`.
         let stem =

@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod compare;
 mod crowd;
 mod distributions;
+pub mod experiments;
 pub mod lab;
 pub mod logs;
 mod machine;

@@ -99,6 +99,7 @@ fn the_reference_names_every_command_and_every_flag() {
         "switch",
         "proxies",
         "workloads",
+        "experiments",
     ] {
         assert!(
             reference.contains(&format!("`assay {command}")),

@@ -240,6 +240,39 @@ fn an_experiment_is_explained_and_its_cells_are_listed() {
 }
 
 #[test]
+fn bundled_experiments_are_listed_explained_and_printed_to_be_edited() {
+    let assay = Assay::new();
+    let listed = assay.run(&["experiments"]).exits(0).stdout;
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"six-proxies") && names.contains(&"siblings"), "{listed}");
+    for name in names {
+        assay.run(&["lab", "show", name]).exits(0);
+    }
+    let text = assay.run(&["experiments", "show", "siblings"]).exits(0).stdout;
+    // Without siblings.pg beside it, the bundled one serves; with one, that one.
+    let copy = assay.file("mine.toml", &text);
+    assay.run(&["lab", "show", copy]).exits(0);
+    assay.file("siblings.pg", "nonsense\n");
+    assay.run(&["lab", "show", copy]).exits(2).complains("siblings.pg does not compile");
+    assay.run(&["lab", "show", "siblings"]).exits(0);
+    let workload = assay.run(&["experiments", "show", "siblings.pg"]).exits(0).stdout;
+    assay.file("siblings.pg", &workload);
+    assay.run(&["lab", "show", copy]).exits(0);
+    assay.run(&["experiments", "show", "sibilngs"]).exits(2).complains("did you mean `siblings`?");
+    assay.run(&["lab", "six-proxeis"]).exits(2).complains("did you mean `six-proxies`?");
+}
+
+#[test]
+fn a_bundled_experiment_runs_by_its_name() {
+    let assay = Assay::new();
+    let text = assay.run(&["experiments", "show", "quarter-vs-eighth"]).exits(0).stdout;
+    assert!(text.contains("quarter-vs-eighth.pg"), "{text}");
+    let dry = ["lab", "quarter-vs-eighth", "--dry-run", "--rehearse", "2s", "--skip-missing"];
+    let cells = assay.run(&dry).exits(0).stdout;
+    assert!(cells.lines().any(|line| line.contains("quarter-vs-eighth.pg")), "{cells}");
+}
+
+#[test]
 fn the_experiments_of_this_tree_can_be_read() {
     let assay = Assay::new();
     for entry in std::fs::read_dir(root().join("experiments")).expect("experiments").flatten() {

@@ -130,6 +130,39 @@ fn two_neighbouring_letters_that_changed_places_are_one_mistake_everywhere() {
 }
 
 #[test]
+fn a_file_or_name_for_another_command_is_told_with_the_line_to_type() {
+    let assay = Assay::new();
+    let experiment = "workloads = [\"demo\"]\n[[proxy]]\nname = \"builtin\"\n";
+    let cluster = assay.run(&["simulate", "figure-5", "--show"]).exits(0).stdout;
+    assay.file("x.toml", experiment);
+    assay.file("c.toml", &cluster);
+    assay.file("s.toml", "listen = \"127.0.0.1:0\"\n[[class]]\nservers = [\"127.0.0.1:9\"]\n");
+    assay.file("t.toml", "[[cache]]\nname = \"a\"\n");
+    assay.file("w.pg", "");
+    for command in ["run", "check"] {
+        for (name, kind, line) in [
+            ("x.toml", "an experiment", "assay lab x.toml"),
+            ("c.toml", "a cluster", "assay simulate c.toml"),
+            ("s.toml", "a configuration of the switch", "assay switch s.toml"),
+            ("t.toml", "a topology", "assay run WORKLOAD --topology t.toml"),
+            ("six-proxies", "an experiment", "assay lab six-proxies"),
+            ("locality", "a cluster", "assay simulate locality"),
+        ] {
+            assay.run(&[command, name]).exits(2).complains(kind).complains(&format!("type: {line}"));
+        }
+    }
+    for (name, line) in [
+        ("demo", "assay run demo"),
+        ("w.pg", "assay run w.pg"),
+        ("c.toml", "assay simulate c.toml"),
+        ("s.toml", "assay switch s.toml"),
+    ] {
+        assay.run(&["lab", name]).exits(2).complains(&format!("type: {line}"));
+    }
+    assert!(!assay.path("runs").exists(), "something was made");
+}
+
+#[test]
 fn help_and_version_are_commands_too() {
     let assay = Assay::new();
     for (command, flag) in [

@@ -31,7 +31,8 @@ pub struct LabArgs {
     /// Look before running.
     #[command(subcommand)]
     pub command: Option<LabCommand>,
-    /// A TOML file that says what is compared, on what, and how often
+    /// A TOML file that says what is compared, on what, and how often, or the name of a bundled experiment (`assay
+    /// experiments`)
     #[arg(required = true, value_name = "EXPERIMENT")]
     pub experiment: Option<PathBuf>,
 
@@ -109,7 +110,7 @@ pub enum LabCommand {
 /// Flags of `assay lab show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The experiment's file
+    /// The experiment's file, or the name of a bundled one
     pub experiment: PathBuf,
     /// Every schedule squeezed into DUR
     #[arg(long, value_name = "DUR", value_parser = units::duration)]

@@ -14,6 +14,7 @@ use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::summary::Summary;
+use assay_settings::suggest::or_did_you_mean;
 use tokio::sync::{mpsc, watch};
 
 pub use self::args::LabArgs;
@@ -22,9 +23,11 @@ use self::plans::Plans;
 use crate::commands::report::{self, Form};
 use crate::commands::run::clear_leftovers;
 use crate::exit::{Exit, Failure};
+use crate::experiments::{self, EXPERIMENTS};
 use crate::interrupt::Interrupts;
+use crate::kind::{self, Kind};
 use crate::live::{Style, cells};
-use crate::{output, run_name};
+use crate::{bundled, output, run_name};
 
 /// Runs, explains or goes on with an experiment.
 pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
@@ -77,11 +80,20 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     conclude(args, file, &path, &ending)
 }
 
-/// Reads an experiment's file.
+/// Reads an experiment's file, or a bundled experiment.
 fn read(file: &Path) -> Result<Experiment, Failure> {
+    let named = file.to_string_lossy();
+    if let Some(bundled) = experiments::find(&named) {
+        let shown = format!("{}{named}.toml", bundled::INSIDE);
+        return Experiment::read(&shown, bundled.name, bundled.text).map_err(Failure::usage);
+    }
+    if let Some(other) = kind::of_named(&named).filter(|kind| *kind != Kind::Experiment) {
+        return Err(other.refused(&named, Kind::Experiment));
+    }
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(anyhow!("cannot read the experiment {}: {error}", file.display())).hint(
-            "an experiment is a TOML file; those in experiments/ of the source tree show how one is written",
+        let meant = or_did_you_mean(&named, EXPERIMENTS.iter().map(|experiment| experiment.name));
+        Failure::usage(anyhow!("cannot read the experiment {named}: {error}{meant}")).hint(
+            "an experiment is a TOML file, or the name of a bundled one: `assay experiments` lists them",
         )
     })?;
     let name = file.file_stem().map_or_else(|| "experiment".into(), |stem| stem.to_string_lossy());

@@ -18,7 +18,7 @@ use crate::commands::result_args::ResultArgs;
 use crate::commands::run::{self, RunArgs};
 use crate::exit::Failure;
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::{bundled, target, units};
+use crate::{bundled, experiments, target, units};
 
 /// Everything that is needed to make the plan of any cell.
 pub struct Plans {
@@ -95,12 +95,18 @@ impl Plans {
         Ok(self.prepared.get(&key).and_then(|prepared| planned(&prepared.workload)))
     }
 
-    /// A bundled workload's name, or the path of a file that is beside the experiment.
+    /// A bundled workload's name, or the path of a file that is beside the experiment. Those that are beside a bundled
+    /// experiment are bundled too, and serve copies of it that have none of that name beside them.
     fn source(&self, named: &str) -> String {
         if bundled::find(named).is_some() {
             return named.to_owned();
         }
-        beside(&self.file, named).display().to_string()
+        let path = beside(&self.file, named);
+        let is_bundled = experiments::find(&self.file.to_string_lossy()).is_some();
+        match bundled::of_experiments(named) {
+            Some(_) if is_bundled || !path.exists() => format!("{}{named}", bundled::INSIDE),
+            _ => path.display().to_string(),
+        }
     }
 
     /// The plan of a cell.
