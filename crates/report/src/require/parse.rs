@@ -9,6 +9,8 @@ use super::{Op, Requirement};
 /// A place in the text: first byte, one past the last.
 type Place = (usize, usize);
 
+/// More than any hit ratio is of another one of its kind.
+const MOST_OVER: f64 = 2.0;
 /// Longer texts are no requirements.
 const LONGEST: usize = 400;
 /// Names of metrics; any percentile is one too.
@@ -164,7 +166,10 @@ impl<'a> Parser<'a> {
         let (phase, metric) = self.resolve(&path, class)?;
         let metric = self.over(metric)?;
         let op = self.op()?;
+        self.skip_spaces();
+        let start = self.at;
         let (limit, percent) = self.limit(&metric)?;
+        self.check_range(&metric, limit, percent, (start, self.text[..self.at].trim_end().len()))?;
         let metric = match metric {
             Metric::Count { of, .. } => Metric::Count { of, share: percent },
             metric => metric,
@@ -351,6 +356,37 @@ impl<'a> Parser<'a> {
         }
         self.skip_spaces();
         self.fail(self.here(), "expected one of < <= > >= == !=", None)
+    }
+
+    /// Refuses a limit that no run can come near, with what may have been meant.
+    fn check_range(&self, metric: &Metric, limit: f64, percent: bool, place: Place) -> Parsed<()> {
+        let (what, most) = match metric {
+            Metric::Time { .. } => ("a time is 0 or more", f64::MAX),
+            Metric::Rate { .. } => ("a rate is 0 or more", f64::MAX),
+            Metric::Count { .. } if percent => ("a share is from 0 % to 100 %", 1.0),
+            Metric::Count { .. } => ("a number of requests is 0 or more", f64::MAX),
+            Metric::HitRatio { over: None, .. } => ("a hit ratio is from 0 to 1, or from 0 % to 100 %", 1.0),
+            // One of them may be a little more than the other.
+            Metric::HitRatio { .. } => ("one hit ratio divided by another is from 0 to about 1", MOST_OVER),
+            // It is negative where a proxy sends more to origins than it was sent.
+            Metric::Offload { .. } => ("an offload is at most 1, or 100 %", 1.0),
+        };
+        let least = if matches!(metric, Metric::Offload { .. }) { f64::MIN } else { 0.0 };
+        if (least..=most).contains(&limit) {
+            return Ok(());
+        }
+        let before = self.text[..place.0].trim();
+        let written = &self.text[place.0..place.1];
+        // Without its sign, or as a percentage.
+        let positive = written.trim_start_matches('-');
+        let help = if limit < least && limit.abs() <= most {
+            Some(format!("did you mean `{before} {positive}`?"))
+        } else if !percent && limit > 1.0 && limit <= 100.0 {
+            Some(format!("did you mean `{before} {written}%` or `{before} {}`?", limit / 100.0))
+        } else {
+            None
+        };
+        self.fail(place, format!("`{written}` is out of range: {what}"), help)
     }
 
     /// A number with its unit; true when the unit is a percent sign.

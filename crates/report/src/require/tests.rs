@@ -127,6 +127,40 @@ fn what_is_wrong_is_pointed_at_with_what_to_write_instead() {
 }
 
 #[test]
+fn a_limit_out_of_its_range_is_refused_with_the_range_and_what_may_have_been_meant() {
+    for (text, range, meant) in [
+        ("dhr > 90", "from 0 to 1", "`dhr > 90%` or `dhr > 0.9`"),
+        ("top1.dhr>=55", "from 0 to 1", "`top1.dhr>= 55%` or `top1.dhr>= 0.55`"),
+        ("bhr > -0.5", "from 0 to 1", "`bhr > 0.5`"),
+        ("dhr > 150%", "from 0 % to 100 %", ""),
+        ("dhr > 900", "from 0 to 1", ""),
+        ("dhr / ideal > 95", "about 1", "`dhr / ideal > 95%` or `dhr / ideal > 0.95`"),
+        ("offload > 60", "at most 1", "`offload > 60%` or `offload > 0.6`"),
+        ("errors < 101%", "from 0 % to 100 %", ""),
+        ("errors < -1", "0 or more", "`errors < 1`"),
+        ("unsent < -2 %", "from 0 % to 100 %", "`unsent < 2 %`"),
+        ("p99(hit) < -5ms", "a time is 0 or more", "`p99(hit) < 5ms`"),
+        ("rate > -100/s", "a rate is 0 or more", "`rate > 100/s`"),
+    ] {
+        let said = refused(text);
+        assert!(said.contains("out of range") && said.contains(range), "{text}: {said}");
+        assert_eq!(said.contains("did you mean"), !meant.is_empty(), "{text}: {said}");
+        assert!(said.contains(meant), "{text}: {said}");
+    }
+    for text in [
+        "dhr > 1",
+        "dhr > 100%",
+        "dhr / ideal > 1.05",
+        "offload > -0.1",
+        "errors <= 0",
+        "p99 < 0ms",
+        "errors < 150",
+    ] {
+        assert_eq!(read(text).text(), text);
+    }
+}
+
+#[test]
 fn a_phase_must_be_in_the_schedule_and_run_is_all_of_it() {
     let names = || ["fill", "top1", "top2"].into_iter();
     assert!(read("top1.dhr > 1").check_phase(names()).is_ok());
