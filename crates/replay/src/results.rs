@@ -238,6 +238,9 @@ impl Results {
         if self.interrupted {
             text.push_str("  It was interrupted: this is what was sent until then.\n");
         }
+        if let Some(words) = self.without_response() {
+            let _ = writeln!(text, "  {words}.");
+        }
         text.push('\n');
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");
@@ -284,6 +287,22 @@ impl Results {
         text
     }
 
+    /// How many requests got no whole response, where there are any, and what went wrong.
+    pub fn without_response(&self) -> Option<String> {
+        let lost: u64 = self.errors.values().sum();
+        if lost == 0 {
+            return None;
+        }
+        let (of, share) = (self.requests, lost as f64 / self.requests.max(1) as f64 * 100.0);
+        let number = if lost == of {
+            format!("none of {of} requests")
+        } else {
+            format!("{lost} of {of} requests ({share:.1} %)")
+        };
+        let got = if lost == of { "got a whole response" } else { "got no whole response" };
+        Some(format!("{number} {got}: {}", listed(&self.errors)))
+    }
+
     fn rate_words(&self) -> String {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
@@ -306,4 +325,22 @@ fn listed(counts: &BTreeMap<String, u64>) -> String {
     let named = counts.iter().map(|(name, count)| format!("{name}: {count}"));
     let text = named.collect::<Vec<_>>().join(", ");
     if text.is_empty() { "none".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_without_a_response_are_stated_first_and_none_are_not() {
+        let errors = BTreeMap::from([("refused".to_owned(), 3)]);
+        let all = Results { requests: 3, errors: errors.clone(), ..Results::default() };
+        assert_eq!(all.without_response().unwrap(), "none of 3 requests got a whole response: refused: 3");
+        let some = Results { requests: 12, responses: 9, errors, ..Results::default() };
+        let words = "3 of 12 requests (25.0 %) got no whole response";
+        assert!(some.without_response().unwrap().starts_with(words));
+        assert!(some.to_terminal().lines().nth(1).unwrap().contains(words), "{}", some.to_terminal());
+        let none = Results { requests: 3, responses: 3, ..Results::default() };
+        assert_eq!(none.without_response(), None);
+    }
 }

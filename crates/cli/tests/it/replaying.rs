@@ -168,6 +168,48 @@ fn a_replay_that_is_interrupted_twice_does_not_wait_for_the_responses() {
     assert_eq!((said.code, said.stderr.contains("quit at once")), (Some(105), true), "{said:?}");
 }
 
+/// An address that refuses connections: a port that was free a moment ago, on a loopback address that nothing else uses.
+fn refusing() -> String {
+    let id = std::process::id();
+    let listener = TcpListener::bind(format!("127.251.{}.{}:0", id >> 8 & 255, (id & 255).max(1))).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_replay_of_which_no_request_got_a_response_failed_and_says_so() {
+    let (assay, to) = (Assay::new(), refusing());
+    let urls = assay.file("urls.txt", "/a\n/b\n/c\n");
+    let replay = ["replay", "--urls", urls, "--to", &to, "--rate", "1000"];
+    let said = assay.run(&replay).exits(1).complains("none of 3 requests got a whole response");
+    assert!(said.stderr.contains(&to), "{}", said.stderr);
+    assert!(said.stdout.contains("3 sent, 0 answered"), "{}", said.stdout);
+    let said = assay.run(&[&replay[..], &["--json"]].concat()).exits(1);
+    let document: serde_json::Value =
+        serde_json::from_str(&said.stdout).expect("the document is written all the same");
+    assert_eq!((&document["requests"], &document["responses"]), (&3.into(), &0.into()));
+}
+
+#[test]
+fn requests_without_a_response_are_told_also_beside_a_document() {
+    // It responds on its first connection, and closes all others.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for (place, mut stream) in listener.incoming().flatten().enumerate() {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            if lines.any(|line| line.is_empty()) && place == 0 {
+                let _ =
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            }
+        }
+    });
+    let assay = Assay::new();
+    let urls = assay.file("urls.txt", "/a\n/b\n/c\n/d\n");
+    let replay = ["replay", "--urls", urls, "--to", &to, "--rate", "1000"];
+    let said = assay.run(&[&replay[..], &["--json"]].concat()).exits(0);
+    said.complains("warning: 3 of 4 requests (75.0 %) got no whole response");
+}
+
 #[test]
 fn a_replay_that_cannot_be_says_what_to_do() {
     let assay = Assay::new();

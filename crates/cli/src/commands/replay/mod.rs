@@ -37,7 +37,8 @@ Examples:
       a list of URLs at random: 1,000 connections, one a second
 
 Exit codes:
-  0 fine · 1 it failed · 2 usage error · 105 interrupted";
+  0 fine · 1 it failed, or no request got a response · 2 usage error
+  105 interrupted";
 
 /// Flags of `assay replay`.
 #[derive(Debug, Args)]
@@ -158,7 +159,20 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     let Some(results) = results? else { return Ok(Exit::Interrupted) };
     let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
     output::result(&text, file)?;
-    Ok(if results.interrupted { Exit::Interrupted } else { Exit::Fine })
+    let lost = results.without_response();
+    match lost {
+        _ if results.interrupted => Ok(Exit::Interrupted),
+        Some(words) if results.responses == 0 => Err(Failure::failed(anyhow!("{words}")).hint(format!(
+            "check that something listens at {} and speaks HTTP, like `curl -v http://{}/`",
+            results.to, results.to
+        ))),
+        // In words it stands in the result; who reads that with another program is told here.
+        Some(words) if args.json || args.output.is_some() => {
+            output::eprint(&format!("warning: {words}\n"));
+            Ok(Exit::Fine)
+        }
+        _ => Ok(Exit::Fine),
+    }
 }
 
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
