@@ -27,7 +27,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         workload: WorkloadInfo {
             name: plan.workload.name.clone(),
             sources: plan.sources.iter().map(|(name, text)| (name.clone(), digest(text))).collect(),
-            robots: plan.workload.robot_count(),
+            robots: robots(plan),
             origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
             scale: plan.scale,
             overrides: overrides(plan),
@@ -49,6 +49,33 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
     }
 }
 
+/// Robots that run here.
+fn robots(plan: &RunPlan) -> u32 {
+    match plan.part {
+        Part::Whole => plan.workload.robot_count(),
+        Part::Robots { first, last } => last - first + 1,
+        Part::Origins { .. } => 0,
+    }
+}
+
+/// What a part of a run with the robots `first` to `last` of `all` cannot know.
+fn of_robots(first: u32, last: u32, all: u32) -> Vec<String> {
+    let is_whole = last - first + 1 == all;
+    let which =
+        if is_whole { format!("all {all} robots") } else { format!("robots {first} to {last} of {all}") };
+    let mut notes = vec![format!(
+        "this is one part of a run: {which}; origins are measured elsewhere, so what they were spared is not known here"
+    )];
+    if !is_whole {
+        notes.push(
+            "requests of the other robots fill the cache too: ideal and offered hit ratios, which are of these robots' \
+             requests alone, are not those of the run"
+                .into(),
+        );
+    }
+    notes
+}
+
 fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
     let Overrides { duration, rate, robots } = plan.overrides;
     let duration_s = duration.map(|length| length.as_secs_f64());
@@ -64,10 +91,9 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
     };
     match plan.part {
         Part::Whole => {}
-        Part::Robots { first, last } => info.notes.push(format!(
-            "this is one part of a run: robots {first} to {last} of {}; the others are elsewhere",
-            plan.workload.robot_count()
-        )),
+        Part::Robots { first, last } => {
+            info.notes.extend(of_robots(first, last, plan.workload.robot_count()))
+        }
         Part::Origins { first, last, .. } => {
             info.name = "origins".into();
             info.notes.push(format!("this is one part of a run: origins {first} to {last}, without robots"));
@@ -200,6 +226,21 @@ pub fn keep_sources(plan: &RunPlan, dir: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use crate::testing;
+
+    #[test]
+    fn a_part_has_the_robots_that_run_in_it_and_says_what_it_cannot_know() {
+        let mut plan = testing::plan();
+        let all = plan.workload.robot_count();
+        assert_eq!(robots(&plan), all);
+        plan.part = Part::Robots { first: 1, last: 2 };
+        assert_eq!(robots(&plan), 2);
+        plan.part = Part::Origins { first: 0, last: 0, linger: Duration::ZERO };
+        assert_eq!(robots(&plan), 0);
+        let half = of_robots(0, 19, 40).join(" ");
+        assert!(half.contains("robots 0 to 19 of 40") && half.contains("ideal and offered"), "{half}");
+        let whole = of_robots(0, 39, 40).join(" ");
+        assert!(whole.contains("all 40 robots") && !whole.contains("ideal"), "{whole}");
+    }
 
     #[test]
     fn goals_are_told_in_words() {

@@ -5,8 +5,8 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::ratios;
 
 use crate::document::{
-    Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures,
-    Outcomes, Percentiles, Rate, Resources, Seeks,
+    Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, OriginFigures, Outcomes,
+    Percentiles, Rate, Resources, Seeks,
 };
 use crate::host::seek_mb;
 use crate::special::special;
@@ -100,7 +100,7 @@ pub fn figures(tally: &Tally) -> Figures {
         },
         dhr: HitRatio::of_documents(counts, &tally.origins).map(six_digits),
         bhr: HitRatio::of_bytes(counts, &tally.origins).map(six_digits),
-        offload: Offload::of(counts, &tally.origins).map(six_digits),
+        offload: tally.offload().map(six_digits),
         outcomes: Outcomes::of(counts, &tally.origins),
         response_time_ms: by_class(tally, tally.response(), |times| &times.response),
         service_time_ms: by_class(tally, tally.service(), |times| &times.service),
@@ -237,6 +237,7 @@ mod tests {
         let mut tally = Tally::default();
         tally.robots.sent = 100;
         tally.origins.requests = 110;
+        tally.origins_seen = true;
         assert_eq!(figures(&tally).offload.requests, Some(-0.1));
     }
 

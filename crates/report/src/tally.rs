@@ -8,6 +8,7 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval};
 use assay_measurement::measured::Series;
+use assay_measurement::ratios::Offload;
 use assay_record::run::RunInfo;
 
 /// A stretch of the run, in milliseconds since its start.
@@ -240,6 +241,8 @@ pub struct Tally {
     pub(crate) origin_lateness: Histogram,
     pub(crate) peaks: RobotLevels,
     pub(crate) origin_connections_peak: u64,
+    /// Origins were measured, so that no request at them means that they got none.
+    pub(crate) origins_seen: bool,
     pub(crate) resources: BTreeMap<String, Use>,
     pub(crate) disk: Option<DiskUse>,
 }
@@ -258,6 +261,7 @@ impl Tally {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
         for tally in &mut tallies {
+            tally.origins_seen = !series.origins.is_empty();
             tally.add_host(series);
         }
         tallies
@@ -297,6 +301,7 @@ impl Tally {
     fn merge(&mut self, part: &Tally) {
         self.robots.merge(&part.robots);
         self.origins.merge(&part.origins);
+        self.origins_seen |= part.origins_seen;
         self.hit.merge(&part.hit);
         self.miss.merge(&part.miss);
         self.other.merge(&part.other);
@@ -307,6 +312,11 @@ impl Tally {
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
         self.origin_connections_peak = self.origin_connections_peak.max(part.origin_connections_peak);
+    }
+
+    /// What the origins were spared; none where they were not measured, as in a part of a run that has only robots.
+    pub(crate) fn offload(&self) -> Offload {
+        if self.origins_seen { Offload::of(&self.robots, &self.origins) } else { Offload::default() }
     }
 
     pub(crate) fn add_robots(&mut self, interval: &RobotInterval) {
@@ -328,6 +338,7 @@ impl Tally {
 
     pub(crate) fn add_origins(&mut self, interval: &OriginInterval) {
         self.origins.merge(&interval.counts);
+        self.origins_seen = true;
         self.origin_service.merge_sparse(&interval.service);
         self.origin_lateness.merge_sparse(&interval.lateness);
         self.origin_connections_peak = self.origin_connections_peak.max(interval.connections);
@@ -391,6 +402,21 @@ mod tests {
     fn busy(phase: u16, start_ms: u64) -> RobotInterval {
         let counts = RobotCounts { due: 1, ..RobotCounts::default() };
         RobotInterval { start_ms, length_ms: 1000, phase, counts, ..RobotInterval::default() }
+    }
+
+    #[test]
+    fn what_origins_were_spared_is_known_only_where_they_were_measured() {
+        let mut interval = busy(0, 0);
+        (interval.counts.sent, interval.counts.body_bytes_in) = (10, 100);
+        let mut series = Series { robots: vec![interval], ..Series::default() };
+        let offload = |series: &Series| {
+            let parts = Tally::of_phases(series, &[None]);
+            [parts[0].offload(), Tally::of_run(&parts, None, series).offload()]
+        };
+        assert_eq!(offload(&series), [Offload::default(); 2]);
+        series.origins.push(OriginInterval::default());
+        let all = Offload { requests: Some(1.0), bytes: Some(1.0) };
+        assert_eq!(offload(&series), [all; 2], "they got none");
     }
 
     #[test]

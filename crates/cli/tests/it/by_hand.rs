@@ -1,5 +1,7 @@
 //! Parts of one run as processes of their own.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,6 +17,25 @@ fn due(assay: &Assay, run_dir: &str) -> (u64, u64, u64) {
     counts.fold((0, 0, 0), |(due, digest, errors), counts| {
         (due + counts.due, digest.wrapping_add(counts.due_digest), errors + counts.error_total())
     })
+}
+
+/// Something that responds to every request, and is neither Assay's origin nor a cache.
+fn responder() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut out = stream.try_clone().expect("a socket");
+                for _ in BufReader::new(stream).lines().map_while(Result::ok).filter(String::is_empty) {
+                    if out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 fn start(assay: &Assay, arguments: &[&str]) -> Child {
@@ -47,10 +68,65 @@ fn two_halves_of_the_robots_request_what_all_of_them_do() {
     assert!(one.0 > 200 && other.0 > 200, "{one:?} {other:?}");
     assert_eq!((one.0 + other.0, one.1.wrapping_add(other.1)), (all.0, all.1));
     assert_eq!((one.2, other.2), (0, 0), "every response was checked");
+    let said = assay.run(&["report", "0-19", "--no-report"]).exits(0).stdout;
+    assert!(said.contains("20 robots sent") && said.contains("robots 0 to 19 of 40"), "{said}");
     let dir = RunDir::open(&assay.path("o")).expect("a run directory");
     let responded: u64 =
         dir.read_series().expect("what was measured").origins.iter().map(|o| o.counts.responses).sum();
     assert!(responded >= one.0 + other.0 - 100, "{responded}");
+}
+
+#[test]
+fn robots_alone_report_nothing_that_only_the_whole_run_knows() {
+    let assay = Assay::new();
+    let address = responder().to_string();
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let said = assay.run(&[
+        "robots",
+        workload,
+        "--robots",
+        "0-3",
+        "--proxy",
+        &address,
+        "--start-at",
+        "+2s",
+        "--duration",
+        "1s",
+        "--no-report",
+        "--run-dir",
+        "part",
+        "--json",
+    ]);
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one JSON document");
+    assert!(document["total"]["requests"].as_u64() > Some(0), "{document:#}");
+    assert_eq!(document["workload_info"]["robots"], 4);
+    assert!(document["total"]["offload"]["requests"].is_null(), "{:#}", document["total"]["offload"]);
+    assert!(document["total"]["offload"]["bytes"].is_null(), "{:#}", document["total"]["offload"]);
+    let words = assay.run(&["report", "part", "--no-report"]).exits(0).stdout;
+    // Lines are folded.
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("4 robots sent") && !words.contains("were spared "), "{words}");
+    assert!(words.contains("what they were spared is not known here"), "{words}");
+    let said = assay.run(&[
+        "robots",
+        workload,
+        "--robots",
+        "0-3",
+        "--proxy",
+        &address,
+        "--start-at",
+        "+2s",
+        "--duration",
+        "1s",
+        "--no-report",
+        "--run-dir",
+        "required",
+        "--require",
+        "offload > 0.5",
+    ]);
+    assert!(!said.stdout.contains("offload > 0.5 holds"), "{said:?}");
+    assert_ne!(said.code, Some(0), "a requirement that was not measured did not hold: {said:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::ratios::{HitRatio, Offload, ratio};
+use assay_measurement::ratios::{HitRatio, ratio};
 
 use crate::format;
 use crate::tally::{MergedTimes, Tally};
@@ -138,7 +138,7 @@ impl Metric {
                 }
             }
             Metric::Offload { bytes } => {
-                let offload = Offload::of(counts, &tally.origins);
+                let offload = tally.offload();
                 if bytes { offload.bytes } else { offload.requests }
             }
             Metric::Rate { offered } => {
