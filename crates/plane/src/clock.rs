@@ -14,6 +14,12 @@ pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// The wall clock (`CLOCK_REALTIME`), in nanoseconds since 1970.
+#[inline]
+pub fn realtime_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME)
+}
+
 /// Processor time of the calling thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID)

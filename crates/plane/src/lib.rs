@@ -6,12 +6,13 @@
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields passed on as intermediaries must ([`fields`]), what they say to a cache ([`caching`]), connections to
 //! servers and their reuse ([`upstream`]), listening ([`listen`]), one table of bounds ([`limits`]); deadlines to within
-//! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]); threads pinned and
+//! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
 //! process ([`stdio`]).
 //!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users. No TLS, no HTTP/2.
 
+pub mod arrival;
 pub mod body;
 pub mod caching;
 pub mod carrier;

@@ -1,0 +1,189 @@
+//! When the kernel received what is read from a socket, and so how long it lay unread.
+//!
+//! The kernel stamps what it receives with the wall clock; everything else is timed with `CLOCK_MONOTONIC`. [`Arrivals`]
+//! converts, with the difference between both clocks, which its owner has it measure again every few milliseconds: the
+//! wall clock is adjusted now and then.
+//!
+//! *Does not:* tell when the end of a connection came (it carries no data), nor anything of a socket that was not told to
+//! [`note_arrivals`].
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+
+use crate::clock::{monotonic_ns, realtime_ns};
+
+/// When the kernel received the last of the bytes of a read, in nanoseconds of the wall clock; none: it does not tell.
+pub type Received = Option<u64>;
+
+/// Has the kernel note when it receives something for this socket; for a listener's socket, for all that it accepts.
+pub fn note_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Bytes of control messages: one header and one `timespec`.
+const CONTROL_BYTES: usize = 32;
+
+/// Room for control messages, aligned as their headers are.
+#[repr(align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Reads once, without waiting if the socket does not wait: how many bytes, and when the last of them were received.
+#[inline]
+pub fn recv(socket: &impl AsRawFd, into: &mut [u8]) -> io::Result<(usize, Received)> {
+    let mut control = Control([0; CONTROL_BYTES]);
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: a message of zeros is an empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES as _;
+    // SAFETY: the descriptor is open, and all that the message points to lives as long as the call.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    Ok((length, received(&message)))
+}
+
+#[inline]
+fn received(message: &libc::msghdr) -> Received {
+    // SAFETY: the kernel has filled the message in: the header, if there is one, lies within the control bytes.
+    let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    let is_time = header.cmsg_level == libc::SOL_SOCKET
+        && header.cmsg_type == libc::SCM_TIMESTAMPNS
+        && header.cmsg_len as usize >= CONTROL_BYTES;
+    if !is_time {
+        return None;
+    }
+    // SAFETY: the header says that a `timespec` follows, and there is room for one; it need not be aligned.
+    let time: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+    Some((time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64))
+}
+
+/// How long the other side took to accept a connection, in nanoseconds, as the kernel measured it: from its first packet to
+/// the response; none: a packet was lost, and the kernel cannot tell.
+pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
+    // SAFETY: numbers, of which zeros are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, there is room for so many bytes, and it lives as long as the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    (result == 0 && info.tcpi_total_retrans == 0).then(|| u64::from(info.tcpi_rtt) * 1_000)
+}
+
+/// The difference between the wall clock and `CLOCK_MONOTONIC`, as last measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrivals {
+    ahead_ns: u64,
+}
+
+impl Arrivals {
+    /// Measures the difference.
+    pub fn measure() -> Self {
+        let (before, wall, after) = (monotonic_ns(), realtime_ns(), monotonic_ns());
+        Self { ahead_ns: wall.wrapping_sub(before + (after - before) / 2) }
+    }
+
+    /// How long, by `now_ns`, something has lain unread that was received then, in nanoseconds. A wall clock that was set
+    /// meanwhile would make it absurd: it is no longer than `longest_ns`.
+    #[inline]
+    pub fn unread_ns(self, received: Received, now_ns: u64, longest_ns: u64) -> u64 {
+        received.map_or(0, |wall_ns| {
+            let unread_ns = now_ns.wrapping_sub(wall_ns.wrapping_sub(self.ahead_ns));
+            // Received after `now_ns`: the clocks differ by a little more than was measured.
+            if unread_ns > i64::MAX as u64 { 0 } else { unread_ns.min(longest_ns) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    const LONG_NS: u64 = 3_600_000_000_000;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        note_arrivals(&listener).expect("is an option of every socket");
+        let theirs = TcpStream::connect(listener.local_addr().expect("is bound")).expect("is accepted");
+        (listener.accept().expect("is there").0, theirs)
+    }
+
+    #[test]
+    fn what_lay_unread_for_a_known_time_is_told_to_have_lain_that_long() {
+        let (ours, mut theirs) = pair();
+        let mut bytes = [0; 16];
+        for stall_ms in [0, 20, 60] {
+            let sent_ns = monotonic_ns();
+            theirs.write_all(b"x").expect("is written");
+            let arrived_ns = monotonic_ns();
+            // The reader does something else meanwhile.
+            std::thread::sleep(Duration::from_millis(stall_ms));
+            let before_ns = monotonic_ns();
+            let (length, received) = recv(&ours, &mut bytes).expect("something is there");
+            let now_ns = monotonic_ns();
+            assert_eq!(length, 1);
+            assert!(received.is_some(), "this kernel tells when it received something");
+            let unread_ns = Arrivals::measure().unread_ns(received, now_ns, LONG_NS);
+            // On loopback the kernel receives while the other side sends. Clocks are read a moment apart.
+            let slack_ns = 200_000 + (now_ns - before_ns);
+            assert!(
+                unread_ns + slack_ns >= before_ns - arrived_ns,
+                "{unread_ns} of {}",
+                before_ns - arrived_ns
+            );
+            assert!(unread_ns <= now_ns - sent_ns + slack_ns, "{unread_ns} of {}", now_ns - sent_ns);
+        }
+    }
+
+    #[test]
+    fn a_handshake_on_loopback_is_over_in_no_time_however_late_one_looks() {
+        let (_ours, theirs) = pair();
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(handshake_ns(&theirs).is_some_and(|ns| ns < 20_000_000), "{:?}", handshake_ns(&theirs));
+    }
+
+    #[test]
+    fn the_end_of_a_connection_has_no_time_and_an_error_is_one() {
+        let (ours, theirs) = pair();
+        ours.set_nonblocking(true).expect("is an option of every socket");
+        let mut bytes = [0; 16];
+        let nothing = recv(&ours, &mut bytes).expect_err("nothing is there");
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        drop(theirs);
+        ours.set_nonblocking(false).expect("is an option of every socket");
+        assert_eq!(recv(&ours, &mut bytes).expect("has ended"), (0, None));
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_makes_nothing_absurd() {
+        let arrivals = Arrivals { ahead_ns: 1_000 };
+        assert_eq!(arrivals.unread_ns(None, 50, LONG_NS), 0);
+        assert_eq!(arrivals.unread_ns(Some(1_030), 50, LONG_NS), 20);
+        assert_eq!(arrivals.unread_ns(Some(1_060), 50, LONG_NS), 0, "received a moment ago");
+        assert_eq!(arrivals.unread_ns(Some(1_030), 50 + 2 * LONG_NS, LONG_NS), LONG_NS);
+    }
+}
