@@ -24,8 +24,15 @@ const REQUESTED: Requested = Requested {
 };
 
 /// The origin's own response to it.
-const MINE: ResponseMark =
-    ResponseMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, status: 200, note: None };
+const MINE: ResponseMark = ResponseMark {
+    xact: ME,
+    key: 0xABCD,
+    version: 2,
+    made_us: 20 * SECOND + 500,
+    status: 200,
+    delay_us: 0,
+    note: None,
+};
 
 /// One from the store, a second old.
 const STORED: ResponseMark = ResponseMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };

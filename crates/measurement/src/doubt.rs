@@ -191,6 +191,18 @@ impl Reason {
     }
 }
 
+/// Which figures nothing is known about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extent {
+    /// None: what can have been done to each of them has bounds.
+    #[default]
+    Nothing,
+    /// Times and rates; what was counted stands.
+    Times,
+    /// All.
+    Everything,
+}
+
 /// A reason that was found in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -199,8 +211,10 @@ pub struct Doubt {
     pub reason: Reason,
     /// Whose fault.
     pub blame: Blame,
-    /// True: it makes the run (or its phases) invalid. False: it is worth knowing.
-    pub invalidates: bool,
+    /// True: it can have moved times so much that the interval of a figure shows it, or it leaves figures unknown. False: it
+    /// is worth knowing.
+    #[serde(alias = "invalidates")]
+    pub serious: bool,
     /// Indices of the phases that it touches; empty: the run as a whole.
     pub phases: Vec<u16>,
     /// The role in question: `robots`, `origins`, `proxy`; empty: the machine.
@@ -216,9 +230,25 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// One that makes the run invalid, in the words of the list.
-    pub fn invalid(reason: Reason, seen: impl Into<String>) -> Self {
-        Self { invalidates: true, ..Self::worth_knowing(reason, seen) }
+    /// A serious one, in the words of the list.
+    pub fn serious(reason: Reason, seen: impl Into<String>) -> Self {
+        Self { serious: true, ..Self::worth_knowing(reason, seen) }
+    }
+
+    /// It touches the phase of this index.
+    pub fn touches(&self, phase: usize) -> bool {
+        self.phases.is_empty() || self.phases.iter().any(|touched| usize::from(*touched) == phase)
+    }
+
+    /// Which figures of the phases that it touches are not known because of it.
+    pub fn leaves_unknown(&self) -> Extent {
+        match self.reason {
+            _ if !self.serious => Extent::Nothing,
+            Reason::RoleFailed => Extent::Everything,
+            Reason::LabFailed | Reason::SocketMemory => Extent::Times,
+            // Each of these has its bounds: in the delays of requests, or in how many were touched or lost.
+            _ => Extent::Nothing,
+        }
     }
 
     /// One that is worth knowing, in the words of the list.
@@ -249,7 +279,7 @@ mod tests {
     #[test]
     fn a_doubt_says_what_was_seen_why_it_matters_and_what_to_do() {
         for reason in Reason::ALL {
-            let doubt = Doubt::invalid(reason, "seen");
+            let doubt = Doubt::serious(reason, "seen");
             assert_eq!((doubt.seen.as_str(), doubt.why.as_str()), ("seen", reason.why()));
             assert!(!doubt.advice.is_empty());
             assert!(!reason.why().ends_with('.') && !reason.advice().ends_with('.'));

@@ -47,7 +47,7 @@ pub enum ErrorKind {
     TimedOut,
     /// The robot's waiting queue was full.
     QueueOverflow,
-    // Assay's own limits; these make a run invalid.
+    // Assay's own limits: they say nothing of the target.
     /// No source port was left.
     PortsExhausted,
     /// No file descriptor was left.
@@ -101,6 +101,29 @@ impl ErrorKind {
             ErrorKind::PortsExhausted => "ports_exhausted",
             ErrorKind::DescriptorsExhausted => "descriptors_exhausted",
         }
+    }
+
+    /// True where the client got something else than what it requested, or what it may not be given any more.
+    pub fn is_wrong_content(self) -> bool {
+        matches!(
+            self,
+            ErrorKind::WrongObject
+                | ErrorKind::WrongLength
+                | ErrorKind::WrongBytes
+                | ErrorKind::WrongVersion
+                | ErrorKind::Stale
+        )
+    }
+
+    /// True where no response came: the target did not accept, lost or did not complete it in time.
+    pub fn is_without_response(self) -> bool {
+        matches!(
+            self,
+            ErrorKind::ConnectFailed
+                | ErrorKind::ConnectionLost
+                | ErrorKind::TimedOut
+                | ErrorKind::QueueOverflow
+        )
     }
 
     /// True when Assay itself, not the target, ran into a limit.

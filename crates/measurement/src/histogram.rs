@@ -77,6 +77,24 @@ impl Histogram {
         self.max_us = self.max_us.max(other.max_us.min(MAX_US));
     }
 
+    /// These values without those of another histogram, which are all among them. The largest of those that are left is
+    /// known as well as its bucket.
+    #[must_use]
+    pub fn without(&self, part: &Histogram) -> Self {
+        let mut rest = Self::new();
+        for step in self.inner.iter_recorded() {
+            let value = step.value_iterated_to();
+            // Fewer than there should be: the record is damaged, and none are left.
+            let left = step.count_since_last_iteration().saturating_sub(part.inner.count_at(value));
+            if left > 0 {
+                rest.inner.saturating_record_n(value, left);
+                rest.max_us = value.min(self.max_us);
+            }
+        }
+        rest.sum_us = self.sum_us.saturating_sub(part.sum_us);
+        rest
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.inner.len()

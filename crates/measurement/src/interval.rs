@@ -17,6 +17,78 @@ pub struct Times {
     pub service: SparseHistogram,
     /// `first_byte − sent`.
     pub ttfb: SparseHistogram,
+    /// The same of those xacts among them that Assay disturbed ([`crate::own_error::DISTURBED_US`]).
+    #[serde(skip_serializing_if = "Disturbed::is_empty")]
+    pub disturbed: Disturbed,
+}
+
+/// Times of the xacts that Assay disturbed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Disturbed {
+    /// `last_byte − due`.
+    pub response: Disturbance,
+    /// `last_byte − sent`.
+    pub service: Disturbance,
+    /// `first_byte − sent`.
+    pub ttfb: Disturbance,
+    /// Of those that were in flight when a delay of Assay's, of other requests, could still be felt: how long that was. It is
+    /// not part of the above.
+    pub aftermath: SparseHistogram,
+}
+
+/// The same times twice over: each xact is once in each of the histograms.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Disturbance {
+    /// As they were seen.
+    pub seen: SparseHistogram,
+    /// The least that they can have been without Assay's own delays of them.
+    pub least: SparseHistogram,
+}
+
+impl Disturbed {
+    /// No xact was disturbed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Times {
+    /// All its histograms, each with the metric under which tables keep it.
+    pub fn histograms(&self) -> [(&'static str, &SparseHistogram); 10] {
+        let Disturbed { response, service, ttfb, aftermath } = &self.disturbed;
+        [
+            ("response", &self.response),
+            ("response_disturbed", &response.seen),
+            ("response_least", &response.least),
+            ("service", &self.service),
+            ("service_disturbed", &service.seen),
+            ("service_least", &service.least),
+            ("ttfb", &self.ttfb),
+            ("ttfb_disturbed", &ttfb.seen),
+            ("ttfb_least", &ttfb.least),
+            ("aftermath", aftermath),
+        ]
+    }
+
+    /// The histogram that tables keep under this metric.
+    pub fn histogram_mut(&mut self, metric: &str) -> Option<&mut SparseHistogram> {
+        let Disturbed { response, service, ttfb, aftermath } = &mut self.disturbed;
+        Some(match metric {
+            "response" => &mut self.response,
+            "response_disturbed" => &mut response.seen,
+            "response_least" => &mut response.least,
+            "service" => &mut self.service,
+            "service_disturbed" => &mut service.seen,
+            "service_least" => &mut service.least,
+            "ttfb" => &mut self.ttfb,
+            "ttfb_disturbed" => &mut ttfb.seen,
+            "ttfb_least" => &mut ttfb.least,
+            "aftermath" => aftermath,
+            _ => return None,
+        })
+    }
 }
 
 /// Open connections of a side, as a metric.
@@ -62,6 +134,9 @@ pub struct RobotInterval {
     pub lateness: SparseHistogram,
     /// Open waits of what was never sent: phase end − due.
     pub unsent_wait: SparseHistogram,
+    /// How long responses lay unread: from the kernel's receipt of their last bytes until the robot had read them.
+    /// Only where the kernel tells when it received something.
+    pub unread: SparseHistogram,
     /// Levels at the end.
     pub levels: RobotLevels,
 }
@@ -73,23 +148,35 @@ impl RobotInterval {
     }
 
     /// All its histograms, each with the metric and the class under which tables keep it.
-    pub fn histograms(&self) -> [(&'static str, &'static str, &SparseHistogram); 14] {
-        [
-            ("response", "hit", &self.hit.response),
-            ("response", "miss", &self.miss.response),
-            ("response", "other", &self.other.response),
-            ("response", "timed_out", &self.timed_out.response),
-            ("service", "hit", &self.hit.service),
-            ("service", "miss", &self.miss.service),
-            ("service", "other", &self.other.service),
-            ("service", "timed_out", &self.timed_out.service),
-            ("ttfb", "hit", &self.hit.ttfb),
-            ("ttfb", "miss", &self.miss.ttfb),
-            ("ttfb", "other", &self.other.ttfb),
-            ("ttfb", "timed_out", &self.timed_out.ttfb),
+    pub fn histograms(&self) -> impl Iterator<Item = (&'static str, &'static str, &SparseHistogram)> {
+        let classes = [
+            ("hit", &self.hit),
+            ("miss", &self.miss),
+            ("other", &self.other),
+            ("timed_out", &self.timed_out),
+        ];
+        let times = classes
+            .into_iter()
+            .flat_map(|(class, times)| times.histograms().map(|(metric, values)| (metric, class, values)));
+        times.chain([
             ("lateness", "all", &self.lateness),
             ("unsent_wait", "all", &self.unsent_wait),
-        ]
+            ("unread", "all", &self.unread),
+        ])
+    }
+
+    /// The histogram that tables keep under this metric and class.
+    pub fn histogram_mut(&mut self, metric: &str, class: &str) -> Option<&mut SparseHistogram> {
+        match (class, metric) {
+            ("hit", metric) => self.hit.histogram_mut(metric),
+            ("miss", metric) => self.miss.histogram_mut(metric),
+            ("other", metric) => self.other.histogram_mut(metric),
+            ("timed_out", metric) => self.timed_out.histogram_mut(metric),
+            (_, "lateness") => Some(&mut self.lateness),
+            (_, "unsent_wait") => Some(&mut self.unsent_wait),
+            (_, "unread") => Some(&mut self.unread),
+            _ => None,
+        }
     }
 }
 
@@ -141,5 +228,8 @@ series! {
             "memory charged to the role's control group, page cache included; null where it has none of its own";
         cache_bytes: Option<u64> =
             "page cache at the end: of the role's control group (null where it has none), of the machine (`host`)";
+    } beside {
+        /// How long the threads of the target waited for processors in each stretch of 10 ms, added up; empty of all others.
+        waits: SparseHistogram,
     }
 }

@@ -1,11 +1,11 @@
-//! `run.json`: what was run, when, with what, on what, and whether its numbers can be trusted.
+//! `run.json`: what was run, when, with what, on what, and how it went.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use assay_measurement::doubt::Doubt;
+use assay_measurement::doubt::{Doubt, Extent};
 use assay_measurement::health::Calibration;
 
 /// Version of the run directory's layout.
@@ -50,13 +50,16 @@ pub struct RunInfo {
     pub host: HostInfo,
     /// Phases, planned and as they went.
     pub phases: Vec<PhaseInfo>,
+    /// True: robots recorded by how much Assay delayed each request, so that numbers have an error of their own. False: the
+    /// run was made before that was recorded.
+    pub own_errors: bool,
     /// Counts at which best-effort phases ended, per phase and robot; empty for scheduled workloads.
     pub boundaries: Vec<Vec<u32>>,
     /// What this machine can offer for this workload, where that was found before.
     pub calibration: Option<Calibration>,
     /// What the run is required to show (`--require`, `require()` in the workload), as written.
     pub requirements: Vec<String>,
-    /// Whether the numbers can be trusted; absent (and `finished` false) while the run goes on.
+    /// How it went; absent (and `finished` false) while the run goes on.
     pub verdict: Verdict,
     /// True once everything is written.
     pub finished: bool,
@@ -335,20 +338,31 @@ pub struct PhaseInfo {
     pub log_stats: bool,
     /// The workload wants to be judged by it.
     pub primary: bool,
-    /// Assay or the lab could have shaped its numbers: a doubt that invalidates touches it.
-    pub invalid: bool,
+    /// Something serious happened in it: its numbers have intervals, or are not known.
+    #[serde(alias = "invalid")]
+    pub disturbed: bool,
 }
 
-/// Whether the numbers can be trusted.
+/// How the run went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Verdict {
-    /// False: Assay or the lab could have shaped the result.
-    pub valid: bool,
     /// True: it was interrupted.
     pub partial: bool,
-    /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
+    /// What Assay and the lab did beside the plan, worst first: serious ones, then those worth knowing.
     pub doubts: Vec<Doubt>,
     /// What else a reader should know of the workload and the target, worst first.
     pub warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// Something serious happened: some numbers have intervals, or are not known.
+    pub fn is_disturbed(&self) -> bool {
+        self.doubts.iter().any(|doubt| doubt.serious)
+    }
+
+    /// Which numbers are not known in some phase.
+    pub fn leaves_unknown(&self) -> Extent {
+        self.doubts.iter().map(Doubt::leaves_unknown).max().unwrap_or_default()
+    }
 }

@@ -155,7 +155,7 @@ mod tests {
         assert!(dir.read_info().is_err());
         let there = dir.read_what_is_there().unwrap();
         assert_eq!(there.info.seed, 7);
-        assert!(there.info.verdict.valid && !there.unfinished);
+        assert!(!there.info.verdict.is_disturbed() && !there.unfinished);
         let names: Vec<_> = there.info.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["fill", "", "cool"]);
         assert_eq!(there.info.phases[1].load, (1.0, 2.0));

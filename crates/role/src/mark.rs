@@ -36,7 +36,8 @@ pub struct RequestMark {
     pub kind: Kind,
 }
 
-/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-<note>`.
+/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-d<delay>` and
+/// `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseMark {
     /// The xact that the origin responded to; [`XactId::NOBODY`] when the request named none.
@@ -49,6 +50,8 @@ pub struct ResponseMark {
     pub made_us: u64,
     /// The status that the origin gave.
     pub status: u16,
+    /// `d<microseconds>`: by how much the origin itself was late with it, beside what it was to take. 0 is not written.
+    pub delay_us: u32,
     /// What is wrong with the response on purpose.
     pub note: Option<Note>,
 }
@@ -115,6 +118,10 @@ impl ResponseMark {
                 write_decimal(out, u64::from(other));
             }
         }
+        if self.delay_us > 0 {
+            out.extend_from_slice(b"-d");
+            write_decimal(out, u64::from(self.delay_us));
+        }
         match self.note {
             None => {}
             Some(Note::Fault) => out.extend_from_slice(b"-f"),
@@ -134,8 +141,13 @@ impl ResponseMark {
         let made_us = parts.decimal()?;
         let status = parts.next().filter(|digits| digits.len() == 3)?;
         let status = assay_http::field::decimal(status).filter(|status| *status >= 100)? as u16;
+        let mut delay_us = 0;
+        if let Some([b'd', ..]) = parts.rest {
+            let delay = assay_http::field::decimal(&parts.next()?[1..])?;
+            delay_us = u32::try_from(delay).ok()?;
+        }
         let note = if parts.rest.is_some() { Some(Note::parse(parts.last()?)?) } else { None };
-        Some(Self { xact, key, version, made_us, status, note })
+        Some(Self { xact, key, version, made_us, status, delay_us, note })
     }
 }
 
@@ -268,7 +280,15 @@ mod tests {
         RequestMark { xact, phase: 1, kind: Kind::Basic }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
         out.clear();
-        let mark = ResponseMark { xact, key: 0xab, version: 0, made_us: 1_500_000, status: 304, note: None };
+        let mark = ResponseMark {
+            xact,
+            key: 0xab,
+            version: 0,
+            made_us: 1_500_000,
+            status: 304,
+            delay_us: 0,
+            note: None,
+        };
         mark.write(&mut out);
         assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
         for (status, note, end) in [(503, Note::Fault, "-503-f"), (206, Note::BreaksOff(17), "-206-a17")] {
@@ -276,6 +296,9 @@ mod tests {
             ResponseMark { status, note: Some(note), ..mark }.write(&mut out);
             assert_eq!(String::from_utf8_lossy(&out), format!("7-12-3-00000000000000ab-0-1500000{end}"));
         }
+        out.clear();
+        ResponseMark { status: 206, delay_us: 310, note: Some(Note::BreaksOff(17)), ..mark }.write(&mut out);
+        assert!(out.ends_with(b"-1500000-206-d310-a17"), "{}", String::from_utf8_lossy(&out));
     }
 
     #[test]
@@ -307,6 +330,10 @@ mod tests {
             "1-2-3-00000000000000ab-0-1-200-f-",
             "1-2-3-00000000000000ab-0-1-200-a1-f",
             "1-2-3-00000000000000ab-0-1-200-",
+            "1-2-3-00000000000000ab-0-1-200-d",
+            "1-2-3-00000000000000ab-0-1-200-d1-",
+            "1-2-3-00000000000000ab-0-1-200-d4294967296",
+            "1-2-3-00000000000000ab-0-1-200-f-d1",
             "1-2-3-00000000000000ab-0--200",
         ] {
             assert_eq!(ResponseMark::parse(bad.as_bytes()), None, "{bad}");
@@ -324,16 +351,17 @@ mod tests {
 
         #[test]
         fn a_response_mark_is_read_back_as_written(
-            xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000, note in note(),
+            xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000, delay_us: u32,
+            note in note(),
         ) {
-            let mark = ResponseMark { xact, key, version, made_us, status, note };
+            let mark = ResponseMark { xact, key, version, made_us, status, delay_us, note };
             let mut out = Vec::new();
             mark.write(&mut out);
             prop_assert_eq!(ResponseMark::parse(&out), Some(mark));
         }
 
         #[test]
-        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
+        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcdfr\xff"[..]), 0..50)) {
             let _ = RequestMark::parse(&bytes);
             let _ = ResponseMark::parse(&bytes);
         }

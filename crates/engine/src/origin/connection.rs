@@ -12,7 +12,6 @@ use std::time::Duration;
 use assay_http::head::RequestHead;
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
-use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
@@ -22,11 +21,14 @@ use super::pace::Pace;
 use super::request::{Request, Special, What};
 use super::response::{Response, Sending};
 use super::upload::Upload;
+use assay_plane::arrival::{Received, recv};
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
 /// How long a closing connection is read from, so that the client gets to see the last response.
 const LINGER_NS: u64 = SECOND_NS;
+/// Nothing lies unread for longer: what seems to, was received before the wall clock was set.
+const LONGEST_UNREAD_NS: u64 = 60 * SECOND_NS;
 
 /// Where a connection stands.
 #[derive(Debug)]
@@ -85,6 +87,8 @@ pub struct Connection {
     state: State,
     /// When bytes were last read, or gone on with.
     read_ns: u64,
+    /// How long those had lain unread then.
+    unread_ns: u64,
     /// When the current request was complete.
     complete_ns: u64,
     /// Bytes read for the current request.
@@ -122,6 +126,7 @@ impl Connection {
             pipelines: false,
             state: State::Between,
             read_ns: now_ns,
+            unread_ns: 0,
             complete_ns: now_ns,
             request_bytes: 0,
             under_way: None,
@@ -180,12 +185,13 @@ impl Connection {
         }
         let local = Rc::clone(&self.local);
         let mut input = local.input.borrow_mut();
-        let bytes = match ready!(poll_read(&self.stream, context, &mut input)) {
-            Ok(length) if length > 0 => &input[..length],
+        let (bytes, received) = match ready!(poll_read(&self.stream, context, &mut input)) {
+            Ok((length, received)) if length > 0 => (&input[..length], received),
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(self.end()),
         };
         self.read_ns = monotonic_ns();
+        self.unread_ns = local.arrivals.get().unread_ns(received, self.read_ns, LONGEST_UNREAD_NS);
         if self.pending.is_empty() {
             let (used, step) = self.advance(bytes);
             self.pending.extend_from_slice(&bytes[used..]);
@@ -321,6 +327,7 @@ impl Connection {
     /// The request is complete: counts it, and lets the origin think.
     fn complete(&mut self, mut request: Request) -> Option<Step> {
         self.complete_ns = self.read_ns;
+        request.delay_us = (self.unread_ns / 1_000) as u32;
         if !request.is_health() {
             let mut tally = self.local.tally.borrow_mut();
             let phase = request.phase(&tally);
@@ -461,7 +468,8 @@ impl Connection {
         self.wait(until_ns).await;
         let late_us = monotonic_ns().saturating_sub(until_ns) / 1000;
         let mut tally = self.local.tally.borrow_mut();
-        if let State::Ready(request) = &self.state {
+        if let State::Ready(request) = &mut self.state {
+            request.delay_us = request.delay_us.saturating_add(u32::try_from(late_us).unwrap_or(u32::MAX));
             let phase = request.phase(&tally);
             tally.of(phase).lateness.record(late_us);
         }
@@ -504,7 +512,7 @@ impl Connection {
                     return Poll::Ready(());
                 }
                 let mut input = self.local.input.borrow_mut();
-                if !ready!(poll_read(&self.stream, context, &mut input)).is_ok_and(|length| length > 0) {
+                if !ready!(poll_read(&self.stream, context, &mut input)).is_ok_and(|(length, _)| length > 0) {
                     return Poll::Ready(());
                 }
             }
@@ -534,21 +542,25 @@ fn empty_lines(input: &[u8]) -> usize {
 /// Reads once. The system is called directly, as for writing ([`Outgoing::try_write`]).
 ///
 /// [`Outgoing::try_write`]: super::payload::Outgoing::try_write
-fn poll_read(stream: &TcpStream, context: &mut Context<'_>, input: &mut [u8]) -> Poll<io::Result<usize>> {
+fn poll_read(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    input: &mut [u8],
+) -> Poll<io::Result<(usize, Received)>> {
     loop {
         ready!(stream.poll_read_ready(context))?;
         let mut short = None;
         let read = stream.try_io(Interest::READABLE, || {
-            let (length, _) = recv(stream, &mut *input, RecvFlags::empty())?;
+            let (length, received) = recv(stream, &mut *input)?;
             if 0 < length && length < input.len() {
                 // There is no more now: told so, tokio saves us the call that would find nothing.
-                short = Some(length);
+                short = Some((length, received));
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Ok(length)
+            Ok((length, received))
         });
         match (read, short) {
-            (_, Some(length)) => return Poll::Ready(Ok(length)),
+            (_, Some(read)) => return Poll::Ready(Ok(read)),
             (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
             (read, None) => return Poll::Ready(read),
         }

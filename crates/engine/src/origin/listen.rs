@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use assay_plane::arrival::note_arrivals;
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
@@ -53,6 +54,8 @@ fn bind(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     socket.set_reuse_port(shared)?;
     // Accepted connections inherit this.
     socket.set_tcp_nodelay(true)?;
+    // And this. A kernel that cannot leaves the origin's own delays unknown, which is no reason not to serve.
+    let _ = note_arrivals(&socket);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -12,6 +12,7 @@ use assay_http::coding::GzipWriter;
 use super::head::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
+use assay_plane::arrival::Arrivals;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::timer::Timer;
 
@@ -104,6 +105,8 @@ pub struct Local {
     pub open: Cell<u64>,
     /// Connections accepted so far.
     pub accepted: Cell<u64>,
+    /// What tells how long requests lay unread.
+    pub arrivals: Cell<Arrivals>,
     /// Number of the next cut.
     cut: Cell<u64>,
 }
@@ -123,6 +126,7 @@ impl Local {
             gzip: RefCell::default(),
             open: Cell::new(0),
             accepted: Cell::new(0),
+            arrivals: Cell::new(Arrivals::measure()),
             cut: Cell::new(0),
         })
     }

@@ -41,6 +41,8 @@ pub struct Request {
     pub client: ClientWish,
     /// The request carries a condition that no robot made: the proxy validates.
     pub validates: bool,
+    /// By how much the origin itself is late with it, in microseconds: it lay unread, and its think time ended late.
+    pub delay_us: u32,
     /// What more there is to it; none: the response is an object or a 304, and nothing else.
     pub special: Option<Box<Special>>,
 }
@@ -125,6 +127,7 @@ impl Request {
             mark: fields.mark,
             method: method.unwrap_or(Method::Get),
             client: wish(head),
+            delay_us: 0,
             validates: fields.conditional && kind != Some(Kind::Conditional),
             special,
         })

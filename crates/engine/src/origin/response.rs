@@ -1,5 +1,6 @@
 //! The response to a request, and how it is counted.
 
+use assay_measurement::own_error::DISTURBED_US;
 use assay_workload::Object;
 use assay_workload::body::{Body, Pool, STAMP_BYTES};
 use assay_workload::model::{HttpVersion, OriginIndex};
@@ -116,6 +117,7 @@ impl Response {
             version: life.version,
             made_us,
             status: if self.not_modified { 304 } else { 200 },
+            delay_us: if request.delay_us < DISTURBED_US as u32 { 0 } else { request.delay_us },
             note: None,
         };
         let head = ObjectHead {

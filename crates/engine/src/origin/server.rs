@@ -19,6 +19,7 @@ use super::local::{Due, Local};
 use super::site::World;
 use super::tally::Handover;
 use crate::watch::{self, Identity, Watch};
+use assay_plane::arrival::Arrivals;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::worker::Breather;
 use assay_role::load::Timing;
@@ -167,6 +168,7 @@ impl Worker {
             Due::Cut => self.hand_over(self.local.cut(), care),
             Due::Tick => {
                 let now_ns = monotonic_ns();
+                self.local.arrivals.set(Arrivals::measure());
                 self.local.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Due::Tick);
                 care.breather.breathe(now_ns);
                 let Some(watch) = &mut care.watch else { return };

@@ -6,21 +6,28 @@
 //!
 //! [`Sockets`]: assay_plane::sockets::Sockets
 
-use std::io;
+use std::io::{self, ErrorKind as IoErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use assay_measurement::error_kind::ErrorKind;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{SendFlags, send};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::{Connection, Link, Pipeline};
 use super::crew::Crew;
 use super::response::Response;
 use super::xact::NONE;
+use assay_plane::arrival::{handshake_ns, note_arrivals, recv};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::sockets::Readiness;
+
+/// A connection that is made sooner needs no look at how long its handshake took.
+const QUICK_HANDSHAKE_NS: u64 = 100_000;
+
+/// A request that is written sooner after it was counted as sent was not held up.
+const QUICK_WRITE_NS: u64 = 100_000;
 
 /// The key of a connection's socket: its place, and enough of its name to tell it from another that was there before.
 fn key_of(slot: u32, id: u64) -> u64 {
@@ -117,9 +124,19 @@ impl Crew {
                 return;
             }
             let Some(place) = self.pop_waiting(robot) else { return };
-            self.xacts[place as usize].ready_ns = monotonic_ns();
+            self.make_ready(place);
             self.open(place, NONE);
         }
+    }
+
+    /// A connection is free for an xact that has waited for one: later than it could have been by as much as Assay delayed the
+    /// xact that had it before, but by no more than it has waited.
+    pub fn make_ready(&mut self, place: u32) {
+        let freed_late_us = self.freed_late_us;
+        let xact = &mut self.xacts[place as usize];
+        xact.ready_ns = monotonic_ns();
+        let waited_us = xact.ready_ns.saturating_sub(xact.due_ns) / 1_000;
+        xact.own.before(freed_late_us.min(u32::try_from(waited_us).unwrap_or(u32::MAX)));
     }
 
     /// Begins a connection for an xact. `behind` is the first of those that follow on it once that has its response.
@@ -133,6 +150,8 @@ impl Crew {
         let id = self.connection_serial + 1;
         let slot = self.connections.vacant_key() as u32;
         let begun = begin_connect(address, source).and_then(|socket| {
+            // A kernel that cannot leaves the robots' own delays unknown, which is no reason not to send.
+            let _ = note_arrivals(&socket);
             self.sockets.add(&socket, key_of(slot, id))?;
             Ok(socket)
         });
@@ -216,6 +235,16 @@ impl Crew {
         self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
         self.write_bytes(slot, phase, &scratch);
         self.scratch = scratch;
+        self.note_written(place);
+    }
+
+    /// The request of an xact has been written. Long after its instant, if this thread lost its processor in between.
+    fn note_written(&mut self, place: u32) {
+        let Some(xact) = self.xacts.get_mut(place as usize) else { return };
+        let held_ns = monotonic_ns().saturating_sub(xact.sent_ns.max(xact.connected_ns));
+        if held_ns >= QUICK_WRITE_NS {
+            xact.own.connected_us = xact.own.connected_us.saturating_add((held_ns / 1_000) as u32);
+        }
     }
 
     /// Writes bytes of a request of this phase, as far as the socket takes them.
@@ -275,19 +304,19 @@ impl Crew {
         self.write_unsent(slot);
         while readiness.is_readable() && self.is_open((slot, id)) {
             let mut bytes = std::mem::take(&mut self.buffer);
-            let read = recv(&self.connections[slot as usize].socket, &mut *bytes, RecvFlags::empty());
-            match read {
+            let read = recv(&self.connections[slot as usize].socket, &mut bytes);
+            match &read {
                 Ok((0, _)) => self.receive_end(slot, None),
-                Ok((length, _)) => self.receive(slot, &bytes[..length]),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(error) => self.receive_end(slot, Some(&error.into())),
+                Ok((length, received)) => self.receive(slot, &bytes[..*length], *received),
+                Err(error) if matches!(error.kind(), IoErrorKind::WouldBlock | IoErrorKind::Interrupted) => {}
+                Err(error) => self.receive_end(slot, Some(error)),
             }
             let room = bytes.len();
             self.buffer = bytes;
             // Less than there is room for: there is no more now, unless the end, of which nobody is told again.
             match read {
                 Ok((length, _)) if length < room && !readiness.is_ended() => return,
-                Err(Errno::WOULDBLOCK) => return,
+                Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
                 _ => {}
             }
         }
@@ -302,6 +331,13 @@ impl Crew {
                 self.levels.connections += 1;
                 let xact = &mut self.xacts[place as usize];
                 xact.connected_ns = monotonic_ns();
+                let took_ns = xact.connected_ns - xact.sent_ns;
+                if took_ns >= QUICK_HANDSHAKE_NS
+                    && let Some(handshake_ns) = handshake_ns(&connection.socket)
+                {
+                    // It was made before, and nobody looked.
+                    xact.own.connected_us = (took_ns.saturating_sub(handshake_ns) / 1_000) as u32;
+                }
                 let phase = xact.phase;
                 self.recorder(phase).counts.connections_opened += 1;
                 self.write_request(slot, place);
@@ -360,8 +396,8 @@ impl Crew {
         connection.is_fresh = false;
         let (robot, destination) = (connection.robot, connection.destination);
         let Some(place) = self.pop_waiting(robot) else { return self.link_idle(slot) };
-        let xact = &mut self.xacts[place as usize];
-        xact.ready_ns = monotonic_ns();
+        self.make_ready(place);
+        let xact = &self.xacts[place as usize];
         if self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination {
             self.send_on(slot, place);
             self.fill_pipeline(slot);

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::aftermath::Aftermath;
 use super::agenda::{Change, LOOKAHEAD_NS};
 use assay_plane::clock::{RunClock, monotonic_ns};
 
@@ -32,6 +33,8 @@ pub struct Control {
     alive: AtomicU64,
     /// How far each worker is.
     progress: Vec<Progress>,
+    /// What can be felt of the last time that a worker was late.
+    pub aftermath: Aftermath,
 }
 
 /// How far one worker is in the current phase; the whole run's fill objects.
@@ -73,6 +76,7 @@ impl Control {
             changes: Mutex::new(Vec::new()),
             alive: AtomicU64::new(OPEN),
             progress: (0..workers).map(|_| Progress::default()).collect(),
+            aftermath: Aftermath::default(),
         }
     }
 

@@ -13,6 +13,7 @@ use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::aftermath::Usual;
 use super::agenda::Agenda;
 use super::connection::{Connection, List};
 use super::control::Control;
@@ -25,6 +26,7 @@ use crate::tally::Recorder;
 use crate::tally::ideal::IdealNote;
 use crate::tally::merge::Handover;
 use crate::watch::Watch;
+use assay_plane::arrival::Arrivals;
 use assay_plane::gather::Quick;
 use assay_plane::sockets::Sockets;
 use assay_plane::timer::{Ticket, Timer};
@@ -184,6 +186,14 @@ pub struct Crew {
     pub agenda: Agenda,
     /// The time within which its quickest responses come.
     pub quick: Quick,
+    /// What tells how long responses lay unread.
+    pub arrivals: Arrivals,
+    /// How long what is being dealt with lay unread, in nanoseconds; 0 while nothing is.
+    pub unread_ns: u64,
+    /// By how much Assay delayed the xact whose connection is being let go, in microseconds; 0 while none is.
+    pub freed_late_us: u32,
+    /// How many requests are usually in flight.
+    pub usual: Usual,
     reports: UnboundedSender<Report>,
 }
 
@@ -233,6 +243,10 @@ impl Crew {
             sockets,
             health,
             quick: Quick::default(),
+            arrivals: Arrivals::measure(),
+            unread_ns: 0,
+            freed_late_us: 0,
+            usual: Usual::default(),
             reports,
             setup,
             control,

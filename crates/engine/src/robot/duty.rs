@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use assay_plane::arrival::Arrivals;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::gather::Quick;
 use assay_plane::sockets::Readiness;
@@ -146,6 +147,9 @@ impl Crew {
         }
         let now_ns = monotonic_ns();
         self.look_at_itself(now_ns);
+        self.arrivals = Arrivals::measure();
+        let next_ns = watch::next_tick_ns(at_ns, now_ns) + TICK_NS;
+        self.control.aftermath.look(now_ns, next_ns, self.levels.in_flight, &mut self.usual);
         self.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Alarm::Tick);
         // The end of a phase may have become known since the alarm for the next cut was set.
         let changes = self.hear_changes();

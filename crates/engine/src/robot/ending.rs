@@ -12,7 +12,7 @@ use super::crew::{Crew, EXAMPLES, Report};
 use super::response::Opening;
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
-use crate::tally::{self, Completed};
+use crate::tally::{self, Completed, OwnDelays};
 
 /// What the log keeps of an xact beyond the xact itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +40,11 @@ impl Crew {
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
+        let own = OwnDelays {
+            last_us: (self.unread_ns / 1_000) as u32,
+            aftermath_us: self.control.aftermath.delay_us(xact.sent_ns, now_ns) as u32,
+            ..xact.own
+        };
         let basic = xact.basic && opening.ending.is_object();
         self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
         let caches = self.setup.caches;
@@ -57,6 +62,7 @@ impl Crew {
             outcome,
             body_bytes,
             at: xact.instants(now_ns),
+            own,
         });
         let status = Some(opening.status);
         let fault_met = xact.met_fault(opening.ending, outcome);

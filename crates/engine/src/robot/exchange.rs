@@ -7,6 +7,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
+use super::aftermath::burst_ns;
 use super::connection::Connection;
 use super::crew::Crew;
 use super::extras::{Ending, Pause};
@@ -21,8 +22,12 @@ use super::xact::{NONE, Xact};
 use crate::check::Verdict;
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
-use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::arrival::Received;
+use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
 use assay_role::mark::RequestMark;
+
+/// Nothing lies unread for longer: what seems to, was received before the wall clock was set.
+const LONGEST_UNREAD_NS: u64 = 60 * SECOND_NS;
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
@@ -38,7 +43,12 @@ impl Crew {
         xact.sent_ns = now_ns;
         self.levels.in_flight += 1;
         let phase = xact.phase;
-        let late_us = micros(xact.due_ns.max(xact.ready_ns), now_ns);
+        let ready_ns = xact.due_ns.max(xact.ready_ns);
+        let late_us = micros(ready_ns, now_ns);
+        xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
+        if burst_ns(ready_ns, now_ns).is_some() {
+            self.control.aftermath.begin(ready_ns, now_ns);
+        }
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
         let mut fresh_until = FOREVER;
@@ -112,8 +122,18 @@ impl Crew {
     }
 
     /// Bytes have come on a connection: of one response, or of several.
-    pub fn receive(&mut self, slot: u32, bytes: &[u8]) {
+    pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
         let now_ns = monotonic_ns();
+        self.unread_ns = self.arrivals.unread_ns(received, now_ns, LONGEST_UNREAD_NS);
+        let received_ns = now_ns - self.unread_ns;
+        if burst_ns(received_ns, now_ns).is_some() {
+            self.control.aftermath.begin(received_ns, now_ns);
+        }
+        self.receive_all(slot, bytes, now_ns);
+        self.unread_ns = 0;
+    }
+
+    fn receive_all(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
         let id = self.connections[slot as usize].id;
         let mut rest = bytes;
         while let Some(used) = self.receive_part(slot, rest, now_ns) {
@@ -129,7 +149,7 @@ impl Crew {
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
         let Self { connections, xacts, robots, setup, control, notes, .. } = self;
         let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
-        let (place, robot) = (*place, *robot);
+        let (place, robot, unread_us) = (*place, *robot, (self.unread_ns / 1_000) as u32);
         if place == NONE {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
                 self.count_unrequested(bytes.len(), robot, now_ns);
@@ -140,6 +160,7 @@ impl Crew {
         let xact = &mut xacts[place as usize];
         if xact.first_byte_ns == 0 {
             xact.first_byte_ns = now_ns;
+            xact.own.first_us = unread_us;
             notes.extend(xact.begun(setup.shares_from, &control.clock));
         }
         let (phase, page, number) =
@@ -227,9 +248,12 @@ impl Crew {
         let (place, robot, body_bytes) =
             (connection.xact, connection.robot, connection.response.body_bytes());
         let Some(opening) = connection.response.opening().cloned() else { return };
+        let delayed_us = self.delayed_us(place);
         self.close_and_go_on(slot);
         self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
+        self.freed_late_us = delayed_us;
         self.fill_slots(robot);
+        self.freed_late_us = 0;
     }
 
     /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
@@ -257,7 +281,9 @@ impl Crew {
         // The response came before the body was sent: the other side may wait for that.
         let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
+        self.freed_late_us = self.delayed_us(place);
         self.let_go(slot, persists);
+        self.freed_late_us = 0;
         match opening.ending {
             Ending::Redirected(older) => return self.follow(place, older, now_ns),
             Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
@@ -272,10 +298,16 @@ impl Crew {
         self.complete(place, &opening, body_bytes, now_ns);
     }
 
+    /// By how much Assay has delayed an xact whose response is complete.
+    fn delayed_us(&self, place: u32) -> u32 {
+        let own = self.xacts[place as usize].own;
+        own.until((self.unread_ns / 1_000) as u32)
+    }
+
     /// The object is somewhere else: the same xact requests it there.
     fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
-        let clock = self.control.clock;
+        let (clock, unread_us) = (self.control.clock, (self.unread_ns / 1_000) as u32);
         let xact = &mut self.xacts[place as usize];
         let elsewhere = xact.failed(&clock, now_ns);
         xact.object = object;
@@ -288,7 +320,7 @@ impl Crew {
         self.notes.extend(elsewhere);
         self.notes.extend(again);
         let xact = &mut self.xacts[place as usize];
-        xact.first_byte_ns = 0;
+        xact.take_step(unread_us);
         if let Some(extras) = &mut xact.extras {
             extras.steps += 1;
         }
@@ -297,8 +329,9 @@ impl Crew {
 
     /// The same xact sends its request again, as the response demands: with credentials, or without `Expect`.
     fn say_more(&mut self, place: u32, ending: Ending) {
+        let unread_us = (self.unread_ns / 1_000) as u32;
         let xact = &mut self.xacts[place as usize];
-        xact.first_byte_ns = 0;
+        xact.take_step(unread_us);
         let phase = xact.phase;
         if let Some(extras) = xact.extras.as_mut().filter(|_| ending == Ending::Uninvited) {
             extras.expects = false;

@@ -40,6 +40,13 @@ impl Judge<'_> {
     pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
         let Self { universe, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
+        if let Some(mark) = &response.mark
+            && mark.delay_us > 0
+            && mark.made_us >= clock.since_start_us(self.xact.sent_ns)
+        {
+            // The origin made it for this request, or for one that this one joined, and was late with it.
+            self.xact.own.origin_us = mark.delay_us;
+        }
         if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
             let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
             let verdict = Verdict { outcome: None, version: 0, body_bytes: None };

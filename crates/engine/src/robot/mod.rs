@@ -11,6 +11,7 @@
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
 //! those that were sent, once nothing is under way.
 
+mod aftermath;
 mod agenda;
 mod conductor;
 mod connecting;

@@ -68,7 +68,7 @@ impl Crew {
             if !fits || !self.has_room(slot) || self.pop_waiting(robot).is_none() {
                 return;
             }
-            self.xacts[head as usize].ready_ns = monotonic_ns();
+            self.make_ready(head);
             self.pipeline(slot, head);
         }
     }

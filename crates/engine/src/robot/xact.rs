@@ -8,7 +8,7 @@ use assay_workload::{Child, Fault, Object};
 
 use super::extras::{Ending, Extras};
 use crate::check::Requested;
-use crate::tally::Instants;
+use crate::tally::{Instants, OwnDelays};
 
 /// No place in a slab.
 pub const NONE: u32 = u32::MAX;
@@ -48,6 +48,8 @@ pub struct Xact {
     pub connected_ns: u64,
     /// First byte of the response.
     pub first_byte_ns: u64,
+    /// By how much Assay has delayed it so far.
+    pub own: OwnDelays,
     /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
     pub noted_us: Option<u64>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
@@ -78,6 +80,7 @@ impl Xact {
             sent_ns: 0,
             connected_ns: 0,
             first_byte_ns: 0,
+            own: OwnDelays::default(),
             noted_us: None,
             page: NONE,
             connection: None,
@@ -88,6 +91,13 @@ impl Xact {
     /// Its instants, when it ends now.
     pub fn instants(&self, now_ns: u64) -> Instants {
         Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: now_ns }
+    }
+
+    /// One of its responses is complete, having lain unread for so long, and calls for another request.
+    pub fn take_step(&mut self, unread_us: u32) {
+        self.first_byte_ns = 0;
+        self.own.before(unread_us.saturating_add(self.own.origin_us));
+        (self.own.first_us, self.own.origin_us) = (0, 0);
     }
 
     /// It is the page itself, not part of it.

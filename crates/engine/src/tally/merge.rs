@@ -146,6 +146,7 @@ impl Merger {
             timed_out: recorder.timed_out.to_times(),
             lateness: recorder.lateness.to_sparse(),
             unsent_wait: recorder.unsent_wait.to_sparse(),
+            unread: recorder.unread.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.
             levels: if phase == cut.phase { levels } else { RobotLevels::default() },
         };

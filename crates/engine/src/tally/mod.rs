@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::interval::Times;
 use assay_measurement::outcome::Outcome;
+use assay_measurement::own_error::DISTURBED_US;
+use assay_measurement::times::TimesSum;
 use assay_workload::model::{Method, RequestType};
 
 /// Methods in the order of [`Recorder`]'s counters.
@@ -40,25 +41,58 @@ pub struct Recorder {
     status_200: u64,
     status_304: u64,
     /// Times of xacts whose outcome is hit, basic or not.
-    pub hit: Clocks,
+    pub hit: TimesSum,
     /// Times of xacts whose outcome is miss, basic or not.
-    pub miss: Clocks,
+    pub miss: TimesSum,
     /// Times of all others that completed.
-    pub other: Clocks,
+    pub other: TimesSum,
     /// How long xacts had waited that timed out.
-    pub timed_out: Clocks,
+    pub timed_out: TimesSum,
     /// What Assay added, of every xact sent.
     pub lateness: Histogram,
     /// How long what was never sent had waited.
     pub unsent_wait: Histogram,
+    /// How long the last bytes of responses lay unread.
+    pub unread: Histogram,
 }
 
-/// Histograms of one class of xacts.
-#[derive(Debug, Default)]
-pub struct Clocks {
-    response: Histogram,
-    service: Histogram,
-    ttfb: Histogram,
+/// By how much Assay has delayed an xact, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnDelays {
+    /// Before it was sent.
+    pub before_us: u32,
+    /// It was counted as sent, and its connection was made, so long before the request was written.
+    pub connected_us: u32,
+    /// Its first byte lay unread for so long.
+    pub first_us: u32,
+    /// Its last byte.
+    pub last_us: u32,
+    /// Its origin was late.
+    pub origin_us: u32,
+    /// It was in flight when a delay of so much was felt, and can have been that much faster or slower.
+    pub aftermath_us: u32,
+}
+
+impl OwnDelays {
+    /// It was delayed by so much before it was sent, beside what it was already.
+    #[inline]
+    pub fn before(&mut self, us: u32) {
+        self.before_us = self.before_us.saturating_add(us);
+    }
+
+    /// How long it has been delayed when its last byte, which lay unread for so long, is read.
+    pub fn until(&self, unread_us: u32) -> u32 {
+        [self.connected_us, self.origin_us, unread_us].into_iter().fold(self.before_us, u32::saturating_add)
+    }
+
+    /// All together, as long as they can be.
+    #[inline]
+    fn sum_us(&self) -> u64 {
+        [self.before_us, self.connected_us, self.last_us, self.origin_us, self.aftermath_us]
+            .map(u64::from)
+            .iter()
+            .sum()
+    }
 }
 
 /// The instants of a completed xact, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -91,6 +125,8 @@ pub struct Completed {
     pub body_bytes: u64,
     /// When.
     pub at: Instants,
+    /// What Assay had to do with that.
+    pub own: OwnDelays,
 }
 
 /// Whether a request is *basic*: a GET of type Basic.
@@ -98,26 +134,28 @@ pub fn is_basic(method: Method, request_type: RequestType) -> bool {
     method == Method::Get && request_type == RequestType::Basic
 }
 
-impl Clocks {
-    fn record(&mut self, at: &Instants) {
-        self.response.record(micros(at.due, at.last_byte));
-        self.service.record(micros(at.sent, at.last_byte));
-        self.ttfb.record(micros(at.sent, at.first_byte));
+/// Records the times of an xact that completed.
+fn record(times: &mut TimesSum, at: &Instants, own: &OwnDelays) {
+    times.response.record(micros(at.due, at.last_byte));
+    times.service.record(micros(at.sent, at.last_byte));
+    times.ttfb.record(micros(at.sent, at.first_byte));
+    if own.sum_us() >= DISTURBED_US {
+        record_disturbed(times, at, own);
     }
+}
 
-    fn merge(&mut self, other: &Clocks) {
-        self.response.merge(&other.response);
-        self.service.merge(&other.service);
-        self.ttfb.merge(&other.ttfb);
-    }
-
-    fn to_times(&self) -> Times {
-        Times {
-            response: self.response.to_sparse(),
-            service: self.service.to_sparse(),
-            ttfb: self.ttfb.to_sparse(),
-        }
-    }
+#[cold]
+fn record_disturbed(times: &mut TimesSum, at: &Instants, own: &OwnDelays) {
+    let [before, first, last, after_sent] =
+        [own.before_us, own.first_us, own.last_us, own.origin_us.saturating_add(own.connected_us)]
+            .map(u64::from);
+    let seen_and_least = |seen: u64, delay: u64| [seen, seen.saturating_sub(delay)];
+    times.record_disturbed(
+        seen_and_least(micros(at.due, at.last_byte), before + last + after_sent),
+        seen_and_least(micros(at.sent, at.last_byte), last + after_sent),
+        seen_and_least(micros(at.sent, at.first_byte), first + after_sent),
+        u64::from(own.aftermath_us),
+    );
 }
 
 /// Microseconds from one instant in nanoseconds to a later one, rounded.
@@ -150,12 +188,13 @@ impl Recorder {
             *number += 1;
             *bytes += xact.body_bytes;
         }
-        let clocks = match xact.outcome {
+        let times = match xact.outcome {
             Some(Outcome::Hit) => &mut self.hit,
             Some(Outcome::Miss) => &mut self.miss,
             Some(Outcome::Collapsed | Outcome::Revalidated) | None => &mut self.other,
         };
-        clocks.record(&xact.at);
+        record(times, &xact.at, &xact.own);
+        self.unread.record(u64::from(xact.own.last_us));
     }
 
     /// Counts an error.
@@ -202,6 +241,7 @@ impl Recorder {
         self.timed_out.merge(&other.timed_out);
         self.lateness.merge(&other.lateness);
         self.unsent_wait.merge(&other.unsent_wait);
+        self.unread.merge(&other.unread);
     }
 
     /// Number of xacts that have ended in an error.
@@ -247,7 +287,8 @@ mod tests {
     fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
         let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
         let basic = is_basic(Method::Get, request_type);
-        Completed { method: Method::Get, request_type, basic, status: 200, outcome, body_bytes: 10, at }
+        let own = OwnDelays::default();
+        Completed { method: Method::Get, request_type, basic, status: 200, outcome, body_bytes: 10, at, own }
     }
 
     #[test]
@@ -327,6 +368,34 @@ mod tests {
         assert_eq!(recorder.miss.response.max_us(), Some(900));
         assert_eq!(recorder.miss.service.max_us(), Some(800));
         assert_eq!(recorder.miss.ttfb.max_us(), Some(200));
+    }
+
+    #[test]
+    fn a_delayed_xact_is_recorded_with_the_least_that_it_can_have_been() {
+        let one = |own: OwnDelays| {
+            let mut recorder = Recorder::default();
+            recorder.completed(&Completed { own, ..completed(Some(Outcome::Miss), RequestType::Basic) });
+            let disturbed = recorder.miss.to_times().disturbed;
+            [disturbed.response, disturbed.service, disturbed.ttfb]
+                .map(|of| [of.seen.sum_us, of.least.sum_us])
+        };
+        // Seen: 900 from due, 800 from sent, 200 to the first byte.
+        let none = OwnDelays::default();
+        assert_eq!(
+            one(OwnDelays { before_us: 30, last_us: 19, ..none }),
+            [[0; 2]; 3],
+            "too little to matter"
+        );
+        assert_eq!(
+            one(OwnDelays { before_us: 100, first_us: 40, last_us: 70, ..none }),
+            [[900, 730], [800, 730], [200, 160]]
+        );
+        assert_eq!(one(OwnDelays { origin_us: 60, ..none }), [[900, 840], [800, 740], [200, 140]]);
+        let burst = OwnDelays { aftermath_us: 300, ..none };
+        assert_eq!(one(burst), [[900, 900], [800, 800], [200, 200]]);
+        let mut recorder = Recorder::default();
+        recorder.completed(&Completed { own: burst, ..completed(Some(Outcome::Hit), RequestType::Basic) });
+        assert_eq!(recorder.hit.to_times().disturbed.aftermath.sum_us, 300, "it stands by itself");
     }
 
     #[test]

@@ -236,6 +236,7 @@ fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         version: life.version,
         made_us: now_us,
         status: if not_modified { 304 } else { 200 },
+        delay_us: 0,
         note: None,
     };
     match manner {

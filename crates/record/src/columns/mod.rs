@@ -143,7 +143,7 @@ pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
 fn histogram_columns() -> Vec<Column> {
     vec![
         Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
-        Column::new("side", Kind::Text, "`robots`, `origins`, `threads`, `links` or `baseline`"),
+        Column::new("side", Kind::Text, "`robots`, `origins`, `host`, `threads`, `links` or `baseline`"),
         Column { about: "`interval` of that side's table", ..INTERVAL },
         START,
         PHASE,
@@ -308,33 +308,6 @@ pub(crate) fn origin_histograms(
     interval: &OriginInterval,
 ) -> [(&'static str, &'static str, &SparseHistogram); 2] {
     [("service", "all", &interval.service), ("lateness", "all", &interval.lateness)]
-}
-
-/// Where a histogram of a robots' interval goes.
-pub(crate) fn robot_histogram_mut<'a>(
-    interval: &'a mut RobotInterval,
-    metric: &str,
-    class: &str,
-) -> Option<&'a mut SparseHistogram> {
-    let times = match class {
-        "hit" => &mut interval.hit,
-        "miss" => &mut interval.miss,
-        "other" => &mut interval.other,
-        "timed_out" => &mut interval.timed_out,
-        _ => {
-            return match metric {
-                "lateness" => Some(&mut interval.lateness),
-                "unsent_wait" => Some(&mut interval.unsent_wait),
-                _ => None,
-            };
-        }
-    };
-    match metric {
-        "response" => Some(&mut times.response),
-        "service" => Some(&mut times.service),
-        "ttfb" => Some(&mut times.ttfb),
-        _ => None,
-    }
 }
 
 /// Where a histogram of an origins' interval goes.

@@ -96,7 +96,16 @@ impl Tables {
         match measured {
             Measured::Robots(interval) => self.robots(interval),
             Measured::Origins(interval) => self.origins(interval),
-            Measured::Host(interval) => self.plain(&host::HOST, &**interval),
+            Measured::Host(interval) => {
+                let owner = Owner {
+                    side: "host",
+                    interval: self.next(&host::HOST),
+                    start_ms: interval.start_ms,
+                    phase: 0,
+                };
+                self.plain(&host::HOST, &**interval)?;
+                self.histogram(owner, "waits", "all", &interval.waits)
+            }
             Measured::Proxy(sample) => self.proxy(sample),
             // Examples are no table.
             Measured::Example(_) => Ok(()),

@@ -125,7 +125,6 @@ impl RunDir {
             info.finished = true;
             info.verdict.partial = true;
             // Nobody was there to judge: what is known to be wrong is all that speaks against it.
-            info.verdict.valid = !info.verdict.doubts.iter().any(|doubt| doubt.invalidates);
             info.verdict.warnings.insert(
                 0,
                 "The run was killed before it could end; its measurements go up to the last whole second."

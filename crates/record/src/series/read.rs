@@ -72,8 +72,8 @@ impl Reader<'_> {
             host::read_seeks(&seeks, &mut self.series.blocks).or_else(|error| self.gaps.error(error))?;
         }
         self.series.links = self.rows(&health::LINKS, Later, Yes, rows::read)?;
+        self.series.host = self.rows(&host::HOST, Always, Yes, rows::read)?;
         self.read_histograms()?;
-        self.series.host = self.rows(&host::HOST, Always, No, rows::read)?;
         self.each(&columns::PROXY, Always, read_counter)?;
         self.read_examples()
     }
@@ -319,12 +319,13 @@ fn histogram_of<'a>(
     let place = match table.text("side", row)? {
         "robots" => {
             let interval = series.robots.get_mut(index).ok_or_else(unknown)?;
-            columns::robot_histogram_mut(interval, metric, class)
+            interval.histogram_mut(metric, class)
         }
         "origins" => {
             let interval = series.origins.get_mut(index).ok_or_else(unknown)?;
             columns::origin_histogram_mut(interval, metric)
         }
+        "host" => Some(&mut series.host.get_mut(index).ok_or_else(unknown)?.waits),
         "threads" => Some(&mut series.threads.get_mut(index).ok_or_else(unknown)?.timer_lag),
         "links" => Some(&mut series.links.get_mut(index).ok_or_else(unknown)?.lateness),
         "baseline" => Some(&mut series.baselines.get_mut(index).ok_or_else(unknown)?.lag),

@@ -9,7 +9,9 @@ use assay_measurement::health::{
     Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
 use assay_measurement::histogram::{Histogram, SparseHistogram};
-use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_measurement::interval::{
+    Disturbance, Disturbed, HostInterval, OriginInterval, RobotInterval, RobotLevels, Times,
+};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{ProxySample, Series};
 
@@ -23,7 +25,18 @@ pub fn histogram(salt: u64) -> SparseHistogram {
 }
 
 fn times(salt: u64) -> Times {
-    Times { response: histogram(salt), service: histogram(salt + 1), ttfb: histogram(salt + 2) }
+    let disturbance = |salt| Disturbance { seen: histogram(salt), least: histogram(salt + 1) };
+    Times {
+        response: histogram(salt),
+        service: histogram(salt + 1),
+        ttfb: histogram(salt + 2),
+        disturbed: Disturbed {
+            response: disturbance(salt + 3),
+            service: disturbance(salt + 4),
+            ttfb: disturbance(salt + 5),
+            aftermath: histogram(salt + 8),
+        },
+    }
 }
 
 /// Counts in which every field differs, made through JSON so that a new field is never forgotten.
@@ -55,6 +68,7 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
         timed_out: times(start_ms + 7),
         lateness: histogram(9),
         unsent_wait: SparseHistogram::default(),
+        unread: histogram(10),
         levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },
     }
 }

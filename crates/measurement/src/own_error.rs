@@ -1,0 +1,432 @@
+//! How far measured times can be off because of Assay and the lab, apart from chance.
+//!
+//! Three things can have happened to a time. Assay delayed the request or left its response unread: robots know by how
+//! much, and record what the time was at least and at most ([`crate::interval::Disturbed`]). Others took the processors of
+//! the target for a while: how much they took is known, but not from which requests. A request was lost by Assay: nothing
+//! is known of it. [`OwnError`] takes all three and gives bounds of any figure.
+//!
+//! *Does not:* say anything of chance. A figure of few requests is uncertain however quiet the machine was; that is for
+//! repetitions to show.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::censored::Bounds;
+use crate::histogram::Histogram;
+
+/// Xacts are recorded as disturbed where Assay's own delays of them can have been this long, in microseconds. All others
+/// together can be off by this much, which is less than what this machine's timers promise ([`PRECISION_US`]).
+pub const DISTURBED_US: u64 = 50;
+
+/// An error of this many microseconds is never held against a time.
+pub const PRECISION_US: f64 = 100.0;
+
+/// Nor is an error of this part of a figure.
+pub const PRECISION_SHARE: f64 = 0.1;
+
+/// The stretches in which it is counted how long the target waited for processors.
+pub const WAIT_WINDOW: Duration = Duration::from_millis(10);
+
+/// How well a figure is known, apart from chance.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// Its own error is below a tenth of it or 0.1 ms, whichever is larger.
+    #[default]
+    Known,
+    /// It lies within an interval that is wider than that.
+    Roughly,
+    /// Nothing bounds it.
+    Unknown,
+}
+
+/// The interval within which a figure lies, whatever Assay and the lab did to it. In the unit of the figure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnInterval {
+    /// It is not less; null: nothing is known.
+    pub low: Option<f64>,
+    /// It is not more; null: nothing says how much it is.
+    pub high: Option<f64>,
+    /// How well it is known.
+    pub certainty: Certainty,
+}
+
+impl OwnInterval {
+    /// Of a figure about which nothing is known.
+    pub const UNKNOWN: OwnInterval = OwnInterval { low: None, high: None, certainty: Certainty::Unknown };
+
+    /// Of a figure that lies between two values. `precision` is the error that is not held against it; what the figure
+    /// itself leaves open (`open`: it is a lower bound whatever Assay did) is not an error of its own.
+    pub fn of(value: f64, low: f64, high: Option<f64>, precision: f64) -> Self {
+        let low = low.min(value);
+        let high = high.map(|high| high.max(value));
+        let tolerated = (value.abs() * PRECISION_SHARE).max(precision);
+        let certainty = match high {
+            Some(high) if (value - low).max(high - value) <= tolerated => Certainty::Known,
+            None if low <= 0.0 => Certainty::Unknown,
+            _ => Certainty::Roughly,
+        };
+        Self { low: Some(low), high, certainty }
+    }
+
+    /// The same with both ends changed, by a function that keeps their order.
+    #[must_use]
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { low: self.low.map(&change), high: self.high.map(&change), ..self }
+    }
+}
+
+/// What Assay and the lab can have done to a collection of times.
+#[derive(Debug, Clone)]
+pub struct OwnError {
+    least: Histogram,
+    most: Histogram,
+    spread_us: f64,
+    windows: Option<(Histogram, f64)>,
+    aftermath: Histogram,
+    busy: f64,
+    touched: f64,
+    lost: u64,
+}
+
+impl OwnError {
+    /// Of `all` times, none of which was disturbed.
+    pub fn undisturbed(all: &Histogram) -> Self {
+        Self {
+            least: all.clone(),
+            most: all.clone(),
+            spread_us: 0.0,
+            windows: None,
+            aftermath: Histogram::new(),
+            busy: 1.0,
+            touched: 0.0,
+            lost: 0,
+        }
+    }
+
+    /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
+    pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2]) -> Self {
+        let mut shortest = all.without(seen);
+        shortest.merge(least);
+        Self { least: shortest, ..Self::undisturbed(all) }
+    }
+
+    /// Others took the target's processors: that can have made all times together longer by this much per time, in
+    /// microseconds, however it was spread over them.
+    #[must_use]
+    pub fn spread(mut self, mean_us: f64) -> Self {
+        self.spread_us += mean_us;
+        self
+    }
+
+    /// The same waiting, seen another way: how long the target waited in each [`WAIT_WINDOW`], of which each time met so
+    /// many.
+    #[must_use]
+    pub fn windows(mut self, waits: Histogram, met: f64) -> Self {
+        self.windows = Some((waits, met)).filter(|(waits, _)| waits.count() > 0);
+        self
+    }
+
+    /// As many times as there are values were in flight when a delay of other requests, of that length, could be felt.
+    #[must_use]
+    pub fn aftermath(mut self, delays: Histogram) -> Self {
+        self.aftermath = delays;
+        self
+    }
+
+    /// The target was busy for this share of the time. What is held back for a while is as much work for it as it does in that
+    /// share of the while: that is by how much others can have been faster before, and slower after.
+    #[must_use]
+    pub fn busy(mut self, share: f64) -> Self {
+        self.busy = share.clamp(0.0, 1.0);
+        self
+    }
+
+    /// This share of the times was made longer by an unknown amount, and nobody knows which of them.
+    #[must_use]
+    pub fn touched(mut self, share: f64) -> Self {
+        self.touched += share;
+        self
+    }
+
+    /// So many more times would be there, of which nothing is known.
+    #[must_use]
+    pub fn lost(mut self, count: u64) -> Self {
+        self.lost += count;
+        self
+    }
+
+    /// The times as short as their recorded delays leave them.
+    pub fn least(&self) -> &Histogram {
+        &self.least
+    }
+
+    /// Bounds of the value that `quantile` (0 to 1) of all do not exceed; none: there are none.
+    pub fn quantile(&self, quantile: f64) -> Option<Bounds> {
+        let (count, lost) = (self.least.count() as f64, self.lost as f64);
+        if count == 0.0 {
+            return None;
+        }
+        let rank = quantile * (count + lost);
+        let low_us = self.least_quantile((rank - lost) / count);
+        Some(Bounds { low_us, high_us: self.most_quantile(rank / count) })
+    }
+
+    /// What a delay of others can have made of times: for some lengths, the share of times that can have been moved by more.
+    fn moved(&self) -> Vec<(f64, f64)> {
+        const LENGTHS: u32 = 16;
+        let (touched, all) = (self.aftermath.count() as f64, self.least.count().max(1) as f64);
+        let lengths = (1..=LENGTHS).filter_map(|n| {
+            let part = f64::from(n) / f64::from(LENGTHS);
+            let us = self.aftermath.bucket_high_us(self.aftermath.quantile_us(part)?);
+            Some((us as f64 * self.busy, self.aftermath.count_over_us(us) as f64 / all))
+        });
+        std::iter::once((0.0, touched / all)).chain(lengths).collect()
+    }
+
+    /// The most that a quantile can be; none: nothing bounds it.
+    fn most_quantile(&self, quantile: f64) -> Option<f64> {
+        let bound = |(us, share): (f64, f64)| {
+            let at = Some(quantile + share).filter(|at| *at <= 1.0)?;
+            Some(self.most.bucket_high_us(self.most.quantile_us(at)?) as f64 + us)
+        };
+        self.moved().into_iter().filter_map(bound).reduce(f64::min)
+    }
+
+    /// The least that a quantile can be.
+    fn least_quantile(&self, quantile: f64) -> f64 {
+        let bound = |(us, share): (f64, f64)| self.least_quantile_unmoved(quantile - share) - us;
+        self.moved().into_iter().map(bound).fold(0.0, f64::max)
+    }
+
+    /// The same without what delays of others did.
+    fn least_quantile_unmoved(&self, quantile: f64) -> f64 {
+        let quantile = quantile - self.touched;
+        let seen_us = match self.least.quantile_us(quantile) {
+            Some(us) if quantile > 0.0 => us as f64,
+            _ => return 0.0,
+        };
+        let low_us = if self.spread_us <= 0.0 {
+            seen_us
+        } else {
+            // Both hold: the larger is the better bound.
+            self.least_by_sum(quantile).max(self.least_by_windows(quantile))
+        };
+        (low_us - DISTURBED_US as f64).max(0.0)
+    }
+
+    /// The least quantile if delays with a mean of `spread_us` were given to those times with which they do most: those just
+    /// above it.
+    fn least_by_sum(&self, quantile: f64) -> f64 {
+        let buckets = self.least.to_sparse().buckets;
+        let count = self.least.count() as f64;
+        let mut budget_us = self.spread_us * count;
+        let mut above = count * (1.0 - quantile);
+        let (mut mass, mut at_us) = (0.0, None::<f64>);
+        for &(us, number) in buckets.iter().rev() {
+            let number = number as f64;
+            if above >= number {
+                above -= number;
+                continue;
+            }
+            if let Some(from_us) = at_us {
+                let cost_us = mass * (from_us - us as f64);
+                if cost_us >= budget_us {
+                    return (from_us - budget_us / mass).max(0.0);
+                }
+                budget_us -= cost_us;
+            }
+            at_us = Some(us as f64);
+            mass += number - above;
+            above = 0.0;
+        }
+        at_us.map_or(0.0, |us| (us - budget_us / mass.max(1.0)).max(0.0))
+    }
+
+    /// The least quantile if a time was delayed in each window that it met by all that was waited there: for every wait, a
+    /// share of times met a longer one, and all others none that was longer.
+    fn least_by_windows(&self, quantile: f64) -> f64 {
+        let Some((waits, met)) = &self.windows else { return 0.0 };
+        let at =
+            |share: f64| if share > 0.0 { self.least.quantile_us(share).unwrap_or(0) as f64 } else { 0.0 };
+        let mut longer = waits.count();
+        let mut low_us: f64 = 0.0;
+        for &(us, number) in &waits.to_sparse().buckets {
+            longer -= number;
+            let share = (met * longer as f64 / waits.count() as f64).min(1.0);
+            low_us = low_us.max(at(quantile - share) - met * waits.bucket_high_us(us) as f64);
+        }
+        low_us
+    }
+
+    /// Bounds of the mean.
+    pub fn mean(&self) -> Option<Bounds> {
+        let (least_us, most_us) = (self.least.mean_us()?, self.most.mean_us()?);
+        let known = self.least.count() as f64 / (self.least.count() + self.lost) as f64;
+        let touched_us = self.least.max_us().map_or(0.0, |us| us as f64) * self.touched;
+        let moved = self.aftermath.count() as f64 / self.least.count() as f64;
+        let moved_us = self.aftermath.mean_us().unwrap_or(0.0) * self.busy * moved;
+        let taken_us = self.spread_us + touched_us + moved_us + DISTURBED_US as f64;
+        let low_us = ((least_us - taken_us) * known).max(0.0);
+        Some(Bounds { low_us, high_us: (self.lost == 0).then_some(most_us + moved_us) })
+    }
+
+    /// Bounds of the shortest.
+    pub fn min(&self) -> Option<Bounds> {
+        let low_us = self.least.min_us()? as f64 - DISTURBED_US as f64 - self.spread_us;
+        let moved_us = self.aftermath.max_us().unwrap_or(0) as f64 * self.busy;
+        let low_us = if self.lost > 0 || self.touched > 0.0 { 0.0 } else { (low_us - moved_us).max(0.0) };
+        let high_us = self.most.min_us().map(|us| self.most.bucket_high_us(us) as f64 + moved_us);
+        Some(Bounds { low_us, high_us })
+    }
+
+    /// Bounds of the longest.
+    pub fn max(&self) -> Option<Bounds> {
+        let low_us = self.least_quantile(1.0);
+        let moved_us = self.aftermath.max_us().unwrap_or(0) as f64 * self.busy;
+        let high_us = self.most.max_us().map(|us| us as f64 + moved_us).filter(|_| self.lost == 0);
+        Some(Bounds { low_us, high_us })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|us| histogram.record(us));
+        histogram
+    }
+
+    fn at_share(mut times: Vec<u64>, share: f64) -> f64 {
+        times.sort_unstable();
+        let rank = ((times.len() as f64 * share).ceil() as usize).max(1);
+        times[rank - 1] as f64
+    }
+
+    /// What a time would have been, and what was done to it: its own delay, what was taken from the target, and by how much it
+    /// was moved by delays of others, which took `D` and kept half of the target's time.
+    fn time() -> impl Strategy<Value = (u64, u64, u64, Option<(u64, i64)>)> {
+        let moved = (0u64..600).prop_flat_map(|delay| {
+            let half = delay as i64 / 2;
+            (Just(delay), -half..=half)
+        });
+        (
+            600u64..1500,
+            prop_oneof![3 => Just(0), 1 => 0u64..400],
+            0u64..100,
+            prop::option::weighted(0.2, moved),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_the_truth_whatever_was_done_to_the_times(
+            times in prop::collection::vec(time(), 1..80),
+            lost in prop::collection::vec(0u64..3000, 0..4),
+            percent in 1u32..=100,
+        ) {
+            let share = f64::from(percent) / 100.0;
+            // Told delays of 50 µs and more are recorded as disturbed, and the rest stays below that.
+            let least = |(time, _, taken, moved): &(u64, u64, u64, Option<(u64, i64)>)| {
+                (time + taken).saturating_add_signed(moved.map_or(0, |(_, by)| by))
+            };
+            let seen = |time: &(u64, u64, u64, Option<(u64, i64)>)| least(time) + time.1;
+            let disturbed = || times.iter().filter(|time| time.1 >= DISTURBED_US);
+            let all = histogram(times.iter().map(seen));
+            let taken: u64 = times.iter().map(|time| time.2).sum();
+            let error = OwnError::new(&all, &[
+                histogram(disturbed().map(seen)),
+                histogram(disturbed().map(least)),
+            ])
+            .aftermath(histogram(times.iter().filter_map(|time| time.3.map(|(delay, _)| delay))))
+            .busy(0.5)
+            .spread(taken as f64 / times.len() as f64)
+            .lost(lost.len() as u64);
+            let truth: Vec<u64> = times.iter().map(|time| time.0).chain(lost.iter().copied()).collect();
+            let bounds = error.quantile(share).unwrap();
+            let quantile = at_share(truth.clone(), share);
+            prop_assert!(bounds.low_us <= quantile, "{bounds:?} {quantile}");
+            prop_assert!(bounds.high_us.is_none_or(|high| quantile <= high), "{bounds:?} {quantile}");
+            let bounds = error.mean().unwrap();
+            let mean = truth.iter().sum::<u64>() as f64 / truth.len() as f64;
+            prop_assert!(bounds.low_us <= mean + 1e-6, "{bounds:?} {mean}");
+            prop_assert!(bounds.high_us.is_none_or(|high| mean <= high + 1e-6), "{bounds:?} {mean}");
+            let longest = truth.iter().copied().max().unwrap() as f64;
+            let bounds = error.max().unwrap();
+            prop_assert!(bounds.low_us <= longest && bounds.high_us.is_none_or(|high| longest <= high));
+        }
+    }
+
+    #[test]
+    fn a_few_late_requests_touch_the_percentiles_that_they_make_and_no_others() {
+        let all = histogram((0..990).map(|_| 30_000).chain((0..10).map(|_| 90_000)));
+        let (seen, least) = (histogram([90_000; 10]), histogram([30_000; 10]));
+        let error = OwnError::new(&all, &[seen, least]);
+        let median = error.quantile(0.5).unwrap();
+        assert!(median.high_us.unwrap() - median.low_us < 120.0, "{median:?}");
+        let p999 = error.quantile(0.999).unwrap();
+        assert!(p999.low_us <= 30_000.0 && p999.high_us.unwrap() >= 90_000.0, "{p999:?}");
+    }
+
+    #[test]
+    fn processors_that_were_taken_now_and_then_leave_the_median_almost_alone() {
+        let all = histogram((0..1000).map(|n| 10_000 + n));
+        let error = OwnError::undisturbed(&all).spread(20.0);
+        let median = error.quantile(0.5).unwrap();
+        assert!(median.low_us > 9_900.0 && median.low_us < 10_500.0, "{median:?}");
+    }
+
+    #[test]
+    fn waits_that_are_few_and_long_leave_the_median_alone_though_their_sum_could_move_it() {
+        let all = histogram((0..1000).map(|n| 300 + n % 20));
+        let error = OwnError::undisturbed(&all).spread(180.0);
+        assert!(error.quantile(0.5).unwrap().low_us < 10.0, "{:?}", error.quantile(0.5));
+        let waits = histogram((0..100).map(|n| if n % 10 == 0 { 4_000 } else { 5 }));
+        let error = error.windows(waits, 1.0);
+        assert!(error.quantile(0.5).unwrap().low_us > 240.0, "{:?}", error.quantile(0.5));
+        assert!(error.quantile(0.95).unwrap().low_us > 240.0);
+        assert_eq!(error.quantile(0.05).unwrap().low_us, 0.0);
+    }
+
+    #[test]
+    fn a_delay_of_others_moves_times_by_no_more_than_the_work_that_was_held_back() {
+        let all = histogram((0..1000).map(|n| 20_000 + n));
+        let width = |busy: f64, touched: usize| {
+            let error = OwnError::undisturbed(&all).aftermath(histogram(vec![50_000; touched])).busy(busy);
+            let p99 = error.quantile(0.99).unwrap();
+            p99.high_us.unwrap() - p99.low_us
+        };
+        assert!(width(1.0, 200) > 40_000.0);
+        assert!((2_000.0..4_000.0).contains(&width(0.05, 200)), "{}", width(0.05, 200));
+        assert!(width(1.0, 5) < 100.0, "so few are not the 99th percentile");
+    }
+
+    #[test]
+    fn segments_that_were_sent_again_leave_what_lies_below_them_alone() {
+        let error = OwnError::undisturbed(&histogram((1..=1000).map(|n| n * 1_000))).touched(0.01);
+        let low_us = |quantile| error.quantile(quantile).unwrap().low_us;
+        assert!((489_000.0..491_000.0).contains(&low_us(0.5)), "{}", low_us(0.5));
+        assert!(low_us(1.0) >= 989_000.0);
+    }
+
+    #[test]
+    fn a_figure_is_known_within_a_tenth_or_a_tenth_of_a_millisecond() {
+        let certainty = |value, low, high| OwnInterval::of(value, low, high, PRECISION_US).certainty;
+        assert_eq!(certainty(30_000.0, 27_100.0, Some(30_000.0)), Certainty::Known);
+        assert_eq!(certainty(30_000.0, 26_900.0, Some(30_000.0)), Certainty::Roughly);
+        assert_eq!(certainty(200.0, 100.0, Some(200.0)), Certainty::Known);
+        assert_eq!(certainty(200.0, 99.0, Some(200.0)), Certainty::Roughly);
+        assert_eq!(certainty(200.0, 150.0, None), Certainty::Roughly);
+        assert_eq!(certainty(200.0, 0.0, None), Certainty::Unknown);
+        let inside = OwnInterval::of(5.0, 6.0, Some(4.0), 1.0);
+        assert_eq!((inside.low, inside.high), (Some(5.0), Some(5.0)), "the value itself is possible");
+    }
+}
