@@ -14,6 +14,7 @@ mod pace;
 mod processes;
 mod states;
 mod trace;
+mod waits;
 
 use std::fs;
 use std::path::Path;
@@ -31,8 +32,12 @@ use machine::{Files, Machine};
 use network::Namespace;
 use pace::own_time;
 use processes::Tree;
+use waits::Waits;
 
 pub use trace::Trace;
+
+/// The role whose waits are watched in short stretches.
+const TARGET: &str = "proxy";
 
 /// Facts that can change numbers: name in `run.json`, and where the kernel keeps it.
 const SETTINGS: [(&str, &str); 10] = [
@@ -110,17 +115,28 @@ struct Role {
     tree: Tree,
     group: Group,
     charged: Charged,
+    /// How its threads wait, in short stretches; of the target only.
+    waits: Option<Waits>,
 }
 
 impl Role {
     fn new(name: String, pids: Vec<u32>, room: &mut Room) -> Self {
         let group = pids.first().map_or_else(Group::default, |pid| Group::of(*pid));
         let charged = group.now(room);
-        Self { name, tree: Tree::new(pids, room), group, charged }
+        let tree = Tree::new(pids, room);
+        let waits = (name == TARGET).then(Waits::begin).flatten();
+        if let Some(waits) = &waits {
+            waits.follow(&tree.waiting());
+        }
+        Self { name, tree, group, charged, waits }
     }
 
     fn interval(&mut self, start_ms: u64, length_ms: u64, now: Instant, room: &mut Room) -> HostInterval {
         let used = self.tree.usage(now, room);
+        let waits = self.waits.as_ref().map(|waits| {
+            waits.follow(&self.tree.waiting());
+            waits.take()
+        });
         let charged = self.group.now(room);
         let by_group = charged.cpu.zip(self.charged.cpu).map(|(now, before)| now.since(before));
         self.charged = charged;
@@ -152,6 +168,7 @@ impl Role {
             disk_written_bytes: used.disk_written_bytes,
             group_bytes: charged.bytes,
             cache_bytes: charged.cache_bytes,
+            waits: waits.unwrap_or_default(),
         }
     }
 }

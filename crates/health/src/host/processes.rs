@@ -84,6 +84,19 @@ impl Tree {
         tree
     }
 
+    /// All threads, process and thread each, those first that waited most for a processor in the last interval.
+    pub fn waiting(&self) -> Vec<(u32, u32)> {
+        let mut all: Vec<(u64, (u32, u32))> = self
+            .processes
+            .iter()
+            .flat_map(|(pid, process)| {
+                process.threads.iter().map(|(id, thread)| (thread.waited_ns, (*pid, *id)))
+            })
+            .collect();
+        all.sort_by(|one, other| other.cmp(one));
+        all.into_iter().map(|(_, thread)| thread).collect()
+    }
+
     /// What they did since the last time.
     pub fn usage(&mut self, now: Instant, room: &mut Room) -> Usage {
         let mut usage = self.follow(room);
@@ -183,6 +196,8 @@ struct Thread {
     status: Option<Kept>,
     children: Option<Kept>,
     run_delay_ns: u64,
+    /// How long it waited in the last interval.
+    waited_ns: u64,
     switches: [u64; 2],
 }
 
@@ -228,6 +243,7 @@ impl Thread {
             status: open("status"),
             children: open("children"),
             run_delay_ns: 0,
+            waited_ns: 0,
             switches: [0; 2],
         }
     }
@@ -241,7 +257,8 @@ impl Thread {
         usage.involuntary_switches += switches[1].saturating_sub(self.switches[1]);
         self.switches = switches;
         if let Some(delay_ns) = read(self.schedstat.as_ref(), room).map(|text| parse_run_delay_ns(&text)) {
-            usage.run_delay_us += delay_ns.saturating_sub(self.run_delay_ns) / 1000;
+            self.waited_ns = delay_ns.saturating_sub(self.run_delay_ns);
+            usage.run_delay_us += self.waited_ns / 1000;
             self.run_delay_ns = delay_ns;
         }
         if let Some(children) = read(self.children.as_ref(), room) {
@@ -272,7 +289,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-fn parse_run_delay_ns(schedstat: &str) -> u64 {
+pub(super) fn parse_run_delay_ns(schedstat: &str) -> u64 {
     schedstat.split_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or(0)
 }
 

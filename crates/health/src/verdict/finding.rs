@@ -8,8 +8,8 @@ use assay_record::run::PhaseInfo;
 pub struct Finding {
     /// Which reason.
     pub reason: Reason,
-    /// It makes the phase invalid; else it is worth knowing.
-    pub invalidates: bool,
+    /// It disturbs the phase seriously; else it is worth knowing.
+    pub serious: bool,
     /// The role in question; empty: the machine.
     pub role: &'static str,
     /// Index of the phase; none: the run as a whole.
@@ -22,7 +22,7 @@ pub struct Finding {
     pub seen: String,
 }
 
-/// Doubts, worst first: those that make the run invalid, in the order of the list, then those worth knowing. What is
+/// Doubts, worst first: the serious ones, in the order of the list, then those worth knowing. What is
 /// found in several phases is told once, in the words of the worst.
 pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
     let mut groups: Vec<Vec<Finding>> = Vec::new();
@@ -41,13 +41,13 @@ pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
 
 /// Worst first.
 pub fn sort(doubts: &mut [Doubt]) {
-    doubts.sort_by_key(|doubt| (!doubt.invalidates, doubt.reason));
+    doubts.sort_by_key(|doubt| (!doubt.serious, doubt.reason));
 }
 
-/// One doubt for findings of one reason and role. Where one makes a phase invalid, those that do not are left out.
+/// One doubt for findings of one reason and role. Where one is serious, those that are not are left out.
 fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
-    let invalidates = group.iter().any(|finding| finding.invalidates);
-    group.retain(|finding| finding.invalidates == invalidates);
+    let serious = group.iter().any(|finding| finding.serious);
+    group.retain(|finding| finding.serious == serious);
     let worst = group.iter().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
     let touched: Vec<u16> = group.iter().filter_map(|finding| finding.phase).collect();
     let mut seen = worst.seen.clone();
@@ -69,7 +69,7 @@ fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
         }
     }
     Some(Doubt {
-        invalidates,
+        serious,
         phases: touched,
         role: worst.role.to_owned(),
         at_ms: worst.at_ms,
@@ -96,9 +96,9 @@ pub fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn finding(reason: Reason, invalidates: bool, phase: u16, weight: f64) -> Finding {
+    fn finding(reason: Reason, serious: bool, phase: u16, weight: f64) -> Finding {
         let seen = format!("{weight} was seen");
-        Finding { reason, invalidates, role: "robots", phase: Some(phase), weight, at_ms: Some(7), seen }
+        Finding { reason, serious, role: "robots", phase: Some(phase), weight, at_ms: Some(7), seen }
     }
 
     fn phases() -> Vec<PhaseInfo> {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_invalid_comes_first_and_covers_what_is_worth_knowing() {
+    fn what_is_serious_comes_first_and_covers_what_is_worth_knowing() {
         let found = vec![
             finding(Reason::Stalled, false, 0, 9.0),
             finding(Reason::Late, false, 0, 9.0),
@@ -124,7 +124,7 @@ mod tests {
         ];
         let doubts = doubts(found, &phases());
         let told: Vec<_> =
-            doubts.iter().map(|doubt| (doubt.reason, doubt.invalidates, doubt.phases.clone())).collect();
+            doubts.iter().map(|doubt| (doubt.reason, doubt.serious, doubt.phases.clone())).collect();
         assert_eq!(told, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
     }
 

@@ -7,10 +7,10 @@ use assay_measurement::doubt::Reason;
 
 use super::finding::{percent, time};
 
-/// A thread that stood still for so long makes its phase invalid. Timers of robots and origins are served late by 10 ms
+/// A thread that stood still for so long disturbs its phase seriously. Timers of robots and origins are served late by 10 ms
 /// and more on a busy machine now and then; a tenth of a second is no accident of scheduling, and every response and every
 /// due request of that time is touched.
-pub const STALL_INVALID_US: u64 = 100_000;
+pub const STALL_SERIOUS_US: u64 = 100_000;
 /// Shorter stalls (10 ms and more) are worth knowing when together they take up this share of a phase: then one request in a
 /// hundred met one, and the 99th percentile holds it.
 pub const STALLS_SHARE: f64 = 0.01;
@@ -44,7 +44,7 @@ pub const OTHERS_SHARE: f64 = 0.2;
 pub const KEPT_WAITING_SHARE: f64 = 0.2;
 /// Shorter waits than this are only worth knowing: a hypervisor delays wake-ups by some 50 µs when its own machine is busy,
 /// and nobody here can help that. Longer ones cost a request, which meets a few of them, more than a cache takes to respond.
-pub const KEPT_WAITING_INVALID_US: u64 = 100;
+pub const KEPT_WAITING_SERIOUS_US: u64 = 100;
 /// How long each of those waits may be, as a share of the median response time: the same as for lateness.
 pub const ADDED_SHARE: f64 = LATE_SHARE;
 
@@ -60,7 +60,7 @@ pub const ACCEPT_QUEUE_SHARE: f64 = 0.9;
 /// hold it.
 pub const RETRANSMITTED_KNOWN: f64 = 0.001;
 /// Share of segments sent again from which on the 99th percentile may be made of it.
-pub const RETRANSMITTED_INVALID: f64 = 0.01;
+pub const RETRANSMITTED_SERIOUS: f64 = 0.01;
 /// Share of segments that were dropped by sockets that is worth knowing.
 pub const DROPPED_KNOWN: f64 = 0.001;
 /// At least so many segments must be touched: fewer are an accident.
@@ -68,8 +68,8 @@ pub const SEGMENTS_COUNT: u64 = 10;
 
 /// Share of the processors' time taken by the hypervisor that is worth knowing.
 pub const STEAL_KNOWN: f64 = 0.005;
-/// Share of the same that makes a phase invalid: rates and times of a processor-bound target are off by as much.
-pub const STEAL_INVALID: f64 = 0.05;
+/// Share of the same that is serious: rates and times of a processor-bound target are off by as much.
+pub const STEAL_SERIOUS: f64 = 0.05;
 
 /// A bare timer that is this late (99th percentile) before the run.
 pub const UNQUIET_US: u64 = 1_000;
@@ -85,12 +85,12 @@ struct Rule {
     looked_at: &'static str,
     /// From which value on it is worth knowing; empty: never.
     known: String,
-    /// From which value on it makes a phase invalid; empty: never.
-    invalid: String,
+    /// From which value on it is serious; empty: never.
+    serious: String,
 }
 
-fn rule(reason: Reason, looked_at: &'static str, known: String, invalid: String) -> Rule {
-    Rule { reason, looked_at, known, invalid }
+fn rule(reason: Reason, looked_at: &'static str, known: String, serious: String) -> Rule {
+    Rule { reason, looked_at, known, serious }
 }
 
 /// The limit of lateness, as text.
@@ -144,7 +144,7 @@ fn rules_of_time() -> Vec<Rule> {
             Reason::Stalled,
             "stalls of each thread: its timer was served 10 ms late or more (`stalls.parquet`)",
             format!("all stalls together take up {} of a phase", percent(STALLS_SHARE)),
-            format!("one of {}", time(STALL_INVALID_US)),
+            format!("one of {}", time(STALL_SERIOUS_US)),
         ),
         rule(
             Reason::Starved,
@@ -160,7 +160,7 @@ fn rules_of_time() -> Vec<Rule> {
             format!(
                 "the same with {} each time; or the timer served later than lateness may be in {} of all cases \
                  ({LATE_COUNT} at least), by a thread that waited for {} of the time",
-                time(KEPT_WAITING_INVALID_US),
+                time(KEPT_WAITING_SERIOUS_US),
                 percent(LAG_SHARE),
                 percent(WAITED_SHARE)
             ),
@@ -219,13 +219,13 @@ fn rules_of_the_machine() -> Vec<Rule> {
             "TCP segments sent again, of all that were sent on this machine; those that follow a dropped connection \
              attempt are left out",
             format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_KNOWN)),
-            format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_INVALID)),
+            format!("{}, {SEGMENTS_COUNT} or more", percent(RETRANSMITTED_SERIOUS)),
         ),
         rule(
             Reason::Stolen,
             "processor time taken by the hypervisor, of all processors",
             percent(STEAL_KNOWN),
-            percent(STEAL_INVALID),
+            percent(STEAL_SERIOUS),
         ),
         rule(
             Reason::Unquiet,
@@ -257,7 +257,7 @@ pub fn reasons_as_markdown() -> String {
         );
         for rule in rules.iter().filter(|rule| rule.reason == reason) {
             let _ = writeln!(text, "- Looked at: {}.", rule.looked_at);
-            for (what, from) in [("Worth knowing", &rule.known), ("Invalid", &rule.invalid)] {
+            for (what, from) in [("Worth knowing", &rule.known), ("Serious", &rule.serious)] {
                 if !from.is_empty() {
                     let _ = writeln!(text, "- {what} from: {from}.");
                 }
@@ -277,6 +277,6 @@ mod tests {
         let mut ruled: Vec<Reason> = rules().iter().map(|rule| rule.reason).collect();
         ruled.sort();
         assert_eq!(ruled, Reason::ALL);
-        assert!(rules().iter().all(|rule| !(rule.known.is_empty() && rule.invalid.is_empty())));
+        assert!(rules().iter().all(|rule| !(rule.known.is_empty() && rule.serious.is_empty())));
     }
 }

@@ -44,13 +44,11 @@ pub fn doubts(dir: &RunDir, info: &RunInfo, mut known: Vec<Doubt>) -> Result<Vec
     Ok(known)
 }
 
-/// Writes doubts into the head of a run: what they make invalid is.
+/// Writes doubts into the head of a run: the phases that serious ones touch are disturbed.
 pub fn settle(info: &mut RunInfo, doubts: Vec<Doubt>) {
-    for (index, phase) in (0..).zip(&mut info.phases) {
-        let touched = |doubt: &Doubt| doubt.phases.is_empty() || doubt.phases.contains(&index);
-        phase.invalid = doubts.iter().any(|doubt| doubt.invalidates && touched(doubt));
+    for (index, phase) in info.phases.iter_mut().enumerate() {
+        phase.disturbed = doubts.iter().any(|doubt| doubt.serious && doubt.touches(index));
     }
-    info.verdict.valid = !doubts.iter().any(|doubt| doubt.invalidates);
     info.verdict.doubts = doubts;
 }
 
@@ -73,18 +71,18 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_makes_the_phases_invalid_that_it_touches_and_the_run() {
+    fn a_serious_doubt_disturbs_the_phases_that_it_touches_and_the_run() {
         let mut info = Run::of(&["a", "b"]).info;
-        let late = Doubt { phases: vec![1], ..Doubt::invalid(Reason::Late, "late") };
+        let late = Doubt { phases: vec![1], ..Doubt::serious(Reason::Late, "late") };
         settle(&mut info, vec![late.clone()]);
         assert_eq!(
-            (info.phases[0].invalid, info.phases[1].invalid, info.verdict.valid),
-            (false, true, false)
+            (info.phases[0].disturbed, info.phases[1].disturbed, info.verdict.is_disturbed()),
+            (false, true, true)
         );
-        settle(&mut info, vec![Doubt { invalidates: false, ..late }]);
-        assert!(info.verdict.valid && !info.phases[1].invalid && info.verdict.doubts.len() == 1);
-        settle(&mut info, vec![Doubt::invalid(Reason::RoleFailed, "gone")]);
-        assert!(info.phases.iter().all(|phase| phase.invalid));
+        settle(&mut info, vec![Doubt { serious: false, ..late }]);
+        assert!(!info.verdict.is_disturbed() && !info.phases[1].disturbed && info.verdict.doubts.len() == 1);
+        settle(&mut info, vec![Doubt::serious(Reason::RoleFailed, "gone")]);
+        assert!(info.phases.iter().all(|phase| phase.disturbed));
     }
 
     #[test]
@@ -107,7 +105,7 @@ mod tests {
         interval.counts.dropped_samples = 3;
         writer.keep(&Measured::Robots(interval.into())).unwrap();
         drop(writer);
-        let known = vec![Doubt::invalid(Reason::LabFailed, "before")];
+        let known = vec![Doubt::serious(Reason::LabFailed, "before")];
         let found = doubts(&dir, &info, known).unwrap();
         let reasons: Vec<Reason> = found.iter().map(|doubt| doubt.reason).collect();
         assert_eq!(reasons, [Reason::LabFailed, Reason::SamplesDropped]);

@@ -21,7 +21,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
         let weight = rate / limit;
         (weight > NEAR_LIMIT_SHARE).then(|| Finding {
             reason: Reason::NearLimit,
-            invalidates: false,
+            serious: false,
             role: "",
             phase: Some(index),
             weight,
@@ -53,7 +53,7 @@ mod tests {
         };
         assert_eq!(judge(7_900), []);
         let told = judge(8_100);
-        assert_eq!((told[0].reason, told[0].invalidates), (Reason::NearLimit, false));
+        assert_eq!((told[0].reason, told[0].serious), (Reason::NearLimit, false));
         assert_eq!(
             told[0].seen,
             "in phase a, 810 requests were answered per second, 81 % of the 1000 that this machine can offer"

@@ -7,7 +7,7 @@ use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, share};
 use super::finding::{Finding, percent};
 use super::limits::{
-    ACCEPT_QUEUE_SHARE, DROPPED_KNOWN, RETRANSMITTED_INVALID, RETRANSMITTED_KNOWN, SEGMENTS_COUNT,
+    ACCEPT_QUEUE_SHARE, DROPPED_KNOWN, RETRANSMITTED_KNOWN, RETRANSMITTED_SERIOUS, SEGMENTS_COUNT,
 };
 
 /// Findings of every phase.
@@ -27,8 +27,8 @@ fn loses(bed: &BedInfo) -> bool {
     lost || bed.links.iter().any(|link| link.settings.contains("loss=") || link.settings.contains("rate="))
 }
 
-fn of_the_machine(reason: Reason, index: u16, invalidates: bool, weight: f64, seen: String) -> Finding {
-    Finding { reason, invalidates, role: "", phase: Some(index), weight, at_ms: None, seen }
+fn of_the_machine(reason: Reason, index: u16, serious: bool, weight: f64, seen: String) -> Finding {
+    Finding { reason, serious, role: "", phase: Some(index), weight, at_ms: None, seen }
 }
 
 /// A full queue of the target is the target's own affair, and is not looked at.
@@ -49,7 +49,7 @@ fn accept_backlog(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
     }
     Some(Finding {
         reason: Reason::AcceptBacklog,
-        invalidates: true,
+        serious: true,
         role: Side::Origins.name(),
         phase: Some(index),
         weight: was_full + overflows as f64,
@@ -78,7 +78,7 @@ fn retransmitted(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
     let weight = share(again, phase.network.segments_out);
     let seen = format!("{again} TCP segments were sent again on this machine, {} of all", percent(weight));
     (again >= SEGMENTS_COUNT && weight >= RETRANSMITTED_KNOWN).then(|| {
-        of_the_machine(Reason::Retransmissions, index, weight >= RETRANSMITTED_INVALID, weight, seen)
+        of_the_machine(Reason::Retransmissions, index, weight >= RETRANSMITTED_SERIOUS, weight, seen)
     })
 }
 
@@ -96,7 +96,7 @@ mod tests {
             ThreadInterval { accept_queue: queue, accept_queue_limit: 100, ..used(1000, 0) },
         );
         run.network(network);
-        run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect()
+        run.judge().iter().map(|doubt| (doubt.reason, doubt.serious)).collect()
     }
 
     fn counted(change: impl FnOnce(&mut NetworkInterval)) -> NetworkInterval {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_pressure_makes_invalid_and_drops_are_worth_knowing() {
+    fn memory_pressure_is_serious_and_drops_are_worth_knowing() {
         assert_eq!(told(counted(|network| network.memory_pressures = 1), 0), [(Reason::SocketMemory, true)]);
         assert_eq!(told(counted(|network| network.receive_drops = 99), 0), []);
         assert_eq!(told(counted(|network| network.backlog_drops = 100), 0), [(Reason::SocketMemory, false)]);

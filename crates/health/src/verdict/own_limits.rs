@@ -23,7 +23,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
         for (reason, count, words) in counts.into_iter().filter(|(_, count, _)| *count > 0) {
             found.push(Finding {
                 reason,
-                invalidates: true,
+                serious: true,
                 role: "robots",
                 phase: Some(index),
                 weight: count as f64,
@@ -43,7 +43,7 @@ mod tests {
     use crate::verdict::testing::Run;
 
     #[test]
-    fn what_assay_ran_out_of_makes_a_phase_invalid() {
+    fn what_assay_ran_out_of_is_serious() {
         let mut run = Run::of(&["a", "b"]);
         run.counts(1, |counts| {
             counts.dropped_samples = 1;
@@ -54,10 +54,7 @@ mod tests {
         let reasons: Vec<Reason> = doubts.iter().map(|doubt| doubt.reason).collect();
         assert_eq!(reasons, [Reason::Descriptors, Reason::Ports, Reason::SamplesDropped]);
         for doubt in &doubts {
-            assert_eq!(
-                (doubt.invalidates, doubt.blame, doubt.phases.as_slice()),
-                (true, Blame::Assay, &[1][..])
-            );
+            assert_eq!((doubt.serious, doubt.blame, doubt.phases.as_slice()), (true, Blame::Assay, &[1][..]));
         }
         assert_eq!(doubts[0].seen, "in phase b, 3 requests found no free file descriptor");
     }

@@ -61,7 +61,7 @@ fn late(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Optio
     }
     Some(Finding {
         reason: Reason::Late,
-        invalidates: late_us > limit_us,
+        serious: late_us > limit_us,
         role: side.name(),
         phase: Some(index),
         weight: late_us as f64 / limit_us as f64,
@@ -75,7 +75,7 @@ fn unsent_late(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
     let weight = share(late, due);
     (weight > UNSENT_LATE_SHARE).then(|| Finding {
         reason: Reason::UnsentLate,
-        invalidates: true,
+        serious: true,
         role: Side::Robots.name(),
         phase: Some(index),
         weight,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn judged(run: &Run) -> Vec<(Reason, bool)> {
-        run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect()
+        run.judge().iter().map(|doubt| (doubt.reason, doubt.serious)).collect()
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let run = phase(11, 1000, 50_000, 1);
         let doubts = run.judge();
         assert_eq!(
-            (doubts[0].reason, doubts[0].invalidates, doubts[0].role.as_str()),
+            (doubts[0].reason, doubts[0].serious, doubts[0].role.as_str()),
             (Reason::Late, true, "robots")
         );
         assert!(
@@ -165,7 +165,7 @@ mod tests {
         let doubts = run.judge();
         assert_eq!(doubts[0].reason, Reason::Late);
         assert!(doubts[0].seen.contains("a bare timer was late by 3.0 ms"), "{}", doubts[0].seen);
-        assert_eq!((doubts[1].reason, doubts[1].invalidates), (Reason::Unquiet, false));
+        assert_eq!((doubts[1].reason, doubts[1].serious), (Reason::Unquiet, false));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, ThreadSum, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{
-    ADDED_SHARE, KEPT_WAITING_INVALID_US, KEPT_WAITING_SHARE, LAG_SHARE, LATE_COUNT, OTHERS_SHARE, OWN_SHARE,
-    SATURATED_SHARE, STEAL_INVALID, STEAL_KNOWN, UNQUIET_US, WAITED_SHARE,
+    ADDED_SHARE, KEPT_WAITING_SERIOUS_US, KEPT_WAITING_SHARE, LAG_SHARE, LATE_COUNT, OTHERS_SHARE, OWN_SHARE,
+    SATURATED_SHARE, STEAL_KNOWN, STEAL_SERIOUS, UNQUIET_US, WAITED_SHARE,
 };
 use super::pace::late_limit_us;
 
@@ -77,7 +77,7 @@ impl<'a> Seat<'a> {
         let (number, role) = (self.number, self.side.name());
         Finding {
             reason,
-            invalidates: true,
+            serious: true,
             role,
             phase: Some(index),
             weight,
@@ -146,7 +146,7 @@ fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Fi
         time(median_us)
     );
     let finding = seat.finding(Reason::Starved, index, weight, &seen);
-    Some(Finding { invalidates: each_us >= KEPT_WAITING_INVALID_US as f64, ..finding })
+    Some(Finding { serious: each_us >= KEPT_WAITING_SERIOUS_US as f64, ..finding })
 }
 
 fn stolen(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
@@ -154,7 +154,7 @@ fn stolen(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
     let weight = share(phase.machine.steal_us, phase.machine.wall_us * processors);
     (weight > STEAL_KNOWN).then(|| Finding {
         reason: Reason::Stolen,
-        invalidates: weight > STEAL_INVALID,
+        serious: weight > STEAL_SERIOUS,
         role: "",
         phase: Some(index),
         weight,
@@ -167,7 +167,7 @@ fn unquiet(case: &Case<'_>, side: Side) -> Option<Finding> {
     let late_us = case.baseline_us(side).filter(|late_us| *late_us > UNQUIET_US)?;
     Some(Finding {
         reason: Reason::Unquiet,
-        invalidates: false,
+        serious: false,
         role: side.name(),
         phase: None,
         weight: late_us as f64,
@@ -188,7 +188,7 @@ mod tests {
     use crate::verdict::testing::{Run, late_timer, used};
 
     fn told(run: &Run) -> Vec<(Reason, bool, String)> {
-        run.judge().into_iter().map(|doubt| (doubt.reason, doubt.invalidates, doubt.role)).collect()
+        run.judge().into_iter().map(|doubt| (doubt.reason, doubt.serious, doubt.role)).collect()
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             told(&run)
         };
         // 900 ms of waiting in ten seconds, in 20,000 parts: 45 µs each.
-        let starved = |invalid| [(Reason::Starved, invalid, "origins".to_owned())];
+        let starved = |serious| [(Reason::Starved, serious, "origins".to_owned())];
         assert_eq!(judge(1_000_000, 20_000, 400), starved(false));
         assert_eq!(judge(1_000_000, 9_000, 400), starved(true), "100 µs each");
         assert_eq!(judge(1_000_000, 20_000, 2_000_000), [], "a slow target hides it");
@@ -295,11 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_worth_knowing_and_much_of_it_makes_invalid() {
+    fn stolen_time_is_worth_knowing_and_much_of_it_is_serious() {
         let judge = |steal_us| {
             let mut run = Run::of(&["a"]);
             run.machine(steal_us);
-            run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect::<Vec<_>>()
+            run.judge().iter().map(|doubt| (doubt.reason, doubt.serious)).collect::<Vec<_>>()
         };
         assert_eq!(judge(9_000), [], "0.45 % of two processors");
         assert_eq!(judge(11_000), [(Reason::Stolen, false)]);
@@ -314,7 +314,7 @@ mod tests {
         let doubts = run.judge();
         assert_eq!(doubts.len(), 1);
         assert_eq!(
-            (doubts[0].reason, doubts[0].invalidates, doubts[0].role.as_str()),
+            (doubts[0].reason, doubts[0].serious, doubts[0].role.as_str()),
             (Reason::Unquiet, false, "robots")
         );
         assert!(doubts[0].seen.contains("more than 2.5 ms late"), "{}", doubts[0].seen);

@@ -6,7 +6,7 @@ use assay_measurement::health::Stall;
 use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, StallSum, share};
 use super::finding::{Finding, percent, time};
-use super::limits::{STALL_INVALID_US, STALLS_SHARE};
+use super::limits::{STALL_SERIOUS_US, STALLS_SHARE};
 
 /// A finding per phase and role.
 pub fn look(case: &Case<'_>) -> Vec<Finding> {
@@ -21,11 +21,11 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
 
 fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Option<Finding> {
     let (longest, others) = stalls.longest.split_first()?;
-    let invalidates = longest.length_us >= STALL_INVALID_US;
+    let serious = longest.length_us >= STALL_SERIOUS_US;
     // Of one thread's time; a phase with more threads has more time that can be lost.
     let threads = phase.threads.keys().filter(|(of, _)| *of == side).count().max(1) as u64;
     let lost = share(stalls.total_us, phase.length_ms() * 1000 * threads);
-    if !invalidates && lost < STALLS_SHARE {
+    if !serious && lost < STALLS_SHARE {
         return None;
     }
     let mut seen = format!(
@@ -38,7 +38,7 @@ fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Op
     );
     let long: Vec<String> = others
         .iter()
-        .filter(|stall| stall.length_us >= STALL_INVALID_US)
+        .filter(|stall| stall.length_us >= STALL_SERIOUS_US)
         .map(|stall| format!("{} at {:.3} s", time(stall.length_us), stall.at_ms as f64 / 1e3))
         .collect();
     if !long.is_empty() {
@@ -49,7 +49,7 @@ fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Op
     }
     Some(Finding {
         reason: Reason::Stalled,
-        invalidates,
+        serious,
         role: side.name(),
         phase: Some(index),
         weight: longest.length_us as f64,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_stall_makes_its_phase_invalid_and_says_when_and_why() {
+    fn a_long_stall_is_serious_and_says_when_and_why() {
         for (cpu_ms, waited_ms, words) in [
             (0, 0, "it, or the machine, was stopped"),
             (290, 5, "it had its processor for 290.0 ms of it: it was busy, or the hypervisor was"),
@@ -99,7 +99,7 @@ mod tests {
             let doubts = run.judge();
             assert_eq!(doubts.len(), 1);
             let doubt = &doubts[0];
-            assert_eq!((doubt.reason, doubt.invalidates, doubt.at_ms), (Reason::Stalled, true, Some(12_345)));
+            assert_eq!((doubt.reason, doubt.serious, doubt.at_ms), (Reason::Stalled, true, Some(12_345)));
             assert_eq!((doubt.phases.as_slice(), doubt.role.as_str()), (&[1][..], "robots"));
             assert_eq!(
                 doubt.seen,
@@ -131,7 +131,7 @@ mod tests {
         };
         assert_eq!(judge(4), [], "80 ms of ten seconds");
         let told = judge(6);
-        assert_eq!((told[0].reason, told[0].invalidates), (Reason::Stalled, false));
+        assert_eq!((told[0].reason, told[0].serious), (Reason::Stalled, false));
         assert!(told[0].seen.ends_with("all 6 stalls together were 1 % of the time"), "{}", told[0].seen);
     }
 }
