@@ -96,7 +96,7 @@ mod tests {
             goal: String::new(),
             load: (1.0, 1.0),
             recurrence: (1.0, 1.0),
-            invalid: false,
+            disturbed: false,
             doubts: Vec::new(),
             figures: Figures::default(),
         }

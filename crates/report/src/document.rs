@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use assay_measurement::counts::{OriginRequests, RobotRequests};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::own_error::OwnInterval;
 pub use assay_measurement::ratios::{HitRatio, Offload, Outcomes};
 use assay_record::missing::Missing;
 use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
@@ -19,17 +20,18 @@ pub use crate::cache_logs::document::{
 pub use crate::own::health::{
     Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
 };
+pub use crate::percentiles::{ByClass, Figure, Percentiles};
 pub use crate::require::Judged;
 pub use crate::special::Special;
 
 /// Version of the document.
-pub const SUMMARY_SCHEMA: &str = "assay-summary/1";
+pub const SUMMARY_SCHEMA: &str = "assay-summary/2";
 
 /// A run, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "Assay summary")]
 pub struct Summary {
-    /// `assay-summary/1`.
+    /// `assay-summary/2`.
     pub schema: String,
     /// The run directory.
     pub run: String,
@@ -41,20 +43,27 @@ pub struct Summary {
     pub seed: u64,
     /// Digest of the first requests of every robot; the same for every proxy and thread count.
     pub stream_digest: String,
-    /// False: Assay or the lab could have shaped the result.
-    pub valid: bool,
+    /// False: the run was made before own errors were recorded, and nothing is said of how well its numbers are known.
+    #[serde(default)]
+    pub own_errors_recorded: bool,
+    /// What disturbed the machine, in a sentence; null: nothing did, as far as is known.
+    #[serde(default)]
+    pub disturbance: Option<String>,
+    /// What the run says first: the numbers of the phases that measure.
+    #[serde(default)]
+    pub headline: Headline,
     /// True: the run ended before its schedule did.
     pub partial: bool,
     /// True: its end was never written, so it was killed or still goes on; then it is partial too.
     #[serde(default)]
     pub unfinished: bool,
     /// The run in words, a sentence or two each: what was tested, did it keep up, what did it save, was
-    /// anything wrong, can the numbers be trusted.
+    /// anything wrong, how well are the numbers known.
     pub verdict: Vec<Finding>,
-    /// What was required of the run, and whether it held; empty: nothing was. Of an invalid run it says nothing.
+    /// What was required of the run, and whether it held; empty: nothing was.
     #[serde(default)]
     pub requirements: Vec<Judged>,
-    /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
+    /// What Assay and the lab did beside the plan, worst first: serious ones, then those worth knowing.
     pub doubts: Vec<Doubt>,
     /// How well Assay itself did.
     #[serde(default)]
@@ -217,7 +226,7 @@ pub enum Topic {
     Correctness,
     /// Did it show what it had to?
     Requirements,
-    /// Can the numbers be trusted?
+    /// How well are the numbers known?
     Trust,
 }
 
@@ -250,9 +259,9 @@ pub struct PhaseFigures {
     pub load: (f64, f64),
     /// Recurrence factor at its start and end.
     pub recurrence: (f64, f64),
-    /// True: Assay or the lab could have shaped its numbers.
-    #[serde(default)]
-    pub invalid: bool,
+    /// True: something serious happened in it; its numbers have intervals, or are not known.
+    #[serde(default, alias = "invalid")]
+    pub disturbed: bool,
     /// Reasons to doubt it that are among `doubts`, worst first, also those worth knowing.
     #[serde(default)]
     pub doubts: Vec<Reason>,
@@ -282,6 +291,23 @@ pub struct CalibrationUse {
     pub limit: String,
     /// The same in words, with figures.
     pub limit_seen: String,
+}
+
+/// The numbers that a run is made for: those of the phases that measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// The phases that measure: those that the workload marks as primary, else those of constant full load that are in its
+    /// statistics, else all that ran.
+    pub phases: Vec<String>,
+    /// Their numbers, together; null: none of them ran.
+    pub figures: Option<Figures>,
+    /// Names of the headline numbers that are known within a tenth (`dhr`, `bhr`, `rate`, `errors`, `p50(hit)`,
+    /// `p50(miss)`).
+    pub known: Vec<String>,
+    /// Those that are known within an interval that is wider.
+    pub roughly: Vec<String>,
+    /// Those that are not known because of Assay or the lab.
+    pub unknown: Vec<String>,
 }
 
 /// The numbers of a phase or of the whole run.
@@ -340,6 +366,27 @@ pub struct Figures {
     /// Requests that are more than a plain GET.
     #[serde(default)]
     pub special: Special,
+    /// The own error of numbers that are no times, by name (`rate.measured`, `dhr.measured`): within which interval each
+    /// lies, whatever Assay and the lab did. What is not here cannot have been touched by them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, OwnInterval>,
+}
+
+impl Figures {
+    /// The figure of this name that is no time, such as `rate.measured`, with its own error; none: nothing to measure, or no
+    /// such name.
+    pub fn figure(&self, name: &str) -> Option<Figure> {
+        let value = match name {
+            "rate.measured" => self.rate.measured,
+            "dhr.measured" => self.dhr.measured,
+            "bhr.measured" => self.bhr.measured,
+            "offload.requests" => self.offload.requests,
+            "offload.bytes" => self.offload.bytes,
+            _ => None,
+        };
+        let own = self.own.get(name).copied();
+        (value.is_some() || own.is_some()).then_some(Figure { value, at_least: false, own })
+    }
 }
 
 /// Requests per second.
@@ -349,70 +396,6 @@ pub struct Rate {
     pub offered: Option<f64>,
     /// Answered without error.
     pub measured: Option<f64>,
-}
-
-/// Times by class.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ByClass {
-    /// All that completed, and those that were never sent or timed out: these enter with how long they had waited, since
-    /// they would have taken at least as long. `at_least` names the figures that they leave open.
-    pub all: Percentiles,
-    /// All that completed.
-    pub completed: Percentiles,
-    /// Of these, those whose outcome is hit, basic or not.
-    pub hit: Percentiles,
-    /// Of these, those whose outcome is miss, basic or not.
-    pub miss: Percentiles,
-    /// Of these, all others: collapsed, revalidated, and those of which nothing tells the outcome.
-    pub other: Percentiles,
-}
-
-/// A distribution of times, in milliseconds; null: no values.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Percentiles {
-    /// Number of values.
-    pub count: u64,
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 90 % are not longer.
-    pub p90: Option<f64>,
-    /// 99 % are not longer.
-    pub p99: Option<f64>,
-    /// 99.9 % are not longer.
-    pub p999: Option<f64>,
-    /// The longest.
-    pub max: Option<f64>,
-    /// Names of those of the figures above that are lower bounds: requests without an end could have raised them. Left out
-    /// where all are known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub at_least: Vec<String>,
-}
-
-/// A figure that may be no more than a lower bound.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
-    /// Its value.
-    pub value: f64,
-    /// It is this much or more.
-    pub at_least: bool,
-}
-
-impl Percentiles {
-    /// The figure of this name; none: no values, or no such name.
-    pub fn figure(&self, name: &str) -> Option<Figure> {
-        let value = match name {
-            "mean" => self.mean,
-            "p50" => self.p50,
-            "p90" => self.p90,
-            "p99" => self.p99,
-            "p999" => self.p999,
-            "max" => self.max,
-            _ => None,
-        };
-        value.map(|value| Figure { value, at_least: self.at_least.iter().any(|open| open == name) })
-    }
 }
 
 /// `sent − max(due, ready)`, in microseconds.

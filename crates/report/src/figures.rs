@@ -1,8 +1,11 @@
 //! The formulas: from what was added up to the numbers of the document.
 
-use assay_measurement::censored::{Bounds, Censored};
+use std::collections::BTreeMap;
+
 use assay_measurement::histogram::Histogram;
+use assay_measurement::own_error::Certainty;
 use assay_measurement::ratios;
+use assay_measurement::times::SpanOf;
 
 use crate::document::{
     Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, OriginFigures, Outcomes,
@@ -10,7 +13,8 @@ use crate::document::{
 };
 use crate::host::seek_mb;
 use crate::special::special;
-use crate::tally::{DiskUse, MergedTimes, Tally, Use};
+use crate::stated::{Class, Stated, StatedTimes};
+use crate::tally::{DiskUse, Tally, Use};
 
 /// Rounds for people; every digit that is left is measured.
 pub fn round(value: f64, digits: i32) -> f64 {
@@ -35,30 +39,47 @@ fn megabits(bytes: u64, seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|s| *s > 0.0).map(|s| round(bytes as f64 * 8.0 / 1e6 / s, 3))
 }
 
-/// A histogram's percentiles, in milliseconds.
+/// A histogram's percentiles, in milliseconds, as they were seen.
 pub fn percentiles(histogram: &Histogram) -> Percentiles {
-    censored_percentiles(&histogram.clone().into())
+    let us = |quantile| histogram.quantile_us(quantile).map(|us| us as f64 / 1000.0);
+    Percentiles {
+        count: histogram.count(),
+        mean: histogram.mean_us().map(|us| round(us / 1000.0, 4)),
+        p50: us(0.5),
+        p90: us(0.9),
+        p99: us(0.99),
+        p999: us(0.999),
+        max: histogram.max_us().map(|us| us as f64 / 1000.0),
+        ..Percentiles::default()
+    }
 }
 
-/// The percentiles of times some of which have no end, in milliseconds: bounds from below where that leaves them open.
-fn censored_percentiles(times: &Censored) -> Percentiles {
-    let mut at_least = Vec::new();
-    let mut figure = |name: &str, found: Option<Bounds>| -> Option<f64> {
-        let bounds = found?;
-        if !bounds.is_exact() {
+/// Percentiles in milliseconds with their own error. Bounds from below where requests without an end leave them open.
+fn stated_percentiles(times: &StatedTimes) -> Percentiles {
+    let (mut at_least, mut own) = (Vec::new(), BTreeMap::new());
+    let mut figure = |name: &str, stated: Option<Stated>, digits: i32| -> Option<f64> {
+        let stated = stated?.map(|us| round(us / 1000.0, digits));
+        if times.is_recorded() {
+            own.insert(name.to_owned(), stated.own);
+        }
+        if stated.own.certainty == Certainty::Unknown {
+            return None;
+        }
+        if stated.is_at_least() {
             at_least.push(name.to_owned());
         }
-        Some(bounds.low_us / 1000.0)
+        Some(stated.value)
     };
     Percentiles {
-        count: times.count(),
-        mean: figure("mean", times.mean()).map(|ms| round(ms, 4)),
-        p50: figure("p50", times.quantile(0.5)),
-        p90: figure("p90", times.quantile(0.9)),
-        p99: figure("p99", times.quantile(0.99)),
-        p999: figure("p999", times.quantile(0.999)),
-        max: figure("max", times.max()),
+        count: times.times().count(),
+        mean: figure("mean", times.mean(), 4),
+        p50: figure("p50", times.quantile(0.5), 3),
+        p90: figure("p90", times.quantile(0.9), 3),
+        p99: figure("p99", times.quantile(0.99), 3),
+        p999: figure("p999", times.quantile(0.999), 3),
+        max: figure("max", times.max(), 3),
         at_least,
+        own,
     }
 }
 
@@ -66,13 +87,14 @@ fn lateness(histogram: &Histogram) -> Lateness {
     Lateness { p50: histogram.quantile_us(0.5), p99: histogram.quantile_us(0.99), max: histogram.max_us() }
 }
 
-fn by_class(tally: &Tally, all: Censored, of: fn(&MergedTimes) -> &Histogram) -> ByClass {
+fn by_class(tally: &Tally, span: SpanOf) -> ByClass {
+    let of = |class| stated_percentiles(&tally.times(span, class));
     ByClass {
-        all: censored_percentiles(&all),
-        completed: percentiles(&tally.completed(of)),
-        hit: percentiles(of(&tally.hit)),
-        miss: percentiles(of(&tally.miss)),
-        other: percentiles(of(&tally.other)),
+        all: of(Class::All),
+        completed: of(Class::Completed),
+        hit: of(Class::Hit),
+        miss: of(Class::Miss),
+        other: of(Class::Other),
     }
 }
 
@@ -102,9 +124,9 @@ pub fn figures(tally: &Tally) -> Figures {
         bhr: HitRatio::of_bytes(counts, &tally.origins).map(six_digits),
         offload: tally.offload().map(six_digits),
         outcomes: Outcomes::of(counts, &tally.origins),
-        response_time_ms: by_class(tally, tally.response(), |times| &times.response),
-        service_time_ms: by_class(tally, tally.service(), |times| &times.service),
-        ttfb_ms: by_class(tally, tally.ttfb(), |times| &times.ttfb),
+        response_time_ms: by_class(tally, SpanOf::Response),
+        service_time_ms: by_class(tally, SpanOf::Service),
+        ttfb_ms: by_class(tally, SpanOf::FirstByte),
         lateness_us: lateness(&tally.lateness),
         errors: Errors {
             total: counts.error_total(),
@@ -131,9 +153,38 @@ pub fn figures(tally: &Tally) -> Figures {
         special: special(tally),
         ..Figures::default()
     };
+    add_own_errors(&mut figures, tally);
     add_resources(&mut figures, tally);
     figures.disk = tally.disk.as_ref().map(disk);
     figures
+}
+
+/// Numbers that are no times: those that Assay can have touched get an interval, those of which nothing is known are taken
+/// away.
+fn add_own_errors(figures: &mut Figures, tally: &Tally) {
+    let counts = &tally.robots;
+    let seconds = tally.span.map(|span| span.length_s());
+    let share = |value: Option<f64>, whole: u64| value.map(|value| tally.share(value, whole));
+    let Figures { rate, dhr, bhr, offload, own, .. } = figures;
+    let rate_stated = tally.completed_per_s(seconds).map(|rate| rate.map(|rate| round(rate, 3)));
+    let [documents, bytes] = [dhr.measured, bhr.measured].map(|ratio| share(ratio, counts.basic));
+    let [requests, body] = [offload.requests, offload.bytes].map(|ratio| share(ratio, counts.sent));
+    let stated = [
+        ("rate.measured", &mut rate.measured, rate_stated),
+        ("dhr.measured", &mut dhr.measured, documents),
+        ("bhr.measured", &mut bhr.measured, bytes),
+        ("offload.requests", &mut offload.requests, requests),
+        ("offload.bytes", &mut offload.bytes, body),
+    ];
+    for (name, value, stated) in stated {
+        let Some(stated) = stated else { continue };
+        if stated.own != Stated::exact(stated.value).own {
+            own.insert(name.to_owned(), stated.own.map(six_digits));
+        }
+        if stated.own.certainty == Certainty::Unknown {
+            *value = None;
+        }
+    }
 }
 
 fn add_resources(figures: &mut Figures, tally: &Tally) {

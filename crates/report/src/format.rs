@@ -2,6 +2,8 @@
 
 pub use assay_settings::show::{bytes, count, number};
 
+use assay_measurement::own_error::{Certainty, OwnInterval};
+
 use crate::calendar::Utc;
 use crate::document::Figure;
 
@@ -13,11 +15,36 @@ pub fn opt_number(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), number)
 }
 
-/// A figure that may be a lower bound: `54.3`, `≥ 2,759`.
+/// Shown where nothing is known because of Assay or the lab.
+pub const UNKNOWN: &str = "?";
+
+/// A figure that may be a lower bound, known roughly, or not known: `54.3`, `≥ 2,759`, `1.20–3.40`, `?`.
 pub fn figure(figure: Option<Figure>) -> String {
-    match figure {
-        Some(Figure { value, at_least: true }) => format!("≥ {}", number(value)),
-        known => opt_number(known.map(|figure| figure.value)),
+    figure_with(figure, number)
+}
+
+/// The same in another notation of numbers, which may have a unit.
+pub fn figure_with(figure: Option<Figure>, show: impl Fn(f64) -> String) -> String {
+    let Some(Figure { value, at_least, own }) = figure else { return NOTHING.to_owned() };
+    let Some(value) = value else { return UNKNOWN.to_owned() };
+    let bound = if at_least { "≥ " } else { "" };
+    match own {
+        Some(OwnInterval { low: Some(low), high, certainty: Certainty::Roughly }) => match high {
+            Some(high) if !at_least => between(&show(low), &show(high)),
+            _ => format!("≥ {}", show(low)),
+        },
+        _ => format!("{bound}{}", show(value)),
+    }
+}
+
+/// `1.20–3.40 ms`: the unit stands once where both have the same; one value where both look the same.
+fn between(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        _ if low == high => low.to_owned(),
+        (Some((low, of_low)), Some((high, of_high))) if of_low == of_high => {
+            format!("{low}–{high} {of_high}")
+        }
+        _ => format!("{low}–{high}"),
     }
 }
 
@@ -92,6 +119,22 @@ mod tests {
     fn ratios_have_one_decimal() {
         assert_eq!(percent(Some(0.5432)), "54.3");
         assert_eq!(percent(None), "–");
+    }
+
+    #[test]
+    fn a_figure_shows_how_well_it_is_known() {
+        let shown = |value, at_least, own: Option<OwnInterval>| {
+            figure_with(Some(Figure { value, at_least, own }), time_ms)
+        };
+        let own = |low, high| Some(OwnInterval::of(3.0, low, high, 0.1));
+        assert_eq!(shown(Some(3.0), false, None), "3.00 ms");
+        assert_eq!(shown(Some(3.0), false, own(2.9, Some(3.0))), "3.00 ms");
+        assert_eq!(shown(Some(3.0), false, own(1.2, Some(3.0))), "1.20–3.00 ms");
+        assert_eq!(shown(Some(3.0), false, own(0.2, Some(3.0))), "200 µs–3.00 ms");
+        assert_eq!(shown(Some(3.0), false, own(1.2, None)), "≥ 1.20 ms");
+        assert_eq!(shown(Some(3.0), true, own(1.2, Some(3.0))), "≥ 1.20 ms");
+        assert_eq!(shown(None, false, Some(OwnInterval::UNKNOWN)), "?");
+        assert_eq!(figure(None), "–");
     }
 
     #[test]

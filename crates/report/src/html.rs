@@ -20,6 +20,7 @@ use crate::own::tables::CalibrationView;
 use crate::own::words::DoubtView;
 use crate::page;
 use crate::summary::{Mood, Summary, Topic};
+use crate::terminal;
 use crate::words;
 
 /// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
@@ -109,8 +110,6 @@ struct Page<'a> {
 /// Assay itself: what speaks against the run, and how well it did.
 #[derive(Serialize)]
 struct OwnView<'a> {
-    /// Which numbers of an invalid run could be somebody else's.
-    invalid: String,
     doubts: Vec<DoubtView>,
     worth_knowing: Vec<DoubtView>,
     /// Some phases are hatched in the charts.
@@ -176,6 +175,7 @@ fn render(
     let (own_charts, sections) = sections(&charts);
     let template = [MACROS, TEMPLATE].concat();
     let mut environment = Environment::new();
+    environment.add_filter("units", units);
     // The name's ending turns escaping on.
     environment.add_template("report.html", &template)?;
     let page = Page {
@@ -210,6 +210,12 @@ fn render(
     Ok(environment.get_template("report.html")?.render(Serde(page))?)
 }
 
+/// Text in which no line ends between a number and its unit.
+fn units(text: &str) -> String {
+    let words = terminal::unbroken(text);
+    words.iter().map(|word| word.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" ")
+}
+
 /// JSON that can stand inside a script element: nothing in it can end the element.
 pub fn embedded_json(charts: &impl Serialize) -> Result<String, ReportError> {
     let json = serde_json::to_string(charts)?;
@@ -238,10 +244,9 @@ fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
 fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) -> OwnView<'a> {
     let stalls = series.stalls.iter().map(|stall| own::sums::stall_health(stall, &summary.phases)).collect();
     OwnView {
-        invalid: own::words::invalid(summary),
         doubts: own::words::doubts(summary, true),
         worth_knowing: own::words::doubts(summary, false),
-        hatched: summary.phases.iter().any(|phase| phase.invalid),
+        hatched: summary.phases.iter().any(|phase| phase.disturbed),
         calibration: summary.calibration.as_ref().and_then(own::tables::calibration),
         name: own::charts::OWN,
         charts,
@@ -253,7 +258,7 @@ fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) 
     }
 }
 
-/// The verdict as questions and results. Why a run is not valid is said above them.
+/// The verdict as questions and results.
 fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
     let question = |topic| match topic {
         Topic::Test => "What was tested?",
@@ -261,11 +266,10 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
         Topic::Savings => "What did it save?",
         Topic::Correctness => "Was anything wrong?",
         Topic::Requirements => "Did it do what it must?",
-        Topic::Trust => "Can it be trusted?",
+        Topic::Trust => "How well is it known?",
     };
     let findings = summary.verdict.iter();
     findings
-        .filter(|finding| finding.about != Topic::Trust || finding.mood != Mood::Bad)
         .map(|finding| FindingView {
             question: question(finding.about),
             mood: finding.mood,

@@ -5,9 +5,11 @@ use std::path::Path;
 use assay_record::dir::RunDir;
 use serde::Serialize;
 
-use crate::document::{Figures, Percentiles, Summary};
-use crate::format::{bytes, count, date, duration_s, figure, number, opt_number, percent};
+use crate::document::{Figure, Figures, Percentiles, Summary};
+use crate::figure_words;
+use crate::format::{bytes, count, date, duration_s, number, opt_number, percent};
 use crate::resources::{host, resources};
+use crate::speed;
 use crate::{repeat, special, words};
 
 /// A table: groups of columns, and rows that begin with a name.
@@ -39,7 +41,7 @@ pub struct RowView {
     /// The last row adds up the others.
     pub total: bool,
     /// Assay or the lab could have shaped it.
-    pub invalid: bool,
+    pub disturbed: bool,
 }
 
 /// A name and what it stands for.
@@ -89,16 +91,16 @@ pub(crate) fn phase_table(
 ) -> TableView {
     let columns: Vec<(&'static str, Cell)> =
         groups.iter().flat_map(|group| group.1.iter().copied()).collect();
-    let row = |name: &str, figures: &Figures, invalid| RowView {
+    let row = |name: &str, figures: &Figures, disturbed| RowView {
         name: name.to_owned(),
         cells: columns.iter().map(|(_, cell)| cell(figures)).collect(),
         total: false,
-        invalid,
+        disturbed,
     };
     let phases = summary.phases.iter();
     let mut rows: Vec<RowView> =
-        phases.map(|phase| row(&phase.name, &phase.figures, phase.invalid)).collect();
-    rows.push(RowView { total: true, ..row("whole run", &summary.total, !summary.valid) });
+        phases.map(|phase| row(&phase.name, &phase.figures, phase.disturbed)).collect();
+    rows.push(RowView { total: true, ..row("whole run", &summary.total, summary.disturbance.is_some()) });
     TableView {
         id,
         title,
@@ -139,7 +141,7 @@ fn load(summary: &Summary) -> TableView {
                 "rate, per second",
                 &[
                     ("offered", |f| opt_number(f.rate.offered)),
-                    ("measured", |f| opt_number(f.rate.measured)),
+                    ("measured", |f| figure(f.figure("rate.measured"))),
                     ("origins", |f| opt_number(f.origins.rate)),
                 ],
             ),
@@ -167,7 +169,7 @@ fn savings(summary: &Summary) -> TableView {
                 &[
                     ("offered", |f| percent(f.dhr.offered)),
                     ("ideal", |f| percent(f.dhr.ideal)),
-                    ("measured", |f| percent(f.dhr.measured)),
+                    ("measured", |f| ratio(f.figure("dhr.measured"))),
                 ],
             ),
             (
@@ -175,7 +177,7 @@ fn savings(summary: &Summary) -> TableView {
                 &[
                     ("offered", |f| percent(f.bhr.offered)),
                     ("ideal", |f| percent(f.bhr.ideal)),
-                    ("measured", |f| percent(f.bhr.measured)),
+                    ("measured", |f| ratio(f.figure("bhr.measured"))),
                 ],
             ),
             (
@@ -189,7 +191,10 @@ fn savings(summary: &Summary) -> TableView {
             ),
             (
                 "offload, %",
-                &[("requests", |f| percent(f.offload.requests)), ("bytes", |f| percent(f.offload.bytes))],
+                &[
+                    ("requests", |f| ratio(f.figure("offload.requests"))),
+                    ("bytes", |f| ratio(f.figure("offload.bytes"))),
+                ],
             ),
         ],
     )
@@ -234,16 +239,16 @@ fn times(summary: &Summary) -> TableView {
 
 /// Requests that are more than a plain GET; none when there were none.
 fn special(summary: &Summary) -> Option<TableView> {
-    let phases = summary.phases.iter().map(|phase| (phase.name.as_str(), &phase.figures, phase.invalid));
-    let rows: Vec<_> = phases.chain([("whole run", &summary.total, !summary.valid)]).collect();
+    let phases = summary.phases.iter().map(|phase| (phase.name.as_str(), &phase.figures, phase.disturbed));
+    let rows: Vec<_> = phases.chain([("whole run", &summary.total, summary.disturbance.is_some())]).collect();
     let groups = special::columns(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
     let columns: Vec<&special::Column> = groups.iter().flat_map(|group| &group.1).collect();
     let last = rows.len() - 1;
-    let rows = rows.iter().enumerate().map(|(index, (name, _, invalid))| RowView {
+    let rows = rows.iter().enumerate().map(|(index, (name, _, disturbed))| RowView {
         name: (*name).to_owned(),
         cells: columns.iter().map(|(_, shown)| count(shown[index])).collect(),
         total: index == last,
-        invalid: *invalid,
+        disturbed: *disturbed,
     });
     (!groups.is_empty()).then(|| TableView {
         id: "special-table",
@@ -299,21 +304,33 @@ pub fn percentile_table(summary: &Summary) -> TableView {
     }
 }
 
+/// A number, as well as it is known.
+fn figure(figure: Option<Figure>) -> String {
+    figure_words::cell(figure, number)
+}
+
+/// A hit ratio in percent, as well as it is known.
+fn ratio(ratio: Option<Figure>) -> String {
+    figure_words::cell(ratio, |ratio| percent(Some(ratio)))
+}
+
 /// The large numbers at the top.
 pub fn tiles(summary: &Summary) -> Vec<Tile> {
     let total = &summary.total;
     let tile =
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
-    // What the baseline phase shows stands beside the whole run.
-    let beside = |read: &dyn Fn(&Figures) -> String| {
-        words::baseline(summary).map_or_else(String::new, |phase| {
-            format!("; {} in {}", read(&phase.figures), words::marked(phase))
-        })
+    // What the baseline phase shows stands beside the whole run, if it is known.
+    let beside = |read: &dyn Fn(&Figures) -> Option<Figure>, show: &dyn Fn(Figure) -> String| {
+        let shown = words::baseline(summary).and_then(|phase| {
+            let figure = read(&phase.figures).filter(|figure| figure.value.is_some())?;
+            Some(format!("; {} in {}", show(figure), words::marked(phase)))
+        });
+        shown.unwrap_or_default()
     };
-    let rate = beside(&|f| format!("{}/s", opt_number(f.rate.measured)));
+    let rate = beside(&|f| f.figure("rate.measured"), &|rate| format!("{}/s", figure(Some(rate))));
     let mut tiles = vec![tile(
         "Rate",
-        opt_number(total.rate.measured),
+        figure(total.figure("rate.measured")),
         "requests/s",
         format!(
             "{} offered; {} answered{rate}",
@@ -322,38 +339,37 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         ),
     )];
     if !words::is_direct(summary) {
-        let dhr = beside(&|f| format!("{} %", percent(f.dhr.measured)));
-        let bhr = beside(&|f| format!("{} %", percent(f.bhr.measured)));
-        for (title, ratio, beside) in
-            [("Document hit ratio", &total.dhr, dhr), ("Byte hit ratio", &total.bhr, bhr)]
-        {
-            let bar = match (ratio.measured, ratio.ideal, ratio.offered) {
+        for (title, of, name) in [
+            ("Document hit ratio", &total.dhr, "dhr.measured"),
+            ("Byte hit ratio", &total.bhr, "bhr.measured"),
+        ] {
+            let beside = beside(&|f| f.figure(name), &|measured| format!("{} %", ratio(Some(measured))));
+            let bar = match (of.measured, of.ideal, of.offered) {
                 (Some(measured), Some(ideal), Some(offered)) => {
                     Some([measured, ideal, offered].map(|ratio| (ratio * 100.0).clamp(0.0, 100.0)))
                 }
                 _ => None,
             };
-            let detail =
-                format!("{} % ideal, {} % offered{beside}", percent(ratio.ideal), percent(ratio.offered));
-            tiles.push(Tile { bar, ..tile(title, percent(ratio.measured), "%", detail) });
+            let detail = format!("{} % ideal, {} % offered{beside}", percent(of.ideal), percent(of.offered));
+            tiles.push(Tile { bar, ..tile(title, ratio(total.figure(name)), "%", detail) });
         }
         tiles.push(tile(
             "Offload",
-            percent(total.offload.requests),
+            ratio(total.figure("offload.requests")),
             "% of requests",
-            format!("{} % of bytes", percent(total.offload.bytes)),
+            format!("{} % of bytes", ratio(total.figure("offload.bytes"))),
         ));
     }
     let times = &total.response_time_ms.all;
     tiles.push(tile(
-        "Response time",
+        "Median response time",
         figure(times.figure("p50")),
-        "ms, median",
+        "ms",
         format!(
             "{} ms mean, {} ms p99{}",
             figure(times.figure("mean")),
             figure(times.figure("p99")),
-            beside(&|f| format!("{} ms", figure(f.response_time_ms.all.figure("p50"))))
+            beside(&|f| f.response_time_ms.all.figure("p50"), &|p50| format!("{} ms", figure(Some(p50))))
         ),
     ));
     if let Some(per_request) = total.cpu_us_per_request.get("proxy") {
@@ -367,7 +383,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         ..tile("Errors", count(total.errors.total), "", "every byte of every response is checked".into())
     });
     tiles.push(Tile {
-        mood: if words::kept_up(summary) && total.counts.unsent > 0 { "" } else { bad(total.counts.unsent) },
+        mood: if speed::kept_up(summary) && total.counts.unsent > 0 { "" } else { bad(total.counts.unsent) },
         ..tile(
             "Unsent",
             count(total.counts.unsent),
@@ -489,7 +505,7 @@ pub fn schedule(summary: &Summary) -> TableView {
                 seconds(phase.start_ms),
                 seconds(phase.end_ms),
             ],
-            invalid: phase.invalid,
+            disturbed: phase.disturbed,
             ..RowView::default()
         }
     });

@@ -86,7 +86,7 @@ fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
 /// What the page's script draws.
 fn charts(sheet: &Sheet) -> Charts {
     let axis = sheet.time.clone().unwrap_or_default();
-    let span = |(name, start, end): (String, f64, f64)| Band { name, start, end, invalid: false };
+    let span = |(name, start, end): (String, f64, f64)| Band { name, start, end, disturbed: false };
     let plots =
         sheet.sections.iter().flat_map(|section| section.plots.iter().map(move |plot| (section, plot)));
     Charts {

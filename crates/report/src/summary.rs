@@ -11,13 +11,13 @@ use assay_measurement::measured::Series;
 use assay_record::WhatIsThere;
 use assay_record::dir::RunDir;
 use assay_record::missing::Missing;
-use assay_record::run::PhaseInfo;
 
 use crate::adapted;
 use crate::cache_logs;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
 use crate::gaps;
+use crate::headline;
 use crate::hierarchy;
 use crate::own;
 use crate::require;
@@ -52,7 +52,7 @@ impl Summary {
         let WhatIsThere { info, series, missing, .. } = there;
         let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
-        let parts = Tally::of_phases(series, &spans);
+        let parts = Tally::of_phases(info, series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), series);
         let mut doubts = info.verdict.doubts.clone();
         if unfinished {
@@ -67,8 +67,9 @@ impl Summary {
             proxy: info.target.name.clone(),
             seed: info.seed,
             stream_digest: info.stream_digest.clone(),
-            // A run that was killed has no verdict of its own: what is known to be wrong is all there is.
-            valid: (info.verdict.valid || unfinished) && !doubts.iter().any(|doubt| doubt.invalidates),
+            own_errors_recorded: info.own_errors,
+            disturbance: own::words::disturbance(&doubts),
+            headline: headline::headline(&info.phases, &parts),
             partial: info.verdict.partial || unfinished || missing.iter().any(Missing::is_loss),
             unfinished,
             verdict: Vec::new(),
@@ -102,7 +103,8 @@ impl Summary {
             placement: info.placement.clone(),
             bed: info.bed.clone(),
         };
-        summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
+        let several = info.phases.len() > 1;
+        summary.baseline = summary.headline.phases.last().filter(|_| several).cloned();
         let (phases, counted) = (&summary.phases, summary.baseline.as_deref());
         summary.hierarchy = hierarchy::figures(info, series, phases, counted);
         summary.cache_logs = cache_logs::figures(info, series, there.caches.as_ref(), counted);
@@ -126,9 +128,7 @@ fn phases(
     let together = info.phases.iter().zip(spans).zip(parts).enumerate();
     together
         .map(|(index, ((phase, span), tally))| {
-            let touches = |doubt: &Doubt| {
-                doubt.phases.is_empty() || doubt.phases.iter().any(|named| usize::from(*named) == index)
-            };
+            let touches = |doubt: &Doubt| doubt.touches(index);
             let mut reasons: Vec<Reason> =
                 doubts.iter().filter(|doubt| touches(doubt)).map(|doubt| doubt.reason).collect();
             reasons.dedup();
@@ -139,7 +139,7 @@ fn phases(
                 goal: phase.goal.clone(),
                 load: phase.load,
                 recurrence: phase.recurrence,
-                invalid: phase.invalid || doubts.iter().any(|doubt| doubt.invalidates && touches(doubt)),
+                disturbed: phase.disturbed || doubts.iter().any(|doubt| doubt.serious && touches(doubt)),
                 doubts: reasons,
                 figures: figures(tally),
             }
@@ -165,25 +165,6 @@ fn calibration(known: &Calibration, phases: &[PhaseFigures]) -> CalibrationUse {
     }
 }
 
-/// Loads this close to the highest count as the highest.
-const SAME_LOAD: f64 = 0.99;
-
-/// The phase that the target is judged by: of the primary ones, else of those in the statistics, the last under
-/// the highest mean load.
-fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a str> {
-    let ran = |n: usize| ran.get(n).is_some_and(|phase| phase.figures.counts.completed > 0);
-    let of = |wanted: fn(&PhaseInfo) -> bool| -> Vec<&PhaseInfo> {
-        let numbered = planned.iter().enumerate();
-        numbered.filter(|(n, phase)| wanted(phase) && ran(*n)).map(|(_, phase)| phase).collect()
-    };
-    let primary = of(|phase| phase.primary);
-    let candidates = if primary.is_empty() { of(|phase| phase.log_stats) } else { primary };
-    let load = |phase: &PhaseInfo| (phase.load.0 + phase.load.1) / 2.0;
-    let highest = candidates.iter().map(|phase| load(phase)).fold(0.0, f64::max);
-    let last = candidates.into_iter().rev().find(|phase| load(phase) >= highest * SAME_LOAD)?;
-    (planned.len() > 1).then_some(last.name.as_str())
-}
-
 /// Limits of Assay that a run ran into which was killed before it could judge itself: what is plain from the counts of
 /// each phase. The rest is for the lab to judge.
 fn own_limits(parts: &[Tally]) -> Vec<Doubt> {
@@ -207,7 +188,7 @@ fn own_limits(parts: &[Tally]) -> Vec<Doubt> {
         if found > 0 {
             let phases =
                 (0..).zip(parts).filter(|(_, part)| count(part) > 0).map(|(index, _)| index).collect();
-            doubts.push(Doubt { phases, ..Doubt::invalid(reason, format!("{found} {what}")) });
+            doubts.push(Doubt { phases, ..Doubt::serious(reason, format!("{found} {what}")) });
         }
     }
     doubts
@@ -228,47 +209,4 @@ fn last_counters(series: &Series) -> BTreeMap<String, f64> {
         counters.extend(sample.counters.iter().map(|(name, value)| (named(name), *value)));
     }
     counters
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_baseline_is_the_primary_phase_or_the_last_under_the_highest_load() {
-        let planned = |name: &str, load, log_stats, primary| PhaseInfo {
-            name: name.into(),
-            load,
-            log_stats,
-            primary,
-            ..PhaseInfo::default()
-        };
-        let judged = |phases: &[PhaseInfo], completed: u64| {
-            let mut figures = Figures::default();
-            figures.counts.completed = completed;
-            let ran = |phase: &PhaseInfo| PhaseFigures {
-                name: phase.name.clone(),
-                start_ms: None,
-                end_ms: None,
-                goal: String::new(),
-                load: phase.load,
-                recurrence: (1.0, 1.0),
-                invalid: false,
-                doubts: Vec::new(),
-                figures: figures.clone(),
-            };
-            baseline(phases, &phases.iter().map(ran).collect::<Vec<_>>()).map(str::to_owned)
-        };
-        let mut phases = vec![
-            planned("fill", (2.0, 2.0), false, false),
-            planned("top1", (1.0, 1.0), true, false),
-            planned("top2", (0.995, 0.995), true, false),
-            planned("cool", (1.0, 0.0), true, false),
-        ];
-        assert_eq!(judged(&phases, 1).as_deref(), Some("top2"));
-        assert_eq!(judged(&phases, 0), None);
-        assert_eq!(judged(&phases[1..2], 1), None, "it is the whole run");
-        phases[1].primary = true;
-        assert_eq!(judged(&phases, 1).as_deref(), Some("top1"));
-    }
 }

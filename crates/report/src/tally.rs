@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use assay_measurement::censored::Censored;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
-use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::machine::{BlockInterval, DiskInterval};
 use assay_measurement::measured::Series;
 use assay_measurement::ratios::Offload;
+use assay_measurement::times::TimesSum;
 use assay_record::run::RunInfo;
+
+use crate::influence::Influence;
 
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ impl Span {
     }
 
     /// The share of an interval that lies in this stretch.
-    fn share(self, start_ms: u64, length_ms: u64) -> f64 {
+    pub(crate) fn share(self, start_ms: u64, length_ms: u64) -> f64 {
         let (start, end) = (start_ms.max(self.start_ms), (start_ms + length_ms).min(self.end_ms));
         if length_ms == 0 { 0.0 } else { end.saturating_sub(start) as f64 / length_ms as f64 }
     }
@@ -63,31 +65,6 @@ pub fn whole(spans: &[Option<Span>]) -> Option<Span> {
         start_ms: ran().map(|span| span.start_ms).min()?,
         end_ms: ran().map(|span| span.end_ms).max()?,
     })
-}
-
-/// Merged times of one class.
-#[derive(Default)]
-pub struct MergedTimes {
-    /// Response times: from when requests were due.
-    pub response: Histogram,
-    /// Service times: from when requests were sent.
-    pub service: Histogram,
-    /// Times until the first byte.
-    pub ttfb: Histogram,
-}
-
-impl MergedTimes {
-    fn add(&mut self, times: &Times) {
-        self.response.merge_sparse(&times.response);
-        self.service.merge_sparse(&times.service);
-        self.ttfb.merge_sparse(&times.ttfb);
-    }
-
-    fn merge(&mut self, from: &MergedTimes) {
-        self.response.merge(&from.response);
-        self.service.merge(&from.service);
-        self.ttfb.merge(&from.ttfb);
-    }
 }
 
 /// What a role's processes used.
@@ -230,11 +207,11 @@ pub struct Tally {
     /// What origins counted.
     pub origins: OriginCounts,
     /// Times of hits.
-    pub hit: MergedTimes,
+    pub hit: TimesSum,
     /// Times of misses.
-    pub miss: MergedTimes,
-    pub(crate) other: MergedTimes,
-    pub(crate) timed_out: MergedTimes,
+    pub miss: TimesSum,
+    pub(crate) other: TimesSum,
+    pub(crate) timed_out: TimesSum,
     pub(crate) lateness: Histogram,
     pub(crate) unsent_wait: Histogram,
     pub(crate) origin_service: Histogram,
@@ -245,11 +222,13 @@ pub struct Tally {
     pub(crate) origins_seen: bool,
     pub(crate) resources: BTreeMap<String, Use>,
     pub(crate) disk: Option<DiskUse>,
+    /// What Assay and the lab did to it, beyond what is in the times.
+    pub(crate) influence: Influence,
 }
 
 impl Tally {
     /// Each phase of the run, and what belongs to none of them (the last).
-    pub fn of_phases(series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
+    pub fn of_phases(info: &RunInfo, series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
         let mut tallies: Vec<Tally> =
             spans.iter().map(|span| Tally { span: *span, ..Tally::default() }).collect();
         tallies.push(Tally::default());
@@ -260,9 +239,12 @@ impl Tally {
         for interval in &series.origins {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
-        for tally in &mut tallies {
+        for (index, tally) in tallies.iter_mut().enumerate() {
             tally.origins_seen = !series.origins.is_empty();
             tally.add_host(series);
+            if let Some(span) = tally.span {
+                tally.influence = Influence::of_phase(info, series, index, span);
+            }
         }
         tallies
     }
@@ -311,6 +293,7 @@ impl Tally {
         self.origin_service.merge(&part.origin_service);
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
+        self.influence.merge(&part.influence);
         self.origin_connections_peak = self.origin_connections_peak.max(part.origin_connections_peak);
     }
 
@@ -342,31 +325,6 @@ impl Tally {
         self.origin_service.merge_sparse(&interval.service);
         self.origin_lateness.merge_sparse(&interval.lateness);
         self.origin_connections_peak = self.origin_connections_peak.max(interval.connections);
-    }
-
-    /// Times of all xacts that completed.
-    pub fn completed(&self, of: impl Fn(&MergedTimes) -> &Histogram) -> Histogram {
-        let mut all = of(&self.hit).clone();
-        all.merge(of(&self.miss));
-        all.merge(of(&self.other));
-        all
-    }
-
-    /// Response times of all xacts that came due and did not end in an error, but for those that timed out: their waits,
-    /// and those of what was never sent, are open.
-    pub fn response(&self) -> Censored {
-        let waits = [&self.timed_out.response, &self.unsent_wait];
-        Censored::new(self.completed(|times| &times.response), &waits)
-    }
-
-    /// Service times; only what was sent has one.
-    pub fn service(&self) -> Censored {
-        Censored::new(self.completed(|times| &times.service), &[&self.timed_out.service])
-    }
-
-    /// Times to the first byte.
-    pub fn ttfb(&self) -> Censored {
-        Censored::new(self.completed(|times| &times.ttfb), &[&self.timed_out.ttfb])
     }
 
     /// Seconds that reach over the ends of the stretch count with the share that lies in it.
@@ -410,7 +368,7 @@ mod tests {
         (interval.counts.sent, interval.counts.body_bytes_in) = (10, 100);
         let mut series = Series { robots: vec![interval], ..Series::default() };
         let offload = |series: &Series| {
-            let parts = Tally::of_phases(series, &[None]);
+            let parts = Tally::of_phases(&RunInfo::default(), series, &[None]);
             [parts[0].offload(), Tally::of_run(&parts, None, series).offload()]
         };
         assert_eq!(offload(&series), [Offload::default(); 2]);
@@ -441,7 +399,7 @@ mod tests {
             ..HostInterval::default()
         };
         let series = Series { host: vec![second], ..Series::default() };
-        let parts = Tally::of_phases(&series, &[span(0, 250), span(250, 1000)]);
+        let parts = Tally::of_phases(&RunInfo::default(), &series, &[span(0, 250), span(250, 1000)]);
         assert_eq!(parts[0].resources["proxy"].cpu_us, 100_000.0);
         assert_eq!(parts[1].resources["proxy"].cpu_us, 300_000.0);
         let total = Tally::of_run(&parts, span(0, 1000), &series);

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use crate::cache_logs;
-use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
-use crate::format::{self, NOTHING, count, opt_number, percent};
+use crate::document::{Figure, Figures, Mood, Percentiles, PhaseFigures, Summary};
+use crate::figure_words;
+use crate::format::{NOTHING, count, number, opt_number, percent};
 use crate::hierarchy;
 use crate::own;
 use crate::own::words::DoubtView;
+use crate::require::Decision;
 use crate::special;
 use crate::words;
 
@@ -43,6 +45,7 @@ pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String
     page.hierarchy(summary);
     page.facts(summary);
     page.errors(summary);
+    page.disturbances(summary);
     page.list("Warnings", "!", YELLOW, &summary.warnings);
     page.list("Notes", "·", DIM, &summary.notes);
     page.places(summary, report);
@@ -68,10 +71,6 @@ impl Page {
         let title = format!("{} → {}", summary.workload, words::target(summary));
         let title = self.paint(BOLD, &clean(&title));
         self.line(&title);
-        if !summary.valid {
-            self.banner(RED, &format!("INVALID: {}", own::words::invalid(summary)));
-            self.doubts("✗", RED, &own::words::doubts(summary, true));
-        }
         if summary.partial {
             self.banner(YELLOW, &format!("PARTIAL: {}", words::partial(summary)));
         }
@@ -113,10 +112,6 @@ impl Page {
 
     fn verdict(&mut self, summary: &Summary) {
         for finding in &summary.verdict {
-            // The doubts are at the top already.
-            if finding.about == Topic::Trust && finding.mood == Mood::Bad {
-                continue;
-            }
             let (mark, code) = match finding.mood {
                 Mood::Good => ("✓", GREEN),
                 Mood::Plain => ("·", DIM),
@@ -126,11 +121,19 @@ impl Page {
             self.item(mark, code, &finding.text);
         }
         self.line("");
-        let worth_knowing = own::words::doubts(summary, false);
-        if !worth_knowing.is_empty() {
-            self.heading("Worth knowing of Assay and this machine");
-            self.doubts("!", YELLOW, &worth_knowing);
-            self.line("");
+    }
+
+    /// What Assay and this machine did, with advice.
+    fn disturbances(&mut self, summary: &Summary) {
+        for (serious, heading) in
+            [(true, "What disturbed the run"), (false, "Worth knowing of Assay and this machine")]
+        {
+            let doubts = own::words::doubts(summary, serious);
+            if !doubts.is_empty() {
+                self.heading(heading);
+                self.doubts("!", YELLOW, &doubts);
+                self.line("");
+            }
         }
     }
 
@@ -142,14 +145,16 @@ impl Page {
         let width =
             summary.requirements.iter().map(|one| one.text.chars().count()).max().unwrap_or(0).min(40);
         for one in &summary.requirements {
-            let (mark, code) = match one.held {
-                Some(true) => ("✓", GREEN),
-                Some(false) => ("✗", RED),
-                None => ("·", DIM),
+            let (mark, code) = match one.decision {
+                Some(Decision::Held) => ("✓", GREEN),
+                Some(Decision::Failed) => ("✗", RED),
+                Some(Decision::Undecided) => ("?", YELLOW),
+                Some(Decision::TooEarly) | None => ("·", DIM),
             };
             let text = clean(&one.text);
             let mark = self.paint(code, mark);
-            self.line(&format!("{mark} {text:<width$}  {}", clean(&one.seen)));
+            let undecided = if one.decision == Some(Decision::Undecided) { ", undecided" } else { "" };
+            self.line(&format!("{mark} {text:<width$}  {}{undecided}", clean(&one.seen)));
         }
         self.line("");
     }
@@ -169,12 +174,9 @@ impl Page {
     }
 
     fn tables(&mut self, summary: &Summary) {
-        let marked = |phase: &PhaseFigures| match phase.invalid {
-            true => format!("{} ✗", clean(&phase.name)),
-            false => clean(&phase.name),
-        };
-        let mut names: Vec<String> = summary.phases.iter().map(marked).collect();
-        names.push(if summary.valid { "total".to_owned() } else { "total ✗".to_owned() });
+        let named = |phase: &PhaseFigures| clean(&phase.name);
+        let mut names: Vec<String> = summary.phases.iter().map(named).collect();
+        names.push("total".to_owned());
         let mut rows: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
         rows.push(&summary.total);
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
@@ -190,10 +192,6 @@ impl Page {
             block.push(group);
         }
         self.block(&names, name_width, &block);
-        if !summary.valid {
-            self.item("✗", RED, "Assay or the lab could have shaped these, as said above");
-            self.line("");
-        }
     }
 
     /// Groups of columns side by side, with the phases' names before them.
@@ -258,11 +256,17 @@ impl Page {
         );
         self.fact(
             "offload",
-            &format!(
-                "{} % of requests, {} % of bytes",
-                percent(total.offload.requests),
-                percent(total.offload.bytes)
-            ),
+            &match [total.figure("offload.requests"), total.figure("offload.bytes")] {
+                [Some(requests), Some(bytes)] if requests.value.is_some() => {
+                    format!(
+                        "{} of requests, {} of bytes",
+                        figure_words::ratio(requests),
+                        figure_words::ratio(bytes)
+                    )
+                }
+                [None, _] | [_, None] => NOTHING.to_owned(),
+                _ => "not known".to_owned(),
+            },
         );
         let bandwidth = &total.bandwidth_mbit_s;
         self.fact(
@@ -432,16 +436,16 @@ fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
         Group::new("rate, per second").column("offered", rows, |f| opt_number(f.rate.offered)).column(
             "measured",
             rows,
-            |f| opt_number(f.rate.measured),
+            |f| figure(f.figure("rate.measured")),
         ),
         Group::new("document hit ratio, %")
             .column("offered", rows, |f| percent(f.dhr.offered))
             .column("ideal", rows, |f| percent(f.dhr.ideal))
-            .column("measured", rows, |f| percent(f.dhr.measured)),
+            .column("measured", rows, |f| ratio(f.figure("dhr.measured"))),
         Group::new("byte hit ratio, %")
             .column("offered", rows, |f| percent(f.bhr.offered))
             .column("ideal", rows, |f| percent(f.bhr.ideal))
-            .column("measured", rows, |f| percent(f.bhr.measured)),
+            .column("measured", rows, |f| ratio(f.figure("bhr.measured"))),
         times("response time, ms", rows, |f| &f.response_time_ms.all),
         times("of those that ended, ms", rows, |f| &f.response_time_ms.completed)
             .only_if(rows.iter().any(|f| f.response_time_ms.all.count > f.response_time_ms.completed.count)),
@@ -450,11 +454,21 @@ fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
     ]
 }
 
+/// A number, as well as it is known.
+fn figure(figure: Option<Figure>) -> String {
+    figure_words::cell(figure, number)
+}
+
+/// A hit ratio in percent, as well as it is known.
+fn ratio(figure: Option<Figure>) -> String {
+    figure_words::cell(figure, |ratio| percent(Some(ratio)))
+}
+
 fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Percentiles) -> Group {
     Group::new(title)
-        .column("mean", rows, |f| format::figure(pick(f).figure("mean")))
-        .column("p50", rows, |f| format::figure(pick(f).figure("p50")))
-        .column("p99", rows, |f| format::figure(pick(f).figure("p99")))
+        .column("mean", rows, |f| figure(pick(f).figure("mean")))
+        .column("p50", rows, |f| figure(pick(f).figure("p50")))
+        .column("p99", rows, |f| figure(pick(f).figure("p99")))
 }
 
 /// Text from elsewhere, without anything that could steer a terminal.
@@ -487,8 +501,11 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The words of a text; a number and its unit are one.
-fn unbroken(text: &str) -> Vec<String> {
-    const UNITS: [&str; 12] = ["%", "s", "ms", "µs", "min", "h", "B", "KB", "MB", "GB", "MB/s", "Mbit/s"];
+pub(crate) fn unbroken(text: &str) -> Vec<String> {
+    const UNITS: [&str; 16] = [
+        "%", "s", "ms", "µs", "min", "h", "B", "KB", "MB", "GB", "MB/s", "Mbit/s", "points", "cores",
+        "waits/s", "times/s",
+    ];
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));

@@ -1,21 +1,20 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
 
-use crate::document::{Figure, Figures, Finding, Mood, PhaseFigures, Summary, Topic};
-use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share, time_ms};
+use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
+use crate::figure_words::ratio;
+use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share};
 use crate::own;
 use crate::require;
-
-/// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
-const KEPT_UP_UNSENT: f64 = 0.01;
+use crate::speed::{self, ENOUGH};
 /// Share of errors above which they are bad rather than doubtful.
 const BAD_ERRORS: f64 = 0.001;
+
 /// Distance from ideal, in hit ratio, that wants an explanation.
 const IDEAL_GAP: f64 = 0.03;
-/// Requests below which a phase's shares and ratios say little.
-const ENOUGH: u64 = 2000;
 
 pub(crate) fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
     Finding { about, mood, text: text.into() }
@@ -61,8 +60,8 @@ pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
 
 /// The verdict: a finding per topic, in the order of a reader's questions.
 pub(crate) fn verdict(summary: &Summary) -> Vec<Finding> {
-    let mut findings = vec![tested(summary), speed(summary), savings(summary), correctness(summary)];
-    findings.extend(require::finding(&summary.requirements, summary.valid));
+    let mut findings = vec![tested(summary), speed::speed(summary), savings(summary), correctness(summary)];
+    findings.extend(require::finding(&summary.requirements));
     findings.push(own::words::trust(summary));
     findings
 }
@@ -84,55 +83,10 @@ fn tested(summary: &Summary) -> Finding {
     finding(Topic::Test, Mood::Plain, text)
 }
 
-fn speed(summary: &Summary) -> Finding {
-    let total = &summary.total;
-    if total.counts.due == 0 {
-        return finding(
-            Topic::Speed,
-            Mood::Doubtful,
-            "No request came due, so nothing can be said about speed.",
-        );
-    }
-    let all = &total.response_time_ms.all;
-    let times = match (all.figure("p50"), all.figure("p99")) {
-        (Some(p50), Some(p99)) => format!(" {}", half_and_nearly_all(p50, p99)),
-        _ => String::new(),
-    };
-    let it = if is_direct(summary) { "They" } else { "It" };
-    let times = times + &baseline_speed(summary);
-    if kept_up(summary) {
-        let rate = total.rate.measured.map(format::number);
-        let rate = rate.map_or_else(String::new, |rate| format!(", {rate} responses per second on average"));
-        let sent = match total.counts.unsent {
-            0 => "all requests that came due were sent".to_owned(),
-            unsent => format!(
-                "all but {} of {} requests due ({}) were sent before their phase ended",
-                count(unsent),
-                count(total.counts.due),
-                share(unsent, total.counts.due)
-            ),
-        };
-        let text = format!("{it} kept up: {sent}{rate}.{times}");
-        return finding(Topic::Speed, Mood::Good, text);
-    }
-    let worst = summary.phases.iter().max_by_key(|phase| phase.figures.counts.unsent);
-    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
-    let responded = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
-        format!(
-            " In these times, what was never sent counts as long as it had waited; of the responses, 99 % took {} or less.",
-            time_ms(p99)
-        )
-    });
-    finding(
-        Topic::Speed,
-        Mood::Bad,
-        format!(
-            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{responded}",
-            count(total.counts.unsent),
-            count(total.counts.due),
-            share(total.counts.unsent, total.counts.due),
-        ),
-    )
+/// What is to be said of numbers that were counted: the mood if all of them were reported, and what stands before them.
+pub(crate) fn reported(summary: &Summary, mood: Mood) -> (Mood, &'static str) {
+    let complete = !summary.headline.unknown.iter().any(|name| name == "errors");
+    if complete { (mood, "") } else { (Mood::Doubtful, "as far as it was reported, ") }
 }
 
 /// The phase that the target is judged by.
@@ -140,58 +94,29 @@ pub(crate) fn baseline(summary: &Summary) -> Option<&PhaseFigures> {
     summary.phases.iter().find(|phase| Some(&phase.name) == summary.baseline.as_ref())
 }
 
-/// A phase's name, and that it is invalid where it is.
+/// A phase's name, and that it was disturbed where it was.
 pub(crate) fn marked(phase: &PhaseFigures) -> String {
-    format!("{}{}", phase.name, if phase.invalid { " (invalid)" } else { "" })
+    format!("{}{}", phase.name, if phase.disturbed { " (disturbed)" } else { "" })
 }
 
-fn baseline_speed(summary: &Summary) -> String {
-    let Some(phase) = baseline(summary) else { return String::new() };
-    let (rate, times) = (phase.figures.rate.measured, &phase.figures.response_time_ms.all);
-    let (Some(rate), Some(p50), Some(p99)) = (rate, times.figure("p50"), times.figure("p99")) else {
-        return String::new();
-    };
-    let within = |figure: Figure| match figure.at_least {
-        true => format!("in {} at least", time_ms(figure.value)),
-        false => format!("in {}", time_ms(figure.value)),
-    };
-    let (name, rate) = (marked(phase), format::number(rate));
-    format!(" In {name}: {rate} responses per second, half {}, 99 % {}.", within(p50), within(p99))
+/// ` in phases top1 and top2`, where the phases that measure are not all there are; else nothing.
+pub(crate) fn in_headline(summary: &Summary) -> String {
+    let phases: Vec<&str> = summary.headline.phases.iter().map(String::as_str).collect();
+    let ran = summary.phases.iter().filter(|phase| phase.figures.counts.due > 0).count();
+    if phases.len() >= ran { String::new() } else { format!(" in {}", own::words::phases(&phases)) }
 }
 
-/// A median and a 99th percentile in a sentence.
-fn half_and_nearly_all(p50: Figure, p99: Figure) -> String {
-    let [half, nearly_all] = [p50, p99].map(|figure| time_ms(figure.value));
-    match (p50.at_least, p99.at_least) {
-        (false, false) => format!("Half of the responses took {half} or less, 99 % {nearly_all} or less."),
-        (false, true) => {
-            format!("Half of the requests took {half} or less; the 99th percentile is at least {nearly_all}.")
-        }
-        (true, _) => format!("The median is at least {half}, the 99th percentile at least {nearly_all}."),
-    }
-}
-
-fn baseline_savings(summary: &Summary) -> String {
-    let ratio = baseline(summary).map(|phase| (marked(phase), &phase.figures.dhr));
-    match ratio.and_then(|(name, ratio)| Some((name, ratio.measured?, ratio.ideal?))) {
-        Some((name, measured, ideal)) => {
-            format!(" In {name}: {} % ({} % ideal).", percent(Some(measured)), percent(Some(ideal)))
+fn headline_savings(summary: &Summary) -> String {
+    let place = in_headline(summary);
+    let figures = summary.headline.figures.as_ref().filter(|_| !place.is_empty());
+    match figures.and_then(|figures| Some((figures.figure("dhr.measured")?, figures.dhr.ideal?))) {
+        Some((measured, ideal)) => {
+            let text =
+                format!("{}, it served {} ({} % ideal)", place.trim(), ratio(measured), percent(Some(ideal)));
+            format!(" {}", sentence(&text))
         }
         None => String::new(),
     }
-}
-
-/// True when next to nothing was left unsent, in the whole run and in every phase that is long enough to judge.
-pub(crate) fn kept_up(summary: &Summary) -> bool {
-    few_unsent(&summary.total, summary.phases.iter().map(|phase| &phase.figures))
-}
-
-fn few_unsent<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>) -> bool {
-    let few = |figures: &Figures| {
-        figures.counts.unsent.saturating_sub(figures.counts.unsent_late) as f64
-            <= figures.counts.due as f64 * KEPT_UP_UNSENT
-    };
-    few(total) && phases.all(|figures| figures.counts.due < ENOUGH || few(figures))
 }
 
 fn savings(summary: &Summary) -> Finding {
@@ -203,12 +128,15 @@ fn savings(summary: &Summary) -> Finding {
             "Nothing stood in between, so nothing was saved: this is what the origins themselves can do.",
         );
     }
-    let Some(measured) = total.dhr.measured else {
+    let Some(measured) = total.figure("dhr.measured") else {
         return finding(
             Topic::Savings,
             Mood::Plain,
             "No plain GET got a response, so there is no hit ratio.",
         );
+    };
+    let Some(value) = measured.value else {
+        return finding(Topic::Savings, Mood::Doubtful, "What it saved is not known.");
     };
     let offload = match (total.offload.requests, total.offload.bytes) {
         (Some(requests), Some(bytes)) if requests >= 0.0 && bytes >= 0.0 => {
@@ -225,31 +153,38 @@ fn savings(summary: &Summary) -> Finding {
         ),
         _ => String::new(),
     };
+    let shown = ratio(measured);
     let Some(ideal) = total.dhr.ideal else {
         return finding(
             Topic::Savings,
             Mood::Plain,
-            format!("It served {} % of plain GETs from its store.{offload}", percent(Some(measured))),
+            format!("It served {shown} of plain GETs from its store.{offload}"),
         );
     };
-    let (mood, against) = match ideal - measured {
+    // What is known roughly is as far from ideal as its nearer end.
+    let roughly = measured.own.filter(|own| own.certainty == Certainty::Roughly);
+    let nearest = match roughly {
+        Some(OwnInterval { low: Some(low), high: Some(high), .. }) if low <= high => ideal.clamp(low, high),
+        _ => value,
+    };
+    let (mood, against) = match ideal - nearest {
         gap if gap > IDEAL_GAP => (
             Mood::Doubtful,
-            format!("{:.1} points less than an infinite cache would have reached", gap * 100.0),
+            format!(": {:.1} points less than an infinite cache would have reached", gap * 100.0),
         ),
         gap if gap < -IDEAL_GAP => {
-            (Mood::Doubtful, format!("{:.1} points more than an infinite cache should reach", -gap * 100.0))
+            (Mood::Doubtful, format!(": {:.1} points more than an infinite cache should reach", -gap * 100.0))
         }
-        _ => (Mood::Good, "as good as an infinite cache".to_owned()),
+        _ if roughly.is_some() => (Mood::Plain, String::new()),
+        _ => (Mood::Good, ": as good as an infinite cache".to_owned()),
     };
     finding(
         Topic::Savings,
         mood,
         format!(
-            "It served {} % of plain GETs from its store ({} % ideal): {against}.{}{offload}",
-            percent(Some(measured)),
+            "It served {shown} of plain GETs from its store ({} % ideal){against}.{}{offload}",
             percent(Some(ideal)),
-            baseline_savings(summary),
+            headline_savings(summary),
         ),
     )
 }
@@ -260,12 +195,14 @@ fn correctness(summary: &Summary) -> Finding {
         let text = match total.counts.completed {
             0 => "No response came, so none could be checked.".to_owned(),
             completed => format!(
-                "Nothing was wrong: every byte of {} responses was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
+                "{}nothing was wrong: every byte of {} responses was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
+                reported(summary, Mood::Good).1,
                 count(completed)
             ),
         };
-        let mood = if total.counts.completed > 0 { Mood::Good } else { Mood::Doubtful };
-        return finding(Topic::Correctness, mood, text);
+        let (mood, _) = reported(summary, Mood::Good);
+        let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
+        return finding(Topic::Correctness, mood, sentence(&text));
     }
     let mut kinds: Vec<(&String, &u64)> = total.errors.by_kind.iter().collect();
     kinds.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
@@ -302,10 +239,15 @@ pub(crate) fn partial(summary: &Summary) -> &'static str {
 /// A remark as a sentence: a capital at its start, a stop at its end.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
+    let stop = if text.is_empty() || text.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    format!("{}{stop}", capital(text))
+}
+
+/// With a capital at its start.
+pub(crate) fn capital(text: &str) -> String {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return String::new() };
-    let stop = if text.ends_with(['.', '!', '?', ':']) { "" } else { "." };
-    format!("{}{}{stop}", first.to_uppercase(), characters.as_str())
+    format!("{}{}", first.to_uppercase(), characters.as_str())
 }
 
 /// An error class in words.
@@ -481,7 +423,6 @@ pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    use assay_measurement::counts::RobotRequests;
 
     use super::*;
 
@@ -490,21 +431,6 @@ mod tests {
         assert_eq!(sentence("the cache was never full"), "The cache was never full.");
         assert_eq!(sentence("Fine."), "Fine.");
         assert_eq!(sentence(""), "");
-    }
-
-    #[test]
-    fn a_few_requests_left_at_the_ends_of_short_phases_are_no_failure() {
-        let figures = |due, unsent| Figures {
-            counts: RobotRequests { due, unsent, ..RobotRequests::default() },
-            ..Figures::default()
-        };
-        let kept_up = |phases: &[Figures]| {
-            let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
-            few_unsent(&figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent)), phases.iter())
-        };
-        assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
-        assert!(!kept_up(&[figures(200, 20)]));
-        assert!(!kept_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
     }
 
     #[test]

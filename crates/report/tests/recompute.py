@@ -6,6 +6,10 @@ holds the run's summary.json against what comes out, figure by figure, and fails
 Nothing of Assay is used: only pandas, and what docs/reference/run-directory.md says of the tables.
 """
 
+import bisect
+import collections
+import functools
+import itertools
 import json
 import math
 import pathlib
@@ -20,6 +24,7 @@ robots, origins, classes, errors = map(table, ["robots", "origins", "classes", "
 times, histograms, host, proxy = map(table, ["times", "histograms", "host", "proxy"])
 threads, stalls, baselines, network = map(table, ["threads", "stalls", "baselines", "network"])
 machine, disks, blocks, seeks = map(table, ["machine", "disks", "blocks", "seeks"])
+processors = table("processors")
 ROLES = ["robots", "origins"]
 MB = 2.0**20
 
@@ -38,15 +43,21 @@ def ratio(part, whole, digits=6):
 
 
 ENDED = ("hit", "miss", "other")
+parts = lambda t: {None: t.head(0)} | dict(list(t.groupby(["side", "metric"])))
+TIMES_OF, BUCKETS_OF = parts(times), parts(histograms)
 
 
-def select(phase, side, metric, classes=(*ENDED, "timed_out", "all"), interval=None):
-    def of(t):
-        wanted = (t.side == side) & t.metric.isin(metric) & t["class"].isin(classes)
-        wanted &= True if phase is None else t.phase == phase
+def of_phases(t, phases):
+    return t if phases is None else t[t.phase.isin(phases)]
+
+
+def select(phases, side, metric, classes=(*ENDED, "timed_out", "all"), interval=None):
+    def of(parts):
+        t = of_phases(pd.concat([parts.get((side, name), parts[None]) for name in metric]), phases)
+        wanted = t["class"].isin(classes)
         return t[wanted if interval is None else wanted & t.interval.isin(interval)]
 
-    heads, buckets = of(times), of(histograms).groupby("high_us")["count"].sum()
+    heads, buckets = of(TIMES_OF), of(BUCKETS_OF).groupby("high_us")["count"].sum()
     return int(heads["count"].sum()), int(heads.sum_us.sum()), heads.max_us.max(), buckets
 
 
@@ -95,33 +106,340 @@ def lateness(chosen):
     return {name: at[name] for name in ("p50", "p99", "max")}
 
 
-# A phase (by its number), or the whole run (None).
+# The own error: within which interval a figure lies, whatever Assay and the lab did (docs/explanation/own-error.md).
+
+# Xacts are recorded as disturbed from so many microseconds on; so much can be missing from all others.
+UNRECORDED_US = 50
+# A thread that waits for its processor waits for up to so long, where nobody watched for how long.
+SLICE_US = 4000
+# Part of all waiting that must have been watched in windows of 10 ms.
+WATCHED = 0.9
+# What a thread that is woken takes to run on a quiet machine is no more than this.
+QUIET_US = 50
+# What the kernel takes of a body at once.
+AT_ONCE = 65536
+TIMES, EVERYTHING = 1, 2
+LEAVES_UNKNOWN = {"role-failed": EVERYTHING, "lab-failed": TIMES, "socket-memory": TIMES}
 
 
-def figures(phase, span):
-    r = robots if phase is None else robots[robots.phase == phase]
-    o = origins if phase is None else origins[origins.phase == phase]
-    c, e = ((t if phase is None else t[t.phase == phase]) for t in (classes, errors))
+def bucket_size(us):
+    """Three digits: buckets are 1 µs wide up to 2047 µs, twice as wide with each doubling from then on."""
+    return 1 if us < 2048 else 1 << (int(us).bit_length() - 11)
+
+
+def highest(us):
+    return int(us) // bucket_size(us) * bucket_size(us) + bucket_size(us) - 1
+
+
+class Spread:
+    """A distribution: how many are in the bucket that ends there."""
+
+    def __init__(self, buckets, total=0, largest=0):
+        self.high = [high for high, count in sorted(buckets.items()) if count > 0]
+        self.counts = [buckets[high] for high in self.high]
+        self.upto = list(itertools.accumulate(self.counts))
+        self.count, self.total, self.largest = sum(self.counts), total, largest
+
+    @classmethod
+    def of(cls, chosen):
+        _, total, largest, buckets = chosen
+        counts = {int(high): int(count) for high, count in buckets.items()}
+        return cls(counts, total, int(largest) if counts else 0)
+
+    def at(self, share):
+        """The value that this share does not exceed."""
+        rank = max(math.ceil(min(share, 1.0) * self.count), 1)
+        return min(self.high[bisect.bisect_left(self.upto, rank)], self.largest)
+
+    def longer_than(self, us):
+        return self.count - self.upto[bisect.bisect_right(self.high, highest(us)) - 1]
+
+    def exchange(self, taken, given):
+        counts = collections.Counter(dict(zip(self.high, self.counts)))
+        counts.subtract(dict(zip(taken.high, taken.counts)))
+        left = max((high for high, count in counts.items() if count > 0), default=0)
+        counts.update(dict(zip(given.high, given.counts)))
+        largest = max(min(left, self.largest), given.largest)
+        return Spread(counts, self.total - taken.total + given.total, largest)
+
+
+def union(parts):
+    counts = collections.Counter()
+    for part in parts:
+        counts.update(dict(zip(part.high, part.counts)))
+    return Spread(counts, sum(part.total for part in parts), max((part.largest for part in parts), default=0))
+
+
+def share_of(t, span):
+    """Each row with the part of it that lies in the span."""
+    seen, share = within(t.astype({"start_ms": "int64", "length_ms": "int64"}), [span])
+    return lambda column: float((seen[column].astype(float) * share).sum())
+
+
+class Influence:
+    """What was done to a phase, beyond what is recorded with each request."""
+
+    def __init__(self, number=None):
+        self.taken = self.wait = self.touched = 0.0
+        self.waits, self.waited = Spread({}), [0.0, 0.0]
+        self.busy, self.unknown, self.closed, self.saturated = None, 0, False, False
+        span = SPANS[number] if number is not None else None
+        if span is None:
+            return
+        doubts = [d for d in run["verdict"]["doubts"] if d["serious"] and (not d["phases"] or number in d["phases"])]
+        reasons = {doubt["reason"] for doubt in doubts}
+        self.unknown = max((LEAVES_UNKNOWN.get(reason, 0) for reason in reasons), default=0)
+        self.closed = run["phases"][number]["expected_requests"] is None
+        self.saturated = "saturated" in reasons
+        self.network(span, reasons)
+        self.target(span)
+
+    def network(self, span, reasons):
+        part = share_of(network, span)
+        for reason, column in [("retransmissions", "retransmitted"), ("accept-backlog", "listen_overflows")]:
+            self.touched += part(column) if reason in reasons else 0.0
+
+    def target(self, span):
+        placed = {place["role"]: place["cpus"] for place in run["placement"]}
+        role = "origins" if run["target"]["mode"] == "direct" else "proxy"
+        if role in placed and (host.role == role).any():
+            every = len(placed[role]) if placed[role] else run["host"]["cpus"]
+            used = share_of(host[host.role == role], span)("cpu_us")
+            self.busy = [used, (span[1] - span[0]) * 1000.0 * max(every, 1)]
+        rows = host[(host.role == "proxy") & (host.start_ms >= span[0]) & (host.start_ms < span[1])]
+        if len(rows):
+            self.waits = Spread.of(select(None, "host", ["waits"], interval=set(rows.index)))
+            self.waited = [float(rows.run_delay_us.sum()), float(self.waits.total)]
+        if "proxy" not in placed:
+            return
+        mine = share_of(host[host.role == "proxy"], span)
+        cpus = placed["proxy"]
+        theirs = share_of(processors[processors.cpu.isin(cpus)] if cpus else processors, span)
+        switches = mine("voluntary_switches") + mine("involuntary_switches")
+        waited = max(mine("run_delay_us") - switches * quiet(), 0.0)
+        busy, had = theirs("busy_us"), mine("cpu_us")
+        stolen = theirs("steal_us") * min(had / busy, 1.0) if busy > 0 else 0.0
+        self.taken = min(waited, max(busy - had, 0.0)) + stolen
+        self.wait = waited / switches if switches > 0 else 0.0
+
+    def and_(self, other):
+        both, taken = Influence(), self.taken + other.taken
+        both.taken = taken
+        both.wait = (self.wait * self.taken + other.wait * other.taken) / taken if taken > 0 else self.wait
+        both.waits = union([self.waits, other.waits])
+        both.waited = [mine + theirs for mine, theirs in zip(self.waited, other.waited)]
+        both.touched = self.touched + other.touched
+        known = [busy for busy in (self.busy, other.busy) if busy]
+        both.busy = [sum(column) for column in zip(*known)] if known else None
+        both.unknown = max(self.unknown, other.unknown)
+        both.closed, both.saturated = self.closed or other.closed, self.saturated or other.saturated
+        return both
+
+    def windows(self):
+        return self.waits if self.waits.count and self.waited[1] >= self.waited[0] * WATCHED else None
+
+    def busy_share(self):
+        return min(2 * self.busy[0] / self.busy[1] + 0.05, 1.0) if self.busy and self.busy[1] > 0 else 1.0
+
+    def spread(self, seconds, needs, all_needs):
+        """By how much the mean can be longer because others had the target's processors."""
+        if not seconds or self.taken <= 0 or all_needs <= 0:
+            return 0.0
+        per_us = all_needs / (seconds * 1e6)
+        delays = lambda wait: wait * (1 + per_us * wait / 2)
+        waits = self.windows()
+        if waits:
+            of_others = min(self.taken / max(self.waited[0], 1.0), 1.0)
+            every = sum(delays(high) * count for high, count in zip(waits.high, waits.counts)) * of_others
+        else:
+            wait = max(self.wait, SLICE_US)
+            every = delays(wait) * self.taken / wait
+        return every * needs / all_needs
+
+
+def quiet():
+    lags = [Spread.of(select(None, "baseline", ["timer_lag"], interval={i})) for i in baselines.interval]
+    return min([QUIET_US, *(lag.at(0.5) for lag in lags)]) if lags else 0.0
+
+
+class Own:
+    """Bounds of a class of times."""
+
+    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, sent):
+        seen, least = disturbed
+        self.least, self.most = every.exchange(seen, least), every
+        self.spread = influence.spread(seconds, needs, all_needs)
+        self.windows, self.met = influence.windows(), needs
+        self.busy, self.aftermath, self.lost = influence.busy_share(), aftermath, lost
+        self.touched = min(influence.touched / sent, 1.0) if sent else 0.0
+        after = self.aftermath
+        self.moved = [(0.0, after.count / max(self.least.count, 1))]
+        for part in range(1, 17) if after.count else []:
+            us = highest(after.at(part / 16))
+            self.moved.append((us * self.busy, after.longer_than(us) / max(self.least.count, 1)))
+
+    def low(self, share):
+        return max([0.0, *(self.low_unmoved(share - part) - us for us, part in self.moved)])
+
+    def low_unmoved(self, share):
+        share -= self.touched
+        if share <= 0:
+            return 0.0
+        us = float(self.least.at(share)) if self.spread <= 0 else max(self.by_sum(share), self.by_windows(share))
+        return max(us - UNRECORDED_US, 0.0)
+
+    def by_sum(self, share):
+        """The delays go to those just above, which come down to a level together."""
+        budget, above = self.spread * self.least.count, self.least.count * (1 - share)
+        mass, level = 0.0, None
+        for high, count in zip(reversed(self.least.high), reversed(self.least.counts)):
+            if above >= count:
+                above -= count
+                continue
+            low = high // bucket_size(high) * bucket_size(high)
+            if level is not None:
+                cost = mass * (level - low)
+                if cost >= budget:
+                    return max(level - budget / mass, 0.0)
+                budget -= cost
+            level, mass, above = float(low), mass + count - above, 0.0
+        return 0.0 if level is None else max(level - budget / max(mass, 1.0), 0.0)
+
+    def by_windows(self, share):
+        """For each wait: so many met a longer one, and all others none that was longer."""
+        if self.windows is None:
+            return 0.0
+        bounds = [0.0]
+        for high, upto in zip(self.windows.high, self.windows.upto):
+            left = share - min(self.met * (self.windows.count - upto) / self.windows.count, 1.0)
+            bounds.append((self.least.at(left) if left > 0 else 0.0) - self.met * high)
+        return max(bounds)
+
+    def quantile(self, share):
+        count, rank = self.least.count, share * (self.least.count + self.lost)
+        highs = [
+            highest(self.most.at(rank / count + part)) + us for us, part in self.moved if rank / count + part <= 1
+        ]
+        return self.low((rank - self.lost) / count), min(highs, default=None)
+
+    def mean(self):
+        count, after = self.least.count, self.aftermath
+        moved = after.total / after.count * self.busy * (after.count / count) if after.count else 0.0
+        taken = self.spread + self.least.largest * self.touched + moved + UNRECORDED_US
+        low = max((self.least.total / count - taken) * (count / (count + self.lost)), 0.0)
+        return low, None if self.lost else self.most.total / count + moved
+
+    def max(self):
+        after = self.aftermath
+        moved = after.largest * self.busy if after.count else 0.0
+        return self.low(1.0), None if self.lost else self.most.largest + moved
+
+
+def interval(value, low, high, precision):
+    low, high = min(low, value), None if high is None else max(high, value)
+    tolerated = max(abs(value) * 0.1, precision)
+    if high is None:
+        certainty = "unknown" if low <= 0 else "roughly"
+    else:
+        certainty = "known" if max(value - low, high - value) <= tolerated else "roughly"
+    return {"low": low, "high": high, "certainty": certainty}
+
+
+NOT_KNOWN = {"low": None, "high": None, "certainty": "unknown"}
+
+
+def with_own(figures, own, unknown):
+    """The figures of a class of times, in milliseconds, with the interval of each."""
+    if not figures["count"]:
+        return figures
+    figures, intervals = dict(figures), {}
+    for name in [*SHARES, "mean", "max"]:
+        bounds = own.quantile(SHARES[name]) if name in SHARES else getattr(own, name)()
+        exact = own.every.total / own.every.count if name == "mean" else figures[name] * 1000
+        found = interval(exact, *bounds, 100.0)
+        digits = 4 if name == "mean" else 3
+        for end in ("low", "high"):
+            found[end] = None if found[end] is None else rounded(found[end] / 1000, digits)
+        intervals[name] = NOT_KNOWN if unknown >= TIMES else found
+        if intervals[name]["certainty"] == "unknown":
+            intervals[name] = NOT_KNOWN if unknown >= TIMES else found
+            figures[name] = None
+            figures["at_least"] = [open_one for open_one in figures.get("at_least", []) if open_one != name]
+    return figures | {"own": intervals}
+
+
+def own_shares(of, lost, unknown):
+    found = {}
+    for name, (value, whole) in of.items():
+        if value is None:
+            continue
+        every = whole + lost
+        bounds = (value * whole / every, (value * whole + lost) / every) if every > 0 else (value, value)
+        found[name] = NOT_KNOWN if unknown == EVERYTHING else interval(value, *bounds, 0.01)
+    return found
+
+
+# Some phases (by their numbers), or the whole run (None).
+
+
+def figures(phases, spans):
+    r, o, c, e = (of_phases(t, phases) for t in (robots, origins, classes, errors))
     n = r.drop(columns="due_digest").sum()  # the digest wraps around
     m = o.sum()
-    seconds = (span[1] - span[0]) / 1000 if span else None
+    seconds = sum(end - start for start, end in spans) / 1000 if spans else None
     per_second = lambda count: rounded(count / seconds, 3) if seconds else None
     megabits = lambda count: rounded(count * 8 / 1e6 / seconds, 3) if seconds else None
-    times_of = lambda metric, *which: select(phase, "robots", metric, which)
-    by_class = lambda metric, *waits: {
-        "all": censored(times_of([metric, *waits], *ENDED, "timed_out", "all"), times_of([metric], *ENDED)),
-        "completed": milliseconds(times_of([metric], *ENDED)),
-    } | {name: milliseconds(times_of([metric], name)) for name in ENDED}
+    times_of = lambda metric, *which: select(phases, "robots", metric, which)
+    # What was done to them.
+    influence = functools.reduce(Influence.and_, (INFLUENCES[i] for i in phases or range(len(SPANS))), Influence())
+    if phases is not None and len(phases) == 1:
+        influence = INFLUENCES[phases[0]]
+    kinds = e.groupby("kind")["count"].sum()
+    lost = int(n.unsent_late) + sum(int(kinds.get(f"{what}_exhausted", 0)) for what in ("descriptors", "ports"))
+    hits = int(times_of(["response"], "hit")[0])
+    others = max(int(n.completed) - hits, 0)
+    of_hit = 1 + (int(n.hit_bytes) / hits / AT_ONCE if hits else 0.0)
+    missed_bytes = max(int(n.body_bytes_in) - int(n.hit_bytes), 0)
+    of_other = 3 + 2 * (missed_bytes / others / AT_ONCE if others else 0.0)
+    needs = {"hit": of_hit, "miss": of_other, "other": of_other}
+    needs["all"] = needs["completed"] = of_other if others else of_hit
+
+    mean_and_least = None
+
+    def by_class(metric, *waits):
+        nonlocal mean_and_least
+        found = {
+            "all": censored(times_of([metric, *waits], *ENDED, "timed_out", "all"), times_of([metric], *ENDED)),
+            "completed": milliseconds(times_of([metric], *ENDED)),
+        } | {name: milliseconds(times_of([metric], name)) for name in ENDED}
+        for name in found:
+            which = (name,) if name in ENDED else ENDED
+            every = times_of([metric, *waits], *ENDED, "timed_out", "all") if name == "all" else times_of([metric], *which)
+            every = Spread.of(every)
+            disturbed = [Spread.of(times_of([f"{metric}_{part}"], *which)) for part in ("disturbed", "least")]
+            aftermath = Spread.of(times_of(["aftermath"], *which))
+            if every.count:
+                own = Own(
+                    every, disturbed, aftermath, influence, seconds, needs[name],
+                    hits * of_hit + others * of_other, lost, int(n.sent),
+                )  # fmt: skip
+                own.every = every
+                if (metric, name) == ("response", "completed"):
+                    exact = every.total / every.count
+                    mean_and_least = exact, min(own.mean()[0], exact)
+                found[name] = with_own(found[name], own, influence.unknown)
+        return found
+
     # Hits that the origin says were validated, beyond those whose response showed it.
     hidden = min(max(m.validated_basic - n.revalidated, 0), n.hits + n.collapsed)
     hidden_bytes = max(m.validated_basic_bytes - n.revalidated_bytes, 0)
     hidden_bytes = min(hidden_bytes, n.hit_bytes + n.collapsed_bytes)
     peak = lambda t, column: int(t[column].max()) if len(t) else 0
-    used = resources(span)
+    used = resources(spans)
     spared = lambda at_origins, at_robots: rounded(1 - at_origins / at_robots, 6) if at_robots else None
     class_counts = lambda by: {k: int(v) for k, v in c[c.by == by].groupby("value")["count"].sum().items()}
     as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages"]
-    return {name: int(n[name]) for name in as_they_are} | {
+    found = {name: int(n[name]) for name in as_they_are} | {
         "duration_s": seconds,
         "requests": int(n.sent),
         "due_digest": f"{sum(map(int, r.due_digest)) % 2**64:016x}",
@@ -146,7 +464,7 @@ def figures(phase, span):
         "response_time_ms": by_class("response", "unsent_wait"),
         "service_time_ms": by_class("service"),
         "ttfb_ms": by_class("ttfb"),
-        "lateness_us": lateness(select(phase, "robots", ["lateness"])),
+        "lateness_us": lateness(select(phases, "robots", ["lateness"])),
         "errors": {
             "total": int(e["count"].sum()),
             "by_kind": {k: int(v) for k, v in e.groupby("kind")["count"].sum().items()},
@@ -171,19 +489,53 @@ def figures(phase, span):
             for role, (_, cpu_us) in used.items()
             if role != "host"
         },
-        "disk": disk(span),
+        "disk": disk(spans),
         "origins": {name: int(m[name]) for name in ["requests", "not_modified", "validations", "refused", "broken"]}
         | {
             "rate": per_second(m.requests),
             "body_bytes": int(m.body_bytes_out),
-            "service_time_ms": milliseconds(select(phase, "origins", ["service"])),
-            "lateness_us": lateness(select(phase, "origins", ["lateness"])),
+            "service_time_ms": milliseconds(select(phases, "origins", ["service"])),
+            "lateness_us": lateness(select(phases, "origins", ["lateness"])),
         },
         "by_method": class_counts("method"),
         "by_type": class_counts("type"),
         "by_status": class_counts("status"),
         "special": special(n, m),
     }
+    return known(found, n, influence, seconds, lost, mean_and_least)
+
+
+def known(found, n, influence, seconds, lost, mean_and_least):
+    """The figures that are no times, with the interval of each; null where nothing bounds them."""
+    dhr, bhr, offload = found["dhr"], found["bhr"], found["offload"]
+    own = own_shares(
+        {
+            "dhr.measured": (dhr["measured"], int(n.basic)),
+            "bhr.measured": (bhr["measured"], int(n.basic)),
+            "offload.requests": (offload["requests"], int(n.sent)),
+            "offload.bytes": (offload["bytes"], int(n.sent)),
+        },
+        lost,
+        influence.unknown,
+    )
+    if seconds:
+        rate, high = n.completed / seconds, (n.completed + lost) / seconds
+        if influence.closed:
+            # Robots that wait would have sent more, as much as they could have been faster.
+            mean, least = mean_and_least or (0.0, 0.0)
+            high *= max(mean / least, 1.0) if least > 0 and influence.unknown < TIMES else 1.0
+        bounded = None if influence.closed and influence.saturated else high
+        stated = interval(rate, rate, bounded, 0.0)
+        for end in ("low", "high"):
+            stated[end] = None if stated[end] is None else rounded(stated[end], 3)
+        own["rate.measured"] = NOT_KNOWN if influence.unknown >= TIMES else stated
+    for name, stated in own.items():
+        group, which = name.split(".")
+        if stated["certainty"] == "unknown":
+            found[group][which] = None
+        for end in ("low", "high"):
+            stated[end] = None if stated[end] is None else rounded(stated[end], 6)
+    return found | {"own": own}
 
 
 def special(n, m):
@@ -198,17 +550,17 @@ def special(n, m):
 # What processes, the machine and its disk did: a second that reaches over an end counts with its share.
 
 
-def within(t, span):
-    if span is None:
-        return t.head(0), pd.Series(dtype=float)
-    begin, end = t.start_ms.clip(lower=span[0]), (t.start_ms + t.length_ms).clip(upper=span[1])
-    share = ((end - begin).clip(lower=0) / t.length_ms).fillna(0)
+def within(t, spans):
+    share = pd.Series(0.0, index=t.index)
+    for span in spans:
+        begin, end = t.start_ms.clip(lower=span[0]), (t.start_ms + t.length_ms).clip(upper=span[1])
+        share += ((end - begin).clip(lower=0) / t.length_ms).fillna(0)
     return t[share > 0], share[share > 0]
 
 
-def resources(span):
+def resources(spans):
     used = {}
-    seen, shares = within(host.astype({"start_ms": "int64", "length_ms": "int64"}), span)
+    seen, shares = within(host.astype({"start_ms": "int64", "length_ms": "int64"}), spans)
     for role, t in seen.groupby("role"):
         share = shares[t.index]
         part = lambda column: float((t[column].astype(float) * share).sum())
@@ -237,9 +589,9 @@ def resources(span):
     return used
 
 
-def disk(span):
+def disk(spans):
     store = disks[disks.holds == "store"].astype({"start_ms": "int64", "length_ms": "int64"})
-    t, share = within(store, span)
+    t, share = within(store, spans)
     if t.empty:
         return None
     part = lambda column: float((t[column].astype(float) * share).sum())
@@ -252,12 +604,13 @@ def disk(span):
         "writes_per_s": per(part("writes"), 2),
         "busy_share": per(part("busy_ms") / 1000, 4),
         "queue": per(part("queue_ms") / 1000, 3),
-        "seeks": traced(span),
+        "seeks": traced(spans),
     }
 
 
-def traced(span):
-    t = blocks[(blocks.start_ms >= span[0]) & (blocks.start_ms < span[1])]
+def traced(spans):
+    inside = [(blocks.start_ms >= start) & (blocks.start_ms < end) for start, end in spans]
+    t = blocks[functools.reduce(lambda one, other: one | other, inside)]
     if t.empty:
         return None
     far = seeks[seeks.block.isin(t.index)].groupby("high_sectors")["count"].sum().cumsum()
@@ -276,7 +629,7 @@ def traced(span):
 
 
 def health(total_span):
-    used = resources(total_span)
+    used = resources([total_span])
     roles = sorted(set(threads.role) | set(stalls.role) | set(baselines.role) | (set(used) & set(ROLES)))
     each = {role: watch(role, None) for role in roles}
     pairs = {(t.role, int(t.thread)) for source in (threads, stalls, baselines) for t in source.itertuples()}
@@ -355,7 +708,7 @@ def stolen_share(used, span):
 
 
 def cores(role, span, column):
-    t, share = within(host[host.role == role].astype({"start_ms": "int64", "length_ms": "int64"}), span)
+    t, share = within(host[host.role == role].astype({"start_ms": "int64", "length_ms": "int64"}), [span])
     return float((t[column] * share).sum()) / 1000 / float((t.length_ms * share).sum())
 
 
@@ -389,9 +742,20 @@ def calibration(phases):
     return kept | {"rate": rate, "share": None if share is None else rounded(share, 4)}
 
 
+def headline(phases):
+    """The phases that measure, together: the primary ones, else those of constant full load in the statistics, else all."""
+    planned, ran = run["phases"], [number for number, phase in enumerate(phases) if phase["due"] > 0]
+    level = lambda phase: phase["load"][0] if phase["log_stats"] and phase["load"][0] == phase["load"][1] else 0.0
+    top = max((level(planned[number]) for number in ran), default=0.0)
+    measure = [number for number in ran if planned[number]["primary"]]
+    measure = measure or [number for number in ran if top > 0 and level(planned[number]) >= top * 0.99] or ran
+    return {"figures": figures(measure, [SPANS[number] for number in measure]) if measure else None}
+
+
 SPANS = [(p["start_ms"], p["end_ms"]) if p["start_ms"] is not None else None for p in run["phases"]]
+INFLUENCES = [Influence(number) for number in range(len(SPANS))]
 phases = [
-    figures(number, span) | {name: phase[name] for name in ["start_ms", "end_ms", "load", "recurrence"]}
+    figures([number], [span] if span else []) | {name: phase[name] for name in ["start_ms", "end_ms", "load", "recurrence"]}
     for number, (phase, span) in enumerate(zip(run["phases"], SPANS))
 ]
 copied = ["seed", "started_unix_ms", "stream_version", "stream_digest_requests", "target", "host", "placement", "bed"]
@@ -400,7 +764,8 @@ recomputed = {name: run[name] for name in copied} | {
     "doubts": run["verdict"]["doubts"],
     "examples": json.loads((RUN / "examples.json").read_text()),
     "counters": {name: float(t.value.iloc[-1]) for name, t in proxy.groupby("counter")},
-    "total": figures(None, whole(SPANS)),
+    "headline": headline(phases),
+    "total": figures(None, [whole(SPANS)] if whole(SPANS) else []),
     "phases": phases,
     "health": health(whole(SPANS)),
     "calibration": calibration(phases),
@@ -418,6 +783,11 @@ def compare(path, summary, ours):
     if path in EXEMPT:
         return
     if isinstance(summary, dict):
+        if path.endswith(".own"):
+            # Left out: it cannot have been touched.
+            for name in sorted({*summary, *(ours or {})}):
+                compare_own(f"{path}.{name}", summary.get(name), (ours or {}).get(name))
+            return
         if "p999" in summary:
             # Which figures are lower bounds; left out where none is.
             ours = dict(ours or {})
@@ -437,6 +807,19 @@ def compare(path, summary, ours):
         equal = abs(summary - ours) <= 1e-9 * max(abs(summary), 1) if numbers else summary == ours
         if not equal:
             different.append(f"{path}: the summary says {summary}, the tables {ours}")
+
+
+def compare_own(path, summary, ours):
+    global compared
+    compared += 1
+    if summary is None and ours is not None:
+        equal = ours["low"] == ours["high"] and ours["certainty"] == "known"
+    else:
+        close = lambda one, two: one == two if None in (one, two) else abs(one - two) <= 1e-9 * max(abs(one), 1)
+        ends = [close(summary[end], ours[end]) for end in ("low", "high")] if ours else [False]
+        equal = all(ends) and summary["certainty"] == ours["certainty"]
+    if not equal:
+        different.append(f"{path}: the summary says {summary}, the tables {ours}")
 
 
 compare("", json.loads((RUN / "summary.json").read_text()), recomputed)

@@ -48,7 +48,7 @@ const clock = (time, axis) => {
 const phaseAt = (time, axis) => axis.phases.find((phase) => time >= phase.start && time < phase.end);
 const phaseName = (time, axis) => {
   const phase = phaseAt(time, axis);
-  return phase ? `, ${phase.name}${phase.invalid ? " (invalid)" : ""}` : "";
+  return phase ? `, ${phase.name}${phase.disturbed ? " (disturbed)" : ""}` : "";
 };
 
 // What is said to those who listen instead of looking.

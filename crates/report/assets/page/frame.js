@@ -34,7 +34,7 @@ const hatch = (u, phase) => {
   u.ctx.fillRect(left, u.bbox.top, right - left, u.bbox.height);
 };
 
-// A band for every other phase, hatched where it is invalid, and the names above, in two rows where one would be
+// A band for every other phase, hatched where it was disturbed, and the names above, in two rows where one would be
 // too narrow.
 const phaseBands = (axis) => (u) => {
   const { ctx, bbox } = u;
@@ -47,7 +47,7 @@ const phaseBands = (axis) => (u) => {
   axis.phases.forEach((phase, index) => {
     const [left, right] = bounds(u, phase);
     if (right <= left) return;
-    if (phase.invalid) {
+    if (phase.disturbed) {
       hatch(u, phase);
     } else if (index % 2 === 0) {
       ctx.fillStyle = css("--band");
@@ -62,7 +62,7 @@ const phaseBands = (axis) => (u) => {
     const row = rowEnds.findIndex((end) => middle - half > end);
     if (row < 0) return;
     rowEnds[row] = middle + half + 5 * ratio;
-    ctx.fillStyle = phase.invalid ? css("--bad") : css("--soft");
+    ctx.fillStyle = phase.disturbed ? css("--muted") : css("--soft");
     ctx.fillText(short, middle, bbox.top - (10 + 13 * row) * ratio);
   });
   ctx.restore();

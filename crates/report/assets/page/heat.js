@@ -55,7 +55,7 @@ const paintHeat = (chart, palette) => (u) => {
     cells[step]?.forEach((count, row) => { column[row] = Math.max(column[row] ?? 0, count); });
   });
   paint();
-  axis.phases.filter((phase) => phase.invalid).forEach((phase) => hatch(u, phase));
+  axis.phases.filter((phase) => phase.disturbed).forEach((phase) => hatch(u, phase));
   ctx.restore();
 };
 

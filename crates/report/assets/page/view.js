@@ -58,7 +58,7 @@ const fillBar = () => {
     const made = element("button", "", text);
     made.type = "button";
     made.dataset.phase = place;
-    if (data.phases[place]?.invalid) made.classList.add("invalid");
+    if (data.phases[place]?.disturbed) made.classList.add("disturbed");
     made.addEventListener("click", () => {
       const phase = data.phases[place];
       setView(0, phase ? within(phase) : null);

@@ -45,7 +45,7 @@ pub struct Band {
     /// Where it ends, in seconds.
     pub end: f64,
     /// Assay or the lab could have shaped it.
-    pub invalid: bool,
+    pub disturbed: bool,
 }
 
 /// One chart.

@@ -44,7 +44,7 @@ pub fn charts(summary: &Summary, series: &Series) -> Charts {
                 name: phase.name.clone(),
                 start: seconds(phase.start_ms?),
                 end: seconds(phase.end_ms?),
-                invalid: phase.invalid,
+                disturbed: phase.disturbed,
             })
         })
         .collect();

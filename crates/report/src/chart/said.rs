@@ -215,7 +215,7 @@ mod tests {
     use crate::chart::time_chart;
 
     fn phases() -> [Band; 2] {
-        let band = |name: &str, start, end| Band { name: name.into(), start, end, invalid: false };
+        let band = |name: &str, start, end| Band { name: name.into(), start, end, disturbed: false };
         [band("warm", 0.0, 2.0), band("top", 2.0, 4.0)]
     }
 

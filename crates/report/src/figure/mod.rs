@@ -196,11 +196,11 @@ mod tests {
             log in any::<bool>(),
             name in "\\PC{0,12}",
             lines in prop::collection::vec(prop::collection::vec(value(), 0..12), 0..9),
-            invalid in any::<bool>(),
+            disturbed in any::<bool>(),
             end in 0.0..1e6f64,
         ) {
             let time: Vec<f64> = (0..12).map(|n| f64::from(n) + 0.5).collect();
-            let band = Band { name: name.clone(), start: 0.0, end, invalid };
+            let band = Band { name: name.clone(), start: 0.0, end, disturbed };
             let drawing = drawn(one(kind, log, &name, lines), &time, &[band]);
             let text = svg::svg(&drawing);
             prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

@@ -170,7 +170,7 @@ fn bands(drawing: &mut Drawing, sheet: &Sheet<'_>, plot: &Plot, named: bool) {
         if index % 2 == 0 {
             drawing.shapes.push(Shape::Rect { x: from, y: plot.top, width, height, colour: BAND });
         }
-        if band.invalid {
+        if band.disturbed {
             hatch(drawing, (from, to), (plot.top, plot.bottom));
         }
         if !named {

@@ -1,11 +1,14 @@
-//! Whether the numbers can be trusted, in words. Each doubt with its place, its weight and its remedy; or why there is none.
+//! How well the numbers are known, in words. What Assay and the lab did, with its place, its weight and its remedy; or why
+//! there is nothing to say.
 
-use assay_measurement::doubt::{Blame, Doubt};
+use assay_measurement::doubt::{Blame, Doubt, Reason};
+use assay_measurement::own_error::Certainty;
 use serde::Serialize;
 
-use crate::document::{Finding, Mood, PhaseFigures, RoleHealth, Summary, Topic};
-use crate::format::{moment_ms, time_ms};
-use crate::words::{finding, sentence};
+use crate::document::{Figure, Finding, Mood, RoleHealth, Summary, Topic};
+use crate::figure_words;
+use crate::format::{moment_ms, number, time_ms};
+use crate::words::{capital, finding, sentence};
 
 /// Doubts for one reason, as readers see them.
 #[derive(Debug, Serialize)]
@@ -65,10 +68,10 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Doubts that make the run invalid, or those worth knowing; neighbours for the same reason are put together.
-pub(crate) fn doubts(summary: &Summary, invalidating: bool) -> Vec<DoubtView> {
+/// Serious doubts, or those worth knowing; neighbours for the same reason are put together.
+pub(crate) fn doubts(summary: &Summary, serious: bool) -> Vec<DoubtView> {
     let mut views: Vec<DoubtView> = Vec::new();
-    for doubt in summary.doubts.iter().filter(|doubt| doubt.invalidates == invalidating) {
+    for doubt in summary.doubts.iter().filter(|doubt| doubt.serious == serious) {
         let found = Found { seen: sentence(&doubt.seen), place: place(doubt, summary) };
         let view = view(doubt);
         match views.last_mut() {
@@ -122,42 +125,115 @@ pub(crate) fn phases(names: &[&str]) -> String {
     format!("{} {}", if names.len() == 1 { "phase" } else { "phases" }, listed(names))
 }
 
-/// The headline of an invalid run: which of its numbers could be somebody else's.
-pub(crate) fn invalid(summary: &Summary) -> String {
-    let ran = || summary.phases.iter().filter(|phase| phase.start_ms.is_some());
-    let spoilt: Vec<&PhaseFigures> = ran().filter(|phase| phase.invalid).collect();
-    if spoilt.is_empty() || spoilt.len() == ran().count() {
-        return "Assay or the lab could have shaped these numbers; they are not the target's.".to_owned();
-    }
-    let names: Vec<&str> = spoilt.iter().map(|phase| phase.name.as_str()).collect();
-    format!(
-        "Assay or the lab could have shaped the numbers of {} and so of the whole run. The other phases are not \
-         touched.",
-        phases(&names)
-    )
+/// What disturbed a run, in a clause: the worst that was found; none: nothing serious was.
+pub(crate) fn disturbance(doubts: &[Doubt]) -> Option<String> {
+    let worst = doubts.iter().find(|doubt| doubt.serious)?;
+    let words = match worst.reason {
+        Reason::Starved => "something else used this machine's processors",
+        Reason::Stolen => "the hypervisor took this machine's processors away for a while",
+        Reason::Stalled => "Assay stood still for a while",
+        Reason::Saturated => "Assay itself was at its limit",
+        Reason::Late | Reason::UnsentLate => "Assay could not keep to the schedule",
+        Reason::Unquiet => "this machine was busy before the run already",
+        Reason::Descriptors | Reason::Ports => "Assay ran out of connections",
+        Reason::AcceptBacklog => "the simulated origins were too slow to accept connections",
+        Reason::SocketMemory => "the kernel ran out of memory for connections",
+        Reason::Retransmissions => "packets were lost between the roles",
+        _ => return Some(worst.seen.clone()),
+    };
+    Some(words.to_owned())
 }
 
-/// Whether the numbers can be trusted, and why.
+/// How well the numbers are known, and why.
 pub(crate) fn trust(summary: &Summary) -> Finding {
     let say = |mood, text: String| finding(Topic::Trust, mood, text);
-    if !summary.valid {
-        let worst = summary.doubts.iter().find(|doubt| doubt.invalidates);
-        let why = worst.map_or_else(|| "no reason was recorded.".to_owned(), |doubt| sentence(&doubt.seen));
-        return say(Mood::Bad, format!("The numbers cannot be trusted as the target's: {why}"));
+    if !summary.own_errors_recorded {
+        let text = "The run was made before Assay recorded its own errors: nothing is said of how well its numbers are known.";
+        return say(Mood::Plain, text.to_owned());
+    }
+    let roughly = roughly(summary);
+    let cause = summary.disturbance.as_deref();
+    if !summary.headline.unknown.is_empty() {
+        return say(Mood::Doubtful, not_known(summary, cause, &roughly));
+    }
+    if !roughly.is_empty() {
+        let cause = cause.map_or_else(String::new, |cause| format!("{cause}, so "));
+        let text = format!("{cause}{}", listed(&roughly));
+        return say(
+            Mood::Plain,
+            format!("{} All other headline numbers are known to within a tenth.", sentence(&text)),
+        );
     }
     let grounds = grounds(summary);
     if grounds.is_empty() {
-        return say(Mood::Good, "The numbers can be trusted as far as there are any.".to_owned());
+        return say(Mood::Good, "All numbers are known, as far as there are any.".to_owned());
     }
     let grounds = format!("{grounds}{}", calibrated(summary));
     if summary.unfinished {
-        let text = "The run was killed, but nothing that it left speaks against its numbers";
-        return say(Mood::Doubtful, format!("{text}: {grounds}"));
+        return say(Mood::Doubtful, format!("The run was killed; what it left is known: {grounds}"));
     }
-    if summary.doubts.is_empty() {
-        return say(Mood::Good, format!("The numbers can be trusted: {grounds}"));
+    let text = match cause {
+        Some(cause) => format!("{cause}, but that moved no headline number by more than a tenth: {grounds}"),
+        None => format!("every headline number is known to within a tenth: {grounds}"),
+    };
+    say(Mood::Good, capital(&text))
+}
+
+/// Which headline numbers are not known, and what is known of the others.
+fn not_known(summary: &Summary, cause: Option<&str>, roughly: &[String]) -> String {
+    let headline = &summary.headline;
+    let cause = cause.map_or_else(String::new, |cause| format!("{cause}; because of that, "));
+    if headline.known.is_empty() && headline.roughly.is_empty() {
+        return sentence(&format!("{cause}no headline number is known"));
     }
-    say(Mood::Doubtful, format!("The numbers can be trusted, with what is worth knowing below: {grounds}"))
+    let unknown: Vec<&str> = headline.unknown.iter().map(|name| called(name)).collect();
+    let are = if unknown.len() == 1 { "is" } else { "are" };
+    let text = sentence(&format!("{cause}{} {are} not known", listed(&unknown)));
+    let known: Vec<&str> = headline.known.iter().map(|name| called(name)).collect();
+    let stand = match known.len() {
+        0 => String::new(),
+        1 => format!(" {} stands.", capital(&listed(&known))),
+        _ => format!(" {} stand.", capital(&listed(&known))),
+    };
+    let roughly = if roughly.is_empty() { String::new() } else { format!(" {}", sentence(&listed(roughly))) };
+    format!("{text}{stand}{roughly}")
+}
+
+/// A headline number in words.
+fn called(name: &str) -> &str {
+    match name {
+        "dhr" => "the hit ratio",
+        "bhr" => "the byte hit ratio",
+        "rate" => "the rate",
+        "errors" => "the number of errors",
+        "p50(hit)" => "the median of hits",
+        "p50(miss)" => "the median of misses",
+        other => other,
+    }
+}
+
+/// Numbers of the phases that measure that are known within an interval only.
+fn roughly(summary: &Summary) -> Vec<String> {
+    let Some(figures) = &summary.headline.figures else { return Vec::new() };
+    let is_rough = |figure: &Figure| figure.own.is_some_and(|own| own.certainty == Certainty::Roughly);
+    let mut found = Vec::new();
+    let mut add = |called: &str, figure: Option<Figure>, show: &dyn Fn(Figure) -> String| {
+        if let Some(figure) = figure.filter(is_rough) {
+            found.push(format!("{called} is only known to be {}", show(figure)));
+        }
+    };
+    let times = &figures.response_time_ms;
+    for (of, times) in [("hits", &times.hit), ("misses", &times.miss)] {
+        add(&format!("the median of {of}"), times.figure("p50"), &figure_words::time);
+        add(&format!("the 99th percentile of {of}"), times.figure("p99"), &figure_words::time);
+    }
+    let per_second = |figure| format!("{} per second", figure_words::in_words(figure, number));
+    add("the rate", figures.figure("rate.measured"), &per_second);
+    add("the hit ratio", figures.figure("dhr.measured"), &figure_words::ratio);
+    add("the byte hit ratio", figures.figure("bhr.measured"), &figure_words::ratio);
+    // What is the same for all is said once.
+    found.iter_mut().skip(1).for_each(|text| *text = text.replacen(" is only known to be ", " ", 1));
+    found
 }
 
 /// How late, how still and how busy Assay itself was; nothing when nothing was sent.

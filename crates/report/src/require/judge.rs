@@ -1,11 +1,13 @@
 //! Whether a run showed what was required. Judged when it has ended, from everything that was added up.
 
+use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::RunInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reading, Requirement};
+use super::{Decision, Requirement};
 use crate::document::{Finding, Mood, Topic};
+use crate::stated::Stated;
 use crate::tally::{Span, Tally};
 
 /// A requirement, and what became of it.
@@ -14,10 +16,16 @@ use crate::tally::{Span, Tally};
 pub struct Judged {
     /// As it was written.
     pub text: String,
-    /// True: it held. False: it failed, or there was nothing to measure. Null: the run ended before there was.
+    /// What became of it; null: this version cannot read it.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+    /// True: it held. False: it failed. Null: neither.
     pub held: Option<bool>,
-    /// What was measured, in `unit`; null: nothing.
+    /// What was measured, in `unit`; null: nothing, or it is not known.
     pub value: Option<f64>,
+    /// Within which interval it lies, whatever Assay and the lab did; null: there was nothing to measure.
+    #[serde(default)]
+    pub own: Option<OwnInterval>,
     /// `value` is a lower bound: requests that were never sent or timed out could have raised it. Below a limit it holds
     /// only if they could not have raised it so far.
     #[serde(default)]
@@ -41,8 +49,10 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
         let seen = "this version of Assay cannot read it".to_owned();
         return Judged {
             text: text.to_owned(),
+            decision: None,
             held: None,
             value: None,
+            own: None,
             at_least: false,
             unit: String::new(),
             seen,
@@ -54,16 +64,24 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
     // The whole run is as long as it took, also where phases have pauses between them.
     let span = if indices.len() > info.phases.len() { whole } else { tally.span };
     let value = requirement.metric.read(&tally, span.map(Span::length_s));
-    let held = match value {
-        Some(value) => Some(requirement.holds(value)),
-        None if partial => None,
-        None => Some(false),
+    let decision = match &value {
+        Some(value) => requirement.decide(value),
+        None if partial => Decision::TooEarly,
+        None => Decision::Failed,
     };
+    let in_unit = |value: Stated| value.map(|value| requirement.metric.in_unit(value));
+    let is_known = |value: &Stated| value.own.certainty != Certainty::Unknown;
     Judged {
         text: requirement.text().to_owned(),
-        held,
-        value: value.map(|value| requirement.metric.in_unit(value.low)),
-        at_least: value.is_some_and(Reading::is_at_least),
+        decision: Some(decision),
+        held: match decision {
+            Decision::Held => Some(true),
+            Decision::Failed => Some(false),
+            Decision::Undecided | Decision::TooEarly => None,
+        },
+        value: value.filter(is_known).map(|value| in_unit(value).value),
+        own: value.map(|value| in_unit(value).own),
+        at_least: value.is_some_and(|value| value.is_at_least()),
         unit: requirement.metric.unit().to_owned(),
         seen: requirement.words(value),
         phases: indices
@@ -75,21 +93,30 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
 }
 
 /// All requirements in one sentence of the verdict; none: nothing was required.
-pub(crate) fn finding(judged: &[Judged], valid: bool) -> Option<Finding> {
-    let of = |held: Option<bool>| judged.iter().filter(move |one| one.held == held);
-    let (failed, held, open) = (of(Some(false)).count(), of(Some(true)).count(), of(None).count());
+pub(crate) fn finding(judged: &[Judged]) -> Option<Finding> {
+    let of = |decision| judged.iter().filter(move |one| one.decision == Some(decision));
+    let told = |decision| -> String {
+        let each: Vec<String> = of(decision).map(|one| format!("{} ({})", one.text, one.seen)).collect();
+        each.join("; ")
+    };
+    let (failed, held) = (of(Decision::Failed).count(), of(Decision::Held).count());
+    let undecided = of(Decision::Undecided).count();
     let all = judged.len();
-    let each: Vec<String> = of(Some(false)).map(|one| format!("{} ({})", one.text, one.seen)).collect();
+    let left = if undecided > 0 {
+        format!(
+            " {undecided} of {all} cannot be decided, because of what disturbed the machine: {}.",
+            told(Decision::Undecided)
+        )
+    } else {
+        String::new()
+    };
     let (mood, text) = match (all, failed) {
         (0, _) => return None,
-        _ if !valid => (
-            Mood::Doubtful,
-            format!(
-                "{held} of {all} requirements held, but the numbers cannot be trusted: this says nothing."
-            ),
-        ),
-        (_, 1..) => (Mood::Bad, format!("{failed} of {all} requirements failed: {}.", each.join("; "))),
-        _ if open > 0 => {
+        (_, 1..) => {
+            (Mood::Bad, format!("{failed} of {all} requirements failed: {}.{left}", told(Decision::Failed)))
+        }
+        _ if undecided > 0 => (Mood::Doubtful, format!("{held} of {all} requirements held.{left}")),
+        _ if held < all => {
             (Mood::Plain, format!("{held} of {all} requirements held; the run ended too early for the rest."))
         }
         (1, _) => (Mood::Good, format!("What was required held: {} ({}).", judged[0].text, judged[0].seen)),

@@ -1,39 +1,17 @@
 //! The metrics that can be required of a run. The metrics, and how each is read from what was added up.
 
-use assay_measurement::censored::{Bounds, Censored};
+use assay_measurement::doubt::Extent;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
+use assay_measurement::own_error::Certainty;
 use assay_measurement::ratios::{HitRatio, ratio};
+use assay_measurement::times::SpanOf;
 
+use crate::document::Figure;
 use crate::format;
-use crate::tally::{MergedTimes, Tally};
-
-/// A value, as far as it is known: microseconds, requests, requests per second, or a share.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Reading {
-    /// It is not less.
-    pub(super) low: f64,
-    /// It is not more; none: it has no bound.
-    pub(super) high: Option<f64>,
-}
-
-impl Reading {
-    /// A value that is known.
-    pub(super) fn exact(value: f64) -> Self {
-        Self { low: value, high: Some(value) }
-    }
-
-    /// True where no more is known than that it is not less than `low`, or between two bounds.
-    pub(super) fn is_at_least(self) -> bool {
-        self.high != Some(self.low)
-    }
-}
-
-impl From<Bounds> for Reading {
-    fn from(bounds: Bounds) -> Self {
-        Self { low: bounds.low_us, high: bounds.high_us }
-    }
-}
+use crate::influence;
+use crate::stated::{Class, Stated, StatedTimes};
+use crate::tally::Tally;
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,23 +40,11 @@ pub(super) enum Metric {
     },
 }
 
-/// A span of time in the life of an xact.
+/// A span of time in the life of an xact, or how late it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Response,
-    Service,
-    Ttfb,
+    Span(SpanOf),
     Lateness,
-}
-
-/// Of which xacts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// Those among them that were never sent, or timed out: as long as they had waited, or longer.
-    All,
-    Completed,
-    Hit,
-    Miss,
 }
 
 /// Which one of many times.
@@ -110,18 +76,14 @@ pub(super) enum Counted {
 
 impl Metric {
     /// Its value; none: there is nothing to measure.
-    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<Reading> {
-        match self {
-            Metric::Time { kind, class, stat } => stat.of(&times(kind, class, tally)).map(Reading::from),
-            _ => self.read_exact(tally, seconds).map(Reading::exact),
-        }
-    }
-
-    /// The value of what is no time.
-    fn read_exact(self, tally: &Tally, seconds: Option<f64>) -> Option<f64> {
+    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<Stated> {
         let counts = &tally.robots;
         match self {
-            Metric::Time { .. } => None,
+            Metric::Time { kind: Kind::Span(span), class, stat } => stat.of(&tally.times(span, class)),
+            // It is Assay's own, and measured.
+            Metric::Time { kind: Kind::Lateness, stat, .. } => {
+                stat.of_exact(&tally.lateness).map(Stated::exact)
+            }
             Metric::HitRatio { bytes, which, over } => {
                 let of = if bytes { HitRatio::of_bytes } else { HitRatio::of_documents };
                 let ratios = of(counts, &tally.origins);
@@ -130,23 +92,31 @@ impl Metric {
                     Which::Ideal => ratios.ideal,
                     Which::Measured => ratios.measured,
                 };
+                let part = tally.share(pick(which)?, counts.basic);
                 match over {
-                    None => pick(which),
+                    None => Some(part),
                     Some(over) => {
-                        pick(over).filter(|whole| *whole > 0.0).and_then(|whole| Some(pick(which)? / whole))
+                        let whole = pick(over).filter(|whole| *whole > 0.0)?;
+                        Some(part.map(|part| part / whole))
                     }
                 }
             }
             Metric::Offload { bytes } => {
                 let offload = tally.offload();
-                if bytes { offload.bytes } else { offload.requests }
+                let value = if bytes { offload.bytes } else { offload.requests };
+                value.map(|value| tally.share(value, counts.sent))
             }
-            Metric::Rate { offered } => {
-                let count = if offered { counts.due } else { counts.completed };
-                seconds.filter(|length| *length > 0.0).map(|length| count as f64 / length)
+            Metric::Rate { offered: true } => {
+                let seconds = seconds.filter(|length| *length > 0.0)?;
+                Some(Stated::exact(counts.due as f64 / seconds))
             }
-            Metric::Count { of, share: false } => Some(of.count(tally) as f64),
-            Metric::Count { of, share: true } => ratio(of.count(tally), of.whole(tally)),
+            Metric::Rate { offered: false } => tally.completed_per_s(seconds),
+            Metric::Count { of, share: false } => Some(of.stated(tally)),
+            Metric::Count { of, share: true } => {
+                let whole = of.whole(tally);
+                let value = ratio(of.count(tally), whole)?;
+                Some(of.stated(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
+            }
         }
     }
 
@@ -163,7 +133,11 @@ impl Metric {
                     Stat::Quantile(quantile) => 1.0 / (1.0 - quantile).max(1e-4),
                     _ => 1.0,
                 };
-                times(kind, class, tally).count() as f64 >= needed.round()
+                let count = match kind {
+                    Kind::Span(span) => tally.times(span, class).times().count(),
+                    Kind::Lateness => tally.lateness.count(),
+                };
+                count as f64 >= needed.round()
             }
             Metric::HitRatio { .. } => counts.basic >= FEW,
             Metric::Offload { .. } => counts.sent >= FEW,
@@ -187,16 +161,17 @@ impl Metric {
         if matches!(self, Metric::Time { .. }) { value / 1000.0 } else { value }
     }
 
-    pub(super) fn words(self, value: Reading, percent: bool) -> String {
-        let bound = if value.is_at_least() { "≥ " } else { "" };
-        let value = value.low;
-        match self {
-            Metric::Time { .. } => format!("{bound}{}", format::time_ms(value / 1000.0)),
+    pub(super) fn words(self, value: Stated, percent: bool) -> String {
+        let show = |value: f64| match self {
+            Metric::Time { .. } => format::time_ms(value / 1000.0),
             Metric::Rate { .. } => format!("{}/s", format::number(value)),
             Metric::Count { share: false, .. } => format::count(value.round().max(0.0) as u64),
             _ if percent => format!("{} %", trimmed(value * 100.0, 2)),
             _ => trimmed(value, 4),
-        }
+        };
+        let (at_least, Stated { value, own, .. }) = (value.is_at_least(), value);
+        let value = (own.certainty != Certainty::Unknown).then_some(value);
+        format::figure_with(Some(Figure { value, at_least, own: Some(own) }), show)
     }
 }
 
@@ -218,6 +193,23 @@ impl Counted {
         }
     }
 
+    /// The same, with what Assay lost: that could have been more of it. Its own errors are known to be its own.
+    fn stated(self, tally: &Tally) -> Stated {
+        let count = self.count(tally) as f64;
+        let lost = match self {
+            Counted::Completed | Counted::Requests => influence::lost(tally) as f64,
+            Counted::Errors(_) => 0.0,
+            // What Assay came to too late is among them.
+            Counted::Unsent => {
+                let own = tally.robots.unsent_late as f64;
+                return Stated::between(count, count - own, Some(count), 0.0)
+                    .unless(tally.influence.unknown == Extent::Everything);
+            }
+        };
+        Stated::between(count, count, Some(count + lost), 0.0)
+            .unless(tally.influence.unknown == Extent::Everything)
+    }
+
     /// What it is a part of: errors of what ended, all else of what came due.
     pub(super) fn whole(self, tally: &Tally) -> u64 {
         match self {
@@ -228,7 +220,7 @@ impl Counted {
 }
 
 impl Stat {
-    fn of(self, times: &Censored) -> Option<Bounds> {
+    fn of(self, times: &StatedTimes) -> Option<Stated> {
         match self {
             Stat::Quantile(quantile) => times.quantile(quantile),
             Stat::Mean => times.mean(),
@@ -236,22 +228,13 @@ impl Stat {
             Stat::Max => times.max(),
         }
     }
-}
 
-/// The times of a class, merged.
-pub(super) fn times(kind: Kind, class: Class, tally: &Tally) -> Censored {
-    let of: fn(&MergedTimes) -> &Histogram = match kind {
-        Kind::Service => |times| &times.service,
-        Kind::Ttfb => |times| &times.ttfb,
-        Kind::Response | Kind::Lateness => |times| &times.response,
-    };
-    match (class, kind) {
-        (_, Kind::Lateness) => tally.lateness.clone().into(),
-        (Class::All, Kind::Response) => tally.response(),
-        (Class::All, Kind::Service) => tally.service(),
-        (Class::All, Kind::Ttfb) => tally.ttfb(),
-        (Class::Completed, _) => tally.completed(of).into(),
-        (Class::Hit, _) => of(&tally.hit).clone().into(),
-        (Class::Miss, _) => of(&tally.miss).clone().into(),
+    fn of_exact(self, times: &Histogram) -> Option<f64> {
+        match self {
+            Stat::Quantile(quantile) => times.quantile_us(quantile).map(|us| us as f64),
+            Stat::Mean => times.mean_us(),
+            Stat::Min => times.min_us().map(|us| us as f64),
+            Stat::Max => times.max_us().map(|us| us as f64),
+        }
     }
 }

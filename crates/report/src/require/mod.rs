@@ -16,7 +16,12 @@ mod watch;
 
 use std::str::FromStr;
 
+use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::PhaseInfo;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::stated::Stated;
 
 pub use judge::Judged;
 pub(crate) use judge::{finding, judge};
@@ -24,7 +29,7 @@ pub use parse::RequirementError;
 pub use promise::Promise;
 pub use watch::{Standing, State, Watch};
 
-use metric::{Metric, Reading};
+use metric::Metric;
 
 /// The whole run, in place of a phase.
 const RUN: &str = "run";
@@ -55,18 +60,50 @@ enum Op {
     NotEqual,
 }
 
+/// What became of a requirement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It holds, whatever Assay and the lab did to the value.
+    Held,
+    /// It fails, whatever they did; or there was nothing to measure.
+    Failed,
+    /// Within its interval, the value can be on either side.
+    Undecided,
+    /// The run ended before there was anything to measure.
+    TooEarly,
+}
+
 impl Op {
-    /// True where it holds whatever the value is within its bounds.
-    fn holds(self, value: Reading, limit: f64) -> bool {
-        let Reading { low, high } = value;
-        let ends_below = |holds: fn(&f64, &f64) -> bool| high.is_some_and(|high| holds(&high, &limit));
+    fn compare(self, value: f64, limit: f64) -> bool {
         match self {
-            Op::Less => ends_below(f64::lt),
-            Op::AtMost => ends_below(f64::le),
-            Op::More => low > limit,
-            Op::AtLeast => low >= limit,
-            Op::Equal => low == limit && high == Some(limit),
-            Op::NotEqual => low > limit || ends_below(f64::lt),
+            Op::Less => value < limit,
+            Op::AtMost => value <= limit,
+            Op::More => value > limit,
+            Op::AtLeast => value >= limit,
+            Op::Equal => value == limit,
+            Op::NotEqual => value != limit,
+        }
+    }
+
+    /// It holds if it does for every value in the interval, and fails if it does for none. What the target itself left open
+    /// (it kept requests waiting) counts against it: then it holds for every value that they can have come to, or fails.
+    fn decide(self, stated: &Stated, limit: f64) -> Decision {
+        let OwnInterval { low, high, certainty } = stated.own;
+        let (Some(low), false) = (low, certainty == Certainty::Unknown) else { return Decision::Undecided };
+        let without_bound = |high: Option<f64>| high.unwrap_or(f64::INFINITY);
+        let high = without_bound(high).max(without_bound(stated.open_to));
+        let is_between = low < limit && limit < high;
+        let (every, none) = match (self, self.compare(low, limit), self.compare(high, limit)) {
+            (Op::NotEqual, true, true) if is_between => (false, false),
+            (Op::Equal, false, false) if is_between => (false, false),
+            (_, at_low, at_high) => (at_low && at_high, !at_low && !at_high),
+        };
+        match (every, none) {
+            (true, _) => Decision::Held,
+            (_, true) => Decision::Failed,
+            _ if stated.is_at_least() => Decision::Failed,
+            _ => Decision::Undecided,
         }
     }
 
@@ -120,12 +157,12 @@ impl Requirement {
         }
     }
 
-    fn holds(&self, value: Reading) -> bool {
-        self.op.holds(value, self.limit)
+    fn decide(&self, value: &Stated) -> Decision {
+        self.op.decide(value, self.limit)
     }
 
     /// A value as people read it, in the manner in which the limit was written.
-    fn words(&self, value: Option<Reading>) -> String {
+    fn words(&self, value: Option<Stated>) -> String {
         value.map_or_else(|| "nothing to measure".into(), |value| self.metric.words(value, self.percent))
     }
 }

@@ -1,10 +1,12 @@
 //! Requirements, as they are written. From text to [`Requirement`], with errors that point at the place.
 
 use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::times::SpanOf;
 use assay_settings::suggest::did_you_mean;
 
-use super::metric::{Class, Counted, Kind, Metric, Stat, Which};
+use super::metric::{Counted, Kind, Metric, Stat, Which};
 use super::{Op, Requirement};
+use crate::stated::Class;
 
 /// A place in the text: first byte, one past the last.
 type Place = (usize, usize);
@@ -19,9 +21,9 @@ const METRICS: [&str; 15] = [
     "unsent", "requests",
 ];
 const KINDS: [(&str, Kind); 4] = [
-    ("response", Kind::Response),
-    ("service", Kind::Service),
-    ("ttfb", Kind::Ttfb),
+    ("response", Kind::Span(SpanOf::Response)),
+    ("service", Kind::Span(SpanOf::Service)),
+    ("ttfb", Kind::Span(SpanOf::FirstByte)),
     ("lateness", Kind::Lateness),
 ];
 const CLASSES: [(&str, Class); 4] =
@@ -231,7 +233,7 @@ impl<'a> Parser<'a> {
         class: Option<(&'a str, Place)>,
     ) -> Parsed<Metric> {
         if let Some(stat) = self.stat(name, place)? {
-            let kind = kind.unwrap_or(Kind::Response);
+            let kind = kind.unwrap_or(Kind::Span(SpanOf::Response));
             let class = self.choice(class, &CLASSES, Class::All, "class of requests")?;
             if kind == Kind::Lateness && class != Class::All {
                 let help = Some("leave it out".into());

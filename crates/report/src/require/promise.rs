@@ -6,7 +6,7 @@ use std::str::FromStr;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::peak::Check;
 
-use super::{Requirement, RequirementError};
+use super::{Decision, Requirement, RequirementError};
 use crate::tally::Tally;
 
 /// What must hold at every moment that is looked at.
@@ -49,7 +49,7 @@ impl Promise {
             Check {
                 text: part.text().to_owned(),
                 seen: part.words(value),
-                held: value.is_some_and(|value| part.holds(value)),
+                held: value.is_some_and(|value| part.decide(&value) == Decision::Held),
             }
         };
         self.parts.iter().map(one).collect()

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::run::PhaseInfo;
 
-use super::metric::{Metric, Reading, Stat, Which, times};
-use super::{Op, Requirement};
+use super::metric::{Kind, Metric, Stat, Which};
+use super::{Decision, Op, Requirement};
 use crate::tally::Tally;
 
 /// How a requirement stands.
@@ -17,6 +17,8 @@ pub enum State {
     Early,
     /// It holds so far.
     Holding,
+    /// It cannot be decided so far, because of what Assay and the lab did.
+    Undecided,
     /// It fails so far, and may hold in the end.
     Failing,
     /// It held: its phases are over.
@@ -31,6 +33,7 @@ impl State {
         match self {
             State::Early => "too early to say",
             State::Holding => "holds so far",
+            State::Undecided => "undecided so far",
             State::Failing => "failing so far",
             State::Held => "held",
             State::Failed => "failed",
@@ -132,12 +135,15 @@ impl Watch {
         };
         let seconds = self.seconds(phases);
         let value = required.metric.read(sum, seconds);
-        let fails = value.is_some_and(|value| !required.holds(value));
+        let decision = value.map(|value| required.decide(&value));
+        let fails = decision == Some(Decision::Failed);
         let over = self.over(phases);
         let state = if (fails && over) || foregone(required, sum, self.bound(phases, sum)) {
             State::Failed
         } else if value.is_none() || !required.metric.enough(sum, seconds) {
             State::Early
+        } else if decision == Some(Decision::Undecided) {
+            State::Undecided
         } else if fails {
             State::Failing
         } else if over {
@@ -189,22 +195,23 @@ fn foregone(required: &Requirement, sum: &Tally, bound: Option<f64>) -> bool {
         // It only grows.
         Metric::Count { of, share: false } => {
             let value = of.count(sum) as f64;
-            op.is_upper() && !op.holds(Reading::exact(value), limit) && value >= limit
+            op.is_upper() && !op.compare(value, limit) && value >= limit
         }
         Metric::Count { of, share: true } => {
             let count = of.count(sum) as f64;
             op.is_upper() && count > 0.0 && bound.is_some_and(|bound| count > limit * bound.max(count))
         }
-        Metric::Time { kind, class, stat } => {
-            let times = times(kind, class, sum);
-            let histogram = times.shortest();
+        Metric::Time { kind: Kind::Span(span), class, stat } => {
+            let stated = sum.times(span, class);
+            // What Assay can have made of it is not the target's failure yet.
+            let (times, histogram) = (stated.times(), stated.least());
             let over = || histogram.count_over_us(limit as u64) as f64;
             match (stat, op) {
                 // What has no end stays without one.
                 (Stat::Max | Stat::Mean, Op::Less | Op::AtMost) if times.open() > 0 => true,
                 (Stat::Max, Op::Less | Op::AtMost) => over() > 0.0,
                 (Stat::Min, Op::More | Op::AtLeast) => {
-                    times.min().is_some_and(|least| !op.holds(least.into(), limit))
+                    times.min().is_some_and(|least| !op.compare(least.low_us, limit))
                 }
                 (Stat::Quantile(quantile), Op::Less | Op::AtMost) => {
                     bound.is_some_and(|bound| over() > (1.0 - quantile) * bound)
@@ -219,7 +226,7 @@ fn foregone(required: &Requirement, sum: &Tally, bound: Option<f64>) -> bool {
         // The best that can come: everything is a hit from now on.
         Metric::HitRatio { bytes: false, which: Which::Measured, over: None } => {
             let (basic, ratio) =
-                (sum.robots.basic as f64, metric.read(sum, None).map_or(0.0, |ratio| ratio.low));
+                (sum.robots.basic as f64, metric.read(sum, None).map_or(0.0, |ratio| ratio.value));
             let best = |bound: f64| (ratio * basic + (bound - basic).max(0.0)) / bound.max(basic).max(1.0);
             matches!(op, Op::More | Op::AtLeast) && bound.is_some_and(|bound| best(bound) < limit)
         }

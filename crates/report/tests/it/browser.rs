@@ -47,7 +47,7 @@ fn a_run_in_which_nothing_happened_is_a_page_without_errors() {
 }
 
 #[test]
-fn invalid_phases_are_hatched_and_stalls_are_marked() {
+fn disturbed_phases_are_hatched_and_stalls_are_marked() {
     let Some(chromium) = chromium() else { return };
     // A hatched stretch is the only thing that is filled with a pattern.
     let watch = "const context = CanvasRenderingContext2D.prototype, pattern = context.createPattern; \

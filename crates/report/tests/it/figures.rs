@@ -48,7 +48,7 @@ fn figures_look_as_they_did() {
 
 #[test]
 fn runs_of_every_kind_have_figures_and_no_name_gets_out_of_its_place() {
-    for story in [Story::Nothing, Story::Killed, Story::Hostile, Story::Invalid] {
+    for story in [Story::Nothing, Story::Killed, Story::Hostile, Story::Failed] {
         let run = synthetic::run(story);
         let out = tempfile::tempdir().unwrap();
         for name in figure::write(&run.dir, out.path()).unwrap() {

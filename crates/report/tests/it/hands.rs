@@ -208,7 +208,7 @@ fn a_finger_chooses_a_phase_and_reads_a_chart() {
     page.until("document.querySelector('#zoom button[aria-pressed=true]').textContent === 'top1'");
     assert_eq!(stretches(&mut page), ["19.75 32.75"]);
     tap(&mut page, "#chart-rate .u-over");
-    page.until("document.querySelector('#chart-rate .u-legend').textContent.includes('top1 (invalid)')");
+    page.until("document.querySelector('#chart-rate .u-legend').textContent.includes('top1 (disturbed)')");
     tap(&mut page, "#see-all");
     page.until("!document.documentElement.dataset.zoomed");
     assert_eq!(page.complaints(), Vec::<&Value>::new());

@@ -85,7 +85,7 @@ fn a_live_page_takes_over_what_is_new_and_leaves_its_reader_where_he_is() {
     page.until("document.documentElement.dataset.ended");
     page.until("document.getElementById('live').textContent === 'The run has ended'");
     assert_eq!(page.js("document.querySelectorAll('#zoom button').length"), 10, "nine phases in the end");
-    assert!(page.js("document.body.textContent").as_str().unwrap().contains("Can it be trusted?"));
+    assert!(page.js("document.body.textContent").as_str().unwrap().contains("How well is it known?"));
     assert!(
         !page.js("document.querySelector('main').textContent").as_str().unwrap().contains("Still running.")
     );

@@ -51,8 +51,29 @@ pub fn busy_hour(writer: &mut SeriesWriter) {
 }
 
 /// The seconds in which robots had to share their processor.
-fn starved(story: Story, start_ms: u64) -> bool {
+pub fn starved(story: Story, start_ms: u64) -> bool {
     story == Story::Stalled && (46_000..52_000).contains(&start_ms)
+}
+
+/// What robots did to some of their requests.
+#[derive(Clone, Copy)]
+pub struct Delay {
+    /// Of those of a second, so many were sent or read late.
+    pub share: f64,
+    /// By this much at most, in microseconds.
+    pub longest_us: u64,
+}
+
+/// What robots did to the requests of the second that begins then.
+pub fn delay(story: Story, start_ms: u64) -> Option<Delay> {
+    let delay = |share, longest_us| Some(Delay { share, longest_us });
+    match (story, start_ms / 1000) {
+        (Story::Stalled, 24) => delay(0.304, 304_112),
+        (Story::Stalled, _) if starved(story, start_ms) => delay(1.0, 1_200),
+        (Story::Ports, _) => delay(0.012, 90_000),
+        (Story::Troubled, 31) => delay(0.011, 11_200),
+        _ => None,
+    }
 }
 
 fn thread(dice: &mut Rng, story: Story, role: &str, start_ms: u64) -> ThreadInterval {
@@ -98,13 +119,15 @@ fn network(story: Story, start_ms: u64) -> NetworkInterval {
 fn processors(dice: &mut Rng, story: Story, start_ms: u64) -> Vec<ProcessorInterval> {
     let busy = |dice: &mut Rng, us: f64| (us * (0.9 + 0.2 * dice.unit())) as u64;
     let own = if starved(story, start_ms) { 890_000.0 } else { 120_000.0 };
-    [(0, busy(dice, own)), (1, busy(dice, 240_000.0))]
+    // The target has the second one to itself, unless others come.
+    let targets = if starved(story, start_ms) { 240_000.0 } else { 60_000.0 };
+    [(0, busy(dice, own)), (1, busy(dice, targets))]
         .map(|(cpu, busy_us)| ProcessorInterval {
             start_ms,
             length_ms: 1000,
             cpu,
             busy_us,
-            steal_us: 1000,
+            steal_us: 100,
             ..ProcessorInterval::default()
         })
         .into()
@@ -139,21 +162,27 @@ pub fn doubts(story: Story) -> Vec<Doubt> {
         ..doubt
     };
     match story {
-        Story::Invalid => vec![
+        Story::Ports => vec![
             of(
-                Doubt::invalid(Reason::Ports, "75 requests found no free source port"),
+                Doubt::serious(Reason::Ports, "75 requests found no free source port"),
                 "robots",
                 &[3],
                 Some(23_000),
             ),
-            Doubt::invalid(
+            Doubt::serious(
                 Reason::Late,
                 "1 % of requests were sent more than 21.3 ms later than they could be",
             ),
         ],
+        Story::Failed => vec![of(
+            Doubt::serious(Reason::RoleFailed, "origins ended early: exit status 101"),
+            "origins",
+            &[],
+            Some(41_000),
+        )],
         Story::Stalled => vec![
             of(
-                Doubt::invalid(
+                Doubt::serious(
                     Reason::Stalled,
                     "thread 0 of robots stood still for 304 ms; it neither worked nor waited for a processor: the \
                      process or the machine was stopped",
@@ -163,13 +192,13 @@ pub fn doubts(story: Story) -> Vec<Doubt> {
                 Some(24_350),
             ),
             of(
-                Doubt::invalid(Reason::Stalled, "thread 0 of origins stood still for 112 ms: it was busy"),
+                Doubt::serious(Reason::Stalled, "thread 0 of origins stood still for 112 ms: it was busy"),
                 "origins",
                 &[3],
                 Some(24_400),
             ),
             of(
-                Doubt::invalid(
+                Doubt::serious(
                     Reason::Starved,
                     "threads of robots were ready to run and had no processor for 41 % of the time",
                 ),
@@ -206,10 +235,9 @@ pub fn doubts(story: Story) -> Vec<Doubt> {
     }
 }
 
-/// Whether a reason touches that phase that makes it invalid.
-pub fn spoilt(story: Story, phase: u16) -> bool {
-    let touches = |doubt: &Doubt| doubt.phases.is_empty() || doubt.phases.contains(&phase);
-    doubts(story).iter().any(|doubt| doubt.invalidates && touches(doubt))
+/// Something serious touches that phase.
+pub fn disturbed(story: Story, phase: u16) -> bool {
+    doubts(story).iter().any(|doubt| doubt.serious && doubt.touches(usize::from(phase)))
 }
 
 /// What the machine was found to offer.

@@ -28,10 +28,11 @@ fn a_run_of_an_hour_with_a_stall_every_second_makes_a_page_under_3_megabytes() {
 }
 
 #[test]
-fn an_invalid_run_says_what_was_seen_where_why_it_matters_and_what_to_do() {
+fn a_disturbed_run_says_what_was_seen_where_why_it_matters_and_what_to_do() {
     let page = page(Story::Stalled);
     let banner =
-        page.split_once("banner bad").unwrap().1.split_once("</div>\n  <ul class=\"findings").unwrap().0;
+        page.split_once("What disturbed the run").unwrap().1.split_once("class=\"tiles\"").unwrap().0;
+    let banner = banner.split_once("worth-knowing").unwrap().0;
     for said in [
         "stood still for 304 ms",
         "in phase top1",
@@ -44,8 +45,8 @@ fn an_invalid_run_says_what_was_seen_where_why_it_matters_and_what_to_do() {
     }
     assert!(!banner.contains("hypervisor"), "what is only worth knowing comes later");
     assert!(page.contains("hypervisor took 2.4 %"));
-    assert!(page.contains("\"name\":\"top1\",\"start\":19.25,\"end\":33.25,\"invalid\":true"));
-    assert!(page.contains("\"name\":\"dec\",\"start\":33.25,\"end\":37.25,\"invalid\":false"));
+    assert!(page.contains("\"name\":\"top1\",\"start\":19.25,\"end\":33.25,\"disturbed\":true"));
+    assert!(page.contains("\"name\":\"dec\",\"start\":33.25,\"end\":37.25,\"disturbed\":false"));
 }
 
 #[test]
@@ -75,15 +76,24 @@ fn names_cannot_become_markup_or_end_the_script() {
 }
 
 #[test]
-fn invalid_and_partial_are_said_before_any_number() {
-    for (story, word) in
-        [(Story::Invalid, "Invalid."), (Story::Interrupted, "Partial."), (Story::Killed, "Partial.")]
-    {
+fn that_a_run_is_partial_is_said_before_any_number() {
+    for story in [Story::Interrupted, Story::Killed] {
         let page = page(story);
-        let said = page.find(word).unwrap_or_else(|| panic!("{story:?} does not say {word}"));
+        let said = page.find("Partial.").unwrap_or_else(|| panic!("{story:?} does not say it"));
         assert!(said < page.find("class=\"tiles\"").unwrap());
     }
-    assert!(!page(Story::Good).contains("Invalid."));
+    assert!(!page(Story::Good).contains("Partial."));
+}
+
+#[test]
+fn no_run_is_called_invalid_and_a_quiet_one_is_not_called_disturbed() {
+    for story in Story::ALL {
+        let page = page(story);
+        let said = page.split_once("<main>").unwrap().1.split_once("</main>").unwrap().0.to_lowercase();
+        assert!(!said.contains("invalid"), "{story:?}");
+        let disturbed = [Story::Ports, Story::Failed, Story::Stalled].contains(&story);
+        assert_eq!(said.contains("what disturbed the run"), disturbed, "{story:?}");
+    }
 }
 
 #[test]
@@ -101,6 +111,27 @@ fn what_was_required_is_listed_with_what_was_seen() {
     let list = page.split_once("What was required").unwrap().1.split_once("</div>\n").unwrap().0;
     assert!(list.contains("dhr &gt; 0.4") && page.contains("p99(hit) &lt; 1us"), "{list}");
     assert!(page.contains("failed: ") && page.contains(", in top1"));
+}
+
+#[test]
+fn no_line_of_the_verdict_ends_between_a_number_and_its_unit() {
+    for story in [Story::Good, Story::Stalled, Story::Troubled] {
+        let page = page(story);
+        let verdict = page.split_once("class=\"findings\"").unwrap().1.split_once("</ul>").unwrap().0;
+        for unit in ["%", "ms", "µs", "s", "points"] {
+            for (at, _) in verdict.match_indices(&format!(" {unit}")) {
+                let ends = |c: char| !c.is_alphanumeric();
+                let before = verdict[..at].chars().next_back().unwrap();
+                let is_unit = verdict[at + 1 + unit.len()..].starts_with(ends);
+                assert!(
+                    !(is_unit && before.is_ascii_digit()),
+                    "{story:?}: {}",
+                    &verdict[at.saturating_sub(30)..]
+                );
+            }
+        }
+        assert!(verdict.contains("\u{a0}%"), "{story:?}");
+    }
 }
 
 #[test]

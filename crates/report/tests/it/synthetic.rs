@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
-use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{Measured, ProxySample};
+use assay_measurement::times::TimesSum;
 use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
@@ -13,7 +15,7 @@ use assay_record::run::{
 };
 use assay_record::series::SeriesWriter;
 
-use crate::own;
+use crate::own::{self, Delay};
 pub use assay_testbed::pages::{HOSTILE, drawn};
 
 /// What kind of run to make up.
@@ -28,7 +30,9 @@ pub enum Story {
     /// Killed: no end was written.
     Killed,
     /// Assay ran out of source ports.
-    Invalid,
+    Ports,
+    /// Origins ended early, and what they had not reported is gone.
+    Failed,
     /// Robots were stopped for 300 ms in `top1`, and had to share their processor in `top2`.
     Stalled,
     /// The machine is known to offer about four times as much, and there is something worth knowing.
@@ -42,12 +46,13 @@ pub enum Story {
 }
 
 impl Story {
-    pub const ALL: [Story; 10] = [
+    pub const ALL: [Story; 11] = [
         Story::Good,
         Story::Troubled,
         Story::Interrupted,
         Story::Killed,
-        Story::Invalid,
+        Story::Ports,
+        Story::Failed,
         Story::Stalled,
         Story::Calibrated,
         Story::Direct,
@@ -185,9 +190,11 @@ fn second(
     }
     for (role, cpu_us) in roles {
         let cpu_us = ((sent as f64 * cpu_us) as u64).min(length_ms * 1000);
-        writer
-            .keep(&Measured::Host(host(role, start_ms, length_ms, cpu_us, u64::from(phase)).into()))
-            .unwrap();
+        let mut interval = host(role, start_ms, length_ms, cpu_us, u64::from(phase));
+        if role == "proxy" {
+            wait(&mut interval, own::starved(story, start_ms));
+        }
+        writer.keep(&Measured::Host(interval.into())).unwrap();
     }
     writer.keep(&Measured::Host(host("host", start_ms, length_ms, length_ms * 900, 0).into())).unwrap();
     below(writer, story, start_ms, length_ms, sent);
@@ -224,7 +231,7 @@ fn robots(
     if wrong > 0 {
         c.errors = BTreeMap::from([(ErrorKind::Stale, wrong), (ErrorKind::TimedOut, wrong / 3 + 1)]);
     }
-    if story == Story::Invalid && phase == 3 {
+    if story == Story::Ports && phase == 3 {
         c.errors.insert(ErrorKind::PortsExhausted, 5);
     }
     c.completed = c.sent - c.error_total().min(c.sent);
@@ -255,10 +262,11 @@ fn robots(
     let (unsent, sent) = (c.unsent, c.sent);
     let gave_up = c.errors.get(&ErrorKind::TimedOut).copied().unwrap_or(0);
     let slow = if overloaded { 40.0 } else { 1.0 + due as f64 / PEAK_RATE };
-    times(dice, &mut interval.hit, hits, 260.0 * slow);
-    times(dice, &mut interval.miss, misses, 1900.0 * slow);
-    times(dice, &mut interval.other, joined, 1400.0 * slow);
-    times(dice, &mut interval.timed_out, gave_up, 20_000_000.0);
+    let delay = own::delay(story, start_ms);
+    times(dice, &mut interval.hit, hits, 260.0 * slow, delay);
+    times(dice, &mut interval.miss, misses, 1900.0 * slow, delay);
+    times(dice, &mut interval.other, joined, 1400.0 * slow, delay);
+    times(dice, &mut interval.timed_out, gave_up, 20_000_000.0, None);
     interval.lateness = drawn(dice, sent, 24.0);
     interval.unsent_wait = drawn(dice, unsent, 900_000.0);
     interval.levels = RobotLevels {
@@ -269,10 +277,31 @@ fn robots(
     interval
 }
 
-fn times(dice: &mut Rng, times: &mut assay_measurement::interval::Times, count: u64, typical_us: f64) {
-    times.response = drawn(dice, count, typical_us * 1.1);
-    times.service = drawn(dice, count, typical_us);
-    times.ttfb = drawn(dice, count, typical_us * 0.7);
+fn times(dice: &mut Rng, into: &mut Times, count: u64, typical_us: f64, delay: Option<Delay>) {
+    let delayed = delay.map_or(0, |delay| (count as f64 * delay.share) as u64);
+    let mut sum = TimesSum::default();
+    sum.add(&Times {
+        response: drawn(dice, count - delayed, typical_us * 1.1),
+        service: drawn(dice, count - delayed, typical_us),
+        ttfb: drawn(dice, count - delayed, typical_us * 0.7),
+        ..Times::default()
+    });
+    // What is drawn afterwards is the same whether there are delays or not.
+    (0..3 * delayed).for_each(|_| _ = dice.unit());
+    let mut dice = Rng::new(count);
+    for _ in 0..delayed {
+        let delay_us = (delay.map_or(0, |delay| delay.longest_us) as f64 * dice.unit()) as u64;
+        let true_us = (typical_us * (0.7 + 0.8 * dice.unit())) as u64;
+        // Sent later by that much, and read later by a tenth of it. Who met the burst was slower, by no more than that.
+        let unread_us = delay_us / 10;
+        let seen_and_least = |late_us: u64| [true_us + late_us, true_us];
+        let (response, service) = (seen_and_least(delay_us + unread_us), seen_and_least(unread_us));
+        sum.response.record(response[0]);
+        sum.service.record(service[0]);
+        sum.ttfb.record(service[0]);
+        sum.record_disturbed(response, service, service, delay_us / 20);
+    }
+    *into = sum.to_times();
 }
 
 fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterval {
@@ -322,6 +351,19 @@ fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> Ho
         disk_written_bytes: (role == "proxy").then_some(1_000_000),
         ..HostInterval::default()
     }
+}
+
+/// The target waited for its processor in one stretch of ten: not for long, unless others had it.
+fn wait(interval: &mut HostInterval, starved: bool) {
+    let stretches = interval.length_ms / 10;
+    let waited = stretches.div_ceil(10);
+    if starved {
+        interval.run_delay_us = waited * 1_000;
+    }
+    let mut waits = Histogram::new();
+    waits.record_many(0, stretches - waited.min(stretches));
+    waits.record_many(interval.run_delay_us / waited.max(1), waited);
+    interval.waits = waits.to_sparse();
 }
 
 /// The machine, its disk and its loopback; the disk of the good run is traced.
@@ -428,6 +470,7 @@ fn info(story: Story) -> RunInfo {
     RunInfo {
         stream_version: 2,
         requirements: Vec::new(),
+        own_errors: true,
         calibration: (story == Story::Calibrated).then(own::calibration),
         schema: RUN_SCHEMA.into(),
         assay_version: "0.1.0".into(),
@@ -523,7 +566,9 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
                 recurrence: (1.0, 1.0),
                 log_stats: true,
                 primary: false,
-                invalid: own::spoilt(story, index as u16),
+                disturbed: own::disturbed(story, index as u16),
+                expected_requests: (story != Story::Direct)
+                    .then_some(PEAK_RATE * seconds as f64 * (begin + end) / 2.0),
                 ..PhaseInfo::default()
             }
         })
@@ -534,7 +579,6 @@ fn verdict(story: Story) -> Verdict {
     let warning = if story == Story::Hostile { HOSTILE } else { "robots and origins shared processor 0" };
     let doubts = own::doubts(story);
     Verdict {
-        valid: !doubts.iter().any(|doubt| doubt.invalidates),
         partial: matches!(story, Story::Interrupted | Story::Nothing),
         doubts,
         warnings: vec![warning.into()],

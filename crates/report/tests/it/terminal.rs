@@ -14,7 +14,8 @@ fn the_terminal_summary_stays_as_it_is() {
         (Story::Good, 100, "good-100.txt"),
         (Story::Good, 200, "good-200.txt"),
         (Story::Troubled, 100, "troubled-100.txt"),
-        (Story::Invalid, 80, "invalid-80.txt"),
+        (Story::Ports, 80, "ports-80.txt"),
+        (Story::Failed, 80, "failed-80.txt"),
         (Story::Stalled, 80, "stalled-80.txt"),
         (Story::Calibrated, 80, "calibrated-80.txt"),
         (Story::Interrupted, 80, "interrupted-80.txt"),
@@ -63,11 +64,47 @@ fn without_colour_there_is_no_escape_and_with_it_the_words_are_the_same() {
 }
 
 #[test]
-fn invalid_and_partial_come_before_any_number() {
-    let text = render(&of(Story::Invalid), None, &Style { colour: false, width: 100 });
-    assert!(text.lines().nth(1).unwrap().starts_with("INVALID"), "{text}");
+fn that_a_run_is_partial_comes_before_any_number() {
     let text = render(&of(Story::Interrupted), None, &Style { colour: false, width: 100 });
     assert!(text.lines().nth(1).unwrap().starts_with("PARTIAL"), "{text}");
+}
+
+#[test]
+fn what_disturbed_a_run_comes_after_its_numbers_and_says_what_to_do() {
+    for story in [Story::Stalled, Story::Ports, Story::Failed] {
+        let text = render(&of(story), None, &Style { colour: false, width: 100 });
+        let (numbers, after) = text.split_once("What disturbed the run\n").unwrap();
+        assert!(numbers.contains("response time, ms") && !numbers.contains("what to do"), "{text}");
+        assert!(after.contains("what to do"), "{text}");
+        assert!(!text.to_lowercase().contains("invalid"), "{text}");
+    }
+    let good = render(&of(Story::Good), None, &Style { colour: false, width: 100 });
+    assert!(!good.contains("disturbed"), "{good}");
+}
+
+#[test]
+fn a_number_that_is_not_known_is_not_shown() {
+    let summary = of(Story::Failed);
+    let text = render(&summary, None, &Style { colour: false, width: 200 });
+    let total = text.lines().find(|line| line.starts_with("total")).unwrap();
+    assert!(total.contains('?'), "{total}");
+    for word in total.split_whitespace() {
+        let is_count = word.chars().all(|c| c.is_ascii_digit() || c == ',');
+        let is_of_the_stream = [summary.total.rate.offered].map(format_number).contains(&word.to_owned())
+            || [
+                summary.total.dhr.offered,
+                summary.total.dhr.ideal,
+                summary.total.bhr.offered,
+                summary.total.bhr.ideal,
+            ]
+            .map(|ratio| format!("{:.1}", ratio.unwrap() * 100.0))
+            .contains(&word.to_owned());
+        assert!(word == "total" || word == "?" || is_count || is_of_the_stream, "{word} in {total}");
+    }
+}
+
+fn format_number(value: Option<f64>) -> String {
+    assay_report::format::number(value.unwrap())
 }
 
 #[test]

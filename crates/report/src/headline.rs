@@ -1,0 +1,214 @@
+//! What a run says first: the numbers of the phases that measure, how well each is known, and what follows from all.
+
+use assay_measurement::doubt::Extent;
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::own_error::Certainty;
+use assay_record::run::PhaseInfo;
+
+use crate::document::{Figures, Headline, Percentiles, Summary};
+use crate::figures::figures;
+use crate::require::Decision;
+use crate::tally::Tally;
+
+/// Loads this close to the highest count as the highest.
+const SAME_LOAD: f64 = 0.99;
+
+/// Share of requests without a response in time above which something is wrong, whatever was required.
+const TIMED_OUT: f64 = 0.01;
+
+/// What follows from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// All that was required holds, and nothing is wrong.
+    Fine,
+    /// A requirement cannot be decided; or nothing was required, and a headline number is not known.
+    Undecided,
+    /// A requirement failed, content was wrong, or responses did not come.
+    Failed,
+    /// The target served nothing at all.
+    ServedNothing,
+}
+
+impl Summary {
+    /// What follows from the run, as far as the target is concerned.
+    pub fn conclusion(&self) -> Conclusion {
+        let total = &self.total;
+        let decided = |decision| self.requirements.iter().any(|one| one.decision == Some(decision));
+        if total.counts.completed == 0 && served_nothing(total) {
+            Conclusion::ServedNothing
+        } else if decided(Decision::Failed) || wrong_content(total) > 0 || too_many_timed_out(total) {
+            Conclusion::Failed
+        } else if decided(Decision::Undecided)
+            || (self.requirements.is_empty() && !self.headline.unknown.is_empty())
+        {
+            Conclusion::Undecided
+        } else {
+            Conclusion::Fine
+        }
+    }
+}
+
+/// Requests came due, and all ended in errors that are not Assay's own.
+fn served_nothing(figures: &Figures) -> bool {
+    let own: u64 = ErrorKind::ALL
+        .iter()
+        .filter(|kind| kind.is_own())
+        .filter_map(|kind| figures.errors.by_kind.get(kind.name()))
+        .sum();
+    figures.errors.total > own
+}
+
+/// Responses with wrong content: a wrong object, version, length or byte, or one that had expired.
+pub(crate) fn wrong_content(figures: &Figures) -> u64 {
+    let wrong = ErrorKind::ALL.iter().filter(|kind| kind.is_wrong_content());
+    wrong.filter_map(|kind| figures.errors.by_kind.get(kind.name())).sum()
+}
+
+/// More requests timed out than can be an accident.
+pub(crate) fn too_many_timed_out(figures: &Figures) -> bool {
+    let timed_out = figures.errors.by_kind.get(ErrorKind::TimedOut.name()).copied().unwrap_or(0);
+    timed_out as f64 > figures.counts.due as f64 * TIMED_OUT
+}
+
+/// The phases that measure, by index: those that are marked as primary, else those of constant full load that are in the
+/// statistics, else all; only such as ran.
+pub(crate) fn measuring(planned: &[PhaseInfo], ran: impl Fn(usize) -> bool) -> Vec<usize> {
+    let of = |wanted: &dyn Fn(&PhaseInfo) -> bool| -> Vec<usize> {
+        let numbered = planned.iter().enumerate();
+        numbered.filter(|(index, phase)| ran(*index) && wanted(phase)).map(|(index, _)| index).collect()
+    };
+    let primary = of(&|phase| phase.primary);
+    if !primary.is_empty() {
+        return primary;
+    }
+    let highest = of(&|phase| phase.log_stats)
+        .into_iter()
+        .map(|index| planned[index].load)
+        .filter(|load| load.0 == load.1)
+        .fold(0.0, |highest: f64, load| highest.max(load.0));
+    let full = |phase: &PhaseInfo| {
+        phase.log_stats
+            && phase.load.0 == phase.load.1
+            && phase.load.0 >= highest * SAME_LOAD
+            && highest > 0.0
+    };
+    match of(&full) {
+        full if full.is_empty() => of(&|_| true),
+        full => full,
+    }
+}
+
+/// The headline of a run, from its phases.
+pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
+    let due = |index: usize| parts.get(index).is_some_and(|part| part.robots.due > 0);
+    let indices = measuring(planned, due);
+    if indices.is_empty() {
+        return Headline::default();
+    }
+    let tally = Tally::of_some(indices.iter().filter_map(|index| parts.get(*index)));
+    let figures = figures(&tally);
+    let mut headline = Headline {
+        phases: indices.iter().map(|index| planned[*index].name.clone()).collect(),
+        ..Headline::default()
+    };
+    for (name, certainty) in certainties(&figures, tally.influence.unknown) {
+        let list = match certainty {
+            Certainty::Known => &mut headline.known,
+            Certainty::Roughly => &mut headline.roughly,
+            Certainty::Unknown => &mut headline.unknown,
+        };
+        list.push(name.to_owned());
+    }
+    headline.figures = Some(figures);
+    headline
+}
+
+/// How well each headline number is known; one that there is nothing to measure of is left out.
+fn certainties(figures: &Figures, unknown: Extent) -> Vec<(&'static str, Certainty)> {
+    let number = |name: &str, value: Option<f64>| match figures.own.get(name) {
+        Some(own) => Some(own.certainty),
+        None => value.map(|_| Certainty::Known),
+    };
+    let median = |times: &Percentiles| times.own.get("p50").map(|own| own.certainty);
+    let errors = if unknown == Extent::Everything { Certainty::Unknown } else { Certainty::Known };
+    let times = &figures.response_time_ms;
+    [
+        ("dhr", number("dhr.measured", figures.dhr.measured)),
+        ("bhr", number("bhr.measured", figures.bhr.measured)),
+        ("rate", number("rate.measured", figures.rate.measured)),
+        ("errors", Some(errors)),
+        ("p50(hit)", median(&times.hit)),
+        ("p50(miss)", median(&times.miss)),
+    ]
+    .into_iter()
+    .filter_map(|(name, certainty)| Some((name, certainty?)))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::doubt::Extent;
+
+    use super::*;
+    use crate::tally::Span;
+
+    fn planned(name: &str, load: (f64, f64), log_stats: bool, primary: bool) -> PhaseInfo {
+        PhaseInfo { name: name.into(), load, log_stats, primary, ..PhaseInfo::default() }
+    }
+
+    #[test]
+    fn the_phases_that_measure_are_the_primary_ones_or_those_of_constant_full_load() {
+        let mut phases = vec![
+            planned("fill", (2.0, 2.0), false, false),
+            planned("inc", (0.1, 1.0), true, false),
+            planned("top1", (1.0, 1.0), true, false),
+            planned("top2", (0.995, 0.995), true, false),
+            planned("idle", (0.1, 0.1), true, false),
+            planned("cool", (1.0, 0.0), true, false),
+        ];
+        assert_eq!(measuring(&phases, |_| true), [2, 3]);
+        assert_eq!(measuring(&phases, |index| index < 3), [2], "top2 never ran");
+        assert_eq!(measuring(&phases, |_| false), [] as [usize; 0]);
+        phases[4].primary = true;
+        assert_eq!(measuring(&phases, |_| true), [4]);
+        assert_eq!(measuring(&[planned("a", (1.0, 0.0), true, false)], |_| true), [0], "there is no other");
+    }
+
+    fn tally() -> Tally {
+        let mut tally = Tally { span: Some(Span { start_ms: 0, end_ms: 1000 }), ..Tally::default() };
+        (0..100).for_each(|_| tally.miss.response.record(10_000));
+        (0..100).for_each(|_| tally.hit.response.record(500));
+        (tally.robots.due, tally.robots.sent, tally.robots.completed, tally.robots.basic) =
+            (200, 200, 200, 200);
+        tally.robots.hits = 100;
+        tally
+    }
+
+    #[test]
+    fn each_headline_number_is_known_or_not_by_itself() {
+        let of = |tally: Tally| headline(&[planned("a", (1.0, 1.0), true, false)], &[tally]);
+        let quiet = of(tally());
+        assert_eq!(quiet.known, ["dhr", "rate", "errors", "p50(hit)", "p50(miss)"]);
+        let mut late = tally();
+        (0..60).for_each(|_| late.hit.record_disturbed([500, 100], [0; 2], [0; 2], 0));
+        let late = of(late);
+        assert_eq!(late.roughly, ["p50(hit)"]);
+        assert_eq!(late.known, ["dhr", "rate", "errors", "p50(miss)"]);
+        let mut gone = tally();
+        gone.influence.unknown = Extent::Times;
+        assert_eq!(of(gone).unknown, ["rate", "p50(hit)", "p50(miss)"]);
+        assert_eq!(headline(&[], &[]), Headline::default());
+    }
+
+    #[test]
+    fn shares_that_are_no_accident_and_wrong_bytes_are_told_from_what_is() {
+        let mut figures = Figures::default();
+        figures.counts.due = 1000;
+        figures.errors.by_kind.insert("timed_out".into(), 10);
+        figures.errors.by_kind.insert("hit_on_reload".into(), 500);
+        assert!(!too_many_timed_out(&figures) && wrong_content(&figures) == 0);
+        figures.errors.by_kind.insert("timed_out".into(), 11);
+        figures.errors.by_kind.insert("wrong_bytes".into(), 1);
+        assert!(too_many_timed_out(&figures) && wrong_content(&figures) == 1);
+    }
+}

@@ -1,0 +1,317 @@
+//! What Assay and the lab did to a stretch of a run, beyond what robots recorded with each request: processors that others
+//! took from the target, segments that were lost on the way, requests that Assay itself lost, and what nothing bounds.
+
+use std::collections::BTreeMap;
+
+use assay_measurement::doubt::{Doubt, Extent, Reason};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::measured::Series;
+use assay_record::run::RunInfo;
+
+use crate::tally::{Span, Tally};
+
+/// When a thread has to wait for its processor because others have it, it waits for up to a time slice of the kernel's
+/// scheduler, in microseconds (EEVDF's base slice, 3 ms on two to seven processors, and a tick).
+const SLICE_US: f64 = 4_000.0;
+
+/// Part of all waiting that must have been watched in windows, if they are to tell how it was spread.
+const WATCHED: f64 = 0.9;
+
+/// And at most so long: a machine where it takes longer was not quiet before the run.
+const QUIET_US: f64 = 50.0;
+
+/// Share of the time that a thread runs or is ready to run above which it falls behind now and then.
+const NO_TIME_LEFT: f64 = 0.9;
+
+/// What was done to a stretch.
+#[derive(Debug, Clone, Default)]
+pub struct Influence {
+    /// Time in which others had processors that the target wanted, in microseconds.
+    taken_us: f64,
+    /// How long each of its waits was, on average, in microseconds.
+    wait_us: f64,
+    /// How long it waited in each window.
+    waits: Histogram,
+    /// How long all its threads waited, and how long those that were watched in windows.
+    waited_us: [f64; 2],
+    /// Segments that were sent again, and connections that origins were too slow to accept: each can have made a request
+    /// longer by any amount.
+    touched: f64,
+    /// Processor time of the target, and of all processors that it could use, in microseconds; none: it was not watched.
+    busy_us: Option<[f64; 2]>,
+    /// The run was made before own errors were recorded: nothing is said of them.
+    pub(crate) is_not_recorded: bool,
+    /// What nothing is known about.
+    pub(crate) unknown: Extent,
+    /// Robots that send their next request when the last is complete: their rate depends on Assay's own delays.
+    pub(crate) is_closed: bool,
+    /// The origins had more to do than their processors let them: what their queues made of a time has no bound.
+    pub(crate) are_origins_behind: bool,
+    /// Robots or origins were at their limit.
+    pub(crate) is_saturated: bool,
+}
+
+impl Influence {
+    /// On the stretch `span`, the phase of this index.
+    pub(crate) fn of_phase(info: &RunInfo, series: &Series, index: usize, span: Span) -> Self {
+        let doubts: Vec<&Doubt> = info.verdict.doubts.iter().filter(|doubt| doubt.touches(index)).collect();
+        let has = |reason: Reason| doubts.iter().any(|doubt| doubt.reason == reason && doubt.serious);
+        let (taken_us, wait_us) = taken(info, series, span);
+        let (mut waits, mut waited_us) = (Histogram::new(), [0.0; 2]);
+        // A second belongs to the stretch that it began in.
+        let within = |start_ms: u64| (span.start_ms..span.end_ms).contains(&start_ms);
+        for interval in
+            series.host.iter().filter(|interval| interval.role == "proxy" && within(interval.start_ms))
+        {
+            waits.merge_sparse(&interval.waits);
+            waited_us[0] += interval.run_delay_us as f64;
+            waited_us[1] += interval.waits.sum_us as f64;
+        }
+        Self {
+            taken_us,
+            wait_us,
+            waits,
+            waited_us,
+            busy_us: busy(info, series, span),
+            touched: touched(series, span, has(Reason::Retransmissions), has(Reason::AcceptBacklog)),
+            is_not_recorded: !info.own_errors,
+            unknown: doubts.iter().map(|doubt| doubt.leaves_unknown()).max().unwrap_or_default(),
+            is_closed: info.phases.get(index).is_some_and(|phase| phase.expected_requests.is_none()),
+            are_origins_behind: are_origins_behind(series, span),
+            is_saturated: has(Reason::Saturated),
+        }
+    }
+
+    /// Adds what was done to another stretch.
+    pub(crate) fn merge(&mut self, other: &Influence) {
+        let all_us = self.taken_us + other.taken_us;
+        if all_us > 0.0 {
+            self.wait_us = (self.wait_us * self.taken_us + other.wait_us * other.taken_us) / all_us;
+        }
+        self.taken_us = all_us;
+        self.waits.merge(&other.waits);
+        for (sum, more) in self.waited_us.iter_mut().zip(other.waited_us) {
+            *sum += more;
+        }
+        self.touched += other.touched;
+        self.busy_us = match (self.busy_us, other.busy_us) {
+            (Some(one), Some(two)) => Some([one[0] + two[0], one[1] + two[1]]),
+            (one, two) => one.or(two),
+        };
+        self.unknown = self.unknown.max(other.unknown);
+        self.is_not_recorded |= other.is_not_recorded;
+        self.is_closed |= other.is_closed;
+        self.are_origins_behind |= other.are_origins_behind;
+        self.is_saturated |= other.is_saturated;
+    }
+
+    /// How much longer times can be on average because others had the target's processors. `needs`: how often a request
+    /// of theirs needed the target, of `all_needs` in all requests of the stretch, which lasted for `length_s`.
+    ///
+    /// While a thread of the target waits for time w, one need waits for all of it (without it, the thread would not want to
+    /// run), and those that arise meanwhile, of which there are as many as usual in that time, wait for half of it.
+    pub(crate) fn spread_us(&self, length_s: f64, needs: f64, all_needs: f64) -> f64 {
+        if length_s <= 0.0 || self.taken_us <= 0.0 || all_needs <= 0.0 {
+            return 0.0;
+        }
+        let needs_per_us = all_needs / (length_s * 1e6);
+        let delays = |wait_us: f64| wait_us * (1.0 + needs_per_us * wait_us / 2.0);
+        let waits = self.waits();
+        let sum_us: f64 = if waits.count() > 0 {
+            // What the target waited for its own threads is its own.
+            let of_others = (self.taken_us / self.waited_us[0].max(1.0)).min(1.0);
+            let sum = waits.to_sparse();
+            let all: f64 = sum
+                .buckets
+                .iter()
+                .map(|&(us, count)| delays(waits.bucket_high_us(us) as f64) * count as f64)
+                .sum();
+            all * of_others
+        } else {
+            let wait_us = self.wait_us.max(SLICE_US);
+            delays(wait_us) * self.taken_us / wait_us
+        };
+        sum_us * needs / all_needs
+    }
+
+    /// How long the target waited in each window; empty where what was watched is not nearly all.
+    pub(crate) fn waits(&self) -> Histogram {
+        let [all_us, watched_us] = self.waited_us;
+        if watched_us >= all_us * WATCHED { self.waits.clone() } else { Histogram::new() }
+    }
+
+    /// The share of the time in which the target had something to do: twice that of its processors, because not all work is theirs,
+    /// and a twentieth beside; all of it, if it was not watched.
+    pub(crate) fn busy(&self) -> f64 {
+        match self.busy_us {
+            Some([used_us, all_us]) if all_us > 0.0 => (2.0 * used_us / all_us + 0.05).min(1.0),
+            _ => 1.0,
+        }
+    }
+
+    /// The share of so many times that was touched.
+    pub(crate) fn touched_share(&self, count: u64) -> f64 {
+        if count == 0 { 0.0 } else { (self.touched / count as f64).min(1.0) }
+    }
+}
+
+/// Requests that Assay lost: they were due, and never reached the target or were never sent.
+pub(crate) fn lost(tally: &Tally) -> u64 {
+    let errors = [ErrorKind::DescriptorsExhausted, ErrorKind::PortsExhausted];
+    let failed: u64 = errors.iter().filter_map(|kind| tally.robots.errors.get(kind)).sum();
+    failed + tally.robots.unsent_late
+}
+
+/// Processor time that others took from the target while it wanted it, and how long it waited each time, in microseconds.
+///
+/// The threads of the target waited for processors; others than the target had those for so long; it cannot have waited for
+/// them longer than either. What it waited for its own threads is its own. What the hypervisor took, everybody missed.
+fn taken(info: &RunInfo, series: &Series, span: Span) -> (f64, f64) {
+    let Some(placed) = info.placement.iter().find(|placed| placed.role == "proxy") else { return (0.0, 0.0) };
+    let (mut waited_us, mut had_us, mut switches) = (0.0, 0.0, 0.0);
+    for interval in series.host.iter().filter(|interval| interval.role == "proxy") {
+        let share = span.share(interval.start_ms, interval.length_ms);
+        waited_us += interval.run_delay_us as f64 * share;
+        had_us += interval.cpu_us as f64 * share;
+        switches += (interval.voluntary_switches + interval.involuntary_switches) as f64 * share;
+    }
+    let (mut busy_us, mut stolen_us) = (0.0, 0.0);
+    for interval in &series.processors {
+        if placed.cpus.is_empty() || placed.cpus.contains(&interval.cpu) {
+            let share = span.share(interval.start_ms, interval.length_ms);
+            busy_us += interval.busy_us as f64 * share;
+            stolen_us += interval.steal_us as f64 * share;
+        }
+    }
+    let others_us = (busy_us - had_us).max(0.0);
+    // A thread that is woken starts a moment later also where nobody else wants its processor.
+    let waited_us = (waited_us - switches * quiet_us(series)).max(0.0);
+    let stolen_us = if busy_us > 0.0 { stolen_us * (had_us / busy_us).min(1.0) } else { 0.0 };
+    let wait_us = if switches > 0.0 { waited_us / switches } else { 0.0 };
+    (waited_us.min(others_us) + stolen_us, wait_us)
+}
+
+/// How long a thread that is woken takes to run on this machine where nobody else wants its processor, in microseconds: half
+/// of the bare timers before the run were served sooner, on the quietest processor.
+fn quiet_us(series: &Series) -> f64 {
+    let medians = series.baselines.iter().filter_map(|baseline| {
+        let mut lag = Histogram::new();
+        lag.merge_sparse(&baseline.lag);
+        lag.quantile_us(0.5)
+    });
+    medians.min().map_or(0.0, |us| (us as f64).min(QUIET_US))
+}
+
+/// A thread of the origins was running, or ready to run, nearly all the time.
+fn are_origins_behind(series: &Series, span: Span) -> bool {
+    let mut threads: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+    for interval in series.threads.iter().filter(|interval| interval.role == "origins") {
+        let share = span.share(interval.start_ms, interval.length_ms);
+        let sum = threads.entry(interval.thread).or_default();
+        sum[0] += (interval.cpu_us + interval.run_delay_us) as f64 * share;
+        sum[1] += interval.length_ms as f64 * 1_000.0 * share;
+    }
+    threads.values().any(|[wanted_us, wall_us]| *wanted_us > wall_us * NO_TIME_LEFT)
+}
+
+/// Processor time of the target and of the processors that it could use. Without anything in between, the origins are the target.
+fn busy(info: &RunInfo, series: &Series, span: Span) -> Option<[f64; 2]> {
+    let role = if info.target.mode == "direct" { "origins" } else { "proxy" };
+    let placed = info.placement.iter().find(|placed| placed.role == role)?;
+    let processors = if placed.cpus.is_empty() { info.host.cpus as usize } else { placed.cpus.len() };
+    let mut used_us = None;
+    for interval in series.host.iter().filter(|interval| interval.role == role) {
+        *used_us.get_or_insert(0.0) +=
+            interval.cpu_us as f64 * span.share(interval.start_ms, interval.length_ms);
+    }
+    Some([used_us?, span.length_s() * 1e6 * processors.max(1) as f64])
+}
+
+/// Requests that something on the way can have made longer.
+fn touched(series: &Series, span: Span, sent_again: bool, not_accepted: bool) -> f64 {
+    let counts = series.network.iter().map(|interval| {
+        let share = span.share(interval.start_ms, interval.length_ms);
+        let of = |counts: bool, count: u64| if counts { count as f64 * share } else { 0.0 };
+        of(sent_again, interval.retransmitted) + of(not_accepted, interval.listen_overflows)
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::health::ProcessorInterval;
+    use assay_measurement::interval::HostInterval;
+    use assay_record::run::{PhaseInfo, PlacementInfo};
+
+    use super::*;
+
+    const SPAN: Span = Span { start_ms: 0, end_ms: 1000 };
+
+    /// A second in which the target's processor was busy for so long, and the target had it, and waited, for so long.
+    fn second(busy_us: u64, cpu_us: u64, run_delay_us: u64) -> (RunInfo, Series) {
+        let placed = PlacementInfo { role: "proxy".into(), cpus: vec![1], ..PlacementInfo::default() };
+        let phases = vec![PhaseInfo { expected_requests: Some(10.0), ..PhaseInfo::default() }];
+        let info = RunInfo { placement: vec![placed], phases, ..RunInfo::default() };
+        let host = HostInterval {
+            length_ms: 1000,
+            role: "proxy".into(),
+            cpu_us,
+            run_delay_us,
+            voluntary_switches: 10,
+            ..HostInterval::default()
+        };
+        let processor =
+            |cpu, busy_us| ProcessorInterval { length_ms: 1000, cpu, busy_us, ..Default::default() };
+        let processors = vec![processor(0, 900_000), processor(1, busy_us)];
+        (info, Series { host: vec![host], processors, ..Series::default() })
+    }
+
+    fn taken_us((info, series): (RunInfo, Series)) -> f64 {
+        Influence::of_phase(&info, &series, 0, SPAN).taken_us
+    }
+
+    #[test]
+    fn what_the_target_waits_for_its_own_threads_is_its_own() {
+        assert_eq!(taken_us(second(500_000, 500_000, 300_000)), 0.0);
+    }
+
+    #[test]
+    fn others_cannot_have_taken_more_than_they_had_nor_than_was_waited_for() {
+        assert_eq!(taken_us(second(600_000, 500_000, 300_000)), 100_000.0);
+        assert_eq!(taken_us(second(900_000, 200_000, 50_000)), 50_000.0);
+    }
+
+    #[test]
+    fn times_are_longer_by_what_was_taken_when_the_target_was_needed() {
+        let (info, series) = second(900_000, 200_000, 100_000);
+        let influence = Influence::of_phase(&info, &series, 0, SPAN);
+        // Ten waits of 10 ms: each holds up the need that began it, and half of the four that arise meanwhile for 10 ms.
+        let spread_us = influence.spread_us(1.0, 2.0, 400.0);
+        assert!((spread_us - 10.0 * 10_000.0 * 3.0 * 2.0 / 400.0).abs() < 1e-6, "{spread_us}");
+        assert_eq!(Influence::default().spread_us(1.0, 2.0, 400.0), 0.0);
+    }
+
+    #[test]
+    fn waits_that_were_watched_in_windows_count_with_their_lengths() {
+        let (info, mut series) = second(900_000, 200_000, 100_000);
+        let mut waits = Histogram::new();
+        waits.record_many(1_000, 100);
+        series.host[0].waits = waits.to_sparse();
+        let influence = Influence::of_phase(&info, &series, 0, SPAN);
+        let spread_us = influence.spread_us(1.0, 2.0, 400.0);
+        assert!((spread_us - 100.0 * 1_000.0 * 1.2 * 2.0 / 400.0).abs() < 1.0, "{spread_us}");
+        series.host[0].run_delay_us = 200_000;
+        let influence = Influence::of_phase(&info, &series, 0, SPAN);
+        assert_eq!(influence.waits().count(), 0, "half of what was waited was not watched");
+    }
+
+    #[test]
+    fn a_run_whose_role_failed_leaves_everything_unknown() {
+        let (mut info, series) = second(0, 0, 0);
+        info.verdict.doubts = vec![Doubt::serious(Reason::RoleFailed, "gone")];
+        assert_eq!(Influence::of_phase(&info, &series, 0, SPAN).unknown, Extent::Everything);
+        info.verdict.doubts = vec![Doubt::serious(Reason::Late, "late")];
+        assert_eq!(Influence::of_phase(&info, &series, 0, SPAN).unknown, Extent::Nothing);
+    }
+}

@@ -1,0 +1,185 @@
+//! Whether the target kept up, in words: rate and times of the phases that measure, and what got no response.
+
+use assay_measurement::error_kind::ErrorKind;
+
+use crate::document::{Figures, Finding, Mood, Percentiles, Summary, Topic};
+use crate::figure_words::{in_words, time};
+use crate::format::{count, number, share};
+use crate::words::{capital, finding, in_headline, is_direct, reported, sentence};
+
+/// Share of requests without a response up to which a target is said to have kept up: when a phase ends, a few always wait.
+const KEPT_UP_SHORT: f64 = 0.01;
+
+/// Requests below which a phase's shares and ratios say little.
+pub(crate) const ENOUGH: u64 = 2000;
+
+/// Did it keep up? With rate and times.
+pub(crate) fn speed(summary: &Summary) -> Finding {
+    let total = &summary.total;
+    if total.counts.due == 0 {
+        return finding(
+            Topic::Speed,
+            Mood::Doubtful,
+            "No request came due, so nothing can be said about speed.",
+        );
+    }
+    let it = if is_direct(summary) { "they" } else { "it" };
+    let times = headline_times(summary);
+    let disturbed = summary.disturbance.is_some();
+    let short = Shortfall::of(total, disturbed);
+    if kept_up(summary) {
+        let most = match short.sum() {
+            0 => "all requests that came due got a response".to_owned(),
+            some => format!(
+                "all but {} of {} requests due ({}) got a response",
+                count(some),
+                count(total.counts.due),
+                share(some, total.counts.due)
+            ),
+        };
+        let lost = match own_losses(total) {
+            0 => String::new(),
+            lost => format!(", apart from {} that Assay itself lost", count(lost)),
+        };
+        let (mood, reported) = reported(summary, Mood::Good);
+        let text = sentence(&format!("{reported}{it} kept up: {most}{lost}"));
+        return finding(Topic::Speed, mood, format!("{text}{times}"));
+    }
+    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures, disturbed).sum());
+    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    let p99 = total.response_time_ms.completed.figure("p99").filter(|p99| p99.value.is_some());
+    let responded = p99.map_or_else(String::new, |p99| {
+        format!(" The 99th percentile of the responses that came is {}.", time(p99))
+    });
+    finding(
+        Topic::Speed,
+        Mood::Bad,
+        format!(
+            "{} did not keep up: {} of {} requests due ({}) got no response{worst}: {}.{times}{responded}",
+            capital(it),
+            count(short.sum()),
+            count(total.counts.due),
+            share(short.sum(), total.counts.due),
+            short.words(),
+        ),
+    )
+}
+
+/// Requests that came due and never reached the target, or were never sent, because of Assay.
+fn own_losses(figures: &Figures) -> u64 {
+    let own = ErrorKind::ALL.into_iter().filter(|kind| kind.is_own());
+    let failed: u64 = own.filter_map(|kind| figures.errors.by_kind.get(kind.name())).sum();
+    failed + figures.counts.unsent_late
+}
+
+/// Requests that came due and got no response, for other reasons than Assay's own.
+struct Shortfall {
+    /// Waited for a connection until their phase ended.
+    unsent: u64,
+    /// Belonged to pages that failed.
+    not_reached: u64,
+    /// Ended in an error without a response, by its name.
+    errors: Vec<(ErrorKind, u64)>,
+}
+
+impl Shortfall {
+    /// `disturbed`: pages can have come too late for their objects because of Assay.
+    fn of(figures: &Figures, disturbed: bool) -> Self {
+        let counts = &figures.counts;
+        let without = ErrorKind::ALL.into_iter().filter(|kind| kind.is_without_response());
+        let count = |kind: ErrorKind| figures.errors.by_kind.get(kind.name()).copied();
+        Self {
+            unsent: counts.unsent.saturating_sub(counts.unsent_late),
+            not_reached: if disturbed { 0 } else { counts.not_reached },
+            errors: without.filter_map(|kind| Some((kind, count(kind)?))).collect(),
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.unsent + self.not_reached + self.errors.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
+    fn words(&self) -> String {
+        let mut parts = Vec::new();
+        for (number, what) in [
+            (self.unsent, "were not sent before their phase ended"),
+            (self.not_reached, "were embedded in pages that did not come"),
+        ] {
+            if number > 0 {
+                parts.push(format!("{} {what}", count(number)));
+            }
+        }
+        for (kind, number) in &self.errors {
+            let what = match kind {
+                ErrorKind::TimedOut => "timed out",
+                ErrorKind::ConnectFailed => "could not connect",
+                ErrorKind::QueueOverflow => "found too many waiting before them",
+                _ => "lost their connection",
+            };
+            parts.push(format!("{} {what}", count(*number)));
+        }
+        parts.join(", ")
+    }
+}
+
+/// Rate and times of the phases that measure: hits and misses apart, where there are both.
+fn headline_times(summary: &Summary) -> String {
+    let Some(figures) = &summary.headline.figures else { return String::new() };
+    let times = &figures.response_time_ms;
+    let apart = times.hit.count > 0 && times.miss.count > 0;
+    let classes: Vec<(&str, &Percentiles)> = match apart {
+        true => vec![("the median hit took", &times.hit), ("the median miss", &times.miss)],
+        false => vec![("the median response took", &times.all)],
+    };
+    let class = |(name, times): &(&str, &Percentiles)| -> Option<String> {
+        let (p50, p99) = (times.figure("p50")?, times.figure("p99")?);
+        Some(format!("{name} {} (99th percentile {})", time(p50), time(p99)))
+    };
+    let told: Vec<String> = classes.iter().filter_map(class).collect();
+    let place = in_headline(summary);
+    if figures.figure("rate.measured").is_some_and(|rate| rate.value.is_none()) {
+        return format!(" Its rate and its times{place} are not known.");
+    }
+    let text = match figures.figure("rate.measured").filter(|_| !told.is_empty()) {
+        Some(rate) => {
+            format!("at {} responses per second{place}, {}", in_words(rate, number), told.join(" and "))
+        }
+        None => return String::new(),
+    };
+    format!(" {}", sentence(&text))
+}
+
+/// True when next to nothing was left without a response, in the whole run and in every phase that is long enough to judge.
+pub(crate) fn kept_up(summary: &Summary) -> bool {
+    let disturbed = summary.disturbance.is_some();
+    few_short(&summary.total, summary.phases.iter().map(|phase| &phase.figures), disturbed)
+}
+
+fn few_short<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>, disturbed: bool) -> bool {
+    let few = |figures: &Figures| {
+        Shortfall::of(figures, disturbed).sum() as f64 <= figures.counts.due as f64 * KEPT_UP_SHORT
+    };
+    few(total) && phases.all(|figures| figures.counts.due < ENOUGH || few(figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::counts::RobotRequests;
+
+    use super::*;
+
+    #[test]
+    fn a_few_requests_left_at_the_ends_of_short_phases_are_no_failure() {
+        let figures = |due, unsent| Figures {
+            counts: RobotRequests { due, unsent, ..RobotRequests::default() },
+            ..Figures::default()
+        };
+        let kept_up = |phases: &[Figures]| {
+            let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
+            few_short(&figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent)), phases.iter(), false)
+        };
+        assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
+        assert!(!kept_up(&[figures(200, 20)]));
+        assert!(!kept_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
+    }
+}

@@ -1,0 +1,290 @@
+//! Figures with their own error: what is stated of a time, a rate or a ratio, and how well it is known.
+
+use assay_measurement::censored::{Bounds, Censored};
+use assay_measurement::doubt::Extent;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US};
+use assay_measurement::times::{SpanOf, TimesSum};
+
+use crate::influence;
+use crate::tally::Tally;
+
+/// Of which xacts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Those among them that were never sent, or timed out: as long as they had waited, or longer.
+    All,
+    /// All that completed.
+    Completed,
+    /// Those whose outcome is hit.
+    Hit,
+    /// Those whose outcome is miss.
+    Miss,
+    /// All others that completed.
+    Other,
+}
+
+/// What is stated of one figure, in its unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stated {
+    /// Its value as it was seen.
+    pub value: f64,
+    /// Requests without an end can have made it more: up to this; none: without a bound. That is the target's doing.
+    pub open_to: Option<f64>,
+    /// Where it lies, whatever Assay and the lab did.
+    pub own: OwnInterval,
+}
+
+impl Stated {
+    /// A figure that nothing of Assay's can have touched.
+    pub fn exact(value: f64) -> Self {
+        let own = OwnInterval::of(value, value, Some(value), 0.0);
+        Self { value, open_to: Some(value), own }
+    }
+
+    /// True where no more is known of what the target did than that it was not less.
+    pub fn is_at_least(&self) -> bool {
+        self.open_to != Some(self.value)
+    }
+
+    /// A figure between two bounds.
+    pub fn between(value: f64, low: f64, high: Option<f64>, precision: f64) -> Self {
+        Self { value, open_to: Some(value), own: OwnInterval::of(value, low, high, precision) }
+    }
+
+    /// The same, but nothing is known if `unknown`.
+    #[must_use]
+    pub fn unless(self, unknown: bool) -> Self {
+        if unknown { Self { own: OwnInterval::UNKNOWN, ..self } } else { self }
+    }
+
+    /// The same in another unit.
+    #[must_use]
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { value: change(self.value), open_to: self.open_to.map(&change), own: self.own.map(&change) }
+    }
+}
+
+/// Times of one class, and what can have been done to them.
+pub struct StatedTimes {
+    times: Censored,
+    error: OwnError,
+    unknown: bool,
+    is_recorded: bool,
+}
+
+impl StatedTimes {
+    /// False: the run was made before own errors were recorded, and what is stated has none.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// The times themselves.
+    pub fn times(&self) -> &Censored {
+        &self.times
+    }
+
+    /// The times as short as they can have been without Assay.
+    pub fn least(&self) -> &Histogram {
+        self.error.least()
+    }
+
+    /// The value that `quantile` (0 to 1) of all do not exceed, in microseconds; none: there are none.
+    pub fn quantile(&self, quantile: f64) -> Option<Stated> {
+        self.stated(self.times.quantile(quantile), self.error.quantile(quantile))
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> Option<Stated> {
+        self.stated(self.times.mean(), self.error.mean())
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Option<Stated> {
+        self.stated(self.times.max(), self.error.max())
+    }
+
+    /// The shortest: all times of the target can have been longer only because of Assay.
+    pub fn min(&self) -> Option<Stated> {
+        let least = self.error.min();
+        self.stated(self.times.min(), least)
+    }
+
+    fn stated(&self, seen: Option<Bounds>, own: Option<Bounds>) -> Option<Stated> {
+        let (seen, own) = (seen?, own?);
+        if !self.is_recorded {
+            return Some(Stated { open_to: seen.high_us, ..Stated::exact(seen.low_us) });
+        }
+        let own = OwnInterval::of(seen.low_us, own.low_us, own.high_us, PRECISION_US);
+        Some(Stated { value: seen.low_us, open_to: seen.high_us, own }.unless(self.unknown))
+    }
+}
+
+impl Tally {
+    /// The times of a span of all xacts of a class, with what can have been done to them.
+    pub fn times(&self, span: SpanOf, class: Class) -> StatedTimes {
+        let (sum, times) = match class {
+            Class::Hit => (None, self.hit.of(span).clone().into()),
+            Class::Miss => (None, self.miss.of(span).clone().into()),
+            Class::Other => (None, self.other.of(span).clone().into()),
+            Class::Completed => {
+                let sum = self.completed_sum();
+                let times = sum.of(span).clone().into();
+                (Some(sum), times)
+            }
+            Class::All => {
+                let sum = self.completed_sum();
+                let waits = [self.timed_out.of(span), &self.unsent_wait];
+                let waits = if span == SpanOf::Response { &waits[..] } else { &waits[..1] };
+                let times = Censored::new(sum.of(span).clone(), waits);
+                (Some(sum), times)
+            }
+        };
+        let of_class = match class {
+            Class::Hit => &self.hit,
+            Class::Miss => &self.miss,
+            Class::Other => &self.other,
+            Class::Completed | Class::All => sum.as_ref().unwrap_or(&self.other),
+        };
+        let length_s = self.span.map_or(0.0, |span| span.length_s());
+        let (needs, all_needs) = self.needs(class);
+        let error = of_class
+            .own_error(span, &times)
+            .spread(self.influence.spread_us(length_s, needs, all_needs))
+            .windows(self.influence.waits(), needs)
+            .busy(self.influence.busy())
+            .touched(self.influence.touched_share(self.robots.sent))
+            .touched(if self.influence.are_origins_behind && class != Class::Hit { 1.0 } else { 0.0 })
+            .lost(influence::lost(self));
+        let is_recorded = !self.influence.is_not_recorded;
+        StatedTimes { times, error, unknown: self.influence.unknown >= Extent::Times, is_recorded }
+    }
+
+    /// How often a request of a class needs the target's processors, and all requests together: when something arrives for
+    /// it. That is the request itself; where the origin takes part, the beginning and the end of its response too; and on each
+    /// side whatever of a body does not fit into what the kernel holds for a connection.
+    fn needs(&self, class: Class) -> (f64, f64) {
+        /// What the kernel takes of a body at once, in bytes, at the least.
+        const AT_ONCE: f64 = 65_536.0;
+        let counts = &self.robots;
+        let hits = self.hit.response.count() as f64;
+        let others = (counts.completed as f64 - hits).max(0.0);
+        let parts = |bytes: u64, of: f64| if of > 0.0 { bytes as f64 / of / AT_ONCE } else { 0.0 };
+        let of_hit = 1.0 + parts(counts.hit_bytes, hits);
+        let of_other = 3.0 + 2.0 * parts(counts.body_bytes_in.saturating_sub(counts.hit_bytes), others);
+        let all = hits * of_hit + others * of_other;
+        let needs = match class {
+            Class::Hit => of_hit,
+            Class::Miss | Class::Other => of_other,
+            Class::All | Class::Completed if others > 0.0 => of_other,
+            Class::All | Class::Completed => of_hit,
+        };
+        (needs, all)
+    }
+
+    /// All classes of xacts that completed, together.
+    fn completed_sum(&self) -> TimesSum {
+        let mut sum = self.hit.clone();
+        sum.merge(&self.miss);
+        sum.merge(&self.other);
+        sum
+    }
+
+    /// Completed requests per second. What Assay lost would have been more of them; robots that wait for a response before
+    /// they send the next request would have sent more without Assay's delays.
+    pub fn completed_per_s(&self, seconds: Option<f64>) -> Option<Stated> {
+        let seconds = seconds.filter(|seconds| *seconds > 0.0)?;
+        let rate = self.robots.completed as f64 / seconds;
+        if self.influence.is_not_recorded {
+            return Some(Stated::exact(rate));
+        }
+        let mut high = (self.robots.completed + influence::lost(self)) as f64 / seconds;
+        if self.influence.is_closed {
+            let mean = self.times(SpanOf::Response, Class::Completed).mean();
+            let least_us = mean.and_then(|mean| mean.own.low).filter(|us| *us > 0.0);
+            high *= mean.zip(least_us).map_or(1.0, |(mean, least_us)| (mean.value / least_us).max(1.0));
+        }
+        let is_bounded = !(self.influence.is_closed && self.influence.is_saturated);
+        let stated = Stated::between(rate, rate, is_bounded.then_some(high), 0.0);
+        Some(stated.unless(self.influence.unknown >= Extent::Times))
+    }
+
+    /// A share of requests, of which those that Assay lost could have been part or not. `whole` is what it is a share of.
+    pub fn share(&self, value: f64, whole: u64) -> Stated {
+        if self.influence.is_not_recorded
+            || (influence::lost(self) == 0 && self.influence.unknown != Extent::Everything)
+        {
+            return Stated::exact(value);
+        }
+        let lost = influence::lost(self) as f64;
+        let all = whole as f64 + lost;
+        let (low, high) = if all > 0.0 {
+            (value * whole as f64 / all, (value * whole as f64 + lost) / all)
+        } else {
+            (value, value)
+        };
+        // A hit ratio is compared in points: one of them is not nothing.
+        let tolerated = OwnInterval::of(value, low, Some(high), 0.01);
+        Stated { value, open_to: Some(value), own: tolerated }
+            .unless(self.influence.unknown == Extent::Everything)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::own_error::Certainty;
+
+    use super::*;
+    use crate::tally::Span;
+
+    fn tally() -> Tally {
+        let mut tally = Tally { span: Some(Span { start_ms: 0, end_ms: 1000 }), ..Tally::default() };
+        (0..100).for_each(|n| tally.miss.response.record(10_000 + n));
+        tally.robots.completed = 100;
+        tally.robots.sent = 100;
+        tally.robots.basic = 100;
+        tally
+    }
+
+    #[test]
+    fn what_assay_lost_bounds_the_rate_and_the_hit_ratio_from_both_sides() {
+        let mut tally = tally();
+        assert_eq!(tally.completed_per_s(Some(1.0)), Some(Stated::exact(100.0)));
+        tally.robots.unsent_late = 25;
+        let rate = tally.completed_per_s(Some(1.0)).unwrap();
+        assert_eq!((rate.own.high, rate.own.certainty), (Some(125.0), Certainty::Roughly));
+        let ratio = tally.share(0.5, 100);
+        assert_eq!((ratio.own.low, ratio.own.high), (Some(0.4), Some(0.6)));
+        let p99 = tally.times(SpanOf::Response, Class::Miss).quantile(0.99).unwrap();
+        assert_eq!(
+            (p99.own.high, p99.own.certainty),
+            (None, Certainty::Roughly),
+            "the lost could be the longest"
+        );
+    }
+
+    #[test]
+    fn a_rate_of_robots_that_wait_is_bounded_by_assays_own_delays() {
+        let mut tally = tally();
+        tally.miss.response.record(30_000);
+        tally.miss.record_disturbed([30_000, 10_000], [0; 2], [0; 2], 0);
+        let open = tally.completed_per_s(Some(1.0)).unwrap();
+        assert_eq!(open.own.high, Some(100.0), "due whatever Assay does");
+        tally.influence.is_closed = true;
+        let closed = tally.completed_per_s(Some(1.0)).unwrap();
+        assert!(closed.own.high.is_some_and(|high| (102.0..105.0).contains(&high)), "{closed:?}");
+        tally.influence.is_saturated = true;
+        assert_eq!(tally.completed_per_s(Some(1.0)).unwrap().own.high, None, "Assay was the limit");
+    }
+
+    #[test]
+    fn nothing_is_stated_of_times_that_nothing_bounds_and_ratios_stay() {
+        let mut tally = tally();
+        tally.influence.unknown = Extent::Times;
+        let median = tally.times(SpanOf::Response, Class::All).quantile(0.5).unwrap();
+        assert_eq!(median.own, OwnInterval::UNKNOWN);
+        assert_eq!(tally.share(0.5, 100).own.certainty, Certainty::Known);
+        tally.influence.unknown = Extent::Everything;
+        assert_eq!(tally.share(0.5, 100).own.certainty, Certainty::Unknown);
+    }
+}
