@@ -63,7 +63,7 @@ impl Bench<'_> {
             Some((repetition, one, self.number(subject, repetition, scope, metric.key)?))
         };
         let found: Vec<_> = self.subjects[base].keys().filter_map(|repetition| both(*repetition)).collect();
-        let exact = |value| Number { value, at_least: false };
+        let exact = Number::exact;
         let common: Option<Vec<Common>> = (metric.key == BY_REQUEST && !found.is_empty())
             .then(|| {
                 let of = |repetition| *self.common.get(&(repetition, base, subject))?.get(scope)?;
@@ -97,7 +97,11 @@ impl Bench<'_> {
         pairs.find_map(|(one, other)| {
             let differs = one.requested.differs(&other.requested).filter(|_| !self.any_stream);
             let invalid = one.invalid || other.invalid;
-            differs.or(invalid.then_some("a run of it is invalid")).map(str::to_owned)
+            let mixed = one.own_errors != other.own_errors;
+            differs
+                .or(invalid.then_some("the numbers of a run of it are not known"))
+                .or(mixed.then_some("one was made before Assay recorded its own errors"))
+                .map(str::to_owned)
         })
     }
 

@@ -113,7 +113,7 @@ pub struct ComparedRun {
     pub stream_digest: String,
     /// Its numbers count.
     pub counts: bool,
-    /// Assay or the lab could have shaped its numbers.
+    /// Its numbers are not known, because of Assay or the lab.
     pub invalid: bool,
 }
 
@@ -312,7 +312,7 @@ pub enum Verdict {
     NotEnoughRuns,
     /// The metric explains others and is not judged.
     NotJudged,
-    /// The requests of the runs differ, or their numbers cannot be trusted.
+    /// The requests of the runs differ, or their numbers are not known.
     NotComparable,
 }
 

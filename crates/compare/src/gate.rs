@@ -147,7 +147,7 @@ pub struct Gate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Runs are invalid: their numbers are no gate.
+    /// Numbers of runs are not known because of Assay or the lab: they are no gate.
     Invalid,
     /// Something that should be compared could not be.
     #[default]

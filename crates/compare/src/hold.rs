@@ -84,9 +84,9 @@ fn check(table: &MetricTable, row: &MetricRow, contrast: &Contrast, tolerance: &
 fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[Check]) -> (Outcome, String) {
     let invalid = comparison.runs.iter().filter(|run| run.invalid).count();
     if invalid > 0 {
-        let are = if invalid == 1 { "run is" } else { "runs are" };
+        let are = if invalid == 1 { "run are" } else { "runs are" };
         let why = format!(
-            "{invalid} {are} invalid: Assay or the lab could have shaped the numbers, so nothing is held against the \
+            "The numbers of {invalid} {are} not known because of Assay or the lab, so nothing is held against the \
              tolerance."
         );
         return (Outcome::Invalid, why);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_runs_and_what_cannot_be_compared_are_never_a_pass() {
+    fn numbers_that_are_not_known_and_what_cannot_be_compared_are_never_a_pass() {
         let mut found = comparison(Direction::Less, 0.0, None);
         found.tables[0].rows[0].contrasts[0].verdict = Verdict::NotComparable;
         assert_eq!(hold(&found, &[tolerance("5%")]).outcome, Outcome::NotCompared);

@@ -303,7 +303,7 @@ fn gate(comparison: &Comparison) -> Option<GateView<'_>> {
     let (mood, word) = match gate.outcome {
         Outcome::Held => (Mood::Good, "Within the tolerance."),
         Outcome::Regressed => (Mood::Bad, "Regressed."),
-        Outcome::Invalid => (Mood::Bad, "Invalid."),
+        Outcome::Invalid => (Mood::Bad, "Not known."),
         Outcome::NotCompared => (Mood::Doubtful, "Not compared."),
     };
     let grid = views::gate(comparison, gate, true);

@@ -10,7 +10,7 @@
 //! *The unit is the run.* Cells of one repetition have the very same stream, and are compared in pairs; intervals
 //! are Student's over repetitions ([`paired`]). The verdicts of one table hold together ([`verdict`]).
 //!
-//! *Does not:* run anything, or judge whether a run is valid: cells that are not `done` are left out and listed.
+//! *Does not:* run anything, or judge whether the numbers of a run are known: cells that are not `done` are left out and listed.
 
 mod assemble;
 mod charts;

@@ -62,7 +62,7 @@ fn gate(text: &mut String, comparison: &Comparison) {
     let (kind, word) = match gate.outcome {
         Outcome::Held => ("NOTE", "Within the tolerance."),
         Outcome::Regressed => ("CAUTION", "Regressed."),
-        Outcome::Invalid => ("CAUTION", "Invalid."),
+        Outcome::Invalid => ("CAUTION", "Not known."),
         Outcome::NotCompared => ("WARNING", "Not compared."),
     };
     text.push_str(&format!("> [!{kind}]\n> **{word}** {}\n\n", escaped(&gate.why)));

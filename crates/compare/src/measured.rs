@@ -1,8 +1,8 @@
 //! What there is to read metrics from: all that one run measured in one stretch.
 
 use assay_measurement::censored::Censored;
-use assay_measurement::histogram::Histogram;
 use assay_report::document::{CacheSources, Figures};
+use assay_report::stated::Stated;
 use assay_report::tally::Tally;
 
 /// A value of a metric.
@@ -11,6 +11,27 @@ pub struct Number {
     pub value: f64,
     /// It is a lower bound.
     pub at_least: bool,
+    /// Within which values it lies, whatever Assay and the lab did; no upper end: nothing says how much it is.
+    pub own: (f64, Option<f64>),
+}
+
+impl Number {
+    /// One that nothing of Assay's can have touched.
+    pub fn exact(value: f64) -> Self {
+        Self { value, at_least: false, own: (value, Some(value)) }
+    }
+
+    /// A lower bound.
+    pub fn at_least(value: f64) -> Self {
+        Self { at_least: true, ..Self::exact(value) }
+    }
+
+    /// What is stated of a figure, in another unit; none: it is not known.
+    pub fn stated(stated: Option<Stated>, scale: f64) -> Option<Self> {
+        let stated = stated?.map(|value| value * scale);
+        let low = stated.own.low?;
+        Some(Self { value: stated.value, at_least: stated.is_at_least(), own: (low, stated.own.high) })
+    }
 }
 
 /// What the disk did for the proxy, in bytes per second; none: nobody watched.
@@ -35,8 +56,6 @@ pub struct Measured {
     pub figures: Figures,
     /// Response times of all, as long as they had waited where they have no end.
     pub all: Censored,
-    /// Response times of all that completed.
-    pub completed: Histogram,
     /// Mean over seconds of the mean response time of that second: every rate that was met counts alike.
     pub response_by_second_ms: Option<f64>,
     /// The same of the origins' service time.

@@ -1,11 +1,11 @@
 //! The numbers of a run that are compared: which direction is good, and which difference is worth mentioning.
 
-use assay_measurement::censored::Censored;
 use assay_measurement::error_kind::ErrorKind;
-use assay_measurement::histogram::Histogram;
+use assay_measurement::times::SpanOf;
 
 use super::measured::{Measured, Number};
 use assay_report::format;
+use assay_report::stated::Class;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +137,7 @@ const fn headline(heading: &'static str, metric: Metric) -> Metric {
 }
 
 fn exact(value: Option<f64>) -> Option<Number> {
-    value.filter(|value| value.is_finite()).map(|value| Number { value, at_least: false })
+    value.filter(|value| value.is_finite()).map(Number::exact)
 }
 
 fn share(part: u64, whole: u64) -> Option<Number> {
@@ -148,18 +148,23 @@ fn over(part: Option<f64>, whole: Option<f64>) -> Option<Number> {
     exact(part.zip(whole.filter(|whole| *whole > 0.0)).map(|(part, whole)| part / whole))
 }
 
-fn quantile_ms(histogram: &Histogram, quantile: f64) -> Option<Number> {
-    exact(histogram.quantile_us(quantile).map(|us| us as f64 / 1000.0))
+/// A percentile of the response times of a class: a lower bound where requests without an end leave it open.
+fn quantile_ms(m: &Measured, class: Class, quantile: f64) -> Option<Number> {
+    Number::stated(m.tally.times(SpanOf::Response, class).quantile(quantile), 1e-3)
 }
 
-/// Of all requests: a lower bound where those without an end leave it open.
-fn of_all_ms(times: &Censored, quantile: f64) -> Option<Number> {
-    let bounds = times.quantile(quantile)?;
-    Some(Number { value: bounds.low_us / 1000.0, at_least: !bounds.is_exact() })
+/// The mean of the response times of a class.
+fn mean_ms(m: &Measured, class: Class) -> Option<Number> {
+    Number::stated(m.tally.times(SpanOf::Response, class).mean(), 1e-3)
 }
 
-fn mean_ms(histogram: &Histogram) -> Option<Number> {
-    exact(histogram.mean_us().map(|us| us / 1000.0))
+/// A number of the document that is no time, with its interval there.
+fn figure(m: &Measured, name: &str, value: Option<f64>) -> Option<Number> {
+    let number = exact(value)?;
+    match m.figures.own.get(name) {
+        Some(own) => Some(Number { own: (own.low?, own.high), ..number }),
+        None => Some(number),
+    }
 }
 
 /// Errors of which `wanted` says so, of all requests that were sent.
@@ -197,7 +202,7 @@ const SPEED: &[Metric] = {
         headline(
             "Throughput",
             metric("throughput_per_s", "Throughput", PerSecond, Speed, More, RATE, |m| {
-                exact(m.figures.rate.measured)
+                figure(m, "rate.measured", m.figures.rate.measured)
             }),
         ),
         metric("unsent_share", "Due but never sent", Share, Speed, Less, POINTS, |m| {
@@ -212,41 +217,39 @@ const SPEED: &[Metric] = {
                 Speed,
                 Less,
                 TIME_MS,
-                |m| mean_ms(&m.completed),
+                |m| mean_ms(m, Class::Completed),
             ),
         ),
         metric("response_p50_ms", "Response time, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            of_all_ms(&m.all, 0.5)
+            quantile_ms(m, Class::All, 0.5)
         }),
         metric("response_p95_ms", "Response time, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            of_all_ms(&m.all, 0.95)
+            quantile_ms(m, Class::All, 0.95)
         }),
         metric("response_p99_ms", "Response time, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            of_all_ms(&m.all, 0.99)
+            quantile_ms(m, Class::All, 0.99)
         }),
-        metric("hit_mean_ms", "Hits, mean", Milliseconds, Speed, Less, TIME_MS, |m| {
-            mean_ms(&m.tally.hit.response)
-        }),
+        metric("hit_mean_ms", "Hits, mean", Milliseconds, Speed, Less, TIME_MS, |m| mean_ms(m, Class::Hit)),
         metric("hit_p50_ms", "Hits, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.hit.response, 0.5)
+            quantile_ms(m, Class::Hit, 0.5)
         }),
         metric("hit_p95_ms", "Hits, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.hit.response, 0.95)
+            quantile_ms(m, Class::Hit, 0.95)
         }),
         metric("hit_p99_ms", "Hits, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.hit.response, 0.99)
+            quantile_ms(m, Class::Hit, 0.99)
         }),
         metric("miss_mean_ms", "Misses, mean", Milliseconds, Speed, Less, TIME_MS, |m| {
-            mean_ms(&m.tally.miss.response)
+            mean_ms(m, Class::Miss)
         }),
         metric("miss_p50_ms", "Misses, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.miss.response, 0.5)
+            quantile_ms(m, Class::Miss, 0.5)
         }),
         metric("miss_p95_ms", "Misses, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.miss.response, 0.95)
+            quantile_ms(m, Class::Miss, 0.95)
         }),
         metric("miss_p99_ms", "Misses, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(&m.tally.miss.response, 0.99)
+            quantile_ms(m, Class::Miss, 0.99)
         }),
         headline(
             "Resp. time/rate, client",
@@ -302,7 +305,9 @@ const SAVINGS: &[Metric] = {
         metric("dhr_ideal", "DHR ideal", Share, Savings, Neither, POINTS, |m| exact(m.figures.dhr.ideal)),
         headline(
             "DHR",
-            metric("dhr", "DHR measured", Share, Savings, More, POINTS, |m| exact(m.figures.dhr.measured)),
+            metric("dhr", "DHR measured", Share, Savings, More, POINTS, |m| {
+                figure(m, "dhr.measured", m.figures.dhr.measured)
+            }),
         ),
         metric("dhr_of_ideal", "DHR, share of ideal", Share, Savings, More, POINTS, |m| {
             over(m.figures.dhr.measured, m.figures.dhr.ideal)
@@ -313,7 +318,9 @@ const SAVINGS: &[Metric] = {
         metric("bhr_ideal", "BHR ideal", Share, Savings, Neither, POINTS, |m| exact(m.figures.bhr.ideal)),
         headline(
             "BHR",
-            metric("bhr", "BHR measured", Share, Savings, More, POINTS, |m| exact(m.figures.bhr.measured)),
+            metric("bhr", "BHR measured", Share, Savings, More, POINTS, |m| {
+                figure(m, "bhr.measured", m.figures.bhr.measured)
+            }),
         ),
         metric("bhr_of_ideal", "BHR, share of ideal", Share, Savings, More, POINTS, |m| {
             over(m.figures.bhr.measured, m.figures.bhr.ideal)
@@ -326,10 +333,10 @@ const SAVINGS: &[Metric] = {
         }),
         metric("parent_hits", "Hits of parents", Share, Savings, Neither, POINTS, |m| from(m, &["parent"])),
         metric("offload_requests", "Requests kept from the origins", Share, Savings, More, POINTS, |m| {
-            exact(m.figures.offload.requests)
+            figure(m, "offload.requests", m.figures.offload.requests)
         }),
         metric("offload_bytes", "Bytes kept from the origins", Share, Savings, More, POINTS, |m| {
-            exact(m.figures.offload.bytes)
+            figure(m, "offload.bytes", m.figures.offload.bytes)
         }),
     ]
 };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::measured::Series;
+use assay_measurement::times::SpanOf;
 use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
 
@@ -14,6 +15,7 @@ use super::saturation::{self, Second};
 use super::scope::Scope;
 use assay_report::cache_logs;
 use assay_report::figures::figures;
+use assay_report::stated::Class;
 use assay_report::tally::{self, Span, Tally};
 
 /// The numbers of one stretch of one run.
@@ -29,7 +31,7 @@ pub struct Numbers {
 /// The numbers of every stretch.
 pub fn of_run(info: &RunInfo, series: &Series, caches: Option<&CacheLogs>, scopes: &[Scope]) -> Vec<Numbers> {
     let spans = tally::spans(info, series);
-    let parts = Tally::of_phases(series, &spans);
+    let parts = Tally::of_phases(info, series, &spans);
     scopes
         .iter()
         .map(|scope| {
@@ -57,8 +59,7 @@ fn measured(
     let stretches: Vec<Span> = scope.phases.iter().filter_map(|index| *spans.get(*index)?).collect();
     Measured {
         figures: figures(&tally),
-        all: tally.response(),
-        completed: tally.completed(|times| &times.response),
+        all: tally.times(SpanOf::Response, Class::All).times().clone(),
         response_by_second_ms: mean_of_seconds(
             series
                 .robots

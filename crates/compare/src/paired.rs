@@ -90,6 +90,71 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
     Some(estimate)
 }
 
+/// One value of each subject from one repetition, as far as each is known: between these two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Within {
+    /// As they were seen.
+    pub seen: Pair,
+    /// The base's.
+    pub base: (f64, f64),
+    /// The other's.
+    pub other: (f64, f64),
+}
+
+/// So many pairs at most are looked at in every way that their values can lie: 2 to the power of that.
+const ALL_WAYS: usize = 10;
+
+/// The same as [`estimate`], and what holds for all values that the pairs can have had: the intervals together, and the
+/// largest probability.
+///
+/// Limits of an interval and the statistic of the test, as functions of the differences, have their extremes at the ends of
+/// these (the limits are concave and convex, and where the mean difference has one sign, the statistic is quasi-concave).
+/// With more than ten pairs, only the cases are looked at in which all differences lie at one end, or those do that are
+/// above the mean and the others at the other.
+pub fn estimate_within(pairs: &[Within], resolution: f64) -> Option<Estimate> {
+    let seen: Vec<Pair> = pairs.iter().map(|pair| pair.seen).collect();
+    let mut all = estimate(&seen, resolution)?;
+    if pairs.iter().all(|pair| pair.base.0 == pair.base.1 && pair.other.0 == pair.other.1) {
+        return Some(all);
+    }
+    let less = |pair: &Within| Pair { base: pair.base.1, other: pair.other.0 };
+    let more = |pair: &Within| Pair { base: pair.base.0, other: pair.other.1 };
+    let difference = |pair: &Pair| pair.other - pair.base;
+    let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut take = |is_more: &dyn Fn(usize) -> bool| {
+        let ends: Vec<Pair> = pairs
+            .iter()
+            .enumerate()
+            .map(|(at, pair)| if is_more(at) { more(pair) } else { less(pair) })
+            .collect();
+        let Some(found) = estimate(&ends, resolution) else { return };
+        least = least.min(found.difference);
+        most = most.max(found.difference);
+        all.interval = together(all.interval, found.interval);
+        all.ratio_interval = together(all.ratio_interval, found.ratio_interval);
+        all.p = all.p.zip(found.p).map(|(one, other)| one.max(other));
+    };
+    if pairs.len() <= ALL_WAYS {
+        (0u32..1 << pairs.len()).for_each(|ways| take(&|at| ways & (1 << at) != 0));
+    } else {
+        let mean = all.difference;
+        take(&|_| false);
+        take(&|_| true);
+        take(&|at| difference(&seen[at]) > mean);
+        take(&|at| difference(&seen[at]) <= mean);
+    }
+    // Somewhere between the ends there is no difference at all.
+    if least <= 0.0 && 0.0 <= most {
+        all.p = all.p.map(|_| 1.0);
+    }
+    Some(all)
+}
+
+/// The smallest interval that holds two.
+fn together(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    one.zip(other).map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)))
+}
+
 /// The difference over the mean standard deviation of both subjects' runs, its bias taken off. Unlike the difference
 /// over the deviation of differences it does not grow because runs were paired, and can be held against other studies.
 fn hedges_g(pairs: &[Pair], difference: f64) -> Option<f64> {
@@ -126,6 +191,44 @@ mod tests {
 
     fn pairs(base: &[f64], other: &[f64]) -> Vec<Pair> {
         base.iter().zip(other).map(|(&base, &other)| Pair { base, other }).collect()
+    }
+
+    fn within(pairs: &[Pair], error: f64) -> Vec<Within> {
+        pairs
+            .iter()
+            .map(|&seen| Within {
+                seen,
+                base: (seen.base - error, seen.base),
+                other: (seen.other - error, seen.other),
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_within_intervals_holds_for_every_value_in_them(
+            values in prop::collection::vec((1.0..9.0f64, 1.0..9.0f64, 0.0..1.0f64, 0.0..1.0f64), 3..7),
+            error in 0.0..2.0f64,
+        ) {
+            let seen: Vec<Pair> = values.iter().map(|v| Pair { base: v.0 + 2.0, other: v.1 + 2.0 }).collect();
+            let found = estimate_within(&within(&seen, error), 0.0).unwrap();
+            let truth: Vec<Pair> = values
+                .iter()
+                .map(|v| Pair { base: v.0 + 2.0 - error * v.2, other: v.1 + 2.0 - error * v.3 })
+                .collect();
+            let truth = estimate(&truth, 0.0).unwrap();
+            let (all, one) = (found.interval.unwrap(), truth.interval.unwrap());
+            prop_assert!(all.0 <= one.0 + 1e-9 && one.1 <= all.1 + 1e-9, "{all:?} {one:?}");
+            prop_assert!(found.p.unwrap() >= truth.p.unwrap() - 1e-9, "{found:?} {truth:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_as_large_as_what_is_not_known_is_none() {
+        let seen = pairs(&[10.0, 10.1, 9.9, 10.0], &[12.0, 12.1, 11.9, 12.0]);
+        assert!(estimate(&seen, 0.0).unwrap().p.unwrap() < 1e-3);
+        assert!(estimate_within(&within(&seen, 0.1), 0.0).unwrap().p.unwrap() < 0.01);
+        assert_eq!(estimate_within(&within(&seen, 2.5), 0.0).unwrap().p, Some(1.0));
     }
 
     /// The ten patients of Student's paper of 1908: hours of sleep gained with two drugs.

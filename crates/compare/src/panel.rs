@@ -52,7 +52,7 @@ impl Axis {
                 name: phase.name.clone(),
                 start: seconds(span.start_ms),
                 end: seconds(span.end_ms),
-                invalid: false,
+                disturbed: false,
             })
         });
         Self {

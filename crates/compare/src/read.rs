@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use assay_measurement::doubt::Extent;
 use assay_measurement::measured::Series;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
@@ -29,9 +30,11 @@ pub struct Cell {
     pub rows: Vec<Row>,
     /// What its target says its version is.
     pub version: String,
+    /// Its numbers have their own errors.
+    pub own_errors: bool,
     /// What its requests were.
     pub requested: Requested,
-    /// Assay or the lab could have shaped its numbers, and it is here because somebody wants it nevertheless.
+    /// Its numbers are not known because of Assay or the lab, and it is here because somebody wants it nevertheless.
     pub invalid: bool,
     /// Its log of xacts, where it kept one.
     pub xacts: Option<PathBuf>,
@@ -47,12 +50,12 @@ pub struct Plan {
     streams: BTreeMap<u32, (u32, String)>,
 }
 
-/// What counts beside valid runs of the same stream.
+/// What counts beside runs of the same stream whose numbers are known, exactly or roughly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Liberties {
     /// Compare runs of different streams as if they had the same.
     pub any_stream: bool,
-    /// Use the numbers of invalid runs too; there are no verdicts on them.
+    /// Use runs whose numbers are not known too; there are no verdicts on them.
     pub with_invalid: bool,
 }
 
@@ -166,7 +169,7 @@ impl Experiment {
             CellState::Invalid if self.liberties.with_invalid => {}
             CellState::Waiting => return Err("it has not run yet".to_owned()),
             CellState::Running => return Err("it runs now, or was cut off".to_owned()),
-            CellState::Invalid => return Err(said("Assay or the lab could have shaped its numbers")),
+            CellState::Invalid => return Err(said("its numbers are not known")),
             CellState::Failed => return Err(said("it failed")),
         }
         let info = &self.info;
@@ -182,10 +185,14 @@ impl Experiment {
         if run.is_unfinished().map_err(|error| error.to_string())? {
             return Err("its run was cut off before its end was written".to_owned());
         }
-        let invalid = !head.verdict.valid;
+        // Before own errors were recorded, whatever was serious could have moved any number.
+        let invalid = match head.own_errors {
+            true => head.verdict.leaves_unknown() != Extent::Nothing,
+            false => head.verdict.is_disturbed(),
+        };
         known.invalid |= invalid;
         if invalid && !self.liberties.with_invalid {
-            return Err("its run is invalid: Assay or the lab could have shaped its numbers".to_owned());
+            return Err("its numbers are not known: Assay or the lab failed in it".to_owned());
         }
         let series = run.read_series().map_err(|error| error.to_string())?;
         let plan = self.plan(workload, cell.repetition, &head, &series)?;
@@ -200,6 +207,7 @@ impl Experiment {
             rows: plan.axis.rows(&series),
             requested: Requested::of(&head),
             version: head.target.version.clone(),
+            own_errors: head.own_errors,
             invalid,
             xacts: xacts.is_file().then_some(xacts),
         })

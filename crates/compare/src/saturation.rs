@@ -62,10 +62,10 @@ pub fn find(seconds: &[Second]) -> Option<Number> {
     let offered = |window: &[Second]| window.iter().map(Second::rate).sum::<f64>() / window.len() as f64;
     let reached = seconds.windows(RUNNING).find(|window| fell_behind(window) || turned_slow(window, calm));
     Some(match reached {
-        Some(window) => Number { value: offered(window), at_least: false },
+        Some(window) => Number::exact(offered(window)),
         None => {
             let highest = seconds.windows(RUNNING).map(offered).fold(0.0, f64::max);
-            Number { value: highest, at_least: true }
+            Number::at_least(highest)
         }
     })
 }
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn a_target_that_turns_slow_is_saturated_though_it_completes_all() {
         let found = find(&ramp(u64::MAX, |rate| if rate > 700 { 80_000 } else { 3000 })).unwrap();
-        assert_eq!(found, Number { value: 720.0, at_least: false });
+        assert_eq!(found, Number::exact(720.0));
         let fast = find(&ramp(u64::MAX, |rate| if rate > 700 { 9_000 } else { 300 })).unwrap();
         assert!(fast.at_least, "30 times slower, and still under 10 ms");
     }
 
     #[test]
     fn a_target_that_keeps_up_has_not_reached_it() {
-        assert_eq!(find(&ramp(u64::MAX, |_| 1000)), Some(Number { value: 990.0, at_least: true }));
+        assert_eq!(find(&ramp(u64::MAX, |_| 1000)), Some(Number::at_least(990.0)));
         assert_eq!(find(&[]), None);
         assert!(rises((0.1, 1.0)) && !rises((1.0, 1.0)) && !rises((1.0, 0.0)) && rises((0.0, 0.5)));
     }

@@ -3,7 +3,7 @@
 use super::document::{Contrast, Direction, Verdict};
 use super::measured::Number;
 use super::metric::Metric;
-use super::paired::{self, FEWEST_PAIRS, Pair};
+use super::paired::{self, FEWEST_PAIRS, Pair, Within};
 use assay_report::format;
 
 /// The chance that a table has even one false "better" or "worse" in it is at most this.
@@ -12,6 +12,17 @@ pub const ERROR_PROBABILITY: f64 = 0.05;
 /// Said of a difference that would be sure if it stood alone.
 const IN_SO_LARGE_A_TABLE: &str = "alone it would be a difference, but chance brings as much somewhere in a table this \
                                    large; more repetitions can tell";
+
+/// A pair as far as its values are known. What has no upper end can be anything above.
+fn within(base: &Number, other: &Number) -> Within {
+    /// So many times the value: no verdict survives that.
+    const ANYTHING: f64 = 1e6;
+    let span = |number: &Number| {
+        let (low, high) = number.own;
+        (low, high.unwrap_or(number.value.abs().max(1.0) * ANYTHING))
+    };
+    Within { seen: Pair { base: base.value, other: other.value }, base: span(base), other: span(other) }
+}
 
 /// A difference before the verdict on it.
 pub struct Case {
@@ -32,10 +43,9 @@ impl Case {
         pairs: &[(Number, Number)],
         common_xacts: Option<u64>,
     ) -> Self {
-        let values: Vec<Pair> =
-            pairs.iter().map(|(base, other)| Pair { base: base.value, other: other.value }).collect();
+        let values: Vec<Within> = pairs.iter().map(|(base, other)| within(base, other)).collect();
         let level = pairs.iter().map(|(base, _)| base.value).sum::<f64>() / pairs.len().max(1) as f64;
-        let estimate = paired::estimate(&values, metric.resolution * level.abs());
+        let estimate = paired::estimate_within(&values, metric.resolution * level.abs());
         let judged = metric.better != Direction::Neither;
         let estimate_of = estimate.as_ref();
         let contrast = Contrast {
@@ -154,7 +164,7 @@ mod tests {
                 let mut value = |repetition: usize, side: usize, factor: f64| {
                     let noise = 0.6 * runs[repetition][side] + 0.8 * normal(dice);
                     let value = factor * 1e6 * libm::exp(0.05 * (streams[repetition] + noise));
-                    Number { value, at_least: false }
+                    Number::exact(value)
                 };
                 let pairs: Vec<_> =
                     (0..repetitions).map(|r| (value(r, 0, 1.0), value(r, 1, factor))).collect();
@@ -222,7 +232,7 @@ mod tests {
     }
 
     fn exact(value: f64) -> Number {
-        Number { value, at_least: false }
+        Number::exact(value)
     }
 
     fn verdict(key: &str, pairs: &[(Number, Number)]) -> Contrast {
@@ -267,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_saturation_point_that_was_not_reached_counts_as_the_highest_rate_offered() {
-        let beyond = |value| Number { value, at_least: true };
+        let beyond = Number::at_least;
         let both: Vec<_> = (0..4).map(|_| (beyond(1600.0), beyond(1600.0))).collect();
         let found = verdict("saturation_per_s", &both);
         assert_eq!(found.verdict, Verdict::NoDifferenceSeen);
@@ -282,7 +292,7 @@ mod tests {
         // So many times what the other side took; whether the base's, and the subject's, are lower bounds.
         let of = |base: f64, other: f64, base_open: bool, other_open: bool| {
             let pair = |ms: f64| {
-                let number = |value, at_least| Number { value, at_least };
+                let number = |value, at_least| Number { at_least, ..Number::exact(value) };
                 (number(base * ms, base_open), number(other * ms, other_open))
             };
             let pairs: Vec<_> = [52.0, 56.0, 53.0, 55.0].map(pair).into();

@@ -197,6 +197,7 @@ fn cell(path: &Path, workload: &str, kind: &Kind, repetition: u32, logs: bool) {
     let mut start_ms = 0;
     let mut phases = Vec::new();
     for (index, (name, seconds, begin, end, log_stats)) in schedule(workload).into_iter().enumerate() {
+        let expected = PEAK * (begin + end) / 2.0 * seconds as f64;
         for second in 0..seconds {
             let load = begin + (end - begin) * (second as f64 + 0.5) / seconds as f64;
             let due = (PEAK * load * (0.94 + 0.12 * stream.unit())) as u64;
@@ -212,6 +213,7 @@ fn cell(path: &Path, workload: &str, kind: &Kind, repetition: u32, logs: bool) {
             goal: format!("{seconds} s"),
             load: (begin, end),
             recurrence: (1.0, 1.0),
+            expected_requests: Some(expected),
             log_stats,
             ..PhaseInfo::default()
         });
@@ -238,7 +240,8 @@ fn head(workload: &str, kind: &Kind, repetition: u32, phases: Vec<PhaseInfo>) ->
             ..TargetInfo::default()
         },
         phases,
-        verdict: Verdict { valid: true, ..Verdict::default() },
+        own_errors: true,
+        verdict: Verdict::default(),
         finished: true,
         ..RunInfo::default()
     }

@@ -138,7 +138,7 @@ fn runs_with_other_phases_cannot_be_held_against_each_other() {
 }
 
 #[test]
-fn a_tolerance_is_kept_by_the_same_and_not_by_the_slower_and_an_invalid_run_is_no_gate() {
+fn a_tolerance_is_kept_by_the_same_and_not_by_the_slower_and_a_run_of_unknown_numbers_is_no_gate() {
     let tmp = tempfile::tempdir().unwrap();
     let paths = runs(tmp.path(), &Plan::default());
     let tolerances = ["mean=10%".parse().unwrap()];
@@ -148,7 +148,12 @@ fn a_tolerance_is_kept_by_the_same_and_not_by_the_slower_and_an_invalid_run_is_n
     let backwards: Vec<PathBuf> = paths[5..].iter().chain(&paths[..5]).cloned().collect();
     let mut found = compared(&backwards, Liberties::default());
     assert_eq!(found.hold(&tolerances).outcome, Outcome::Held, "faster is never worse");
-    change(&paths[2], |info| info.verdict.valid = false);
+    change(&paths[2], |info| {
+        info.verdict.doubts = vec![assay_measurement::doubt::Doubt::serious(
+            assay_measurement::doubt::Reason::RoleFailed,
+            "gone",
+        )];
+    });
     let mut found = compared(&paths, Liberties::default());
     assert_eq!(found.hold(&tolerances).outcome, Outcome::Invalid);
     let mut found = compared(&paths, Liberties { with_invalid: true, ..Liberties::default() });
