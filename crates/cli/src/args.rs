@@ -54,8 +54,8 @@ Examples:
 Exit codes:
   0 fine · 1 the run failed
   2 usage or workload error, or a plan this machine cannot carry
-  96 invalid run: Assay or the lab was the limit, not the proxy
-  99 a requirement failed, or something got worse than it may
+  96 undecided: Assay or the machine left a requirement or number unknown
+  99 a requirement failed, content was wrong, or something got worse than it may
   105 interrupted";
 
 /// Find out what a caching proxy is worth: put it under a known stream of requests, check every byte that

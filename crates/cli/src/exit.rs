@@ -11,9 +11,9 @@ pub enum Exit {
     Failed = 1,
     /// Usage or workload error, or a plan this machine cannot carry; nothing was started.
     Usage = 2,
-    /// The run ended but its numbers cannot be trusted: Assay or the lab was the limit.
-    Invalid = 96,
-    /// What was required did not hold: a requirement failed, or a comparison found a regression.
+    /// Undecided because of Assay or the machine: a requirement, or a headline number where nothing was required.
+    Undecided = 96,
+    /// A requirement failed, content was wrong, responses did not come, or a comparison found a regression.
     Unmet = 99,
     /// Interrupted; what was measured until then is in the run directory.
     Interrupted = 105,

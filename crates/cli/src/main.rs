@@ -2,7 +2,7 @@
 //!
 //! Everything that measures lives in the other crates; here are commands, flags, and the terminal.
 //!
-//! *Does not:* compute results, open sockets, or decide whether a run is valid.
+//! *Does not:* compute results, open sockets, or decide how well a number is known.
 
 mod args;
 mod bundled;

@@ -21,6 +21,7 @@ use crate::topology::Topology;
 /// Everything about a run that is known before it starts.
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
     RunInfo {
+        own_errors: true,
         schema: RUN_SCHEMA.into(),
         assay_version: plan.assay_version.clone(),
         command: plan.command.clone(),
@@ -174,7 +175,7 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
             .flatten(),
         log_stats: phase.log_stats,
         primary: phase.primary,
-        invalid: false,
+        disturbed: false,
     })
     .collect()
 }

@@ -306,7 +306,7 @@ impl Session {
                     let missing: Vec<&str> = missing.map(|kind| kind.name()).collect();
                     let message =
                         format!("the last report of {} did not come in time", missing.join(" and "));
-                    self.doubt(Doubt::invalid(Reason::RoleFailed, message));
+                    self.doubt(Doubt::serious(Reason::RoleFailed, message));
                     return Ok(());
                 }
             }
@@ -319,7 +319,7 @@ impl Session {
             Said::Event(event) => self.take_event(kind, *event),
             Said::Nonsense(words) => {
                 let seen = format!("{} said something that is no event: {words}", kind.name());
-                self.doubt(Doubt::invalid(Reason::RoleFailed, seen));
+                self.doubt(Doubt::serious(Reason::RoleFailed, seen));
                 Ok(())
             }
             Said::Ended if self.done.contains(&kind) => Ok(()),
@@ -337,7 +337,7 @@ impl Session {
             }
             Event::Fault { reason, message } => {
                 let role = kind.name().to_owned();
-                self.doubt(Doubt { role, ..Doubt::invalid(reason, message) });
+                self.doubt(Doubt { role, ..Doubt::serious(reason, message) });
             }
             Event::Done => self.done.push(kind),
             // A second one says nothing new; the others are messages of roles that no run has.
@@ -477,8 +477,8 @@ impl Session {
             match error {
                 LabError::Interrupted => {}
                 LabError::Target(words) => self.tally.warn(words),
-                LabError::Assay(words) => self.tally.doubt(Doubt::invalid(Reason::RoleFailed, words)),
-                other => self.tally.doubt(Doubt::invalid(Reason::LabFailed, other.to_string())),
+                LabError::Assay(words) => self.tally.doubt(Doubt::serious(Reason::RoleFailed, words)),
+                other => self.tally.doubt(Doubt::serious(Reason::LabFailed, other.to_string())),
             }
         }
         for phase in self.info.phases.iter_mut().filter(|phase| phase.start_ms.is_some()) {

@@ -65,7 +65,7 @@ impl Tally {
             self.warnings.push(format!("what was measured could not be read again to judge it: {e}"));
             known
         });
-        info.verdict = Verdict { valid: true, partial, doubts: Vec::new(), warnings: self.warnings };
+        info.verdict = Verdict { partial, doubts: Vec::new(), warnings: self.warnings };
         settle(info, found);
     }
 }

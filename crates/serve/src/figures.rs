@@ -145,21 +145,21 @@ fn run(all: &mut Families, state: &State, now_unix_ms: u64) {
     all.gauge(("phase_done", Unit::Ratio), "How much of the phase is over.", done);
     let load = of_phase(PhaseSoFar::load);
     all.gauge(("load_factor", Unit::None), "Load, as a multiple of the workload's own.", load);
-    let invalid = state.doubts.keys().any(|(_, invalidates)| *invalidates);
-    let valid = f64::from(u8::from(!invalid));
+    let disturbed = state.doubts.keys().any(|(_, serious)| *serious);
+    let undisturbed = f64::from(u8::from(!disturbed));
     all.gauge(
         ("run_valid", Unit::None),
-        "0 when Assay or the lab could have shaped the result.",
-        Some(valid),
+        "1 as long as no serious disturbance was found, 0 from then on: numbers may be known only roughly, or not at all.",
+        Some(undisturbed),
     );
-    let doubts = state.doubts.iter().map(|((reason, invalidates), count)| Sample {
-        labels: vec![("reason", reason.name().into()), ("invalidates", invalidates.to_string())],
+    let doubts = state.doubts.iter().map(|((reason, serious), count)| Sample {
+        labels: vec![("reason", reason.name().into()), ("invalidates", serious.to_string())],
         value: Value::Number(*count as f64),
     });
     all.add(
         Kind::Gauge,
         ("doubts", Unit::None),
-        "Reasons to doubt the run that were found.",
+        "Reasons to doubt the run that were found; `invalidates` is true for serious ones.",
         doubts.collect(),
     );
 }

@@ -132,7 +132,7 @@ pub(crate) struct State {
     /// How many, and how long together in microseconds.
     pub stalls: BTreeMap<String, (u64, u64)>,
     pub network: BTreeMap<String, Network>,
-    /// How often, by reason and whether it makes the run invalid.
+    /// How often, by reason and whether it is serious.
     pub doubts: BTreeMap<(Reason, bool), u64>,
     /// What each cache of the target counts itself, as it said last.
     proxy: BTreeMap<String, ProxyCounters>,
@@ -162,7 +162,7 @@ impl State {
             RunEvent::Measured(measured) => self.take_measured(measured),
             RunEvent::Phase(event) => self.take_phase(event),
             RunEvent::Doubt(doubt) => {
-                *self.doubts.entry((doubt.reason, doubt.invalidates)).or_default() += 1;
+                *self.doubts.entry((doubt.reason, doubt.serious)).or_default() += 1;
             }
             RunEvent::Finished => self.stage = RunStage::Finished,
         }

@@ -50,7 +50,7 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
         }
         Err(End::Unsound(words)) => {
             output::eprint(&format!("{words}\n"));
-            return Ok(Exit::Invalid);
+            return Ok(Exit::Undecided);
         }
         Err(End::Failed(failure)) => return Err(failure),
     };

@@ -27,7 +27,7 @@ subject; where all runs are of the same thing, directories are compared.
 
 Exit codes:
   0 fine · 1 nothing could be held against the tolerance · 2 usage error
-  96 with --tolerance: a run is invalid
+  96 with --tolerance: the numbers of a run are not known
   99 with --tolerance: something is worse by more than that";
 
 /// Flags of `assay compare`.
@@ -44,7 +44,7 @@ pub struct CompareArgs {
     /// Compare runs with different requests as if they had had the same
     #[arg(long)]
     pub any_stream: bool,
-    /// Show the numbers of invalid runs too, without verdicts
+    /// Show runs whose numbers are not known too, without verdicts
     #[arg(long)]
     pub with_invalid: bool,
     /// The result as one JSON document
@@ -142,7 +142,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure>
         output::eprint(&format!("{}\n", gate.why));
     }
     match gate.outcome {
-        Outcome::Invalid => Ok(Exit::Invalid),
+        Outcome::Invalid => Ok(Exit::Undecided),
         Outcome::Regressed => Ok(Exit::Unmet),
         Outcome::Held => Ok(Exit::Fine),
         Outcome::NotCompared => Err(Failure::failed(anyhow!("{}", gate.why)).hint(

@@ -124,7 +124,7 @@ fn exit(peak: &Peak, partial: bool) -> Exit {
     match peak.peak_per_s {
         _ if partial => Exit::Interrupted,
         // Where Assay gave out first, or was late in all that was not kept, nobody knows what the target can.
-        _ if own || peak.is_own_limit => Exit::Invalid,
+        _ if own || peak.is_own_limit => Exit::Undecided,
         None => Exit::Unmet,
         Some(_) => Exit::Fine,
     }
@@ -196,10 +196,10 @@ mod tests {
         assert_eq!((exit(&found, false), exit(&found, true)), (Exit::Fine, Exit::Interrupted));
         assert_eq!(exit(&Peak::default(), false), Exit::Unmet);
         let own = Suspect { name: "assay".into(), is_full: true, ..Suspect::default() };
-        assert_eq!(exit(&Peak { suspects: vec![own], ..found.clone() }, false), Exit::Invalid);
+        assert_eq!(exit(&Peak { suspects: vec![own], ..found.clone() }, false), Exit::Undecided);
         let late = Suspect { name: "assay".into(), used: Some(0.05), ..Suspect::default() };
         assert_eq!(exit(&Peak { suspects: vec![late], ..found.clone() }, false), Exit::Fine);
-        assert_eq!(exit(&Peak { is_own_limit: true, ..found }, false), Exit::Invalid);
+        assert_eq!(exit(&Peak { is_own_limit: true, ..found }, false), Exit::Undecided);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
+use assay_report::headline::Conclusion;
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
@@ -115,17 +116,15 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
 fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<Exit, Failure> {
     let form = results.form()?;
     let summary = report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
-    let verdict = &outcome.verdict;
-    let failed = stopped || summary.requirements.iter().any(|one| one.held == Some(false));
-    Ok(if verdict.partial && !stopped {
-        Exit::Interrupted
-    } else if !verdict.valid {
-        // Numbers that cannot be trusted fail nobody.
-        Exit::Invalid
-    } else if failed {
-        Exit::Unmet
-    } else {
-        Exit::Fine
+    if outcome.verdict.partial && !stopped {
+        return Ok(Exit::Interrupted);
+    }
+    Ok(match summary.conclusion() {
+        Conclusion::ServedNothing => Exit::Failed,
+        _ if stopped => Exit::Unmet,
+        Conclusion::Failed => Exit::Unmet,
+        Conclusion::Undecided => Exit::Undecided,
+        Conclusion::Fine => Exit::Fine,
     })
 }
 

@@ -212,7 +212,7 @@ fn word(state: CellState) -> &'static str {
         CellState::Waiting => "waits",
         CellState::Running => "runs",
         CellState::Done => "done",
-        CellState::Invalid => "invalid",
+        CellState::Invalid => "not known",
         CellState::Failed => "failed",
     }
 }
@@ -292,7 +292,7 @@ fn draw_table(frame: &mut Frame, area: Rect, cells: &Cells) {
     let widths = [
         Constraint::Length(5),
         Constraint::Length(u16::try_from(width).unwrap_or(60)),
-        Constraint::Length(7),
+        Constraint::Length(9),
         Constraint::Fill(1),
     ];
     frame.render_widget(Table::new(rows, widths).column_spacing(2), area);
@@ -333,7 +333,7 @@ mod tests {
         terminal.draw(|frame| draw(frame, &cells(), &Ui::of_an_experiment(true))).unwrap();
         let screen = terminal.backend().to_string();
         for words in
-            ["2 of 4 cells, about 1h 2m left", "failed   it died", "waits for 321 connections", "waits"]
+            ["2 of 4 cells, about 1h 2m left", "failed     it died", "waits for 321 connections", "waits"]
         {
             assert!(screen.contains(words), "{words}: {screen}");
         }

@@ -26,7 +26,7 @@ pub enum Alarm {
     Quiet,
     /// Worth a look.
     Look,
-    /// It may make the run invalid.
+    /// It may leave numbers known only roughly, or not at all.
     Loud,
 }
 
@@ -43,7 +43,7 @@ pub struct Own {
     untold: Option<Stall>,
     /// How many there were.
     pub stalls: u64,
-    /// What makes the run invalid, first told first.
+    /// Serious doubts, first told first.
     pub doubts: Vec<Doubt>,
 }
 
@@ -70,8 +70,8 @@ impl Own {
 
     /// Takes in a doubt; gives it in words.
     pub fn doubt(&mut self, doubt: &Doubt) -> String {
-        let weight = if doubt.invalidates { "INVALID" } else { "worth knowing" };
-        if doubt.invalidates {
+        let weight = if doubt.serious { "DISTURBED" } else { "worth knowing" };
+        if doubt.serious {
             self.doubts.push(doubt.clone());
         }
         format!("{weight}: {} ({}, {})", doubt.seen, doubt.blame.name(), doubt.reason.name())
@@ -114,7 +114,7 @@ impl Own {
         if let [first, others @ ..] = self.doubts.as_slice() {
             let others =
                 if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
-            return (Alarm::Loud, format!("INVALID{others}: {}", first.seen));
+            return (Alarm::Loud, format!("DISTURBED{others}: {}", first.seen));
         }
         let fresh = self.last_stall.as_ref().filter(|stall| now_ms < stall.at_ms + FRESH_MS);
         let stalled = fresh.map(|stall| stalled(stall, Some(now_ms)));
@@ -206,12 +206,12 @@ mod tests {
     #[test]
     fn a_doubt_stays_on_the_screen() {
         let mut own = Own::default();
-        let said = own.doubt(&Doubt::invalid(Reason::Ports, "75 requests found no free source port"));
-        assert_eq!(said, "INVALID: 75 requests found no free source port (assay, ports)");
-        assert_eq!(own.status(99_000).1, "INVALID: 75 requests found no free source port");
+        let said = own.doubt(&Doubt::serious(Reason::Ports, "75 requests found no free source port"));
+        assert_eq!(said, "DISTURBED: 75 requests found no free source port (assay, ports)");
+        assert_eq!(own.status(99_000).1, "DISTURBED: 75 requests found no free source port");
         own.doubt(&Doubt::worth_knowing(Reason::Unquiet, "a bare timer was late"));
-        own.doubt(&Doubt::invalid(Reason::Late, "late"));
-        assert!(own.status(99_000).1.starts_with("INVALID (and 1 more): 75"));
+        own.doubt(&Doubt::serious(Reason::Late, "late"));
+        assert!(own.status(99_000).1.starts_with("DISTURBED (and 1 more): 75"));
     }
 
     #[test]

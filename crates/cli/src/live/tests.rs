@@ -306,14 +306,14 @@ fn trouble_of_assay_itself_is_on_every_screen() {
     let mut state = state(8);
     state.take(&thread(7, 1_000));
     assert_golden("quiet-80x24.txt", &drawn(&state, 80, 24));
-    state.take(&RunEvent::Doubt(Box::new(Doubt::invalid(
+    state.take(&RunEvent::Doubt(Box::new(Doubt::serious(
         Reason::Ports,
         "75 requests found no free source port",
     ))));
     for (width, height) in [(72, 22), (80, 24), (120, 40)] {
         let screen = drawn(&state, width, height);
         assert!(
-            screen.contains("INVALID: 75 requests found no free source port"),
+            screen.contains("DISTURBED: 75 requests found no free source port"),
             "{width}x{height}: {screen}"
         );
     }

@@ -51,7 +51,7 @@ fn rehearse(name: &str, proxy: &str) -> Ran {
 
 /// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
 ///
-/// Where the run itself calls a phase invalid, robots may have seen responses long after a proxy that joins no requests had
+/// Where the run itself calls a phase disturbed, robots may have seen responses long after a proxy that joins no requests had
 /// them: then any object requested before may have been a hit, which no machine changes.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
     for kind in CONTENT_ERRORS {
@@ -64,7 +64,7 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         }
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
         let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
-        let most = if phase["invalid"] == true && !COLLAPSING.contains(&proxy) {
+        let most = if phase["disturbed"] == true && !COLLAPSING.contains(&proxy) {
             let [documents, _] = requested_before(ran, Some(index));
             ideal.max(documents)
         } else {

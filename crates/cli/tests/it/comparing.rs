@@ -46,7 +46,8 @@ fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
             log_stats: true,
             ..PhaseInfo::default()
         }],
-        verdict: Verdict { valid: true, ..Verdict::default() },
+        own_errors: true,
+        verdict: Verdict::default(),
         finished: true,
         ..RunInfo::default()
     };
@@ -97,10 +98,15 @@ fn a_pipeline_learns_from_the_exit_code_whether_something_got_worse() {
 }
 
 #[test]
-fn invalid_runs_are_no_gate_and_runs_of_another_stream_are_no_pass() {
+fn runs_of_unknown_numbers_are_no_gate_and_runs_of_another_stream_are_no_pass() {
     let assay = Assay::new();
     base_and_head(&assay);
-    run(&assay.path("head/4"), 4, 3000, |info| info.verdict.valid = false);
+    run(&assay.path("head/4"), 4, 3000, |info| {
+        info.verdict.doubts = vec![assay_measurement::doubt::Doubt::serious(
+            assay_measurement::doubt::Reason::RoleFailed,
+            "gone",
+        )];
+    });
     assay.run(&["compare", "base", "head", "--tolerance", "5%"]).exits(96);
     assay.run(&["compare", "base", "head"]).exits(0);
     run(&assay.path("other/1"), 1, 3000, |info| info.stream_digest = "another".into());

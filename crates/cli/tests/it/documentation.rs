@@ -153,8 +153,8 @@ fn run_examples(page: &Path) {
         let mut shell = Command::new("sh");
         shell.args(["-c", &example.command]).current_dir(assay.directory.path()).env("PATH", &path);
         let said = Said::from(shell.stdin(std::process::Stdio::null()).output().expect("a shell"));
-        // 96: a machine that is busy with other tests was too slow for it, which Assay is right to say.
-        let fine = said.code == Some(0) || (said.code == Some(96) && example.command.contains("assay run"));
+        // 96: a machine that is busy with other tests leaves a requirement undecided, which Assay is right to say.
+        let fine = said.code == Some(0) || (said.code == Some(96) && example.command.contains("--require"));
         assert!(fine, "{}: `{}` ended with {said:?}", page.display(), example.command);
         assert_prints(page, &example, &format!("{}{}", said.stderr, said.stdout));
     }

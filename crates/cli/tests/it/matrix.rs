@@ -307,12 +307,12 @@ async fn serve(
     }
 }
 
-/// A figure of the whole of a run that went well, or whose machine was too busy for its times to be trusted.
+/// The figures of the whole of a run that went well. A busy machine changes what is known of times, and no exit code.
 fn run(cell: &Cell, text: &str) -> Value {
     let assay = Assay::new();
     let workload = assay.file("cell.pg", text);
     let said = assay.run(&["run", workload, "--memory", "256MB", "--run-dir", "r", "--no-report", "--json"]);
-    assert!(matches!(said.code, Some(0 | 96)), "{cell:?}: {said:?}");
+    assert_eq!(said.code, Some(0), "{cell:?}: {said:?}");
     let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
     document["total"].clone()
 }

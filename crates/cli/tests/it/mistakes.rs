@@ -19,7 +19,7 @@ use(S, R);
 fn help_shows_commands_examples_and_exit_codes() {
     let said = Assay::new().run(&["--help"]).exits(0).stdout;
     for words in
-        ["Commands:", "run ", "check ", "report ", "proxies ", "workloads ", "Examples:", "96 invalid run"]
+        ["Commands:", "run ", "check ", "report ", "proxies ", "workloads ", "Examples:", "96 undecided"]
     {
         assert!(said.contains(words), "no `{words}` in:\n{said}");
     }

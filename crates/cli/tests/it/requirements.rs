@@ -35,9 +35,8 @@ fn requirements_of_workload_and_command_line_are_judged_and_one_that_fails_is_ex
     let assay = Assay::new();
     let more = ["--rehearse", "3s", "--require", "steady.dhr > 99%", "--require", "unsent < 50%"];
     let (said, document) = run(&assay, r#""errors == 0", "mean(hit) < 1min""#, &more);
-    // On a busy machine a run may be invalid (96), which comes first.
-    let invalid = document["valid"] == false;
-    assert_eq!(said.code, Some(if invalid { 96 } else { 99 }), "{said:?}");
+    // What failed is said first, whatever else could not be decided on a busy machine.
+    assert_eq!(said.code, Some(99), "{said:?}");
     let judged = document["requirements"].as_array().expect("requirements");
     let of =
         |text: &str| judged.iter().find(|one| one["text"] == text).unwrap_or_else(|| panic!("no {text}"));
@@ -55,7 +54,7 @@ fn requirements_of_workload_and_command_line_are_judged_and_one_that_fails_is_ex
 fn a_requirement_that_has_failed_for_good_ends_the_run_when_that_is_wanted() {
     let assay = Assay::new();
     let (said, document) = run(&assay, r#""requests < 100""#, &["--stop-on-failure"]);
-    assert!(matches!(said.code, Some(99 | 96)), "{said:?}");
+    assert_eq!(said.code, Some(99), "{said:?}");
     assert_eq!(document["partial"], true, "two minutes went by");
     assert_eq!(document["requirements"][0]["held"], false);
     said.complains("stopped: a requirement failed: requests < 100");

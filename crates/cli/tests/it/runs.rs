@@ -20,13 +20,11 @@ fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
 }
 
-/// The JSON document of a run that went well. On a busy machine a run may be invalid (96) and still say all.
+/// The JSON document of a run that went well. A busy machine changes what is known of its times, and no exit code.
 fn document(said: &Said) -> Value {
-    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert_eq!(said.code, Some(0), "{said:?}");
     let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
-    if said.code == Some(96) {
-        assert_eq!(document["valid"], false, "exit code 96 of a valid run");
-    }
+    assert_eq!(document["headline"]["unknown"], serde_json::json!([]), "exit code 0 of what is not known");
     document
 }
 
@@ -36,7 +34,7 @@ fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
     let said: Said = demo(&assay, "6s", &[]).wait_with_output().expect("ends").into();
     let document = document(&said);
     for field in
-        ["schema", "run", "workload", "proxy", "seed", "stream_digest", "valid", "partial", "warnings"]
+        ["schema", "run", "workload", "proxy", "seed", "stream_digest", "headline", "partial", "warnings"]
     {
         assert!(!document[field].is_null(), "no `{field}` in {document:#}");
     }
@@ -168,7 +166,7 @@ fn without_a_proxy_there_are_no_hits() {
 fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
     let assay = Assay::new();
     let said = assay.run(&["run", "demo", "--rehearse", "3s", "--no-report"]);
-    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("DHR"), "no progress: {}", said.stderr);
     assert!(!said.stdout.contains("\x1b"), "colours in a pipe: {}", said.stdout);
     let runs: Vec<_> = std::fs::read_dir(assay.path("runs")).expect("a run directory").flatten().collect();
@@ -185,7 +183,7 @@ fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
 fn the_result_can_go_to_a_file() {
     let assay = Assay::new();
     let said: Said = demo(&assay, "3s", &["-o", "result.json"]).wait_with_output().expect("ends").into();
-    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(said.stdout, "");
     let text = std::fs::read_to_string(assay.path("result.json")).expect("the result");
     serde_json::from_str::<Value>(&text).expect("one JSON document");

@@ -75,7 +75,7 @@ pub fn shortfall(plan: &RunPlan) -> Option<String> {
     (peak > offered).then(|| {
         format!(
             "the schedule offers up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
-             them: expect the run to be invalid; lower the rate, or use more processors"
+             them: expect numbers that are known roughly, or not at all; lower the rate, or use more processors"
         )
     })
 }

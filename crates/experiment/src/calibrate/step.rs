@@ -151,7 +151,7 @@ impl Heard {
 fn worst(verdict: &Verdict) -> Option<&Doubt> {
     let touches = |doubt: &&Doubt| doubt.phases.is_empty() || doubt.phases.contains(&FLAT_PHASE);
     let unquiet = verdict.doubts.iter().any(|doubt| doubt.reason == Reason::Unquiet);
-    let counts = |doubt: &&Doubt| doubt.invalidates || (doubt.reason == Reason::Late && !unquiet);
+    let counts = |doubt: &&Doubt| doubt.serious || (doubt.reason == Reason::Late && !unquiet);
     verdict.doubts.iter().filter(counts).find(touches)
 }
 
@@ -231,7 +231,7 @@ pub fn best_effort_limit(verdict: &Verdict, figures: &Figures, processors: Proce
 fn of_doubt(doubt: &Doubt) -> Limit {
     let is_noise = matches!(doubt.reason, Reason::Stolen | Reason::Unquiet);
     let mut seen = doubt.seen.clone();
-    if !doubt.invalidates {
+    if !doubt.serious {
         seen += "; where responses are fast, 1 ms is too much";
     }
     Limit { name: doubt.reason.name().into(), seen, is_noise }
@@ -310,9 +310,9 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_carried_when_nothing_invalid_touches_it_and_all_was_completed() {
+    fn a_load_is_carried_when_nothing_serious_touches_it_and_all_was_completed() {
         let figures = heard(vec![robots(FLAT_PHASE, 1000, 995, 0)]);
-        let doubt = |phases: Vec<u16>| Doubt { phases, ..Doubt::invalid(Reason::Starved, "x") };
+        let doubt = |phases: Vec<u16>| Doubt { phases, ..Doubt::serious(Reason::Starved, "x") };
         let verdict = |doubts: Vec<Doubt>| Verdict { doubts, ..Verdict::default() };
         let limit = |verdict: &Verdict, figures: &Figures| limit(verdict, figures, APART);
         assert_eq!(limit(&verdict(vec![]), &figures), None);
@@ -325,7 +325,7 @@ mod tests {
         for phases in [vec![], vec![FLAT_PHASE]] {
             assert_eq!(limit(&verdict(vec![doubt(phases)]), &figures).unwrap().name, "starved");
         }
-        assert!(limit(&verdict(vec![Doubt::invalid(Reason::Stolen, "x")]), &figures).unwrap().is_noise);
+        assert!(limit(&verdict(vec![Doubt::serious(Reason::Stolen, "x")]), &figures).unwrap().is_noise);
         let slow = heard(vec![robots(FLAT_PHASE, 1000, 900, 0)]);
         assert_eq!(limit(&verdict(vec![]), &slow).unwrap().name, WORKLOAD);
     }

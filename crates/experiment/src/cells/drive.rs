@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use assay_lab::error::LabError;
 use assay_lab::plan::{RunPlan, TargetChoice};
 use assay_lab::{inform, prepare, real, run};
+use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
@@ -318,7 +319,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         let again = tries <= self.course.experiment.retries;
         let (state, why, aside) = match outcome {
             Ok(verdict) if verdict.partial => (CellState::Waiting, Some("it was interrupted".into()), true),
-            Ok(verdict) if verdict.valid => (CellState::Done, None, false),
+            Ok(verdict) if verdict.leaves_unknown() == Extent::Nothing => (CellState::Done, None, false),
             Ok(verdict) => {
                 let state = if again { CellState::Waiting } else { CellState::Invalid };
                 (state, Some(first_doubt(&verdict)), again)
@@ -369,8 +370,8 @@ fn refusal(refused: BTreeSet<String>) -> String {
 }
 
 fn first_doubt(verdict: &Verdict) -> String {
-    let doubt = verdict.doubts.iter().find(|doubt| doubt.invalidates).or(verdict.doubts.first());
-    doubt.map_or_else(|| "its numbers cannot be trusted".into(), |doubt| doubt.seen.clone())
+    let doubt = verdict.doubts.iter().find(|doubt| doubt.serious).or(verdict.doubts.first());
+    doubt.map_or_else(|| "its numbers are not known".into(), |doubt| doubt.seen.clone())
 }
 
 fn shortened(words: &str) -> String {

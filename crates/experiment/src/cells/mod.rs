@@ -62,7 +62,7 @@ pub struct Experiment {
     pub timeout: Duration,
     /// Longest wait for connections of the last cell to be gone.
     pub cool_down: Duration,
-    /// How often a cell whose numbers cannot be trusted is tried again.
+    /// How often a cell whose numbers are not known is tried again.
     pub retries: u32,
     /// Take private worlds for public ones, as Web Polygraph does since 3.6.
     pub private_as_public: bool,

@@ -62,7 +62,7 @@ fn changed<T: PartialEq>(what: &str, then: &[T], now: &[T], label: impl Fn(&T) -
     gone.chain(rest).collect()
 }
 
-/// Goes on with `old`: what has a result keeps it (`redo_invalid`: if it can be trusted), all else waits. What an
+/// Goes on with `old`: what has a result keeps it (`redo_invalid`: if its numbers are known), all else waits. What an
 /// interrupted cell left is put aside.
 pub fn resume(
     dir: &ExperimentDir,
@@ -91,7 +91,7 @@ pub fn resume(
                 wait_again(dir, cell, "it was interrupted")?;
             }
             CellState::Failed => wait_again(dir, cell, "it failed before")?,
-            CellState::Invalid if redo_invalid => wait_again(dir, cell, "its numbers could not be trusted")?,
+            CellState::Invalid if redo_invalid => wait_again(dir, cell, "its numbers are not known")?,
             CellState::Waiting | CellState::Done | CellState::Invalid => {}
         }
     }
@@ -139,7 +139,7 @@ mod tests {
         );
     }
 
-    /// An experiment of which one cell is done, one was interrupted, one failed and one is invalid; each left a directory.
+    /// An experiment of which one cell is done, one was interrupted, one failed and of one the numbers are not known; each left a directory.
     fn half_done(temp: &std::path::Path) -> (Experiment, ExperimentInfo, ExperimentDir) {
         let experiment = read(TEXT);
         let mut info = super::super::info(&experiment);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_trusted_runs_again_where_that_is_wanted() {
+    fn cells_of_unknown_numbers_run_again_where_that_is_wanted() {
         let temp = tempfile::tempdir().unwrap();
         let (experiment, info, dir) = half_done(temp.path());
         let resumed = resume(&dir, &experiment, info, true).unwrap();

@@ -1,7 +1,8 @@
 //! What would have been measured had every response come sooner by the most that Assay was late. Counts stay as they are.
+//! No time is disturbed any more: what was taken off all of them is more than any single one was delayed.
 
 use assay_measurement::histogram::SparseHistogram;
-use assay_measurement::interval::{OriginInterval, RobotInterval, Times};
+use assay_measurement::interval::{Disturbed, OriginInterval, RobotInterval, Times};
 
 /// Takes so much off all times; none becomes less than nothing.
 fn all(times: &SparseHistogram, late_us: u64) -> SparseHistogram {
@@ -25,6 +26,7 @@ fn times(of: &Times, late_us: u64) -> Times {
         response: all(&of.response, late_us),
         service: all(&of.service, late_us),
         ttfb: all(&of.ttfb, late_us),
+        disturbed: Disturbed::default(),
     }
 }
 
@@ -48,15 +50,24 @@ pub(super) fn origins(interval: &OriginInterval, late_us: u64) -> OriginInterval
 #[cfg(test)]
 mod tests {
     use assay_measurement::histogram::Histogram;
+    use assay_measurement::interval::Disturbance;
 
     use super::*;
 
     #[test]
-    fn every_histogram_but_that_of_lateness_itself_is_taken_from() {
+    fn every_histogram_but_that_of_lateness_itself_is_taken_from_and_nothing_stays_disturbed() {
         let mut once = Histogram::new();
         once.record(5_000);
         let once = once.to_sparse();
-        let class = || Times { response: once.clone(), service: once.clone(), ttfb: once.clone() };
+        let class = || Times {
+            response: once.clone(),
+            service: once.clone(),
+            ttfb: once.clone(),
+            disturbed: Disturbed {
+                response: Disturbance { seen: once.clone(), least: once.clone() },
+                ..Disturbed::default()
+            },
+        };
         let interval = RobotInterval {
             hit: class(),
             miss: class(),
@@ -66,10 +77,12 @@ mod tests {
             unsent_wait: once.clone(),
             ..RobotInterval::default()
         };
-        for (metric, class, times) in robots(&interval, 1_000).histograms() {
+        let sooner = robots(&interval, 1_000);
+        for (metric, class, times) in sooner.histograms().filter(|(_, _, times)| !times.buckets.is_empty()) {
             let wanted = if metric == "lateness" { 5_000 } else { 4_000 };
             assert_eq!(times.max_us, wanted, "{metric} {class}");
         }
+        assert!(sooner.hit.disturbed.is_empty() && sooner.timed_out.disturbed.is_empty());
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Lately {
             evidence.take(&Measured::Origins(interval.into()));
         }
         let mut doubts = verdict::judge(&info, &evidence);
-        doubts.retain(|doubt| doubt.invalidates);
+        doubts.retain(|doubt| doubt.serious);
         doubts
     }
 }
@@ -386,18 +386,18 @@ mod tests {
 
     #[test]
     fn errors_of_the_target_are_never_excused_by_lateness() {
-        let late = || vec![Doubt::invalid(Reason::Late, "late"), Doubt::invalid(Reason::Starved, "starved")];
+        let late = || vec![Doubt::serious(Reason::Late, "late"), Doubt::serious(Reason::Starved, "starved")];
         let step = of(&[failing(2, 38), failing(3, 38)], 3_000_000, late());
         assert_eq!((step.outcome, step.error_share), (Outcome::Broken, 0.38));
         assert_eq!(of(&[failing(2, 1), failing(3, 0)], 500_000, late()).outcome, Outcome::Broken);
-        let stolen = vec![Doubt::invalid(Reason::Stolen, "stolen")];
+        let stolen = vec![Doubt::serious(Reason::Stolen, "stolen")];
         assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, stolen).outcome, Outcome::Broken);
     }
 
     #[test]
     fn a_load_that_was_not_given_is_no_load_that_was_kept() {
         let fine = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 100, 2000)];
-        let ports = || vec![Doubt::invalid(Reason::Ports, "no port was left")];
+        let ports = || vec![Doubt::serious(Reason::Ports, "no port was left")];
         assert_eq!(of(&fine, 0, ports()).outcome, Outcome::Invalid);
         assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, Outcome::Invalid);
         let half = [second(2, 1, 30, 30, 2000), second(3, 1, 30, 30, 2000)];

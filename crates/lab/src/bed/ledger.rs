@@ -77,13 +77,13 @@ impl Ledger {
         if device_drops > 0 {
             let seen =
                 format!("links were too slow to take {device_drops} packets, which their devices dropped");
-            doubts.push(Doubt::invalid(Reason::LabFailed, seen));
+            doubts.push(Doubt::serious(Reason::LabFailed, seen));
         }
         for account in &self.accounts {
             let Account { link, from, delay_us, totals, lateness, .. } = account;
             if totals.failed > 0 {
                 let seen = format!("the link {link} could not carry {} packets from {from}", totals.failed);
-                doubts.push(Doubt::invalid(Reason::LabFailed, seen));
+                doubts.push(Doubt::serious(Reason::LabFailed, seen));
             }
             let (p50_us, p99_us) = (quantile(lateness, 0.5), quantile(lateness, 0.99));
             let seen = format!(
@@ -93,7 +93,7 @@ impl Ledger {
                 p99_us as f64 / 1000.0
             );
             if p50_us > LATE_US.max((*delay_us as f64 * LATE_SHARE) as u64) {
-                doubts.push(Doubt::invalid(Reason::LabFailed, seen));
+                doubts.push(Doubt::serious(Reason::LabFailed, seen));
             } else if p99_us > LATE_P99_US {
                 doubts.push(Doubt::worth_knowing(Reason::LabFailed, seen));
             }
@@ -169,7 +169,7 @@ mod tests {
         let invalid = |late_us, device_drops| {
             let mut ledger = ledger("delay=20ms");
             ledger.take(&interval(100, 0, late_us)).unwrap();
-            ledger.doubts(device_drops).iter().map(|doubt| doubt.invalidates).collect::<Vec<bool>>()
+            ledger.doubts(device_drops).iter().map(|doubt| doubt.serious).collect::<Vec<bool>>()
         };
         assert!(invalid(300, 0).is_empty());
         assert!(invalid(999, 0).is_empty());
@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(invalid(1100, 0), [true]);
         let mut slow = ledger("delay=40ms");
         slow.take(&interval(100, 0, 1500)).unwrap();
-        assert!(!slow.doubts(0)[0].invalidates);
+        assert!(!slow.doubts(0)[0].serious);
     }
 }

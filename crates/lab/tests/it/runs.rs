@@ -108,7 +108,7 @@ fn assert_nothing_left(info: &RunInfo) {
 async fn a_run_leaves_a_complete_record() {
     let ran = run(plan("plain", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let outcome = ran.result.as_ref().unwrap();
-    assert!(outcome.verdict.valid && !outcome.verdict.partial, "{:?}", outcome.verdict);
+    assert!(!outcome.verdict.is_disturbed() && !outcome.verdict.partial, "{:?}", outcome.verdict);
     let info = ran.info();
     assert!(info.finished && info.started_unix_ms % 1000 == 0);
     assert_eq!((info.phases[0].start_ms, info.phases[0].end_ms), (Some(0), Some(1000)));
@@ -145,7 +145,7 @@ async fn the_record_knows_of_a_phase_from_its_beginning() {
 #[tokio::test]
 async fn robots_may_speak_to_origins_directly() {
     let ran = run(plan("plain", TargetChoice::Direct), |_| false).await;
-    assert!(ran.result.as_ref().unwrap().verdict.valid);
+    assert!(!ran.result.as_ref().unwrap().verdict.is_disturbed());
     assert_eq!(ran.info().target.mode, "direct");
 }
 
@@ -154,7 +154,7 @@ async fn a_proxy_that_runs_already_is_checked_first_and_left_running() {
     let origin = Origin::start().await;
     let target = TargetChoice::Running { address: origin.address, mode: Mode::Reverse };
     let ran = run(plan("plain", target), |_| false).await;
-    assert!(ran.result.as_ref().unwrap().verdict.valid, "{:?}", ran.result);
+    assert!(!ran.result.as_ref().unwrap().verdict.is_disturbed(), "{:?}", ran.result);
     assert_eq!(origin.requested("/assay/health"), ["GET"]);
     assert_eq!(ran.info().target.name, origin.address.to_string());
 }
@@ -164,7 +164,7 @@ async fn a_stop_drains_the_run_and_marks_it_partial() {
     let is_measured = |event: &RunEvent| matches!(event, RunEvent::Measured(Measured::Robots(_)));
     let ran = run(plan("endless", TargetChoice::Builtin(Mode::Reverse)), is_measured).await;
     let outcome = ran.result.as_ref().unwrap();
-    assert!(outcome.verdict.partial && outcome.verdict.valid, "{:?}", outcome.verdict);
+    assert!(outcome.verdict.partial && !outcome.verdict.is_disturbed(), "{:?}", outcome.verdict);
     let info = ran.info();
     assert!(info.finished && info.verdict.partial);
     assert!(ran.events.iter().any(|event| matches!(event, RunEvent::Stage(Stage::Draining))));
@@ -185,7 +185,7 @@ async fn robots_that_die_fail_the_run_and_what_was_measured_is_kept() {
     assert!(ran.message().contains("robots ended (exit status: 3)"), "{}", ran.message());
     assert!(ran.message().contains("robots have had enough"));
     let info = ran.info();
-    assert!(info.finished && !info.verdict.valid && info.verdict.partial);
+    assert!(info.finished && info.verdict.is_disturbed() && info.verdict.partial);
     let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();
     assert_eq!(series.robots.len(), 1);
     assert_nothing_left(&info);
@@ -211,24 +211,24 @@ async fn a_role_that_does_not_start_says_why() {
 }
 
 #[tokio::test]
-async fn a_fault_of_a_role_makes_the_run_invalid() {
+async fn a_fault_of_a_role_leaves_the_numbers_unknown() {
     let ran = run(plan("fault", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let verdict = &ran.result.as_ref().unwrap().verdict;
-    assert!(!verdict.valid);
+    assert!(verdict.is_disturbed());
     let doubt = &verdict.doubts[0];
     assert_eq!((doubt.blame.name(), doubt.seen.as_str()), ("assay", "a timer broke"));
     assert_eq!(doubt.role, "robots");
 }
 
 #[tokio::test]
-async fn a_thread_that_stood_still_makes_its_phase_invalid() {
+async fn a_thread_that_stood_still_disturbs_its_phase() {
     let ran = run(plan("stall", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let verdict = &ran.result.as_ref().unwrap().verdict;
     let doubt = &verdict.doubts[0];
-    assert!(!verdict.valid && doubt.invalidates);
+    assert!(verdict.is_disturbed() && doubt.serious);
     assert_eq!((doubt.reason, doubt.role.as_str(), doubt.at_ms), (Reason::Stalled, "robots", Some(500)));
     assert_eq!(doubt.phases, [0]);
-    assert!(ran.info().phases[0].invalid);
+    assert!(ran.info().phases[0].disturbed);
     let told = |is: fn(&RunEvent) -> bool| ran.events.iter().any(is);
     assert!(told(|event| matches!(event, RunEvent::Measured(Measured::Stall(_)))));
     assert!(
@@ -282,7 +282,7 @@ async fn a_real_proxy_runs_is_measured_and_is_gone() {
     let Some(target) = described("nginx") else { return };
     let is_measured = |event: &RunEvent| matches!(event, RunEvent::Measured(Measured::Host(interval)) if interval.role == "proxy");
     let ran = run(plan("endless", target), is_measured).await;
-    assert!(ran.result.as_ref().unwrap().verdict.valid, "{:?}", ran.result);
+    assert!(!ran.result.as_ref().unwrap().verdict.is_disturbed(), "{:?}", ran.result);
     let info = ran.info();
     assert!(info.target.version.starts_with('1'), "{}", info.target.version);
     let series = RunDir::open(&ran.run_dir).unwrap().read_series().unwrap();

@@ -131,10 +131,10 @@ fn the_phase_that_is_on_is_named_and_its_load_follows_the_ramp() {
 }
 
 #[test]
-fn a_doubt_that_invalidates_shows_at_once() {
+fn a_serious_doubt_shows_at_once() {
     let mut state = state();
     assert_eq!(value(&families(&state, 0, 0.0), "assay_run_valid", &[]), Some(1.0));
-    state.take(&RunEvent::Doubt(Box::new(Doubt::invalid(Reason::Ports, "no port"))));
+    state.take(&RunEvent::Doubt(Box::new(Doubt::serious(Reason::Ports, "no port"))));
     let all = families(&state, 0, 0.0);
     assert_eq!(value(&all, "assay_run_valid", &[]), Some(0.0));
     assert_eq!(value(&all, "assay_doubts", &[("reason", "ports"), ("invalidates", "true")]), Some(1.0));
@@ -168,7 +168,7 @@ fn full() -> State {
         role: "host".into(),
         ..HostInterval::default()
     }))));
-    full.take(&RunEvent::Doubt(Box::new(Doubt::invalid(Reason::Ports, ""))));
+    full.take(&RunEvent::Doubt(Box::new(Doubt::serious(Reason::Ports, ""))));
     full
 }
 

@@ -45,7 +45,7 @@ pub struct LabArgs {
     /// Seed of the order and of the workloads, instead of what the experiment says
     #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub seed: Option<u64>,
-    /// Try a cell whose numbers cannot be trusted so many times again
+    /// Try a cell whose numbers are not known so many times again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = EXPERIMENT)]
     pub retries: Option<u32>,
     /// Leave the system's page cache alone; usually it is dropped before each cell
@@ -76,7 +76,7 @@ pub struct LabArgs {
         help_heading = AGAIN
     )]
     pub resume: Option<PathBuf>,
-    /// Run cells whose numbers cannot be trusted once more, too
+    /// Run cells whose numbers are not known once more, too
     #[arg(long, requires = "resume", help_heading = AGAIN)]
     pub redo_invalid: bool,
     /// Begin anew, though an unfinished one is in `runs/`

@@ -230,7 +230,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     }
     if invalid > 0 && !ending.interrupted {
         output::eprint(&format!(
-            "what cannot be trusted runs again, alone, with: assay lab {} --resume {} --redo-invalid\n",
+            "what is not known runs again, alone, with: assay lab {} --resume {} --redo-invalid\n",
             file.display(),
             dir.display()
         ));
@@ -240,7 +240,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     Ok(match (ending.interrupted, failed, invalid) {
         (true, ..) => Exit::Interrupted,
         (_, 1.., _) => Exit::Failed,
-        (_, _, 1..) => Exit::Invalid,
+        (_, _, 1..) => Exit::Undecided,
         _ if !unmet.is_empty() => Exit::Unmet,
         _ => Exit::Fine,
     })

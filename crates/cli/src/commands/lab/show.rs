@@ -148,7 +148,7 @@ fn settings(written: &BTreeMap<String, String>) -> String {
 pub fn standing(info: &ExperimentInfo) -> String {
     let states = [
         (CellState::Done, "done"),
-        (CellState::Invalid, "invalid"),
+        (CellState::Invalid, "not known"),
         (CellState::Failed, "failed"),
         (CellState::Waiting, "waiting"),
     ];

@@ -208,7 +208,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
 
 fn exit(outcome: &SpeOutcome) -> Exit {
     if outcome.standing.multiplier.responses_lost > 0 {
-        return Exit::Invalid;
+        return Exit::Undecided;
     }
     match outcome.how {
         How::Interrupted => Exit::Interrupted,

@@ -73,6 +73,7 @@ pub fn mark(stands: Stands) -> (&'static str, Color) {
         Stands::Held => ("✓", GOOD),
         Stands::Holding => ("✓", MEASURED),
         Stands::Early => ("·", QUIET),
+        Stands::Undecided => ("?", SLOW),
         Stands::Failing => ("!", SLOW),
         Stands::Failed => ("✗", BAD),
     }
