@@ -40,7 +40,7 @@ ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 WORKLOADS = os.path.join(HERE, "crates/cli/tests/e2e/workloads")
 CPUS = sorted(os.sched_getaffinity(0))
 OBSERVED = ("slow-target", "sound")
-INVALID = 96
+UNDECIDED = 96
 REFUSED = 2
 UP = "ip link set lo up && "
 PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
@@ -69,14 +69,14 @@ class Ended:
         except FileNotFoundError:
             self.info = None
 
-    def doubts(self, invalid=True):
+    def doubts(self, serious=True):
         found = self.info["verdict"]["doubts"] if self.info else []
-        return [doubt for doubt in found if doubt["invalidates"] or not invalid]
+        return [doubt for doubt in found if doubt["serious"] or not serious]
 
     def found(self, reasons, role=""):
-        """A doubt that makes the run invalid, of one of these reasons and of this role."""
+        """A serious doubt, of one of these reasons and of this role."""
         mine = [d for d in self.doubts() if d["reason"] in reasons and role in (d["role"], "")]
-        return self.code == INVALID and bool(mine)
+        return bool(mine)
 
 
 class Going:
@@ -149,7 +149,7 @@ def stopped(role):
     ended = going.end()
     mine = [d for d in ended.doubts() if d["reason"] == "stalled" and d["role"] == role]
     right = [d for d in mine if 1 in d["phases"] and any(abs(at - at_ms) < 1000 for at in times(d["seen"]))]
-    return ended.code == INVALID and bool(right), ended
+    return bool(right), ended
 
 
 def descriptors_plan():
@@ -225,7 +225,7 @@ def slow_target():
     ended = Going(workload("waiting.pg"), ["--proxy", target.address]).end()
     target.listener.shutdown(socket.SHUT_RDWR)
     target.listener.close()
-    return ended.code == 0, ended
+    return not ended.doubts(), ended
 
 
 def sound(seconds):
@@ -234,7 +234,7 @@ def sound(seconds):
         with open(path, "w") as file:
             file.write(SOUND.format(seconds=seconds))
         ended = Going(path, []).end()
-    return ended.code == 0, ended
+    return ended.code == 0 and not ended.doubts(), ended
 
 
 OBSERVER = """
@@ -296,13 +296,13 @@ def judge(case, run):
         "case": case,
         "right": right,
         "code": ended.code,
-        "invalid": told,
-        "known": [d["reason"] for d in ended.doubts(invalid=False) if not d["invalidates"]],
+        "serious": told,
+        "worth_knowing": [d["reason"] for d in ended.doubts(serious=False) if not d["serious"]],
         "lag": lag,
-        "quiet": lag and lag[0] < 0.001 and not any(d["reason"] == "unquiet" for d in ended.doubts(invalid=False)),
+        "quiet": lag and lag[0] < 0.001 and not any(d["reason"] == "unquiet" for d in ended.doubts(serious=False)),
         "others": max(0.0, machine - own) / wall,
         "seen": [d["seen"] for d in ended.doubts()],
-        "stderr": ended.stderr.strip()[-300:] if ended.code not in (0, INVALID) else "",
+        "stderr": ended.stderr.strip()[-300:] if ended.code not in (0, UNDECIDED) else "",
     }
 
 
@@ -349,7 +349,7 @@ def report(case, records):
     right = sum(record["right"] for record in records)
     quiet = [record for record in records if record["quiet"]]
     others = sorted(record["others"] for record in records)
-    wrong = sorted({", ".join(r["invalid"]) or f"exit {r['code']}" for r in records if not r["right"]})
+    wrong = sorted({", ".join(r["serious"]) or f"exit {r['code']}" for r in records if not r["right"]})
     quiet_right = f"{sum(record['right'] for record in quiet)} of {len(quiet)}" if case in OBSERVED else ""
     middle = f"{others[len(others) // 2]:.0%} (up to {others[-1]:.0%})"
     print(f"| {case} | {len(records)} | {right} | {quiet_right} | {middle} | {'; '.join(wrong)} |", flush=True)

@@ -30,7 +30,7 @@ CONTENT = {
     "foreign", "wrong_object", "wrong_length", "wrong_bytes", "truncated_body", "wrong_version", "wrong_not_modified",
     "stale", "hit_on_reload", "hit_on_uncachable",
 }
-INVALID = 96
+UNDECIDED, FAILED = 96, 99
 MARK = "<!-- runs: made by scripts/rehearse.py -->"
 
 
@@ -61,7 +61,7 @@ def start(workload, target, length, seed, directory):
 def finish(run):
     """Its summary, or the last word of what went wrong."""
     out, words = run.communicate()
-    if run.returncode in (0, INVALID):
+    if run.returncode in (0, UNDECIDED, FAILED):
         return json.loads(out), None
     return None, (words.strip().splitlines() or [f"exit {run.returncode}"])[-1]
 

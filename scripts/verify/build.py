@@ -4,7 +4,7 @@ import signal
 import subprocess
 import threading
 
-USABLE = (0, 96, 99)  # fine, invalid, a requirement failed: there are results
+USABLE = (0, 96, 99)  # fine, undecided, failed: there are results
 
 
 class Build:

@@ -2,7 +2,7 @@
 
 Everything lies in one temporary directory and goes with it; whatever still runs then is ended. Runs of `want` go on in the
 background, two at a time: the requests that they get do not depend on time, so it does not matter that they disturb each
-other, nor that Assay calls such a run invalid (exit code 96).
+other, nor that Assay does not know some of their times (exit code 96).
 """
 
 import concurrent.futures

@@ -36,7 +36,7 @@ pub fn is_idempotent(method: &str) -> bool {
 }
 
 /// Whether a response of this status to a request of this class drops what is stored under its target (4.4).
-pub fn invalidates(method: MethodClass, status: u16) -> bool {
+pub fn serious(method: MethodClass, status: u16) -> bool {
     method == MethodClass::Unsafe && matches!(status, 200..=399)
 }
 
@@ -189,7 +189,7 @@ mod tests {
             ("GET", 200, false),
             ("HEAD", 200, false),
         ] {
-            assert_eq!(invalidates(MethodClass::of(method), status), drops, "{method} {status}");
+            assert_eq!(serious(MethodClass::of(method), status), drops, "{method} {status}");
         }
         assert!(is_idempotent("PUT") && !is_idempotent("POST") && !is_idempotent("FROBNICATE"));
     }
