@@ -64,7 +64,8 @@ impl Recorder {
     /// All that it got. Whoever stands in front must have ended before.
     pub fn finish(self) -> Vec<Record> {
         self.is_over.store(true, Ordering::SeqCst);
-        drop(TcpStream::connect(self.address).unwrap());
+        // Refused where a last connection of whoever stood in front has ended the accepting already.
+        drop(TcpStream::connect(self.address));
         for connection in self.accepting.join().unwrap() {
             connection.join().unwrap();
         }
