@@ -380,7 +380,10 @@ fn a_sound_run_is_known_or_says_what_the_machine_did() {
     let info = ran.info();
     assert_eq!(info.verdict.is_disturbed(), info.phases.iter().any(|phase| phase.disturbed), "{}", all(&ran));
     if !info.verdict.is_disturbed() {
-        assert_eq!(ran.json["headline"]["roughly"], json!([]), "{:#}", ran.json["headline"]);
+        // Robots request directly from origins: most of so short a time is Assay's own.
+        let median = &ran.json["headline"]["figures"]["response_time_ms"]["miss"]["own"]["p50"];
+        let end = |name: &str| median[name].as_f64().expect("is bounded");
+        assert!(end("high") - end("low") < 1.0, "{median}");
     }
     for phase in ran.phases() {
         no_spoiled_number_is_known(phase);
