@@ -144,14 +144,19 @@ fn histogram_columns() -> Vec<Column> {
     vec![
         Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
         Column::new("side", Kind::Text, "`robots`, `origins`, `host`, `threads`, `links` or `baseline`"),
-        Column { about: "`interval` of that side's table", ..INTERVAL },
+        Column {
+            about: "`interval` of that side's table; of `host`, the number of the row, from 0",
+            ..INTERVAL
+        },
         START,
         PHASE,
         Column::new(
             "metric",
             Kind::Text,
-            "`response`, `service`, `ttfb`, `lateness`, `unsent_wait` (robots); `service`, `lateness` (origins); \
-             `timer_lag` (threads, baseline)",
+            "`response`, `service`, `ttfb`; of those that Assay disturbed, the same with `_disturbed` as they were seen and with \
+             `_least` as short as they can have been, and `aftermath`: the delay of others that could be felt; `lateness`, \
+             `unsent_wait`, `unread` (robots); `service`, `lateness` (origins); `waits` (host, of the proxy: in each stretch of \
+             10 ms); `timer_lag` (threads, baseline); `lateness` (links)",
         ),
         Column::new(
             "class",
