@@ -90,6 +90,9 @@ pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
     (result == 0 && info.tcpi_total_retrans == 0).then(|| u64::from(info.tcpi_rtt) * 1_000)
 }
 
+/// Nothing lies unread for longer, in microseconds: what seems to, was received before the wall clock was set.
+const LONGEST_US: u64 = 60_000_000;
+
 /// The difference between the wall clock and `CLOCK_MONOTONIC`, as last measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrivals {
@@ -103,14 +106,14 @@ impl Arrivals {
         Self { ahead_ns: wall.wrapping_sub(before + (after - before) / 2) }
     }
 
-    /// How long, by `now_ns`, something has lain unread that was received then, in nanoseconds. A wall clock that was set
-    /// meanwhile would make it absurd: it is no longer than `longest_ns`.
+    /// How long, by `now_ns`, something has lain unread that was received then, in microseconds. A wall clock that was set
+    /// meanwhile would make it absurd: it is no longer than a minute.
     #[inline]
-    pub fn unread_ns(self, received: Received, now_ns: u64, longest_ns: u64) -> u64 {
+    pub fn unread_us(self, received: Received, now_ns: u64) -> u32 {
         received.map_or(0, |wall_ns| {
             let unread_ns = now_ns.wrapping_sub(wall_ns.wrapping_sub(self.ahead_ns));
             // Received after `now_ns`: the clocks differ by a little more than was measured.
-            if unread_ns > i64::MAX as u64 { 0 } else { unread_ns.min(longest_ns) }
+            if unread_ns > i64::MAX as u64 { 0 } else { (unread_ns / 1_000).min(LONGEST_US) as u32 }
         })
     }
 }
@@ -122,8 +125,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    const LONG_NS: u64 = 3_600_000_000_000;
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -147,7 +148,7 @@ mod tests {
             let now_ns = monotonic_ns();
             assert_eq!(length, 1);
             assert!(received.is_some(), "this kernel tells when it received something");
-            let unread_ns = Arrivals::measure().unread_ns(received, now_ns, LONG_NS);
+            let unread_ns = u64::from(Arrivals::measure().unread_us(received, now_ns)) * 1_000;
             // On loopback the kernel receives while the other side sends. Clocks are read a moment apart.
             let slack_ns = 200_000 + (now_ns - before_ns);
             assert!(
@@ -180,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_was_set_makes_nothing_absurd() {
-        let arrivals = Arrivals { ahead_ns: 1_000 };
-        assert_eq!(arrivals.unread_ns(None, 50, LONG_NS), 0);
-        assert_eq!(arrivals.unread_ns(Some(1_030), 50, LONG_NS), 20);
-        assert_eq!(arrivals.unread_ns(Some(1_060), 50, LONG_NS), 0, "received a moment ago");
-        assert_eq!(arrivals.unread_ns(Some(1_030), 50 + 2 * LONG_NS, LONG_NS), LONG_NS);
+        let arrivals = Arrivals { ahead_ns: 1_000_000 };
+        assert_eq!(arrivals.unread_us(None, 50_000), 0);
+        assert_eq!(arrivals.unread_us(Some(1_030_000), 50_000), 20);
+        assert_eq!(arrivals.unread_us(Some(1_060_000), 50_000), 0, "received a moment ago");
+        assert_eq!(u64::from(arrivals.unread_us(Some(1_030_000), 3_600_000_000_000)), LONGEST_US);
     }
 }

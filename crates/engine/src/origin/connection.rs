@@ -27,8 +27,6 @@ use assay_plane::timer::Ticket;
 
 /// How long a closing connection is read from, so that the client gets to see the last response.
 const LINGER_NS: u64 = SECOND_NS;
-/// Nothing lies unread for longer: what seems to, was received before the wall clock was set.
-const LONGEST_UNREAD_NS: u64 = 60 * SECOND_NS;
 
 /// Where a connection stands.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ pub struct Connection {
     /// When bytes were last read, or gone on with.
     read_ns: u64,
     /// How long those had lain unread then.
-    unread_ns: u64,
+    unread_us: u32,
     /// When the current request was complete.
     complete_ns: u64,
     /// Bytes read for the current request.
@@ -126,7 +124,7 @@ impl Connection {
             pipelines: false,
             state: State::Between,
             read_ns: now_ns,
-            unread_ns: 0,
+            unread_us: 0,
             complete_ns: now_ns,
             request_bytes: 0,
             under_way: None,
@@ -191,7 +189,7 @@ impl Connection {
             _ => return Poll::Ready(self.end()),
         };
         self.read_ns = monotonic_ns();
-        self.unread_ns = local.arrivals.get().unread_ns(received, self.read_ns, LONGEST_UNREAD_NS);
+        self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
         if self.pending.is_empty() {
             let (used, step) = self.advance(bytes);
             self.pending.extend_from_slice(&bytes[used..]);
@@ -327,7 +325,7 @@ impl Connection {
     /// The request is complete: counts it, and lets the origin think.
     fn complete(&mut self, mut request: Request) -> Option<Step> {
         self.complete_ns = self.read_ns;
-        request.delay_us = (self.unread_ns / 1_000) as u32;
+        request.delay_us = self.unread_us;
         if !request.is_health() {
             let mut tally = self.local.tally.borrow_mut();
             let phase = request.phase(&tally);

@@ -16,13 +16,21 @@ pub const BURST_NS: u64 = 1_000_000;
 const DIGESTED_AFTER: u64 = 2;
 /// And at most as many, however many requests are in flight.
 const LONGEST: u64 = 20;
-/// One delay follows from another within this time, or is a disturbance of its own.
-const APART_NS: u64 = 1_000_000_000;
+/// A delay of this part of the last one, or more, goes on with it where it can be felt for longer.
+const ALIKE: u64 = 2;
 
-/// The last time that Assay was late, and until when it can be felt.
+/// The last two times that Assay was late, and until when each can be felt.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Aftermath {
+    last: Felt,
+    /// The one before: what was in flight then may still be.
+    before: Felt,
+}
+
+/// A delay, and from when until when it can be felt.
+#[derive(Debug, Default)]
+struct Felt {
     from_ns: AtomicU64,
     until_ns: AtomicU64,
     delay_us: AtomicU64,
@@ -34,42 +42,64 @@ pub struct Usual {
     mean: f64,
 }
 
+impl Felt {
+    fn set(&self, from_ns: u64, until_ns: u64, delay_us: u64) {
+        self.from_ns.store(from_ns, Relaxed);
+        self.until_ns.store(until_ns, Relaxed);
+        self.delay_us.store(delay_us, Relaxed);
+    }
+
+    /// The delay, if something that was in flight from `sent_ns` to `now_ns` can have felt it.
+    #[inline]
+    fn by(&self, sent_ns: u64, now_ns: u64) -> u64 {
+        let missed = sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed);
+        if missed { 0 } else { self.delay_us.load(Relaxed) }
+    }
+}
+
 impl Aftermath {
-    /// Something that should have been done at `due_ns` was done at `now_ns`, by Assay's own fault.
-    #[cold]
-    pub fn begin(&self, due_ns: u64, now_ns: u64) {
-        let delay_ns = now_ns.saturating_sub(due_ns);
-        let goes_on = due_ns <= self.until_ns.load(Relaxed).saturating_add(APART_NS);
-        if goes_on {
-            self.from_ns.fetch_min(due_ns, Relaxed);
-            self.delay_us.fetch_max(delay_ns / 1_000, Relaxed);
-        } else {
-            self.from_ns.store(due_ns, Relaxed);
-            self.delay_us.store(delay_ns / 1_000, Relaxed);
+    /// Something that should have been done at `due_ns` was done at `now_ns`: by Assay's own fault, if that is late.
+    #[inline]
+    pub fn note(&self, due_ns: u64, now_ns: u64) {
+        if now_ns.saturating_sub(due_ns) >= BURST_NS {
+            self.begin(due_ns, now_ns);
         }
-        self.until_ns.fetch_max(now_ns + DIGESTED_AFTER * delay_ns, Relaxed);
+    }
+
+    /// Two workers that are late at once may lose each other's delay; the worse is noted again with its next request.
+    #[cold]
+    fn begin(&self, due_ns: u64, now_ns: u64) {
+        let (delay_us, until_ns) = ((now_ns - due_ns) / 1_000, now_ns + DIGESTED_AFTER * (now_ns - due_ns));
+        let Self { last, before } = self;
+        let last_us = last.delay_us.load(Relaxed);
+        let is_felt = due_ns <= last.until_ns.load(Relaxed);
+        if is_felt && (until_ns <= last.until_ns.load(Relaxed) || delay_us >= last_us / ALIKE) {
+            last.from_ns.fetch_min(due_ns, Relaxed);
+            last.delay_us.fetch_max(delay_us, Relaxed);
+            last.until_ns.fetch_max(until_ns, Relaxed);
+            return;
+        }
+        before.set(last.from_ns.load(Relaxed), last.until_ns.load(Relaxed), last_us);
+        last.set(due_ns, until_ns, delay_us);
     }
 
     /// By how much, in microseconds, something that was in flight from `sent_ns` to `now_ns` can have been faster or slower.
     #[inline]
     pub fn delay_us(&self, sent_ns: u64, now_ns: u64) -> u64 {
         // Mostly nothing has happened for a while.
-        if sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed) {
-            return 0;
-        }
-        self.delay_us.load(Relaxed)
+        self.last.by(sent_ns, now_ns).max(self.before.by(sent_ns, now_ns))
     }
 
-    /// Looks whether the burst is digested, every few milliseconds: it is not while more are in flight than usual.
+    /// Looks whether the last burst is digested, every few milliseconds: it is not while more are in flight than usual.
     pub fn look(&self, now_ns: u64, next_ns: u64, in_flight: u64, usual: &mut Usual) {
-        let (from_ns, until_ns) = (self.from_ns.load(Relaxed), self.until_ns.load(Relaxed));
-        if now_ns > until_ns {
+        let Felt { from_ns, until_ns, delay_us } = &self.last;
+        if now_ns > until_ns.load(Relaxed) {
             usual.note(in_flight);
             return;
         }
-        let longest_ns = from_ns + LONGEST * 1_000 * self.delay_us.load(Relaxed);
+        let longest_ns = from_ns.load(Relaxed) + LONGEST * 1_000 * delay_us.load(Relaxed);
         if usual.is_exceeded_by(in_flight) && next_ns <= longest_ns {
-            self.until_ns.fetch_max(next_ns, Relaxed);
+            until_ns.fetch_max(next_ns, Relaxed);
         }
     }
 }
@@ -85,12 +115,6 @@ impl Usual {
     fn is_exceeded_by(self, in_flight: u64) -> bool {
         in_flight as f64 > self.mean + 2.0 * self.mean.sqrt() + 1.0
     }
-}
-
-/// For how long, by now, something has been overdue, if that is long enough for a burst; in nanoseconds.
-#[inline]
-pub fn burst_ns(due_ns: u64, now_ns: u64) -> Option<u64> {
-    now_ns.checked_sub(due_ns).filter(|late_ns| *late_ns >= BURST_NS)
 }
 
 #[cfg(test)]
@@ -139,11 +163,30 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_soon_after_another_is_of_the_same_disturbance_and_a_later_one_is_not() {
+    fn small_delays_after_a_large_one_do_not_keep_it_alive() {
+        let aftermath = Aftermath::default();
+        aftermath.begin(START, START + 2_000 * MS);
+        // The large one is felt until 6 s. One small delay after another follows, each within the last.
+        let mut due_ns = START + 2_100 * MS;
+        while due_ns < START + 9_000 * MS {
+            aftermath.note(due_ns, due_ns + 3 * MS);
+            due_ns += 5 * MS;
+        }
+        assert_eq!(aftermath.delay_us(START + 5_000 * MS, START + 5_100 * MS), 2_000_000);
+        assert_eq!(aftermath.delay_us(START + 8_000 * MS, START + 8_010 * MS), 3_000);
+        assert_eq!(
+            aftermath.delay_us(START + 1_000 * MS, START + 8_010 * MS),
+            2_000_000,
+            "was in flight then"
+        );
+    }
+
+    #[test]
+    fn delays_alike_are_one_disturbance_and_a_later_one_is_another() {
         let aftermath = Aftermath::default();
         aftermath.begin(START, START + 50 * MS);
-        aftermath.begin(START + 200 * MS, START + 202 * MS);
-        assert_eq!(aftermath.delay_us(START + 10 * MS, START + 60 * MS), 50_000);
+        aftermath.begin(START + 140 * MS, START + 180 * MS);
+        assert_eq!(aftermath.delay_us(START + 250 * MS, START + 251 * MS), 50_000);
         let later = START + 5_000 * MS;
         aftermath.begin(later, later + 2 * MS);
         assert_eq!(aftermath.delay_us(later, later + MS), 2_000);
@@ -151,8 +194,11 @@ mod tests {
 
     #[test]
     fn a_moment_is_no_burst() {
-        assert_eq!(burst_ns(START, START + MS - 1), None);
-        assert_eq!(burst_ns(START, START + MS), Some(MS));
-        assert_eq!(burst_ns(START + MS, START), None);
+        let aftermath = Aftermath::default();
+        aftermath.note(START, START + MS - 1);
+        aftermath.note(START + MS, START);
+        assert_eq!(aftermath.delay_us(START, START + MS), 0);
+        aftermath.note(START, START + MS);
+        assert_eq!(aftermath.delay_us(START, START + MS), 1_000);
     }
 }

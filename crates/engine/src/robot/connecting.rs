@@ -26,7 +26,7 @@ use assay_plane::sockets::Readiness;
 /// A connection that is made sooner needs no look at how long its handshake took.
 const QUICK_HANDSHAKE_NS: u64 = 100_000;
 
-/// A request that is written sooner after it was counted as sent was not held up.
+/// A request that is written sooner than that was not held up.
 const QUICK_WRITE_NS: u64 = 100_000;
 
 /// The key of a connection's socket: its place, and enough of its name to tell it from another that was there before.
@@ -181,7 +181,7 @@ impl Crew {
             response: Response::default(),
             is_fresh: true,
             is_established: false,
-            idle_since_ns: 0,
+            since_ns: begun_ns,
             pipeline: Pipeline::new(depth, behind),
             link: Link::FREE,
             socket,
@@ -211,13 +211,15 @@ impl Crew {
 
     /// Sends an xact on a connection that was idle, or has just become so.
     fn send_on(&mut self, slot: u32, place: u32) {
-        self.mark_sent(place, monotonic_ns());
+        let sent_ns = monotonic_ns();
+        self.mark_sent(place, sent_ns);
         let connection = &mut self.connections[slot as usize];
         connection.xact = place;
         connection.response = Response::default();
         self.xacts[place as usize].connection = Some(connection.serial);
         self.link_busy(slot);
         self.write_request(slot, place);
+        self.note_written(place, sent_ns);
     }
 
     /// Writes the request of an xact that a connection carries, as far as the socket takes it.
@@ -235,13 +237,13 @@ impl Crew {
         self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
         self.write_bytes(slot, phase, &scratch);
         self.scratch = scratch;
-        self.note_written(place);
     }
 
-    /// The request of an xact has been written. Long after its instant, if this thread lost its processor in between.
-    fn note_written(&mut self, place: u32) {
+    /// The request of an xact has been written, which was begun at `from_ns`: long after, if this thread lost its processor in
+    /// between.
+    fn note_written(&mut self, place: u32, from_ns: u64) {
         let Some(xact) = self.xacts.get_mut(place as usize) else { return };
-        let held_ns = monotonic_ns().saturating_sub(xact.sent_ns.max(xact.connected_ns));
+        let held_ns = monotonic_ns().saturating_sub(from_ns);
         if held_ns >= QUICK_WRITE_NS {
             xact.own.connected_us = xact.own.connected_us.saturating_add((held_ns / 1_000) as u32);
         }
@@ -330,17 +332,20 @@ impl Crew {
                 connection.is_established = true;
                 self.levels.connections += 1;
                 let xact = &mut self.xacts[place as usize];
-                xact.connected_ns = monotonic_ns();
-                let took_ns = xact.connected_ns - xact.sent_ns;
+                let connected_ns = monotonic_ns();
+                xact.connected_ns = connected_ns;
+                let took_ns = connected_ns.saturating_sub(connection.since_ns);
                 if took_ns >= QUICK_HANDSHAKE_NS
                     && let Some(handshake_ns) = handshake_ns(&connection.socket)
                 {
                     // It was made before, and nobody looked.
-                    xact.own.connected_us = (took_ns.saturating_sub(handshake_ns) / 1_000) as u32;
+                    let unnoticed_us = (took_ns.saturating_sub(handshake_ns) / 1_000) as u32;
+                    xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
                 }
                 let phase = xact.phase;
                 self.recorder(phase).counts.connections_opened += 1;
                 self.write_request(slot, place);
+                self.note_written(place, connected_ns);
                 self.fill_pipeline(slot);
             }
             Err(error) => {

@@ -26,8 +26,8 @@ pub struct Connection {
     pub is_fresh: bool,
     /// Its TCP handshake is done.
     pub is_established: bool,
-    /// When it was left idle.
-    pub idle_since_ns: u64,
+    /// When it was begun, or left idle.
+    pub since_ns: u64,
     /// What it carries behind the request whose turn it is.
     pub pipeline: Pipeline,
     /// Its place in its robot's lists.

@@ -188,8 +188,8 @@ pub struct Crew {
     pub quick: Quick,
     /// What tells how long responses lay unread.
     pub arrivals: Arrivals,
-    /// How long what is being dealt with lay unread, in nanoseconds; 0 while nothing is.
-    pub unread_ns: u64,
+    /// How long what is being dealt with lay unread, in microseconds; 0 while nothing is.
+    pub unread_us: u32,
     /// By how much Assay delayed the xact whose connection is being let go, in microseconds; 0 while none is.
     pub freed_late_us: u32,
     /// How many requests are usually in flight.
@@ -244,7 +244,7 @@ impl Crew {
             health,
             quick: Quick::default(),
             arrivals: Arrivals::measure(),
-            unread_ns: 0,
+            unread_us: 0,
             freed_late_us: 0,
             usual: Usual::default(),
             reports,

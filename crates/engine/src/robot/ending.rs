@@ -41,7 +41,7 @@ impl Crew {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
         let own = OwnDelays {
-            last_us: (self.unread_ns / 1_000) as u32,
+            last_us: self.unread_us,
             aftermath_us: self.control.aftermath.delay_us(xact.sent_ns, now_ns) as u32,
             ..xact.own
         };

@@ -7,7 +7,6 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::aftermath::burst_ns;
 use super::connection::Connection;
 use super::crew::Crew;
 use super::extras::{Ending, Pause};
@@ -23,11 +22,8 @@ use crate::check::Verdict;
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
 use assay_plane::arrival::Received;
-use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
+use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_role::mark::RequestMark;
-
-/// Nothing lies unread for longer: what seems to, was received before the wall clock was set.
-const LONGEST_UNREAD_NS: u64 = 60 * SECOND_NS;
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
@@ -46,9 +42,7 @@ impl Crew {
         let ready_ns = xact.due_ns.max(xact.ready_ns);
         let late_us = micros(ready_ns, now_ns);
         xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
-        if burst_ns(ready_ns, now_ns).is_some() {
-            self.control.aftermath.begin(ready_ns, now_ns);
-        }
+        self.control.aftermath.note(ready_ns, now_ns);
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
         let mut fresh_until = FOREVER;
@@ -124,13 +118,10 @@ impl Crew {
     /// Bytes have come on a connection: of one response, or of several.
     pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
         let now_ns = monotonic_ns();
-        self.unread_ns = self.arrivals.unread_ns(received, now_ns, LONGEST_UNREAD_NS);
-        let received_ns = now_ns - self.unread_ns;
-        if burst_ns(received_ns, now_ns).is_some() {
-            self.control.aftermath.begin(received_ns, now_ns);
-        }
+        self.unread_us = self.arrivals.unread_us(received, now_ns);
+        self.control.aftermath.note(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);
         self.receive_all(slot, bytes, now_ns);
-        self.unread_ns = 0;
+        self.unread_us = 0;
     }
 
     fn receive_all(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
@@ -149,7 +140,7 @@ impl Crew {
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
         let Self { connections, xacts, robots, setup, control, notes, .. } = self;
         let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
-        let (place, robot, unread_us) = (*place, *robot, (self.unread_ns / 1_000) as u32);
+        let (place, robot, unread_us) = (*place, *robot, self.unread_us);
         if place == NONE {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
                 self.count_unrequested(bytes.len(), robot, now_ns);
@@ -300,14 +291,13 @@ impl Crew {
 
     /// By how much Assay has delayed an xact whose response is complete.
     fn delayed_us(&self, place: u32) -> u32 {
-        let own = self.xacts[place as usize].own;
-        own.until((self.unread_ns / 1_000) as u32)
+        self.xacts[place as usize].own.until(self.unread_us)
     }
 
     /// The object is somewhere else: the same xact requests it there.
     fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
-        let (clock, unread_us) = (self.control.clock, (self.unread_ns / 1_000) as u32);
+        let (clock, unread_us) = (self.control.clock, self.unread_us);
         let xact = &mut self.xacts[place as usize];
         let elsewhere = xact.failed(&clock, now_ns);
         xact.object = object;
@@ -329,7 +319,7 @@ impl Crew {
 
     /// The same xact sends its request again, as the response demands: with credentials, or without `Expect`.
     fn say_more(&mut self, place: u32, ending: Ending) {
-        let unread_us = (self.unread_ns / 1_000) as u32;
+        let unread_us = self.unread_us;
         let xact = &mut self.xacts[place as usize];
         xact.take_step(unread_us);
         let phase = xact.phase;

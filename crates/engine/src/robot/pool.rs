@@ -79,7 +79,7 @@ impl Crew {
 
     /// A connection carries nothing any more.
     pub fn link_idle(&mut self, slot: u32) {
-        self.connections[slot as usize].idle_since_ns = monotonic_ns();
+        self.connections[slot as usize].since_ns = monotonic_ns();
         self.link(slot, Listed::Idle);
     }
 
@@ -130,7 +130,7 @@ impl Crew {
             }
             let group = usize::from(self.robots[connection.robot as usize].group);
             let patience = self.setup.groups[group].idle_timeout;
-            if patience.is_some_and(|patience| is_past(connection.idle_since_ns, patience)) {
+            if patience.is_some_and(|patience| is_past(connection.since_ns, patience)) {
                 tired.push(slot as u32);
             }
         }
