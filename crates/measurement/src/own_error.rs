@@ -59,8 +59,7 @@ impl OwnInterval {
     /// Of a figure about which nothing is known.
     pub const UNKNOWN: OwnInterval = OwnInterval { low: None, high: None, certainty: Certainty::Unknown };
 
-    /// Of a figure that lies between two values. `precision` is the error that is not held against it; what the figure
-    /// itself leaves open (`open`: it is a lower bound whatever Assay did) is not an error of its own.
+    /// Of a figure that lies between two values. `precision` is the error that is not held against it.
     pub fn of(value: f64, low: f64, high: Option<f64>, precision: f64) -> Self {
         let low = low.min(value);
         let high = high.map(|high| high.max(value));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use assay_measurement::counts::{OriginRequests, RobotRequests};
 use assay_measurement::doubt::{Doubt, Reason};
-use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::own_error::OwnInterval;
 pub use assay_measurement::ratios::{HitRatio, Offload, Outcomes};
 use assay_record::missing::Missing;
@@ -28,7 +28,7 @@ pub use crate::special::Special;
 pub const SUMMARY_SCHEMA: &str = "assay-summary/2";
 
 /// A run, summarised.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "Assay summary")]
 pub struct Summary {
     /// `assay-summary/2`.
@@ -416,6 +416,14 @@ pub struct Errors {
     pub total: u64,
     /// By class; classes that did not occur are left out.
     pub by_kind: BTreeMap<String, u64>,
+}
+
+impl Errors {
+    /// How many are of the kinds that are `wanted`.
+    pub fn of(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
+        let kinds = ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind));
+        kinds.filter_map(|kind| self.by_kind.get(kind.name())).sum()
+    }
 }
 
 /// Traffic in megabits (10⁶) per second, heads included.

@@ -50,23 +50,17 @@ impl Summary {
 
 /// Requests came due, and all ended in errors that are not Assay's own.
 fn served_nothing(figures: &Figures) -> bool {
-    let own: u64 = ErrorKind::ALL
-        .iter()
-        .filter(|kind| kind.is_own())
-        .filter_map(|kind| figures.errors.by_kind.get(kind.name()))
-        .sum();
-    figures.errors.total > own
+    figures.errors.total > figures.errors.of(ErrorKind::is_own)
 }
 
 /// Responses with wrong content: a wrong object, version, length or byte, or one that had expired.
 pub(crate) fn wrong_content(figures: &Figures) -> u64 {
-    let wrong = ErrorKind::ALL.iter().filter(|kind| kind.is_wrong_content());
-    wrong.filter_map(|kind| figures.errors.by_kind.get(kind.name())).sum()
+    figures.errors.of(ErrorKind::is_wrong_content)
 }
 
 /// More requests timed out than can be an accident.
 pub(crate) fn too_many_timed_out(figures: &Figures) -> bool {
-    let timed_out = figures.errors.by_kind.get(ErrorKind::TimedOut.name()).copied().unwrap_or(0);
+    let timed_out = figures.errors.of(|kind| kind == ErrorKind::TimedOut);
     timed_out as f64 > figures.counts.due as f64 * TIMED_OUT
 }
 
@@ -150,6 +144,7 @@ mod tests {
     use assay_measurement::doubt::Extent;
 
     use super::*;
+    use crate::document::Judged;
     use crate::tally::Span;
 
     fn planned(name: &str, load: (f64, f64), log_stats: bool, primary: bool) -> PhaseInfo {
@@ -198,6 +193,33 @@ mod tests {
         gone.influence.unknown = Extent::Times;
         assert_eq!(of(gone).unknown, ["rate", "p50(hit)", "p50(miss)"]);
         assert_eq!(headline(&[], &[]), Headline::default());
+    }
+
+    #[test]
+    fn what_follows_from_a_run_is_seen_fine_undecided_failed_and_served_nothing() {
+        let run = |errors: &[(&str, u64)], decision: Option<Decision>, unknown: &[&str]| {
+            let mut summary = Summary::default();
+            summary.total.counts.due = 1_000;
+            summary.total.counts.completed = 1_000 - errors.iter().map(|(_, count)| count).sum::<u64>();
+            for (kind, count) in errors {
+                summary.total.errors.by_kind.insert((*kind).to_owned(), *count);
+                summary.total.errors.total += count;
+            }
+            summary.requirements =
+                decision.map(|one| Judged { decision: Some(one), ..Judged::default() }).into_iter().collect();
+            summary.headline.unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
+            summary.conclusion()
+        };
+        assert_eq!(run(&[], None, &[]), Conclusion::Fine);
+        assert_eq!(run(&[("timed_out", 10), ("hit_on_reload", 90)], None, &[]), Conclusion::Fine);
+        assert_eq!(run(&[("timed_out", 11)], None, &[]), Conclusion::Failed);
+        assert_eq!(run(&[("stale", 1)], None, &["rate"]), Conclusion::Failed);
+        assert_eq!(run(&[], None, &["rate"]), Conclusion::Undecided);
+        assert_eq!(run(&[], Some(Decision::Held), &["rate"]), Conclusion::Fine, "it was not required");
+        assert_eq!(run(&[], Some(Decision::Undecided), &[]), Conclusion::Undecided);
+        assert_eq!(run(&[], Some(Decision::Failed), &[]), Conclusion::Failed);
+        assert_eq!(run(&[("connect_failed", 1_000)], None, &[]), Conclusion::ServedNothing);
+        assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), Conclusion::Undecided);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::doubt::{Doubt, Extent, Reason};
-use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::measured::Series;
 use assay_record::run::RunInfo;
@@ -14,9 +13,6 @@ use crate::tally::{Span, Tally};
 /// When a thread has to wait for its processor because others have it, it waits for up to a time slice of the kernel's
 /// scheduler, in microseconds (EEVDF's base slice, 3 ms on two to seven processors, and a tick).
 const SLICE_US: f64 = 4_000.0;
-
-/// Part of all waiting that must have been watched in windows, if they are to tell how it was spread.
-const WATCHED: f64 = 0.9;
 
 /// And at most so long: a machine where it takes longer was not quiet before the run.
 const QUIET_US: f64 = 50.0;
@@ -33,8 +29,10 @@ pub struct Influence {
     wait_us: f64,
     /// How long it waited in each window.
     waits: Histogram,
-    /// How long all its threads waited, and how long those that were watched in windows.
-    waited_us: [f64; 2],
+    /// There were seconds in which it waited, and that was not watched in windows.
+    is_unwatched: bool,
+    /// How long all its threads waited.
+    waited_us: f64,
     /// Segments that were sent again, and connections that origins were too slow to accept: each can have made a request
     /// longer by any amount.
     touched: f64,
@@ -58,21 +56,22 @@ impl Influence {
         let doubts: Vec<&Doubt> = info.verdict.doubts.iter().filter(|doubt| doubt.touches(index)).collect();
         let has = |reason: Reason| doubts.iter().any(|doubt| doubt.reason == reason && doubt.serious);
         let (taken_us, wait_us) = taken(info, series, span);
-        let (mut waits, mut waited_us) = (Histogram::new(), [0.0; 2]);
+        let (mut waits, mut waited_us, mut is_unwatched) = (Histogram::new(), 0.0, false);
         // A second belongs to the stretch that it began in.
         let within = |start_ms: u64| (span.start_ms..span.end_ms).contains(&start_ms);
         for interval in
             series.host.iter().filter(|interval| interval.role == "proxy" && within(interval.start_ms))
         {
             waits.merge_sparse(&interval.waits);
-            waited_us[0] += interval.run_delay_us as f64;
-            waited_us[1] += interval.waits.sum_us as f64;
+            waited_us += interval.run_delay_us as f64;
+            is_unwatched |= interval.run_delay_us > 0 && interval.waits.buckets.is_empty();
         }
         Self {
             taken_us,
             wait_us,
             waits,
             waited_us,
+            is_unwatched,
             busy_us: busy(info, series, span),
             touched: touched(series, span, has(Reason::Retransmissions), has(Reason::AcceptBacklog)),
             is_not_recorded: !info.own_errors,
@@ -91,9 +90,8 @@ impl Influence {
         }
         self.taken_us = all_us;
         self.waits.merge(&other.waits);
-        for (sum, more) in self.waited_us.iter_mut().zip(other.waited_us) {
-            *sum += more;
-        }
+        self.waited_us += other.waited_us;
+        self.is_unwatched |= other.is_unwatched;
         self.touched += other.touched;
         self.busy_us = match (self.busy_us, other.busy_us) {
             (Some(one), Some(two)) => Some([one[0] + two[0], one[1] + two[1]]),
@@ -120,7 +118,7 @@ impl Influence {
         let waits = self.waits();
         let sum_us: f64 = if waits.count() > 0 {
             // What the target waited for its own threads is its own.
-            let of_others = (self.taken_us / self.waited_us[0].max(1.0)).min(1.0);
+            let of_others = (self.taken_us / self.waited_us.max(1.0)).min(1.0);
             let sum = waits.to_sparse();
             let all: f64 = sum
                 .buckets
@@ -135,10 +133,9 @@ impl Influence {
         sum_us * needs / all_needs
     }
 
-    /// How long the target waited in each window; empty where what was watched is not nearly all.
+    /// How long the target waited in each window; empty where not all of that was watched.
     pub(crate) fn waits(&self) -> Histogram {
-        let [all_us, watched_us] = self.waited_us;
-        if watched_us >= all_us * WATCHED { self.waits.clone() } else { Histogram::new() }
+        if self.is_unwatched { Histogram::new() } else { self.waits.clone() }
     }
 
     /// The share of the time in which the target had something to do: twice that of its processors, because not all work is theirs,
@@ -158,9 +155,8 @@ impl Influence {
 
 /// Requests that Assay lost: they were due, and never reached the target or were never sent.
 pub(crate) fn lost(tally: &Tally) -> u64 {
-    let errors = [ErrorKind::DescriptorsExhausted, ErrorKind::PortsExhausted];
-    let failed: u64 = errors.iter().filter_map(|kind| tally.robots.errors.get(kind)).sum();
-    failed + tally.robots.unsent_late
+    let own = tally.robots.errors.iter().filter(|(kind, _)| kind.is_own());
+    own.map(|(_, count)| count).sum::<u64>() + tally.robots.unsent_late
 }
 
 /// Processor time that others took from the target while it wanted it, and how long it waited each time, in microseconds.
@@ -301,9 +297,9 @@ mod tests {
         let influence = Influence::of_phase(&info, &series, 0, SPAN);
         let spread_us = influence.spread_us(1.0, 2.0, 400.0);
         assert!((spread_us - 100.0 * 1_000.0 * 1.2 * 2.0 / 400.0).abs() < 1.0, "{spread_us}");
-        series.host[0].run_delay_us = 200_000;
+        series.host.push(HostInterval { waits: Default::default(), start_ms: 500, ..series.host[0].clone() });
         let influence = Influence::of_phase(&info, &series, 0, SPAN);
-        assert_eq!(influence.waits().count(), 0, "half of what was waited was not watched");
+        assert_eq!(influence.waits().count(), 0, "a second of it was not watched");
     }
 
     #[test]

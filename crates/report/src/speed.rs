@@ -67,9 +67,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
 
 /// Requests that came due and never reached the target, or were never sent, because of Assay.
 fn own_losses(figures: &Figures) -> u64 {
-    let own = ErrorKind::ALL.into_iter().filter(|kind| kind.is_own());
-    let failed: u64 = own.filter_map(|kind| figures.errors.by_kind.get(kind.name())).sum();
-    failed + figures.counts.unsent_late
+    figures.errors.of(ErrorKind::is_own) + figures.counts.unsent_late
 }
 
 /// Requests that came due and got no response, for other reasons than Assay's own.
@@ -181,5 +179,32 @@ mod tests {
         assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
         assert!(!kept_up(&[figures(200, 20)]));
         assert!(!kept_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
+    }
+
+    #[test]
+    fn every_way_to_get_no_response_counts_and_what_assay_lost_does_not() {
+        let kept_up = |change: &dyn Fn(&mut Figures), disturbed: bool| {
+            let mut figures = Figures::default();
+            figures.counts.due = 10_000;
+            change(&mut figures);
+            few_short(&figures, [&figures].into_iter(), disturbed)
+        };
+        let error = |kind: &'static str| {
+            move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.to_owned(), 101)
+        };
+        assert!(kept_up(&|_| {}, false));
+        for kind in ["timed_out", "connect_failed", "connection_lost", "queue_overflow"] {
+            assert!(!kept_up(&error(kind), false), "{kind}");
+        }
+        assert!(!kept_up(&|figures| figures.counts.unsent = 101, false));
+        assert!(!kept_up(&|figures| figures.counts.not_reached = 101, false));
+        assert!(
+            kept_up(&|figures| figures.counts.not_reached = 101, true),
+            "pages can have come late by Assay's fault"
+        );
+        for kind in ["wrong_bytes", "ports_exhausted"] {
+            assert!(kept_up(&error(kind), false), "{kind}: it came, or never got there");
+        }
+        assert!(kept_up(&|figures| (figures.counts.unsent, figures.counts.unsent_late) = (101, 101), false));
     }
 }

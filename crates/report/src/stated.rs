@@ -104,10 +104,9 @@ impl StatedTimes {
         self.stated(self.times.max(), self.error.max())
     }
 
-    /// The shortest: all times of the target can have been longer only because of Assay.
+    /// The shortest.
     pub fn min(&self) -> Option<Stated> {
-        let least = self.error.min();
-        self.stated(self.times.min(), least)
+        self.stated(self.times.min(), self.error.min())
     }
 
     fn stated(&self, seen: Option<Bounds>, own: Option<Bounds>) -> Option<Stated> {
@@ -198,15 +197,21 @@ impl Tally {
         if self.influence.is_not_recorded {
             return Some(Stated::exact(rate));
         }
-        let mut high = (self.robots.completed + influence::lost(self)) as f64 / seconds;
-        if self.influence.is_closed {
-            let mean = self.times(SpanOf::Response, Class::Completed).mean();
-            let least_us = mean.and_then(|mean| mean.own.low).filter(|us| *us > 0.0);
-            high *= mean.zip(least_us).map_or(1.0, |(mean, least_us)| (mean.value / least_us).max(1.0));
-        }
-        let is_bounded = !(self.influence.is_closed && self.influence.is_saturated);
-        let stated = Stated::between(rate, rate, is_bounded.then_some(high), 0.0);
+        let high = (self.robots.completed + influence::lost(self)) as f64 / seconds;
+        let high = self.faster_without_assay().map(|factor| high * factor);
+        let stated = Stated::between(rate, rate, high, 0.0);
         Some(stated.unless(self.influence.unknown >= Extent::Times))
+    }
+
+    /// By which factor robots that wait for a response before they send the next request can have been faster without Assay's
+    /// delays; 1 where none wait, none where nothing bounds it.
+    fn faster_without_assay(&self) -> Option<f64> {
+        if !self.influence.is_closed || self.robots.completed == 0 {
+            return Some(1.0);
+        }
+        let mean = self.times(SpanOf::Response, Class::Completed).mean()?;
+        let least_us = mean.own.low.filter(|us| *us > 0.0 && !self.influence.is_saturated)?;
+        Some((mean.value / least_us).max(1.0))
     }
 
     /// A share of requests, of which those that Assay lost could have been part or not. `whole` is what it is a share of.
@@ -275,6 +280,14 @@ mod tests {
         assert!(closed.own.high.is_some_and(|high| (102.0..105.0).contains(&high)), "{closed:?}");
         tally.influence.is_saturated = true;
         assert_eq!(tally.completed_per_s(Some(1.0)).unwrap().own.high, None, "Assay was the limit");
+        tally.influence.is_saturated = false;
+        tally.influence.are_origins_behind = true;
+        let unbounded = tally.completed_per_s(Some(1.0)).unwrap();
+        assert_eq!(
+            (unbounded.own.high, unbounded.own.certainty),
+            (None, Certainty::Roughly),
+            "nothing says how short"
+        );
     }
 
     #[test]

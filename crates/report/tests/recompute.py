@@ -112,8 +112,8 @@ def lateness(chosen):
 UNRECORDED_US = 50
 # A thread that waits for its processor waits for up to so long, where nobody watched for how long.
 SLICE_US = 4000
-# Part of all waiting that must have been watched in windows of 10 ms.
-WATCHED = 0.9
+# A thread that runs or is ready to run for this part of the time falls behind now and then.
+NO_TIME_LEFT = 0.9
 # What a thread that is woken takes to run on a quiet machine is no more than this.
 QUIET_US = 50
 # What the kernel takes of a body at once.
@@ -181,7 +181,7 @@ class Influence:
 
     def __init__(self, number=None):
         self.taken = self.wait = self.touched = 0.0
-        self.waits, self.waited = Spread({}), [0.0, 0.0]
+        self.waits, self.waited, self.unwatched, self.behind = Spread({}), 0.0, False, False
         self.busy, self.unknown, self.closed, self.saturated = None, 0, False, False
         span = SPANS[number] if number is not None else None
         if span is None:
@@ -193,6 +193,9 @@ class Influence:
         self.saturated = "saturated" in reasons
         self.network(span, reasons)
         self.target(span)
+        for thread in set(threads[threads.role == "origins"].thread):
+            part = share_of(threads[(threads.role == "origins") & (threads.thread == thread)], span)
+            self.behind |= part("cpu_us") + part("run_delay_us") > part("length_ms") * 1000 * NO_TIME_LEFT
 
     def network(self, span, reasons):
         part = share_of(network, span)
@@ -208,8 +211,9 @@ class Influence:
             self.busy = [used, (span[1] - span[0]) * 1000.0 * max(every, 1)]
         rows = host[(host.role == "proxy") & (host.start_ms >= span[0]) & (host.start_ms < span[1])]
         if len(rows):
-            self.waits = Spread.of(select(None, "host", ["waits"], interval=set(rows.index)))
-            self.waited = [float(rows.run_delay_us.sum()), float(self.waits.total)]
+            seen = {i: Spread.of(select(None, "host", ["waits"], interval={i})) for i in rows.index}
+            self.waits, self.waited = union(seen.values()), float(rows.run_delay_us.sum())
+            self.unwatched = any(rows.run_delay_us[i] > 0 and not seen[i].count for i in rows.index)
         if "proxy" not in placed:
             return
         mine = share_of(host[host.role == "proxy"], span)
@@ -227,7 +231,8 @@ class Influence:
         both.taken = taken
         both.wait = (self.wait * self.taken + other.wait * other.taken) / taken if taken > 0 else self.wait
         both.waits = union([self.waits, other.waits])
-        both.waited = [mine + theirs for mine, theirs in zip(self.waited, other.waited)]
+        both.waited, both.unwatched = self.waited + other.waited, self.unwatched or other.unwatched
+        both.behind = self.behind or other.behind
         both.touched = self.touched + other.touched
         known = [busy for busy in (self.busy, other.busy) if busy]
         both.busy = [sum(column) for column in zip(*known)] if known else None
@@ -236,7 +241,7 @@ class Influence:
         return both
 
     def windows(self):
-        return self.waits if self.waits.count and self.waited[1] >= self.waited[0] * WATCHED else None
+        return self.waits if self.waits.count and not self.unwatched else None
 
     def busy_share(self):
         return min(2 * self.busy[0] / self.busy[1] + 0.05, 1.0) if self.busy and self.busy[1] > 0 else 1.0
@@ -249,7 +254,7 @@ class Influence:
         delays = lambda wait: wait * (1 + per_us * wait / 2)
         waits = self.windows()
         if waits:
-            of_others = min(self.taken / max(self.waited[0], 1.0), 1.0)
+            of_others = min(self.taken / max(self.waited, 1.0), 1.0)
             every = sum(delays(high) * count for high, count in zip(waits.high, waits.counts)) * of_others
         else:
             wait = max(self.wait, SLICE_US)
@@ -424,6 +429,7 @@ def figures(phases, spans):
                     hits * of_hit + others * of_other, lost, int(n.sent),
                 )  # fmt: skip
                 own.every = every
+                own.touched += 1.0 if influence.behind and name != "hit" else 0.0
                 if (metric, name) == ("response", "completed"):
                     exact = every.total / every.count
                     mean_and_least = exact, min(own.mean()[0], exact)
@@ -522,9 +528,9 @@ def known(found, n, influence, seconds, lost, mean_and_least):
         rate, high = n.completed / seconds, (n.completed + lost) / seconds
         if influence.closed:
             # Robots that wait would have sent more, as much as they could have been faster.
-            mean, least = mean_and_least or (0.0, 0.0)
-            high *= max(mean / least, 1.0) if least > 0 and influence.unknown < TIMES else 1.0
-        bounded = None if influence.closed and influence.saturated else high
+            mean, least = mean_and_least or (1.0, 1.0)
+            high = high * max(mean / least, 1.0) if least > 0 and not influence.saturated else None
+        bounded = high
         stated = interval(rate, rate, bounded, 0.0)
         for end in ("low", "high"):
             stated[end] = None if stated[end] is None else rounded(stated[end], 3)

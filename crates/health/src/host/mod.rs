@@ -135,7 +135,7 @@ impl Role {
         let used = self.tree.usage(now, room);
         let waits = self.waits.as_ref().map(|waits| {
             waits.follow(&self.tree.waiting());
-            waits.take()
+            waits.take(used.run_delay_us)
         });
         let charged = self.group.now(room);
         let by_group = charged.cpu.zip(self.charged.cpu).map(|(now, before)| now.since(before));

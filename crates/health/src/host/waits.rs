@@ -36,6 +36,8 @@ struct Shared {
 struct State {
     threads: Vec<Thread>,
     waits: Histogram,
+    /// All of it together.
+    watched_ns: u64,
 }
 
 /// A thread that is watched.
@@ -65,8 +67,9 @@ impl Waits {
     /// Watches these threads from now on: process and thread, each.
     pub fn follow(&self, threads: &[(u32, u32)]) {
         let mut state = self.shared.lock();
+        let threads = &threads[..threads.len().min(THREADS)];
         state.threads.retain(|known| threads.iter().any(|(_, id)| *id == known.id));
-        for (pid, id) in threads.iter().take(THREADS) {
+        for (pid, id) in threads {
             if state.threads.iter().any(|known| known.id == *id) {
                 continue;
             }
@@ -77,12 +80,14 @@ impl Waits {
         }
     }
 
-    /// How long they waited in each stretch since the last call, in microseconds.
-    pub fn take(&self) -> SparseHistogram {
+    /// How long they waited in each stretch since the last call, in microseconds. Nothing, where that is not nearly all of
+    /// what all threads of the role waited meanwhile: it would tell nothing of how that was spread.
+    pub fn take(&self, of_all_us: u64) -> SparseHistogram {
         let mut state = self.shared.lock();
         let waits = state.waits.to_sparse();
         state.waits.clear();
-        waits
+        let watched_us = std::mem::take(&mut state.watched_ns) / 1_000;
+        if is_nearly_all(watched_us, of_all_us) { waits } else { SparseHistogram::default() }
     }
 }
 
@@ -114,10 +119,16 @@ fn watch(shared: &Shared) {
         let waited_ns: u64 = state.threads.iter_mut().map(|thread| thread.waited_since(&mut room)).sum();
         let length = last.elapsed();
         last += length;
+        state.watched_ns += waited_ns;
         if !state.threads.is_empty() {
             state.waits.record_many(waited_ns / 1_000, windows(length));
         }
     }
+}
+
+/// Nine tenths are nearly all; and so is all but a millisecond, which may have been waited between two readings.
+fn is_nearly_all(watched_us: u64, of_all_us: u64) -> bool {
+    watched_us + (of_all_us / 10).max(1_000) >= of_all_us
 }
 
 /// A stretch that was longer than meant counts as several, in each of which all of it was waited.
@@ -137,18 +148,54 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_all_waiting_tells_nothing_of_how_all_was_spread() {
+        let seen = [(0, 0), (90_000, 100_000), (89_000, 100_000), (0, 900), (0, 5_000)];
+        assert_eq!(seen.map(|(watched, all)| is_nearly_all(watched, all)), [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn no_more_threads_are_watched_than_there_is_room_for() {
+        let waits = Waits::begin().expect("a thread can be started");
+        let pid = std::process::id();
+        let ends = Arc::new(AtomicBool::new(false));
+        let others: Vec<_> = (0..2 * THREADS)
+            .map(|_| {
+                let ends = Arc::clone(&ends);
+                std::thread::spawn(move || {
+                    while !ends.load(Relaxed) {
+                        std::thread::park();
+                    }
+                })
+            })
+            .collect();
+        let listed = std::fs::read_dir("/proc/self/task").expect("is there");
+        let ids: Vec<(u32, u32)> =
+            listed.filter_map(|entry| Some((pid, entry.ok()?.file_name().to_str()?.parse().ok()?))).collect();
+        assert!(ids.len() > 2 * THREADS);
+        waits.follow(&ids);
+        let reversed: Vec<_> = ids.iter().rev().copied().collect();
+        waits.follow(&reversed);
+        assert!(waits.shared.lock().threads.len() <= THREADS);
+        ends.store(true, Relaxed);
+        for other in others {
+            other.thread().unpark();
+            other.join().expect("it ends");
+        }
+    }
+
+    #[test]
     fn the_stretches_of_a_thread_that_is_watched_are_counted() {
         let waits = Waits::begin().expect("a thread can be started");
-        assert_eq!(waits.take().buckets, [], "nothing is watched");
+        assert_eq!(waits.take(0).buckets, [], "nothing is watched");
         let pid = std::process::id();
         waits.follow(&[(pid, pid), (pid, u32::MAX)]);
         let mut count = 0;
         while count < 3 {
             std::thread::sleep(WAIT_WINDOW);
-            count += waits.take().buckets.iter().map(|(_, count)| count).sum::<u64>();
+            count += waits.take(0).buckets.iter().map(|(_, count)| count).sum::<u64>();
         }
         waits.follow(&[]);
-        waits.take();
+        waits.take(0);
         assert_eq!(waits.shared.lock().threads.len(), 0);
     }
 }

@@ -11,7 +11,7 @@ use crate::stated::Stated;
 use crate::tally::{Span, Tally};
 
 /// A requirement, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Requirement")]
 pub struct Judged {
     /// As it was written.
