@@ -1,13 +1,13 @@
-//! The workloads that come with Assay.
+//! The workloads that come with Assay, and what everything that comes with it is made of.
 
-/// A workload that is compiled in.
+/// A workload, an experiment or a cluster that is compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct Bundled {
     /// What it is called on the command line.
     pub name: &'static str,
     /// What it is, in half a line.
     pub about: &'static str,
-    /// The whole of it, as PGL source text.
+    /// The whole of it: PGL or TOML.
     pub text: &'static str,
 }
 
@@ -20,13 +20,21 @@ pub struct Shelf {
     pub workloads: &'static [Bundled],
 }
 
-macro_rules! bundled {
-    ($name:literal, $about:literal) => {
-        Bundled {
+/// What is compiled in from a folder of the source tree, whose files have this ending.
+macro_rules! included {
+    ($folder:literal, $name:literal, $ending:literal, $about:expr) => {
+        $crate::bundled::Bundled {
             name: $name,
             about: $about,
-            text: include_str!(concat!("../../../workloads/", $name, ".pg")),
+            text: include_str!(concat!("../../../", $folder, "/", $name, $ending)),
         }
+    };
+}
+pub(crate) use included;
+
+macro_rules! bundled {
+    ($name:literal, $about:literal) => {
+        included!("workloads", $name, ".pg", $about)
     };
 }
 
@@ -99,11 +107,7 @@ pub const SHELVES: &[Shelf] = &[
 
 macro_rules! of_experiment {
     ($name:literal) => {
-        Bundled {
-            name: $name,
-            about: "a workload of a bundled experiment",
-            text: include_str!(concat!("../../../experiments/", $name, ".pg")),
-        }
+        included!("experiments", $name, ".pg", "a workload of a bundled experiment")
     };
 }
 

@@ -7,32 +7,18 @@ use anyhow::anyhow;
 use assay_settings::suggest::or_did_you_mean;
 use assay_simulate::{Experiment, Extended, read};
 
+use crate::bundled::{Bundled, included};
 use crate::exit::Failure;
 use crate::output;
 
-/// A cluster file that is compiled in.
-#[derive(Debug, Clone, Copy)]
-pub struct BundledCluster {
-    /// What it is called on the command line.
-    pub name: &'static str,
-    /// What it is, in half a line.
-    pub about: &'static str,
-    /// The whole of it.
-    pub text: &'static str,
-}
-
 macro_rules! bundled {
     ($name:literal, $about:literal) => {
-        BundledCluster {
-            name: $name,
-            about: $about,
-            text: include_str!(concat!("../../../clusters/", $name, ".toml")),
-        }
+        included!("clusters", $name, ".toml", $about)
     };
 }
 
 /// All of them.
-pub const CLUSTERS: &[BundledCluster] = &[
+pub const CLUSTERS: &[Bundled] = &[
     bundled!("appendix-d", "the testbed of Jones's study (2002), which the figures extend"),
     bundled!("figure-2", "its switch: empty files"),
     bundled!("figure-3", "files alone"),
@@ -47,7 +33,7 @@ pub const CLUSTERS: &[BundledCluster] = &[
 ];
 
 /// The one that is called `name`.
-pub fn find(name: &str) -> Option<&'static BundledCluster> {
+pub fn find(name: &str) -> Option<&'static Bundled> {
     CLUSTERS.iter().find(|cluster| cluster.name == name)
 }
 

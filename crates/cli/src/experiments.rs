@@ -1,14 +1,10 @@
 //! The experiments that come with Assay.
 
-use crate::bundled::{self, Bundled};
+use crate::bundled::{self, Bundled, included};
 
 macro_rules! bundled {
     ($name:literal, $about:literal) => {
-        Bundled {
-            name: $name,
-            about: $about,
-            text: include_str!(concat!("../../../experiments/", $name, ".toml")),
-        }
+        included!("experiments", $name, ".toml", $about)
     };
 }
 

@@ -81,22 +81,12 @@ fn robots_alone_report_nothing_that_only_the_whole_run_knows() {
     let assay = Assay::new();
     let address = responder().to_string();
     let workload = assay.file("special.pg", include_str!("special.pg"));
-    let said = assay.run(&[
-        "robots",
-        workload,
-        "--robots",
-        "0-3",
-        "--proxy",
-        &address,
-        "--start-at",
-        "+2s",
-        "--duration",
-        "1s",
-        "--no-report",
-        "--run-dir",
-        "part",
-        "--json",
-    ]);
+    let robots = |more: &[&str]| {
+        let part = ["robots", workload, "--robots", "0-3", "--proxy", &address, "--start-at", "+2s"];
+        let first_look = ["--duration", "1s", "--no-report"];
+        assay.run(&[&part[..], &first_look, more].concat())
+    };
+    let said = robots(&["--run-dir", "part", "--json"]);
     // The responder is no origin of ours: for these robots, it served nothing.
     assert_eq!(said.code, Some(1), "{said:?}");
     let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one JSON document");
@@ -109,23 +99,7 @@ fn robots_alone_report_nothing_that_only_the_whole_run_knows() {
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("4 robots sent") && !words.contains("origins were spared"), "{words}");
     assert!(words.contains("what they were spared is not known here"), "{words}");
-    let said = assay.run(&[
-        "robots",
-        workload,
-        "--robots",
-        "0-3",
-        "--proxy",
-        &address,
-        "--start-at",
-        "+2s",
-        "--duration",
-        "1s",
-        "--no-report",
-        "--run-dir",
-        "required",
-        "--require",
-        "offload > 0.5",
-    ]);
+    let said = robots(&["--run-dir", "required", "--require", "offload > 0.5"]);
     assert!(!said.stdout.contains("offload > 0.5 holds"), "{said:?}");
     assert_ne!(said.code, Some(0), "a requirement that was not measured did not hold: {said:?}");
 }
