@@ -40,8 +40,8 @@ pub struct Requested {
     pub method: Method,
     /// Date of `If-Modified-Since`, in seconds since the start of the run; none: the request was not conditional.
     pub since_s: Option<i64>,
-    /// The request said `no-cache`.
-    pub reload: bool,
+    /// The request said `no-cache`, and the target declares to pass that on.
+    pub must_reach_origin: bool,
     /// It requested parts: 206 is as good as 200.
     pub parts: bool,
     /// The body may come in a coding: its length does not tell.
@@ -280,7 +280,7 @@ fn judge_serving(requested: &Requested, mark: &ResponseMark, outcome: Outcome) -
     if outcome != Outcome::Miss && (!requested.cachable || requested.method.has_body()) {
         return Err(Wrong::Stored { made_us, sent_us, method: requested.method });
     }
-    if outcome == Outcome::Hit && requested.reload {
+    if outcome == Outcome::Hit && requested.must_reach_origin {
         return Err(Wrong::ReloadStored { made_us, sent_us });
     }
     Ok(())

@@ -13,7 +13,7 @@ const REQUESTED: Requested = Requested {
     id: ME,
     method: Method::Get,
     since_s: None,
-    reload: false,
+    must_reach_origin: false,
     parts: false,
     coded: false,
     sent_us: 20 * SECOND,
@@ -237,7 +237,7 @@ fn a_response_without_expiry_is_never_stale() {
 
 #[test]
 fn a_reload_may_not_be_served_with_an_earlier_response() {
-    let reload = Requested { reload: true, ..REQUESTED };
+    let reload = Requested { must_reach_origin: true, ..REQUESTED };
     assert_eq!(kind(&reload, &response(STORED)), Some(ErrorKind::HitOnReload));
     assert_eq!(kind(&reload, &response(MINE)), None);
     assert_eq!(
@@ -283,11 +283,14 @@ fn a_length_must_be_the_objects_where_it_is_said() {
 
 #[test]
 fn the_first_cause_in_the_documented_order_wins() {
-    let private_reload = Requested { cachable: false, reload: true, ..REQUESTED };
+    let private_reload = Requested { cachable: false, must_reach_origin: true, ..REQUESTED };
     let old = ResponseMark { made_us: 0, version: 0, ..STORED };
     let mut seen = Response { content_length: Some(1), ..response(old) };
     assert_eq!(kind(&REQUESTED, &seen), Some(ErrorKind::Stale));
-    assert_eq!(kind(&Requested { reload: true, ..REQUESTED }, &seen), Some(ErrorKind::HitOnReload));
+    assert_eq!(
+        kind(&Requested { must_reach_origin: true, ..REQUESTED }, &seen),
+        Some(ErrorKind::HitOnReload)
+    );
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::HitOnUncachable));
     seen.mark = Some(ResponseMark { version: 9, ..old });
     assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongVersion));

@@ -217,7 +217,9 @@ fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
 
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
-        TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
+        TargetChoice::Direct => {
+            CacheBehaviour { caches: false, reloads_reach_origin: true, ..CacheBehaviour::default() }
+        }
         TargetChoice::Builtin(_) => builtin_behaviour(),
         TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
@@ -230,6 +232,7 @@ fn builtin_behaviour() -> CacheBehaviour {
         conditional_fills: true,
         range_fills: true,
         validation_updates: true,
+        reloads_reach_origin: true,
         ..CacheBehaviour::default()
     }
 }

@@ -109,6 +109,9 @@ counts! {
         broken_off: "broken off by the robot, on purpose", special "broken off on purpose" "by robots";
         broken_off_by_origin: "broken off by the origin, on purpose", special "broken off on purpose" "by origins";
 
+        reloads_from_store: "reloads that were served from the store, by a target that does not declare to pass them on",
+            metric Metric::counter("reloads_from_store"), special "behaviour of the target" "reloads from the store";
+
         // What robots do besides.
         cookies_taken: "cookies that robots took from responses and keep";
         cookies_sent: "requests with cookies";

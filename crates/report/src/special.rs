@@ -8,7 +8,7 @@ use crate::document::Figures;
 use crate::tally::Tally;
 
 /// Numbers of requests that are more than a plain GET; all zero in workloads without any. None of these is an
-/// error: what is answered as it must not be is counted among the errors.
+/// error: a response that it must not have is counted among the errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Special {
@@ -32,8 +32,14 @@ pub(crate) fn special(tally: &Tally) -> Special {
 }
 
 /// Titles of the groups of columns, in their order.
-const GROUPS: [&str; 5] =
-    ["parts and codings", "redirections and logins", "uploads", "faults on purpose", "broken off on purpose"];
+const GROUPS: [&str; 6] = [
+    "parts and codings",
+    "redirections and logins",
+    "uploads",
+    "faults on purpose",
+    "broken off on purpose",
+    "behaviour of the target",
+];
 
 /// A column: its head, and what it shows of each row.
 pub(crate) type Column = (&'static str, Vec<u64>);

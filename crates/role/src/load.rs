@@ -114,6 +114,9 @@ pub struct CacheBehaviour {
     /// never validates at all. Where it does not hold, a validated response keeps the id of the one it was first stored
     /// from, and looks older than it is; what is stale is then judged by what validation could have found.
     pub validation_updates: bool,
+    /// A GET with `no-cache` reaches the origin, as RFC 9111 (5.2.1.4) wants it. Several products ignore the field by default;
+    /// where it is not declared, a reload that is served from the store is counted as the target's behaviour, and is no error.
+    pub reloads_reach_origin: bool,
 }
 
 impl Default for CacheBehaviour {
@@ -128,6 +131,7 @@ impl Default for CacheBehaviour {
             collapses: true,
             shares_arriving: true,
             validation_updates: false,
+            reloads_reach_origin: false,
         }
     }
 }

@@ -7,22 +7,19 @@ use crate::support::{Ran, own_address, run, workload};
 const UNMET: i32 = 99;
 
 /// Runs a workload through a forwarder with this fault; what it did wrong comes back with what was found.
-fn through(fault: Fault, workload_file: &str) -> (u64, Ran) {
+fn through(fault: Fault, workload_file: &str, flags: &[&str]) -> (u64, Ran) {
     let origin = own_address(9000);
     let forwarder = Faulty::start(&own_address(8080).to_string(), origin, fault);
-    let ran = run(&[
-        workload(workload_file).to_str().expect("UTF-8"),
-        "--proxy",
-        &forwarder.address.to_string(),
-        "--origin-listen",
-        &origin.to_string(),
-    ]);
+    let (file, target, origin) = (workload(workload_file), forwarder.address.to_string(), origin.to_string());
+    let plain =
+        [file.to_str().expect("UTF-8"), "--proxy", target.as_str(), "--origin-listen", origin.as_str()];
+    let ran = run(&[&plain, flags].concat());
     (forwarder.injected(), ran)
 }
 
 /// The fault was found as often as it happened, and nothing else was.
 fn is_caught(fault: Fault, workload_file: &str, kind: &str, code: i32) {
-    let (injected, ran) = through(fault, workload_file);
+    let (injected, ran) = through(fault, workload_file, &[]);
     assert!(injected > 20, "the forwarder got only {injected} responses wrong");
     assert_eq!(ran.errors(kind), injected, "{kind} in {}", ran.json["total"]["errors"]);
     assert_eq!(ran.errors_total(), injected, "{}", ran.json["total"]["errors"]);
@@ -32,7 +29,7 @@ fn is_caught(fault: Fault, workload_file: &str, kind: &str, code: i32) {
 
 #[test]
 fn an_honest_forwarder_causes_no_error() {
-    let (injected, ran) = through(Fault::None, "plain.pg");
+    let (injected, ran) = through(Fault::None, "plain.pg", &[]);
     assert_eq!((injected, ran.errors_total()), (0, 0), "{}", ran.json["total"]["errors"]);
     assert!(ran.number("total.requests").is_some_and(|n| n > 300.0));
 }
@@ -58,8 +55,13 @@ fn an_expired_object_from_the_store_is_stale() {
 }
 
 #[test]
-fn a_reload_from_the_store_is_a_hit_on_reload() {
-    is_caught(Fault::HitOnReload, "reloads.pg", "hit_on_reload", 0);
+fn a_reload_from_the_store_is_counted_and_fails_a_run_that_requires_none() {
+    for (flags, code) in [(&[][..], 0), (&["--require", "errors(hit_on_reload) == 0"], UNMET)] {
+        let (injected, ran) = through(Fault::HitOnReload, "reloads.pg", flags);
+        assert!(injected > 20, "the forwarder served only {injected} reloads from its store");
+        assert_eq!(ran.number("total.special.reloads_from_store"), Some(injected as f64));
+        assert_eq!((ran.errors_total(), ran.code), (0, code), "{}", ran.json["requirements"]);
+    }
 }
 
 #[test]

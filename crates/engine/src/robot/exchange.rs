@@ -158,8 +158,7 @@ impl Crew {
             (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
         let method = method_name(xact.method);
         let mut judge = Judge {
-            universe: &setup.universe,
-            validation_updates: setup.validation_updates,
+            setup,
             clock: control.clock,
             now_ns,
             xact,

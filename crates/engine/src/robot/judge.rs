@@ -2,7 +2,6 @@
 
 use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
-use assay_workload::Universe;
 
 use super::extras::Ending;
 use super::flaw::Flaw;
@@ -10,6 +9,7 @@ use super::login::Challenger;
 use super::memory::{Memory, sets_cookies};
 use super::payload::Payload;
 use super::response::Settled;
+use super::setup::Setup;
 use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Response, Verdict, judge_head};
@@ -19,10 +19,8 @@ use assay_role::mark::{Note, ResponseMark};
 /// Judges the head of one response.
 #[derive(Debug)]
 pub struct Judge<'a> {
-    /// What objects there are.
-    pub universe: &'a Universe,
-    /// See [`Xact::requested`].
-    pub validation_updates: bool,
+    /// What objects there are, and what is declared of the target.
+    pub setup: &'a Setup,
     /// The run's.
     pub clock: RunClock,
     /// When the bytes came.
@@ -38,7 +36,7 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// Judges the head; `mark` is the value of our field in it.
     pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
-        let Self { universe, clock, .. } = *self;
+        let Self { setup: Setup { universe, .. }, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
         if let Some(mark) = &response.mark
             && mark.delay_us > 0
@@ -52,7 +50,7 @@ impl Judge<'_> {
             let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
             return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
         }
-        let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.validation_updates);
+        let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);
         let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
         let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at)?;
         self.take_cookies(head);
@@ -72,11 +70,11 @@ impl Judge<'_> {
         let (Some(challenger), Some(extras)) = (challenger, &mut self.xact.extras) else {
             return Ending::Refused;
         };
-        if extras.challenges >= MOST_STEPS || self.universe.is_anonymous(id.robot) {
+        if extras.challenges >= MOST_STEPS || self.setup.universe.is_anonymous(id.robot) {
             return Ending::Refused;
         }
         let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
-        if memory.challenged(self.universe, challenger, head, extras.shown) {
+        if memory.challenged(&self.setup.universe, challenger, head, extras.shown) {
             extras.challenges += 1;
             Ending::Challenged
         } else {
@@ -86,12 +84,13 @@ impl Judge<'_> {
 
     fn take_cookies(&mut self, head: &ResponseHead<'_>) {
         let robot = self.xact.id.robot;
-        if self.xact.extras.is_none() || !sets_cookies(head) || !self.universe.keeps_cookies(robot) {
+        if self.xact.extras.is_none() || !sets_cookies(head) || !self.setup.universe.keeps_cookies(robot) {
             return;
         }
         let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(robot)));
         let now_s = unix_second(&self.clock, self.now_ns);
-        self.cookies_taken += memory.take_cookies(self.universe, self.xact.object.id.origin, head, now_s);
+        self.cookies_taken +=
+            memory.take_cookies(&self.setup.universe, self.xact.object.id.origin, head, now_s);
     }
 }
 

@@ -116,6 +116,8 @@ pub struct Setup {
     pub shares_from: SharesFrom,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
+    /// The target passes on requests that say `no-cache`.
+    pub reloads_reach_origin: bool,
     /// Requests of the group can be special whatever they request.
     special_groups: Vec<bool>,
     /// Requests for the content type can be special.
@@ -213,6 +215,7 @@ impl Setup {
             shares_from: spec.behaviour.shares_from(),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
+            reloads_reach_origin: spec.behaviour.reloads_reach_origin,
             special_groups: workload.robots.iter().map(is_special_group).collect(),
             special_contents: workload.contents.iter().map(is_special_content).collect(),
             special_origins: workload

@@ -7,6 +7,7 @@ use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
 use super::extras::{Ending, Extras};
+use super::setup::Setup;
 use crate::check::Requested;
 use crate::tally::{Instants, OwnDelays};
 
@@ -160,19 +161,19 @@ impl Xact {
         self.request_type == RequestType::Reload
     }
 
-    /// What its response is judged by; `validation_updates` is the target's, see [`Requested`].
-    pub fn requested(&self, sent_us: u64, validation_updates: bool) -> Requested {
+    /// What its response is judged by; `setup` has what is declared of the target.
+    pub fn requested(&self, sent_us: u64, setup: &Setup) -> Requested {
         Requested {
             id: self.id,
             method: self.method,
             since_s: self.since_s,
-            reload: self.is_reload(),
+            must_reach_origin: self.is_reload() && setup.reloads_reach_origin,
             parts: self.is_for_parts(),
             coded: self.extras.as_ref().is_some_and(|extras| !extras.accepts.is_empty()),
             sent_us,
             key: self.object.key,
             cachable: self.object.cachable,
-            validation_updates,
+            validation_updates: setup.validation_updates,
             size: self.object.size_bytes,
         }
     }

@@ -91,6 +91,8 @@ impl IdealFeed {
             shares_arriving: _,
             // Whether a validation shows in the response makes no difference to what is stored.
             validation_updates: _,
+            // The ideal cache honours every reload.
+            reloads_reach_origin: _,
         } = behaviour;
         let behaviour = Behaviour {
             caches,

@@ -188,6 +188,9 @@ impl Recorder {
             *number += 1;
             *bytes += xact.body_bytes;
         }
+        if xact.request_type == RequestType::Reload && xact.outcome == Some(Outcome::Hit) {
+            self.counts.reloads_from_store += 1;
+        }
         let times = match xact.outcome {
             Some(Outcome::Hit) => &mut self.hit,
             Some(Outcome::Miss) => &mut self.miss,

@@ -134,6 +134,7 @@ pub struct Options {
     pub xact_log: Option<std::path::PathBuf>,
     pub sources: Vec<IpAddr>,
     pub timing: Timing,
+    pub reloads_reach_origin: bool,
 }
 
 impl Default for Options {
@@ -147,6 +148,7 @@ impl Default for Options {
             xact_log: None,
             sources: Vec::new(),
             timing: Timing::default(),
+            reloads_reach_origin: true,
         }
     }
 }
@@ -197,7 +199,11 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         target: (options.target)(server.address),
         listeners: Vec::new(),
         sources: options.sources,
-        behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },
+        behaviour: CacheBehaviour {
+            validation_updates: true,
+            reloads_reach_origin: options.reloads_reach_origin,
+            ..CacheBehaviour::default()
+        },
         timeout_ms: options.timeout_ms,
         xact_log: options.xact_log,
     };
@@ -361,6 +367,9 @@ fn a_hit_is_wrong_on_a_reload_after_expiry_and_on_what_may_not_be_stored() {
     workload.robots[0].request_types = Weighted::one(RequestType::Reload);
     let counts = run(&workload, stored()).total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnReload]);
+    let undeclared = Options { reloads_reach_origin: false, ..stored() };
+    let counts = run(&workload, undeclared).total();
+    assert_eq!((counts.error_total(), counts.reloads_from_store), (0, counts.completed));
     workload.robots[0].request_types = Weighted::one(RequestType::Basic);
     let expires = Expiry { base: ExpiryBase::LastModified, after_s: Distribution::Constant(-10.0) };
     workload.contents[0].life_cycle = Some(LifeCycle {

@@ -331,6 +331,8 @@ pub struct Behaviour {
     pub shares_arriving: bool,
     /// A 304 from the origin updates the header fields of what is stored, or nothing is ever validated.
     pub validation_updates: bool,
+    /// A GET with `no-cache` reaches the origin: one that is served from the store is an error.
+    pub reloads_reach_origin: bool,
 }
 
 impl Default for Behaviour {
@@ -345,6 +347,7 @@ impl Default for Behaviour {
             collapses: plain.collapses,
             shares_arriving: plain.shares_arriving,
             validation_updates: plain.validation_updates,
+            reloads_reach_origin: plain.reloads_reach_origin,
         }
     }
 }
@@ -361,6 +364,7 @@ impl From<Behaviour> for CacheBehaviour {
             collapses: declared.collapses,
             shares_arriving: declared.shares_arriving,
             validation_updates: declared.validation_updates,
+            reloads_reach_origin: declared.reloads_reach_origin,
         }
     }
 }

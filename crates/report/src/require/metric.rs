@@ -186,6 +186,10 @@ impl Counted {
         let counts = &tally.robots;
         match self {
             Counted::Errors(None) => counts.errors.values().sum(),
+            // Who requires that there is none means those too that are no errors unless required.
+            Counted::Errors(Some(ErrorKind::HitOnReload)) => {
+                counts.reloads_from_store + counts.errors.get(&ErrorKind::HitOnReload).copied().unwrap_or(0)
+            }
             Counted::Errors(Some(kind)) => counts.errors.get(&kind).copied().unwrap_or(0),
             Counted::Unsent => counts.unsent,
             Counted::Requests => counts.sent,
