@@ -103,7 +103,19 @@ impl ErrorKind {
         }
     }
 
-    /// True where the client got something else than what it requested, or what it may not be given any more.
+    /// True where a response was not the object that was requested, whole and as the origin made it. Not all of it is the
+    /// target's fault: a body can be cut off by the network, and a proxy's own error page is foreign.
+    pub fn is_not_as_requested(self) -> bool {
+        self <= ErrorKind::WrongNotModified
+    }
+
+    /// True where a response came from a cache that may not have been served from there.
+    pub fn is_not_to_be_served(self) -> bool {
+        matches!(self, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
+    }
+
+    /// True where the content of a complete response was wrong or had expired: nothing that a busy machine or a network does
+    /// makes it so, and no product does it by default. One such response fails a run without being required to.
     pub fn is_wrong_content(self) -> bool {
         matches!(
             self,
@@ -153,4 +165,34 @@ pub struct ErrorExample {
     pub request: String,
     /// What was seen, and what should have been.
     pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(class: fn(ErrorKind) -> bool) -> Vec<&'static str> {
+        ErrorKind::ALL.into_iter().filter(|kind| class(*kind)).map(ErrorKind::name).collect()
+    }
+
+    #[test]
+    fn a_cut_body_is_not_as_requested_but_only_wrong_or_expired_content_fails_a_run() {
+        assert_eq!(
+            names_of(ErrorKind::is_not_as_requested),
+            [
+                "foreign",
+                "wrong_object",
+                "wrong_length",
+                "wrong_bytes",
+                "truncated_body",
+                "wrong_version",
+                "wrong_not_modified"
+            ]
+        );
+        assert_eq!(
+            names_of(ErrorKind::is_wrong_content),
+            ["wrong_object", "wrong_length", "wrong_bytes", "wrong_version", "stale"]
+        );
+        assert_eq!(names_of(ErrorKind::is_not_to_be_served), ["stale", "hit_on_reload", "hit_on_uncachable"]);
+    }
 }
