@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use assay_workload::model::Workload;
 
 use crate::error::LabError;
+use crate::resting;
 
 /// Networks that runs claim: 127.16.0.0/16 to 127.239.0.0/16; what is below is for people and services.
 const FIRST_NETWORK: u64 = 16;
@@ -35,12 +36,10 @@ pub struct LoopbackNet {
 }
 
 impl LoopbackNet {
-    /// Claims one that no other run has.
+    /// Claims one that no other run has, and where no connection of an earlier run is left, if there is one.
     pub fn claim() -> Result<Self, LabError> {
-        let start = RandomState::new().hash_one(std::process::id());
-        for step in 0..NETWORKS {
-            // Both fit: the sum is below 240.
-            let second_byte = (FIRST_NETWORK + (start % NETWORKS + step) % NETWORKS) as u8;
+        for second_byte in candidates(RandomState::new().hash_one(std::process::id()), &resting::by_network())
+        {
             let address = SocketAddr::from(([127, second_byte, 255, 254], CLAIM_PORT));
             match TcpListener::bind(address) {
                 Ok(claim) => return Ok(Self { second_byte, _claim: claim }),
@@ -122,6 +121,16 @@ impl LoopbackNet {
     }
 }
 
+/// The second bytes of all networks, in the order in which they are tried: from a random one on, those with the fewest
+/// connections in TIME_WAIT first. An address and port of such a connection cannot be used for another one yet.
+fn candidates(random: u64, resting: &[u32; 256]) -> Vec<u8> {
+    // Both fit: the sum is below 240.
+    let network = |step| (FIRST_NETWORK + (random % NETWORKS + step) % NETWORKS) as u8;
+    let mut all: Vec<u8> = (0..NETWORKS).map(network).collect();
+    all.sort_by_key(|second_byte| resting[usize::from(*second_byte)]);
+    all
+}
+
 /// The port of an authority when a process without rights can bind it, else a common one.
 pub(crate) fn usable_port(authority: &str) -> u16 {
     let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
@@ -171,6 +180,18 @@ mod tests {
     fn two_runs_never_share_a_network() {
         let (one, two) = (LoopbackNet::claim().unwrap(), LoopbackNet::claim().unwrap());
         assert_ne!(one.second_byte, two.second_byte);
+    }
+
+    #[test]
+    fn networks_without_connections_of_earlier_runs_are_tried_first() {
+        let mut resting = [0; 256];
+        let free = candidates(300, &resting);
+        (resting[usize::from(free[0])], resting[usize::from(free[2])]) = (7, 9);
+        let busy = candidates(300, &resting);
+        assert_eq!(busy[..2], [free[1], free[3]]);
+        assert_eq!(busy[busy.len() - 2..], [free[0], free[2]]);
+        let different: std::collections::BTreeSet<u8> = busy.into_iter().collect();
+        assert_eq!((different.first(), different.last(), different.len()), (Some(&16), Some(&239), 224));
     }
 
     #[test]

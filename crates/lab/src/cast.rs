@@ -9,9 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::cgroup::Group;
+use crate::counter_reader::CounterReader;
 use crate::error::LabError;
 use crate::instant::StartInstant;
-use crate::real::{CounterReader, RealProxy};
+use crate::real::RealProxy;
 use crate::roles::{Role, RoleKind};
 
 /// Everybody who takes part. Dropped, all of them are killed.
@@ -79,6 +80,8 @@ pub(crate) struct Farewell {
     /// What each proxy has counted at its end, by its place.
     pub(crate) counters: Vec<(u16, ProxyCounters)>,
     pub(crate) limits: Option<LimitsInfo>,
+    /// Work directories of real proxies, which are being removed.
+    removals: Vec<JoinHandle<()>>,
 }
 
 impl Cast {
@@ -215,6 +218,14 @@ impl Cast {
 }
 
 impl Farewell {
+    /// Waits until the work directories are gone.
+    pub(crate) async fn removed(&mut self) {
+        for removal in self.removals.drain(..) {
+            // One that panicked has removed what it could; the next start of Assay clears the rest.
+            let _ = removal.await;
+        }
+    }
+
     async fn stop_real(&mut self, place: u16, proxy: RealProxy, task: Option<CounterTask>, keep: &Path) {
         let mut reader = match task {
             Some(task) => {
@@ -232,7 +243,8 @@ impl Farewell {
                 self.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
             }
         }
-        let (stopped, counters) = proxy.stop(reader.as_mut()).await;
+        let (stopped, counters, files) = proxy.stop_programs(reader.as_mut()).await;
+        self.removals.push(tokio::spawn(files.remove()));
         self.counters.extend(counters.or(last).map(|counters| (place, counters)));
         if stopped.killed {
             let took = stopped.took;

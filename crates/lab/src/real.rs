@@ -8,10 +8,8 @@ use assay_link::Namespace;
 use assay_role::message::ProxyCounters;
 use rustix::process::Signal;
 
-use crate::counters::{self, LogFollower};
-use crate::description::{
-    Circle, CounterFormat, CounterSource, Description, Origin, Program, Settings, StopSignal,
-};
+use crate::counter_reader::CounterReader;
+use crate::description::{Circle, Description, Origin, Program, Settings, StopSignal};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::probe;
@@ -24,7 +22,7 @@ const INSTANCE_PREFIX: &str = "assay";
 /// Everything that the proxy itself prints.
 const OUTPUT: &str = "output.log";
 /// How long a program that only prints something may take.
-const QUICK: Duration = Duration::from_secs(10);
+pub(crate) const QUICK: Duration = Duration::from_secs(10);
 /// How long one attempt at a first request may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Pause between attempts.
@@ -81,6 +79,10 @@ pub struct RealProxy {
     work: WorkDir,
     kept: bool,
 }
+
+/// The work directory of a proxy that was stopped. Dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Files(Box<RealProxy>);
 
 /// True when the lab may change users.
 pub fn is_root() -> bool {
@@ -218,25 +220,28 @@ impl RealProxy {
 
     /// A reader of its counters.
     pub fn counter_reader(&self) -> CounterReader {
-        CounterReader {
-            sources: self
-                .choice
-                .description
-                .counters
-                .iter()
-                .map(|s| (s.clone(), LogFollower::new(s)))
-                .collect(),
-            settings: self.settings.clone(),
-            cpus: self.choice.helper_cpus.clone(),
-            namespace: self.choice.namespace.clone(),
-            requested: 0,
-            raw: Vec::new(),
-        }
+        CounterReader::new(
+            &self.choice.description.counters,
+            self.settings.clone(),
+            self.choice.helper_cpus.clone(),
+            self.choice.namespace.clone(),
+        )
     }
 
-    /// Stops it and what runs beside it, and keeps what is to be kept. `last` may read its logs once more
-    /// then.
-    pub async fn stop(mut self, last: Option<&mut CounterReader>) -> (Stopped, Option<ProxyCounters>) {
+    /// Stops it and what runs beside it, keeps what is to be kept, and removes its work directory. `last` may read its logs
+    /// once more then.
+    pub async fn stop(self, last: Option<&mut CounterReader>) -> (Stopped, Option<ProxyCounters>) {
+        let (stopped, counters, files) = self.stop_programs(last).await;
+        files.remove().await;
+        (stopped, counters)
+    }
+
+    /// The same, except that its work directory is still there: a store of many files takes seconds to remove, while
+    /// other things can be done.
+    pub(crate) async fn stop_programs(
+        mut self,
+        last: Option<&mut CounterReader>,
+    ) -> (Stopped, Option<ProxyCounters>, Files) {
         let stop = &self.choice.description.stop;
         let signal = match stop.signal {
             StopSignal::Term => Signal::TERM,
@@ -254,12 +259,7 @@ impl RealProxy {
         };
         keep(&self.choice, &self.work);
         self.kept = true;
-        self.work.remove().await;
-        // Last: should the lab be killed while the directory goes, the keeper finishes that.
-        if let Some(keeper) = self.keeper.take() {
-            keeper.release().await;
-        }
-        (stopped, counters)
+        (stopped, counters, Files(Box::new(self)))
     }
 
     fn words(&self) -> String {
@@ -279,6 +279,17 @@ impl RealProxy {
             "{title} did not start: {what}; {said}\nIts configuration and output are in {}.",
             self.choice.keep.display()
         ))
+    }
+}
+
+impl Files {
+    /// Removes them.
+    pub(crate) async fn remove(mut self) {
+        self.0.work.remove().await;
+        // Last: should the lab be killed while the directory goes, the keeper finishes that.
+        if let Some(keeper) = self.0.keeper.take() {
+            keeper.release().await;
+        }
     }
 }
 
@@ -468,103 +479,6 @@ fn extract_version(text: &str, after: &str) -> Option<String> {
     let version: String =
         rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ')' | ',')).collect();
     (!version.is_empty()).then_some(version)
-}
-
-/// Reads a proxy's counters.
-#[derive(Debug)]
-pub struct CounterReader {
-    sources: Vec<(CounterSource, LogFollower)>,
-    settings: Settings,
-    cpus: Vec<u32>,
-    namespace: Option<Namespace>,
-    /// How often the proxy's counters were read by a request.
-    requested: i64,
-    /// Last text of each source that has one: file name and text.
-    raw: Vec<(String, String)>,
-}
-
-impl CounterReader {
-    /// True when there is something to read.
-    pub fn has_sources(&self) -> bool {
-        !self.sources.is_empty()
-    }
-
-    /// Reads all of them.
-    pub async fn read(&mut self) -> Result<ProxyCounters, String> {
-        let mut sum = ProxyCounters::default();
-        self.raw.clear();
-        for (index, (source, follower)) in self.sources.iter_mut().enumerate() {
-            if let Some(log) = &source.log {
-                let values =
-                    follower.read(&self.settings.work.join(log)).map_err(|e| format!("{log}: {e}"))?;
-                counters::translate(source, values, &mut sum);
-                continue;
-            }
-            let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
-            let mut values = counters::parse(source.format, &text)?;
-            if source.path.is_some() {
-                // This request is among those that the response speaks of.
-                self.requested += 1;
-                values.insert(counters::REQUESTED.into(), self.requested);
-            }
-            counters::translate(source, &values, &mut sum);
-            let extension = match source.format {
-                CounterFormat::VarnishstatJson | CounterFormat::Json => "json",
-                CounterFormat::HaproxyCsv => "csv",
-                CounterFormat::Lines | CounterFormat::LogWords => "txt",
-            };
-            self.raw.push((format!("counters-{}.{extension}", index + 1), text));
-        }
-        Ok(sum)
-    }
-
-    /// Once the proxy has stopped: reads what it wrote to its logs at its end. None unless all counters come
-    /// from logs.
-    fn read_logs_again(&mut self) -> Option<ProxyCounters> {
-        let mut sum = ProxyCounters::default();
-        for (source, follower) in &mut self.sources {
-            let values = follower.read(&self.settings.work.join(source.log.as_ref()?)).ok()?;
-            counters::translate(source, values, &mut sum);
-        }
-        (!self.sources.is_empty()).then_some(sum)
-    }
-
-    /// The texts that were read last: file name and text.
-    pub fn raw(&self) -> &[(String, String)] {
-        &self.raw
-    }
-}
-
-async fn fetch(
-    source: &CounterSource,
-    settings: &Settings,
-    cpus: &[u32],
-    namespace: Option<&Namespace>,
-) -> Result<String, String> {
-    if let Some(path) = &source.path {
-        let path = settings.fill(path).map_err(|e| e.to_string())?;
-        let host = match &source.host {
-            Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
-            None => settings.listen.to_string(),
-        };
-        return match probe::get(namespace, settings.listen, &host, &path, QUICK).await {
-            Ok((200, text)) => Ok(text),
-            Ok((status, _)) => Err(format!("{path} got status {status}")),
-            Err(e) => Err(format!("{path}: {e}")),
-        };
-    }
-    if let (Some(socket), Some(say)) = (&source.socket, &source.say) {
-        let path = settings.work.join(socket);
-        return probe::say(&path, say, QUICK).await.map_err(|e| format!("{socket}: {e}"));
-    }
-    let command = settings.fill_command(&source.command).map_err(|e| e.to_string())?;
-    let output = process::run_to_end(&command, &settings.work, cpus, namespace, QUICK).await;
-    let output = output.map_err(|e| format!("`{}`: {e}", command.join(" ")))?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("`{}` ended with {}: {}", command.join(" "), output.status, words.trim_end()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -462,11 +462,11 @@ impl Session {
     async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
         self.tell(RunEvent::Stage(Stage::Collecting));
         let run_dir = self.run_dir();
-        let farewell = cast.stop_all().await;
-        farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
-        self.info.limits = farewell.limits.or(self.info.limits.take());
+        let mut farewell = cast.stop_all().await;
+        std::mem::take(&mut farewell.warnings).into_iter().for_each(|warning| self.tally.warn(warning));
+        self.info.limits = farewell.limits.take().or(self.info.limits.take());
         self.warn_of_limits();
-        for (place, counters) in farewell.counters {
+        for (place, counters) in std::mem::take(&mut farewell.counters) {
             // The result of the run is not lost for a last counter that cannot be written.
             let kept = self.take_counters(place, self.now_ms(), Ok(counters));
             kept.err().into_iter().for_each(|e| self.tally.warn(e.to_string()));
@@ -496,6 +496,8 @@ impl Session {
         self.info.verdict.warnings.extend(unread);
         self.info.finished = written.is_ok();
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
+        // Beside all this, the files of proxies were removed.
+        farewell.removed().await;
         // The receiver may be gone; that is no failure of the run.
         let _ = self.events.send(RunEvent::Finished);
         let measured = format!("\nWhat was measured until then is in {}.", run_dir.display());

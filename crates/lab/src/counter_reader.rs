@@ -1,0 +1,117 @@
+//! Reads the counters of a real proxy: by requests, from programs, sockets and logs, as its description says.
+
+use assay_link::Namespace;
+use assay_role::message::ProxyCounters;
+
+use crate::counters::{self, LogFollower};
+use crate::description::{CounterFormat, CounterSource, Settings};
+use crate::real::QUICK;
+use crate::{probe, process};
+
+/// Reads a proxy's counters.
+#[derive(Debug)]
+pub struct CounterReader {
+    sources: Vec<(CounterSource, LogFollower)>,
+    settings: Settings,
+    cpus: Vec<u32>,
+    namespace: Option<Namespace>,
+    /// How often the proxy's counters were read by a request.
+    requested: i64,
+    /// Last text of each source that has one: file name and text.
+    raw: Vec<(String, String)>,
+}
+
+impl CounterReader {
+    /// A reader of these sources, on these processors and in this network (the lab's own when none).
+    pub(crate) fn new(
+        sources: &[CounterSource],
+        settings: Settings,
+        cpus: Vec<u32>,
+        namespace: Option<Namespace>,
+    ) -> Self {
+        let sources = sources.iter().map(|source| (source.clone(), LogFollower::new(source))).collect();
+        Self { sources, settings, cpus, namespace, requested: 0, raw: Vec::new() }
+    }
+
+    /// True when there is something to read.
+    pub fn has_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// Reads all of them.
+    pub async fn read(&mut self) -> Result<ProxyCounters, String> {
+        let mut sum = ProxyCounters::default();
+        self.raw.clear();
+        for (index, (source, follower)) in self.sources.iter_mut().enumerate() {
+            if let Some(log) = &source.log {
+                let values =
+                    follower.read(&self.settings.work.join(log)).map_err(|e| format!("{log}: {e}"))?;
+                counters::translate(source, values, &mut sum);
+                continue;
+            }
+            let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
+            let mut values = counters::parse(source.format, &text)?;
+            if source.path.is_some() {
+                // This request is among those that the response speaks of.
+                self.requested += 1;
+                values.insert(counters::REQUESTED.into(), self.requested);
+            }
+            counters::translate(source, &values, &mut sum);
+            let extension = match source.format {
+                CounterFormat::VarnishstatJson | CounterFormat::Json => "json",
+                CounterFormat::HaproxyCsv => "csv",
+                CounterFormat::Lines | CounterFormat::LogWords => "txt",
+            };
+            self.raw.push((format!("counters-{}.{extension}", index + 1), text));
+        }
+        Ok(sum)
+    }
+
+    /// Once the proxy has stopped: reads what it wrote to its logs at its end. None unless all counters come
+    /// from logs.
+    pub(crate) fn read_logs_again(&mut self) -> Option<ProxyCounters> {
+        let mut sum = ProxyCounters::default();
+        for (source, follower) in &mut self.sources {
+            let values = follower.read(&self.settings.work.join(source.log.as_ref()?)).ok()?;
+            counters::translate(source, values, &mut sum);
+        }
+        (!self.sources.is_empty()).then_some(sum)
+    }
+
+    /// The texts that were read last: file name and text.
+    pub fn raw(&self) -> &[(String, String)] {
+        &self.raw
+    }
+}
+
+async fn fetch(
+    source: &CounterSource,
+    settings: &Settings,
+    cpus: &[u32],
+    namespace: Option<&Namespace>,
+) -> Result<String, String> {
+    if let Some(path) = &source.path {
+        let path = settings.fill(path).map_err(|e| e.to_string())?;
+        let host = match &source.host {
+            Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
+            None => settings.listen.to_string(),
+        };
+        return match probe::get(namespace, settings.listen, &host, &path, QUICK).await {
+            Ok((200, text)) => Ok(text),
+            Ok((status, _)) => Err(format!("{path} got status {status}")),
+            Err(e) => Err(format!("{path}: {e}")),
+        };
+    }
+    if let (Some(socket), Some(say)) = (&source.socket, &source.say) {
+        let path = settings.work.join(socket);
+        return probe::say(&path, say, QUICK).await.map_err(|e| format!("{socket}: {e}"));
+    }
+    let command = settings.fill_command(&source.command).map_err(|e| e.to_string())?;
+    let output = process::run_to_end(&command, &settings.work, cpus, namespace, QUICK).await;
+    let output = output.map_err(|e| format!("`{}`: {e}", command.join(" ")))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`{}` ended with {}: {}", command.join(" "), output.status, words.trim_end()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
