@@ -1,4 +1,5 @@
-//! The times of one class of xacts, added up: all of them, and once more those that Assay disturbed.
+//! The times of one class of xacts: recorded one by one by robots ([`TimesRecorder`]), and added up from intervals
+//! ([`TimesSum`]); all of them, and once more those that Assay disturbed.
 
 use crate::censored::Censored;
 use crate::histogram::{Histogram, SparseHistogram};
@@ -19,7 +20,86 @@ pub enum SpanOf {
 /// The same time twice, in microseconds: as it was seen, and the least that it can have been.
 pub type SeenAndLeast = [u64; 2];
 
-/// Histograms of one class of xacts.
+/// Records the times of one class of xacts.
+///
+/// Each xact is recorded in one place, whether it was disturbed or not: all times together are put together once for an
+/// interval, not for each xact.
+#[derive(Debug, Default, Clone)]
+pub struct TimesRecorder {
+    /// Response, service and first-byte times of those that were not disturbed.
+    undisturbed: [Histogram; 3],
+    /// Of the disturbed ones; none: there are none.
+    disturbed: Option<Box<DisturbedSum>>,
+}
+
+impl TimesRecorder {
+    /// An xact that Assay did not disturb, with its response time.
+    pub fn record_response(&mut self, response_us: u64) {
+        self.undisturbed[0].record(response_us);
+    }
+
+    /// The service time and the time to the first byte of an xact that Assay did not disturb.
+    pub fn record_after_sent(&mut self, service_us: u64, ttfb_us: u64) {
+        self.undisturbed[1].record(service_us);
+        self.undisturbed[2].record(ttfb_us);
+    }
+
+    /// An xact that Assay disturbed.
+    pub fn record_disturbed(
+        &mut self,
+        response: SeenAndLeast,
+        service: SeenAndLeast,
+        ttfb: SeenAndLeast,
+        aftermath_us: u64,
+    ) {
+        let sum = self.disturbed.get_or_insert_default();
+        if aftermath_us > 0 {
+            sum.aftermath.record(aftermath_us);
+        }
+        for (histograms, values) in
+            [(&mut sum.response, response), (&mut sum.service, service), (&mut sum.ttfb, ttfb)]
+        {
+            histograms.iter_mut().zip(values).for_each(|(histogram, us)| histogram.record(us));
+        }
+    }
+
+    /// Adds what another has recorded.
+    pub fn merge(&mut self, from: &TimesRecorder) {
+        self.undisturbed.iter_mut().zip(&from.undisturbed).for_each(|(into, from)| into.merge(from));
+        if let Some(from) = &from.disturbed {
+            self.disturbed.get_or_insert_default().merge(from);
+        }
+    }
+
+    /// As an interval keeps them: all, and once more the disturbed ones.
+    pub fn to_times(&self) -> Times {
+        let Some(sum) = &self.disturbed else {
+            let [response, service, ttfb] = self.undisturbed.each_ref().map(Histogram::to_sparse);
+            return Times { response, service, ttfb, disturbed: Disturbed::default() };
+        };
+        let [response, service, ttfb] = &self.undisturbed;
+        let all = |undisturbed: &Histogram, [seen, _]: &[Histogram; 2]| {
+            let mut all = undisturbed.clone();
+            all.merge(seen);
+            all.to_sparse()
+        };
+        let disturbance =
+            |[seen, least]: &[Histogram; 2]| Disturbance { seen: seen.to_sparse(), least: least.to_sparse() };
+        Times {
+            response: all(response, &sum.response),
+            service: all(service, &sum.service),
+            ttfb: all(ttfb, &sum.ttfb),
+            disturbed: Disturbed {
+                response: disturbance(&sum.response),
+                service: disturbance(&sum.service),
+                ttfb: disturbance(&sum.ttfb),
+                aftermath: sum.aftermath.to_sparse(),
+            },
+        }
+    }
+}
+
+/// The times of one class of xacts over any number of intervals.
 #[derive(Debug, Default, Clone)]
 pub struct TimesSum {
     /// Response times: from when requests were due.
@@ -42,6 +122,17 @@ struct DisturbedSum {
 }
 
 impl DisturbedSum {
+    fn merge(&mut self, from: &DisturbedSum) {
+        self.aftermath.merge(&from.aftermath);
+        for (histograms, from) in [
+            (&mut self.response, &from.response),
+            (&mut self.service, &from.service),
+            (&mut self.ttfb, &from.ttfb),
+        ] {
+            histograms.iter_mut().zip(from).for_each(|(histogram, from)| histogram.merge(from));
+        }
+    }
+
     fn of(&self, span: SpanOf) -> &[Histogram; 2] {
         match span {
             SpanOf::Response => &self.response,
@@ -58,26 +149,6 @@ impl TimesSum {
             SpanOf::Response => &self.response,
             SpanOf::Service => &self.service,
             SpanOf::FirstByte => &self.ttfb,
-        }
-    }
-
-    /// Records once more an xact that was recorded and is a disturbed one.
-    #[cold]
-    pub fn record_disturbed(
-        &mut self,
-        response: SeenAndLeast,
-        service: SeenAndLeast,
-        ttfb: SeenAndLeast,
-        aftermath_us: u64,
-    ) {
-        let sum = self.disturbed.get_or_insert_default();
-        if aftermath_us > 0 {
-            sum.aftermath.record(aftermath_us);
-        }
-        for (histograms, values) in
-            [(&mut sum.response, response), (&mut sum.service, service), (&mut sum.ttfb, ttfb)]
-        {
-            histograms.iter_mut().zip(values).for_each(|(histogram, us)| histogram.record(us));
         }
     }
 
@@ -105,33 +176,8 @@ impl TimesSum {
         self.response.merge(&from.response);
         self.service.merge(&from.service);
         self.ttfb.merge(&from.ttfb);
-        let Some(from) = &from.disturbed else { return };
-        let sum = self.disturbed.get_or_insert_default();
-        sum.aftermath.merge(&from.aftermath);
-        for (histograms, from) in [
-            (&mut sum.response, &from.response),
-            (&mut sum.service, &from.service),
-            (&mut sum.ttfb, &from.ttfb),
-        ] {
-            histograms.iter_mut().zip(from).for_each(|(histogram, from)| histogram.merge(from));
-        }
-    }
-
-    /// As an interval keeps them.
-    pub fn to_times(&self) -> Times {
-        let disturbance =
-            |[seen, least]: &[Histogram; 2]| Disturbance { seen: seen.to_sparse(), least: least.to_sparse() };
-        let disturbed = self.disturbed.as_ref().map(|sum| Disturbed {
-            response: disturbance(&sum.response),
-            service: disturbance(&sum.service),
-            ttfb: disturbance(&sum.ttfb),
-            aftermath: sum.aftermath.to_sparse(),
-        });
-        Times {
-            response: self.response.to_sparse(),
-            service: self.service.to_sparse(),
-            ttfb: self.ttfb.to_sparse(),
-            disturbed: disturbed.unwrap_or_default(),
+        if let Some(from) = &from.disturbed {
+            self.disturbed.get_or_insert_default().merge(from);
         }
     }
 
@@ -148,31 +194,49 @@ impl TimesSum {
 mod tests {
     use super::*;
 
-    fn sum() -> TimesSum {
+    fn recorded() -> TimesRecorder {
+        let mut recorder = TimesRecorder::default();
+        recorder.record_response(1_000);
+        recorder.record_after_sent(1_000, 1_000);
+        recorder.record_disturbed([2_000, 500], [2_000, 1_500], [2_000, 1_600], 0);
+        recorder
+    }
+
+    fn sum_of(times: &Times) -> TimesSum {
         let mut sum = TimesSum::default();
-        for us in [1_000, 2_000] {
-            for times in [&mut sum.response, &mut sum.service, &mut sum.ttfb] {
-                times.record(us);
-            }
-        }
-        sum.record_disturbed([2_000, 500], [2_000, 1_500], [2_000, 1_600], 0);
+        sum.add(times);
         sum
     }
 
     #[test]
-    fn what_was_added_up_is_read_back_and_adds_up_again() {
-        let times = sum().to_times();
-        let mut again = TimesSum::default();
-        again.add(&times);
-        assert_eq!(again.to_times(), times);
-        again.merge(&sum());
-        assert_eq!(again.response.count(), 4);
-        assert_eq!(again.to_times().disturbed.service.least.sum_us, 3_000);
+    fn a_disturbed_xact_is_among_all_of_them_and_once_more_by_itself() {
+        let times = recorded().to_times();
+        for all in [&times.response, &times.service, &times.ttfb] {
+            assert_eq!((all.sum_us, all.max_us, all.buckets.len()), (3_000, 2_000, 2));
+        }
+        assert_eq!(times.disturbed.service.seen.sum_us, 2_000);
+        assert_eq!(times.disturbed.service.least.sum_us, 1_500);
+    }
+
+    #[test]
+    fn recorders_and_intervals_add_up_alike() {
+        let mut recorder = recorded();
+        recorder.merge(&recorded());
+        let together = sum_of(&recorder.to_times());
+        let mut one_by_one = sum_of(&recorded().to_times());
+        one_by_one.merge(&sum_of(&recorded().to_times()));
+        for span in [SpanOf::Response, SpanOf::Service, SpanOf::FirstByte] {
+            assert_eq!(together.of(span).to_sparse(), one_by_one.of(span).to_sparse());
+            let of = |sum: &TimesSum| {
+                sum.disturbed.as_ref().map(|sum| sum.of(span).each_ref().map(Histogram::to_sparse))
+            };
+            assert_eq!(of(&together), of(&one_by_one));
+        }
     }
 
     #[test]
     fn bounds_are_those_of_the_disturbed_and_the_rest_together() {
-        let sum = sum();
+        let sum = sum_of(&recorded().to_times());
         let all: Censored = sum.response.clone().into();
         let longest = sum.own_error(SpanOf::Response, &all).max().unwrap();
         assert!(longest.low_us <= 1_000.0 && longest.high_us.is_some_and(|us| us >= 2_000.0), "{longest:?}");

@@ -142,6 +142,7 @@ fn certainties(figures: &Figures, unknown: Extent) -> Vec<(&'static str, Certain
 #[cfg(test)]
 mod tests {
     use assay_measurement::doubt::Extent;
+    use assay_measurement::times::TimesRecorder;
 
     use super::*;
     use crate::document::Judged;
@@ -185,7 +186,9 @@ mod tests {
         let quiet = of(tally());
         assert_eq!(quiet.known, ["dhr", "rate", "errors", "p50(hit)", "p50(miss)"]);
         let mut late = tally();
-        (0..60).for_each(|_| late.hit.record_disturbed([500, 100], [0; 2], [0; 2], 0));
+        let mut recorder = TimesRecorder::default();
+        (0..120).for_each(|_| recorder.record_disturbed([500, 100], [0; 2], [0; 2], 0));
+        late.hit.add(&recorder.to_times());
         let late = of(late);
         assert_eq!(late.roughly, ["p50(hit)"]);
         assert_eq!(late.known, ["dhr", "rate", "errors", "p50(miss)"]);

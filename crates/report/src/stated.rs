@@ -238,6 +238,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use assay_measurement::own_error::Certainty;
+    use assay_measurement::times::TimesRecorder;
 
     use super::*;
     use crate::tally::Span;
@@ -271,8 +272,9 @@ mod tests {
     #[test]
     fn a_rate_of_robots_that_wait_is_bounded_by_assays_own_delays() {
         let mut tally = tally();
-        tally.miss.response.record(30_000);
-        tally.miss.record_disturbed([30_000, 10_000], [0; 2], [0; 2], 0);
+        let mut recorder = TimesRecorder::default();
+        recorder.record_disturbed([30_000, 10_000], [0; 2], [0; 2], 0);
+        tally.miss.add(&recorder.to_times());
         let open = tally.completed_per_s(Some(1.0)).unwrap();
         assert_eq!(open.own.high, Some(100.0), "due whatever Assay does");
         tally.influence.is_closed = true;

@@ -14,7 +14,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::DISTURBED_US;
-use assay_measurement::times::TimesSum;
+use assay_measurement::times::TimesRecorder;
 use assay_workload::model::{Method, RequestType};
 
 /// Methods in the order of [`Recorder`]'s counters.
@@ -41,13 +41,13 @@ pub struct Recorder {
     status_200: u64,
     status_304: u64,
     /// Times of xacts whose outcome is hit, basic or not.
-    pub hit: TimesSum,
+    pub hit: TimesRecorder,
     /// Times of xacts whose outcome is miss, basic or not.
-    pub miss: TimesSum,
+    pub miss: TimesRecorder,
     /// Times of all others that completed.
-    pub other: TimesSum,
+    pub other: TimesRecorder,
     /// How long xacts had waited that timed out.
-    pub timed_out: TimesSum,
+    pub timed_out: TimesRecorder,
     /// What Assay added, of every xact sent.
     pub lateness: Histogram,
     /// How long what was never sent had waited.
@@ -135,25 +135,22 @@ pub fn is_basic(method: Method, request_type: RequestType) -> bool {
 }
 
 /// Records the times of an xact that completed.
-fn record(times: &mut TimesSum, at: &Instants, own: &OwnDelays) {
-    times.response.record(micros(at.due, at.last_byte));
-    times.service.record(micros(at.sent, at.last_byte));
-    times.ttfb.record(micros(at.sent, at.first_byte));
-    if own.sum_us() >= DISTURBED_US {
-        record_disturbed(times, at, own);
+fn record(times: &mut TimesRecorder, at: &Instants, own: &OwnDelays) {
+    let response_us = micros(at.due, at.last_byte);
+    let (service_us, ttfb_us) = (micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
+    if own.sum_us() < DISTURBED_US {
+        times.record_response(response_us);
+        times.record_after_sent(service_us, ttfb_us);
+        return;
     }
-}
-
-#[cold]
-fn record_disturbed(times: &mut TimesSum, at: &Instants, own: &OwnDelays) {
     let [before, first, last, after_sent] =
         [own.before_us, own.first_us, own.last_us, own.origin_us.saturating_add(own.connected_us)]
             .map(u64::from);
     let seen_and_least = |seen: u64, delay: u64| [seen, seen.saturating_sub(delay)];
     times.record_disturbed(
-        seen_and_least(micros(at.due, at.last_byte), before + last + after_sent),
-        seen_and_least(micros(at.sent, at.last_byte), last + after_sent),
-        seen_and_least(micros(at.sent, at.first_byte), first + after_sent),
+        seen_and_least(response_us, before + last + after_sent),
+        seen_and_least(service_us, last + after_sent),
+        seen_and_least(ttfb_us, first + after_sent),
         u64::from(own.aftermath_us),
     );
 }
@@ -207,12 +204,11 @@ impl Recorder {
 
     /// Counts how long an xact had waited when it was given up, at `at.last_byte`. What it never came to is 0.
     pub fn gave_up(&mut self, at: &Instants) {
-        let clocks = &mut self.timed_out;
-        clocks.response.record(micros(at.due, at.last_byte));
+        let times = &mut self.timed_out;
+        times.record_response(micros(at.due, at.last_byte));
         if at.sent != 0 {
-            clocks.service.record(micros(at.sent, at.last_byte));
             let first_byte = if at.first_byte != 0 { at.first_byte } else { at.last_byte };
-            clocks.ttfb.record(micros(at.sent, first_byte));
+            times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, first_byte));
         }
     }
 
@@ -285,7 +281,15 @@ pub fn type_name(request_type: RequestType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::times::TimesSum;
+
     use super::*;
+
+    fn sum(times: &TimesRecorder) -> TimesSum {
+        let mut sum = TimesSum::default();
+        sum.add(&times.to_times());
+        sum
+    }
 
     fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
         let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
@@ -337,7 +341,7 @@ mod tests {
         recorder.completed(&completed(Some(Outcome::Collapsed), basic));
         recorder.completed(&completed(Some(Outcome::Revalidated), basic));
         recorder.completed(&completed(None, RequestType::Ims304));
-        let timed = [&recorder.hit, &recorder.miss, &recorder.other].map(|class| class.response.count());
+        let timed = [&recorder.hit, &recorder.miss, &recorder.other].map(|class| sum(class).response.count());
         assert_eq!(timed, [3, 2, 3]);
         let counts = recorder.counts();
         assert_eq!((counts.basic, counts.hits, counts.misses), (4, 1, 1), "counts stay those of basic xacts");
@@ -355,22 +359,24 @@ mod tests {
             first_byte: 2_500_000,
             last_byte: end,
         });
+        let waits = sum(&recorder.timed_out);
         let [response, service, ttfb] =
-            [&recorder.timed_out.response, &recorder.timed_out.service, &recorder.timed_out.ttfb]
-                .map(|waits| (waits.count(), waits.mean_us()));
+            [waits.response, waits.service, waits.ttfb].map(|waits| (waits.count(), waits.mean_us()));
         assert_eq!(response, (3, Some(4000.0)));
         assert_eq!(service, (2, Some(3000.0)));
         assert_eq!(ttfb, (2, Some((3000.0 + 500.0) / 2.0)));
-        assert_eq!(recorder.miss.response.count() + recorder.other.response.count(), 0);
+        assert_eq!(sum(&recorder.miss).response.count() + sum(&recorder.other).response.count(), 0);
     }
 
     #[test]
     fn response_time_counts_from_due_and_service_time_from_sent() {
         let mut recorder = Recorder::default();
         recorder.completed(&completed(Some(Outcome::Miss), RequestType::Basic));
-        assert_eq!(recorder.miss.response.max_us(), Some(900));
-        assert_eq!(recorder.miss.service.max_us(), Some(800));
-        assert_eq!(recorder.miss.ttfb.max_us(), Some(200));
+        let times = sum(&recorder.miss);
+        assert_eq!(
+            [times.response, times.service, times.ttfb].map(|of| of.max_us().unwrap()),
+            [900, 800, 200]
+        );
     }
 
     #[test]

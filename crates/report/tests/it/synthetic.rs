@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
-use assay_measurement::histogram::Histogram;
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{Measured, ProxySample};
-use assay_measurement::times::TimesSum;
+use assay_measurement::times::TimesRecorder;
 use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
@@ -279,16 +279,12 @@ fn robots(
 
 fn times(dice: &mut Rng, into: &mut Times, count: u64, typical_us: f64, delay: Option<Delay>) {
     let delayed = delay.map_or(0, |delay| (count as f64 * delay.share) as u64);
-    let mut sum = TimesSum::default();
-    sum.add(&Times {
-        response: drawn(dice, count - delayed, typical_us * 1.1),
-        service: drawn(dice, count - delayed, typical_us),
-        ttfb: drawn(dice, count - delayed, typical_us * 0.7),
-        ..Times::default()
-    });
+    let [response, service, ttfb] =
+        [1.1, 1.0, 0.7].map(|factor| drawn(dice, count - delayed, typical_us * factor));
     // What is drawn afterwards is the same whether there are delays or not.
     (0..3 * delayed).for_each(|_| _ = dice.unit());
     let mut dice = Rng::new(count);
+    let mut recorder = TimesRecorder::default();
     for _ in 0..delayed {
         let delay_us = (delay.map_or(0, |delay| delay.longest_us) as f64 * dice.unit()) as u64;
         let true_us = (typical_us * (0.7 + 0.8 * dice.unit())) as u64;
@@ -296,12 +292,22 @@ fn times(dice: &mut Rng, into: &mut Times, count: u64, typical_us: f64, delay: O
         let unread_us = delay_us / 10;
         let seen_and_least = |late_us: u64| [true_us + late_us, true_us];
         let (response, service) = (seen_and_least(delay_us + unread_us), seen_and_least(unread_us));
-        sum.response.record(response[0]);
-        sum.service.record(service[0]);
-        sum.ttfb.record(service[0]);
-        sum.record_disturbed(response, service, service, delay_us / 20);
+        recorder.record_disturbed(response, service, service, delay_us / 20);
     }
-    *into = sum.to_times();
+    let Times { response: delayed_response, service: delayed_service, ttfb: delayed_ttfb, disturbed } =
+        recorder.to_times();
+    let both = |undisturbed: &SparseHistogram, delayed: &SparseHistogram| {
+        let mut all = Histogram::new();
+        all.merge_sparse(undisturbed);
+        all.merge_sparse(delayed);
+        all.to_sparse()
+    };
+    *into = Times {
+        response: both(&response, &delayed_response),
+        service: both(&service, &delayed_service),
+        ttfb: both(&ttfb, &delayed_ttfb),
+        disturbed,
+    };
 }
 
 fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterval {
