@@ -181,7 +181,7 @@ impl Cells {
         let id = self.info.cells.get(index).map_or("", |cell| cell.id.as_str());
         let what = match what {
             Doing::CoolingDown { left } => {
-                format!("cools down: {left} connections of the last cell are left")
+                format!("waits until {left} closed connections have expired")
             }
             Doing::Running => match self.run.current() {
                 Some(phase) => self.run.name_and_done(phase),
@@ -195,7 +195,7 @@ impl Cells {
     fn standing(&self, index: usize, cell: &CellInfo) -> String {
         match (self.now, cell.state) {
             (Some((now, Doing::CoolingDown { left })), _) if now == index => {
-                format!("waits for {left} connections of the last cell to be gone")
+                format!("waits until {left} closed connections have expired")
             }
             (Some((now, Doing::Running)), _) if now == index => line(&self.run),
             (_, CellState::Done) => {
@@ -332,9 +332,12 @@ mod tests {
         let mut terminal = Terminal::new(TestBackend::new(100, 10)).unwrap();
         terminal.draw(|frame| draw(frame, &cells(), &Ui::of_an_experiment(true))).unwrap();
         let screen = terminal.backend().to_string();
-        for words in
-            ["2 of 4 cells, about 1h 2m left", "failed     it died", "waits for 321 connections", "waits"]
-        {
+        for words in [
+            "2 of 4 cells, about 1h 2m left",
+            "failed     it died",
+            "waits until 321 closed connections",
+            "waits",
+        ] {
             assert!(screen.contains(words), "{words}: {screen}");
         }
     }

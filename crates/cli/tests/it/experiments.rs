@@ -184,6 +184,47 @@ fn an_interrupt_ends_the_cell_and_keeps_it_for_later() {
     assert_nothing_left(&assay.path("e"));
 }
 
+/// Stops a role for good: nothing but its end reaches it, so its last report never comes.
+fn freeze(pid: i32) {
+    // SAFETY: a plain system call; the process is one that our child has started and holds.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+}
+
+#[test]
+fn an_experiment_whose_runs_are_all_disturbed_ends_early_and_says_by_what() {
+    let assay = set_up();
+    // Requests to an origin that stands still time out.
+    let text = EXPERIMENT.replace("retries = 0", "retries = 1").replace("\"10s\"", "\"1s\"");
+    assay.file("which.toml", &text);
+    let (child, mut lines) =
+        start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "2s"]);
+    for cell in [0, 0, 1, 1] {
+        wait_for(&mut lines, &format!("{}/4  ", cell + 1));
+        let run = assay.path("e/cells").join(&info(&assay.path("e")).cells[cell].id);
+        // Once there are robots, origins are ready.
+        process_of(&run, "robots.json");
+        freeze(process_of(&run, "origins.json"));
+        wait_for(&mut lines, "unknown: ");
+    }
+    let rest: String = lines.map_while(Result::ok).collect::<Vec<_>>().join("\n");
+    let said = crate::support::Said::from(child.wait_with_output().expect("ends"));
+    assert_eq!(said.code, Some(96), "{rest}");
+    for words in [
+        "no result: 4 of 4 runs were disturbed, and headline numbers are unknown (",
+        "4 × role-failed: read its own words",
+        "the remaining cells were not run; go on with: assay lab which.toml --resume ",
+        "--redo-invalid",
+    ] {
+        assert!(rest.contains(words), "{words}: {rest}");
+    }
+    let after = info(&assay.path("e"));
+    let states: Vec<(CellState, u32)> = after.cells.iter().map(|cell| (cell.state, cell.tries)).collect();
+    let (bad, open) = ((CellState::Invalid, 2), (CellState::Waiting, 0));
+    assert_eq!(states, [bad, bad, open, open]);
+    assert!(!after.finished && assay.path("e/failed").read_dir().expect("the first tries").count() == 2);
+    assert_nothing_left(&assay.path("e"));
+}
+
 #[test]
 fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
     let assay = set_up();
@@ -230,7 +271,7 @@ fn an_experiment_is_explained_and_its_cells_are_listed() {
     let assay = set_up();
     let words = assay.run(&["lab", "show", "which.toml"]).exits(0).stdout;
     for expected in
-        ["Is a cache faster", "builtin, memory 8MB: builtin, memory 8MB", "tiny.pg: 2s", "4 cells, about 40s"]
+        ["Is a cache faster", "builtin, memory 8MB: builtin, memory 8MB", "tiny.pg: 2s", "4 cells, about 28s"]
     {
         assert!(words.contains(expected), "{expected}: {words}");
     }

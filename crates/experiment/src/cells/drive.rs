@@ -1,11 +1,11 @@
 //! Runs the cells of an experiment, one after the other, and writes down after every step how each stands.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use assay_lab::error::LabError;
-use assay_lab::plan::{RunPlan, TargetChoice};
+use assay_lab::plan::{RunOutcome, RunPlan, TargetChoice};
 use assay_lab::{inform, prepare, real, run};
 use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
@@ -16,13 +16,11 @@ use assay_workload::model::Workload;
 use assay_workload::timeline::Timeline;
 use tokio::sync::{mpsc, watch};
 
+use super::hopeless::{Streak, worst};
 use super::{Experiment, ExperimentDir, Mixture, calm};
 
-/// What a cell takes beside its schedule until one has shown how much that is: starting, stopping, waiting.
-const USUAL_OVERHEAD_S: f64 = 8.0;
-/// Connections that were closed rest for a minute before the kernel lets them go (TCP_TIMEWAIT_LEN of Linux): so long may
-/// a cell have to wait for those of the cell before it.
-const REST: Duration = Duration::from_secs(60);
+/// What a cell takes beside its schedule until one has shown how much that is: starting and stopping.
+const USUAL_OVERHEAD_S: f64 = 5.0;
 /// Lines of a failure that go into the head of the experiment; all of it is in the run directory.
 const LAST_LINES: usize = 12;
 
@@ -48,15 +46,17 @@ pub struct Ending {
     pub info: ExperimentInfo,
     /// The user stopped it.
     pub interrupted: bool,
+    /// Run after run was disturbed, and cells that waited then were not run: what by, and what to do.
+    pub hopeless: Option<String>,
 }
 
 /// What is being done for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Waiting until so many connections of the last cell are gone.
+    /// Waiting until so many closed connections have expired.
     CoolingDown {
         /// Connections.
-        left: usize,
+        left: u64,
     },
     /// Running.
     Running,
@@ -94,45 +94,55 @@ pub enum CellEvent {
     Note(String),
 }
 
-/// Runs every cell that waits. `plan_of` makes the plan of a cell (its run directory is set here). `stop` turning true ends
-/// the cell that runs and the experiment; dropping the future kills what was started.
+/// Runs every cell that waits. `plan_of` makes the plan of a cell (its run directory is set here); `unknown_of` gives the names
+/// of a run's headline numbers that are unknown, from its run directory (none: it cannot be summarised). `stop` turning true
+/// ends the cell that runs and the experiment; dropping the future kills what was started.
 pub async fn drive(
     course: Course<'_>,
     plan_of: impl FnMut(&CellInfo) -> Result<RunPlan, LabError>,
+    unknown_of: impl FnMut(&Path) -> Option<Vec<String>>,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<Ending, LabError> {
-    let cool_down_s = course.experiment.cool_down.min(REST).as_secs_f64();
     let mut driver = Driver {
+        streak: Streak::new(course.experiment.retries),
         course,
         plan_of,
+        unknown_of,
         events,
         stop,
-        clock: Clock { cool_down_s, ..Clock::default() },
-        last_addresses: BTreeSet::new(),
+        clock: Clock::default(),
+        most_left: 0,
         no_page_cache_drop: None,
     };
     driver.look_ahead().await?;
     driver.save()?;
     let interrupted = driver.run_all().await?;
-    driver.course.info.finished = !interrupted;
+    driver.course.info.finished =
+        !interrupted && driver.course.info.cells.iter().all(|cell| cell.state != CellState::Waiting);
     driver.save()?;
-    Ok(Ending { info: driver.course.info, interrupted })
+    Ok(Ending { interrupted, hopeless: driver.streak.is_hopeless(), info: driver.course.info })
 }
 
-struct Driver<'a, P> {
+struct Driver<'a, P, U> {
     course: Course<'a>,
     plan_of: P,
+    unknown_of: U,
+    streak: Streak,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
     clock: Clock,
-    /// Where the last cell's connections were.
-    last_addresses: BTreeSet<IpAddr>,
+    /// The most connections in TIME_WAIT that a cell left behind.
+    most_left: u64,
     /// Why the page cache could not be dropped; said once, kept in each run.
     no_page_cache_drop: Option<String>,
 }
 
-impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
+impl<P, U> Driver<'_, P, U>
+where
+    P: FnMut(&CellInfo) -> Result<RunPlan, LabError>,
+    U: FnMut(&Path) -> Option<Vec<String>>,
+{
     /// Finds out, before anything runs, whether every cell can, and whether what comes out belongs to what is there.
     async fn look_ahead(&mut self) -> Result<(), LabError> {
         let mut refused = BTreeSet::new();
@@ -230,13 +240,16 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         }
     }
 
-    /// Runs what waits, in order; true when it was interrupted.
+    /// Runs what waits, in order, as long as there are results; true when it was interrupted.
     async fn run_all(&mut self) -> Result<bool, LabError> {
         for index in 0..self.course.info.cells.len() {
             let mut tries = 0;
             while self.course.info.cells[index].state == CellState::Waiting {
                 if *self.stop.borrow() {
                     return Ok(true);
+                }
+                if self.streak.is_hopeless().is_some() {
+                    return Ok(false);
                 }
                 let began = Instant::now();
                 self.prepare_machine(index).await;
@@ -257,7 +270,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         Ok(*self.stop.borrow())
     }
 
-    /// As it was before the first cell: no connections of the last one, nothing in the page cache.
+    /// As it was before the first cell: room for closed connections, nothing in the page cache.
     async fn prepare_machine(&mut self, index: usize) {
         let events = self.events.clone();
         let tell = |left| {
@@ -265,10 +278,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
             let _ = events.send(CellEvent::Doing { cell: index, what: Doing::CoolingDown { left } });
         };
         let longest = self.course.experiment.cool_down;
-        let left = calm::cool_down(&self.last_addresses, longest, &mut self.stop, tell).await;
-        if left > 0 && !*self.stop.borrow() && longest > Duration::ZERO {
-            self.tell(CellEvent::Doing { cell: index, what: Doing::CoolingDown { left } });
-        }
+        calm::cool_down(self.most_left, longest, &mut self.stop, tell).await;
         if self.course.experiment.drop_page_cache
             && self.no_page_cache_drop.is_none()
             && let Err(why) = calm::drop_page_cache().await
@@ -290,7 +300,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         Ok(())
     }
 
-    async fn run_cell(&mut self, index: usize) -> Result<Verdict, LabError> {
+    async fn run_cell(&mut self, index: usize) -> Result<RunOutcome, LabError> {
         let cell = &self.course.info.cells[index];
         let mut plan = (self.plan_of)(cell)?;
         plan.run_dir = self.course.dir.path().join(ExperimentDir::cell(&cell.id));
@@ -304,26 +314,23 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
             }
         };
         let (outcome, ()) = tokio::join!(run(plan, sender, self.stop.clone()), forward);
-        self.last_addresses =
-            self.head(&self.course.info.cells[index]).map(|head| calm::addresses(&head)).unwrap_or_default();
-        outcome.map(|outcome| outcome.verdict)
+        let left = self.head(&self.course.info.cells[index]).map_or(0, |head| calm::left_by(&head));
+        self.most_left = self.most_left.max(left);
+        outcome
     }
 
     /// From how a run ended to how its cell stands.
     fn judge(
         &mut self,
         index: usize,
-        outcome: Result<Verdict, LabError>,
+        outcome: Result<RunOutcome, LabError>,
         tries: u32,
     ) -> Result<(), LabError> {
-        let again = tries <= self.course.experiment.retries;
         let (state, why, aside) = match outcome {
-            Ok(verdict) if verdict.partial => (CellState::Waiting, Some("it was interrupted".into()), true),
-            Ok(verdict) if verdict.leaves_unknown() == Extent::Nothing => (CellState::Done, None, false),
-            Ok(verdict) => {
-                let state = if again { CellState::Waiting } else { CellState::Invalid };
-                (state, Some(first_doubt(&verdict)), again)
+            Ok(RunOutcome { verdict, .. }) if verdict.partial => {
+                (CellState::Waiting, Some("it was interrupted".into()), true)
             }
+            Ok(RunOutcome { run_dir, verdict }) => self.judge_numbers(&run_dir, &verdict, tries),
             Err(LabError::Interrupted) => (CellState::Waiting, Some("it was interrupted".into()), true),
             Err(error) => (CellState::Failed, Some(shortened(&error.to_string())), true),
         };
@@ -333,6 +340,24 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
             cell.run = self.course.dir.set_aside(cell)?;
         }
         Ok(())
+    }
+
+    /// From what is known of a whole run to how its cell stands, why, and whether the run is put aside.
+    fn judge_numbers(
+        &mut self,
+        run_dir: &Path,
+        verdict: &Verdict,
+        tries: u32,
+    ) -> (CellState, Option<String>, bool) {
+        let unknown = (self.unknown_of)(run_dir).unwrap_or_else(|| all_unknown(verdict));
+        if unknown.is_empty() {
+            self.streak.result();
+            return (CellState::Done, None, false);
+        }
+        self.streak.disturbed(&unknown, &verdict.doubts);
+        let again = tries <= self.course.experiment.retries;
+        let state = if again { CellState::Waiting } else { CellState::Invalid };
+        (state, Some(not_known(&unknown, verdict)), again)
     }
 
     fn save(&mut self) -> Result<(), LabError> {
@@ -369,9 +394,22 @@ fn refusal(refused: BTreeSet<String>) -> String {
     )
 }
 
-fn first_doubt(verdict: &Verdict) -> String {
-    let doubt = verdict.doubts.iter().find(|doubt| doubt.serious).or(verdict.doubts.first());
-    doubt.map_or_else(|| "its numbers are not known".into(), |doubt| doubt.seen.clone())
+/// What is unknown of a run that cannot be summarised.
+fn all_unknown(verdict: &Verdict) -> Vec<String> {
+    let names = match verdict.leaves_unknown() {
+        Extent::Nothing => "",
+        Extent::Times => "times and rates",
+        Extent::Everything => "all numbers",
+    };
+    Some(names.to_owned()).into_iter().filter(|names| !names.is_empty()).collect()
+}
+
+fn not_known(unknown: &[String], verdict: &Verdict) -> String {
+    let unknown = unknown.join(", ");
+    match worst(&verdict.doubts) {
+        Some(doubt) => format!("unknown: {unknown}; {}", doubt.seen),
+        None => format!("unknown: {unknown}"),
+    }
 }
 
 fn shortened(words: &str) -> String {
@@ -385,16 +423,11 @@ fn shortened(words: &str) -> String {
     }
 }
 
-/// How long cells would take, by what their schedules say; and what waiting for resting connections may add at most.
-pub fn expected(
-    cells: &[CellInfo],
-    planned: &BTreeMap<String, Duration>,
-    cool_down: Duration,
-) -> (Duration, Duration) {
+/// How long cells would take, by what their schedules say.
+pub fn expected(cells: &[CellInfo], planned: &BTreeMap<String, Duration>) -> Duration {
     let mut clock = Clock::default();
     planned.iter().for_each(|(workload, length)| clock.expect(workload, Some(*length)));
-    let waits = cells.len().saturating_sub(1) as u32;
-    (clock.left(cells), cool_down.min(REST) * waits)
+    clock.left(cells)
 }
 
 /// How long a plan's schedule is at least: phases that end at a count have no length of their own where the proxy sets the
@@ -411,8 +444,6 @@ pub fn planned(workload: &Workload) -> Option<Duration> {
 struct Clock {
     planned_s: BTreeMap<String, f64>,
     took_s: BTreeMap<String, (f64, u32)>,
-    /// What it is taken to be until cells have shown it.
-    cool_down_s: f64,
 }
 
 impl Clock {
@@ -446,7 +477,7 @@ impl Clock {
         };
         let (sum_s, count) =
             self.took_s.iter().map(over).fold((0.0, 0), |(sum, all), (s, count)| (sum + s, all + count));
-        if count == 0 { USUAL_OVERHEAD_S + self.cool_down_s } else { (sum_s / f64::from(count)).max(0.0) }
+        if count == 0 { USUAL_OVERHEAD_S } else { (sum_s / f64::from(count)).max(0.0) }
     }
 }
 
@@ -463,7 +494,7 @@ mod tests {
         let mut clock = Clock::default();
         clock.expect("a", Some(Duration::from_secs(30)));
         clock.expect("b", None);
-        assert_eq!(clock.left(&cells), Duration::from_secs(30 + 8 + 8));
+        assert_eq!(clock.left(&cells), Duration::from_secs(30 + 5 + 5));
         clock.took("a", Duration::from_secs(50));
         clock.took("a", Duration::from_secs(54));
         assert_eq!(
@@ -471,15 +502,6 @@ mod tests {
             Duration::from_secs(52 + 22),
             "beside its schedule, a cell takes 22 s"
         );
-    }
-
-    #[test]
-    fn a_plan_says_what_waiting_for_connections_may_add() {
-        let cells = vec![CellInfo { workload: "a".into(), ..CellInfo::default() }; 3];
-        let planned = [("a".to_owned(), Duration::from_secs(30))].into();
-        let expect = |cool_down| expected(&cells, &planned, cool_down);
-        assert_eq!(expect(Duration::from_secs(70)), (Duration::from_secs(114), Duration::from_secs(120)));
-        assert_eq!(expect(Duration::from_secs(3)).1, Duration::from_secs(6));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod calm;
 mod directory;
 mod drive;
+mod hopeless;
 mod order;
 mod rates;
 mod read;
@@ -62,7 +63,7 @@ pub struct Experiment {
     pub timeout: Duration,
     /// Longest wait for connections of the last cell to be gone.
     pub cool_down: Duration,
-    /// How often a cell whose numbers are not known is tried again.
+    /// How often a cell whose headline numbers are unknown is repeated, as a whole and with a cold cache.
     pub retries: u32,
     /// Take private worlds for public ones, as Web Polygraph does since 3.6.
     pub private_as_public: bool,

@@ -45,7 +45,8 @@ pub struct LabArgs {
     /// Seed of the order and of the workloads, instead of what the experiment says
     #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub seed: Option<u64>,
-    /// Try a cell whose numbers are not known so many times again
+    /// Repeat a cell whose headline numbers are unknown up to N times, as a whole and with a cold cache [default: 1, or what
+    /// the experiment says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = EXPERIMENT)]
     pub retries: Option<u32>,
     /// Leave the system's page cache alone; usually it is dropped before each cell

@@ -181,7 +181,7 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     let (stop_sender, stop) = watch::channel(false);
     let (key_sender, mut keys) = mpsc::unbounded_channel();
     let title = course.experiment.name.clone();
-    let work = drive(course, |cell| plans.plan(cell), sender, stop);
+    let work = drive(course, |cell| plans.plan(cell), unknown, sender, stop);
     let both = async { tokio::join!(work, cells::watch(events, &title, style, key_sender)).0 };
     tokio::pin!(both);
     let mut requested_before = false;
@@ -205,6 +205,12 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     }
 }
 
+/// The headline numbers of a run that are unknown.
+fn unknown(run_dir: &Path) -> Option<Vec<String>> {
+    let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
+    Some(summary.headline.unknown)
+}
+
 fn go_on(file: &Path, dir: &Path) -> String {
     format!("go on with: assay lab {} --resume {}", file.display(), dir.display())
 }
@@ -220,6 +226,12 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     }
     if info.cells.iter().any(|cell| cell.state != CellState::Waiting) {
         compare(args, dir)?;
+    }
+    if let Some(words) = &ending.hopeless {
+        output::eprint(&format!("{words}\n"));
+        if !info.finished {
+            output::eprint(&format!("the remaining cells were not run; {}\n", go_on(file, dir)));
+        }
     }
     if failed > 0 && !ending.interrupted {
         output::eprint(&format!(
@@ -241,6 +253,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
         (true, ..) => Exit::Interrupted,
         (_, 1.., _) => Exit::Failed,
         (_, _, 1..) => Exit::Undecided,
+        _ if ending.hopeless.is_some() => Exit::Undecided,
         _ if !unmet.is_empty() => Exit::Unmet,
         _ => Exit::Fine,
     })

@@ -25,9 +25,7 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let cells = cells(&experiment);
     let refused = refused(&plans, &cells);
     let drawn = drawn(&plans, &cells);
-    output::stdout(
-        &(words(&experiment, &lengths, &drawn) + &outlook(&cells, &lengths, experiment.cool_down, &refused)),
-    )?;
+    output::stdout(&(words(&experiment, &lengths, &drawn) + &outlook(&cells, &lengths, &refused)))?;
     Ok(Exit::Fine)
 }
 
@@ -51,7 +49,7 @@ pub fn dry_run(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<E
         );
     }
     let refused = refused(&plans, &cells);
-    output::stdout(&(text + &outlook(&cells, &lengths, experiment.cool_down, &refused)))?;
+    output::stdout(&(text + &outlook(&cells, &lengths, &refused)))?;
     Ok(if refused.is_empty() || args.skip_missing { Exit::Fine } else { Exit::Usage })
 }
 
@@ -85,21 +83,9 @@ fn drawn(plans: &Plans, cells: &[CellInfo]) -> BTreeMap<String, String> {
     drawn.collect()
 }
 
-fn outlook(
-    cells: &[CellInfo],
-    lengths: &BTreeMap<String, Duration>,
-    cool_down: Duration,
-    refused: &BTreeSet<String>,
-) -> String {
-    let (length, waiting) = expected(cells, lengths, cool_down);
-    let mut text = format!("\n{} cells, about {} in all", cells.len(), show_duration(length));
-    if !waiting.is_zero() {
-        let most = show_duration(length + waiting);
-        text += &format!(
-            "; up to {most} where connections of one cell have to be waited for before the next (`cool-down`)"
-        );
-    }
-    text.push('\n');
+fn outlook(cells: &[CellInfo], lengths: &BTreeMap<String, Duration>, refused: &BTreeSet<String>) -> String {
+    let length = show_duration(expected(cells, lengths));
+    let mut text = format!("\n{} cells, about {length} in all\n", cells.len());
     for line in refused {
         text += &format!("this machine cannot carry {line}\n");
     }
