@@ -1,7 +1,7 @@
 //! Whether the figures of a run hold: what the machine and the processes of a run did, and the judgement made from it.
 //!
 //! [`host`] reads metrics of processors, memory, disks and network from the kernel, once a second. [`verdict`] looks for
-//! reasons to doubt a run in what was recorded. [`owner`] marks things that outlive a process, so that the next start finds
+//! reasons to doubt a run in what was recorded. [`quiet`] decides whether the machine is quiet enough for one. [`owner`] marks things that outlive a process, so that the next start finds
 //! those whose owner is gone.
 //!
 //! *Does not:* start, place or stop anything, read the counters of a proxy (that is `assay-lab`), judge the target, or word
@@ -9,4 +9,5 @@
 
 pub mod host;
 pub mod owner;
+pub mod quiet;
 pub mod verdict;

@@ -30,6 +30,7 @@ pub mod plan;
 pub mod prepare;
 mod probe;
 pub mod process;
+pub mod quiet;
 pub mod real;
 mod realtime;
 pub mod resting;

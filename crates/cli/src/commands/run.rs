@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
@@ -49,6 +49,12 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         output::eprint(&format!("note: {note}\n"));
     }
     let mut plan = plan(args, target, &prepared)?;
+    if let Some(longest) = args.wait_quiet
+        && !wait_until_quiet(&mut plan, longest)?
+    {
+        output::eprint("interrupted before the start\n");
+        return Ok(Exit::Interrupted);
+    }
     if args.calibrate {
         return calibrate::calibrate(args, plan);
     }
@@ -57,6 +63,33 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     forebode(&mut plan)?;
     perform(plan, &args.results)
+}
+
+/// Waits until the machine is quiet, and notes in the plan where it did not become so. False: it was interrupted.
+fn wait_until_quiet(plan: &mut RunPlan, longest: Duration) -> Result<bool, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot wait for the machine to be quiet")
+        .map_err(Failure::failed)?;
+    let wait = async {
+        let mut interrupts =
+            Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
+        // Nothing is sent: the select below ends the wait.
+        let (_stop_sender, mut stop) = watch::channel(false);
+        let tell = |words: String| output::eprint(&format!("{words}\n"));
+        let wait = assay_lab::quiet::wait(longest, &mut stop, tell);
+        tokio::select! {
+            not_quiet = wait => Ok(Some(not_quiet)),
+            () = interrupts.next() => Ok(None),
+        }
+    };
+    let Some(not_quiet) = runtime.block_on(wait)? else { return Ok(false) };
+    if let Some(words) = not_quiet {
+        output::eprint(&format!("warning: {words}\n"));
+        plan.warnings.push(words);
+    }
+    Ok(true)
 }
 
 /// Runs a plan while the user watches, and puts the result where the user wants it.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use assay_lab::error::LabError;
 use assay_lab::plan::{RunOutcome, RunPlan, TargetChoice};
-use assay_lab::{inform, prepare, real, run};
+use assay_lab::{inform, prepare, quiet, real, run};
 use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
@@ -37,6 +37,8 @@ pub struct Course<'a> {
     pub mix_versions: bool,
     /// Cells that this machine cannot carry fail, and the others run; else nothing does.
     pub skip_missing: bool,
+    /// How long to wait at most, before each run, for the machine to be quiet; none: not at all.
+    pub wait_quiet: Option<Duration>,
 }
 
 /// How an experiment came to its end.
@@ -113,6 +115,7 @@ pub async fn drive(
         stop,
         clock: Clock::default(),
         most_left: 0,
+        not_quiet: None,
         no_page_cache_drop: None,
     };
     driver.look_ahead().await?;
@@ -134,6 +137,8 @@ struct Driver<'a, P, U> {
     clock: Clock,
     /// The most connections in TIME_WAIT that a cell left behind.
     most_left: u64,
+    /// What the machine was like before the next run, if it was not quiet although that was waited for.
+    not_quiet: Option<String>,
     /// Why the page cache could not be dropped; said once, kept in each run.
     no_page_cache_drop: Option<String>,
 }
@@ -286,6 +291,20 @@ where
             self.note(format!("{why}; `page-cache = \"keep\"` in the experiment leaves it alone"));
             self.no_page_cache_drop = Some(why);
         }
+        // Last: all of the above keeps the machine busy.
+        self.not_quiet = self.wait_until_quiet().await;
+    }
+
+    async fn wait_until_quiet(&mut self) -> Option<String> {
+        let longest = self.course.wait_quiet?;
+        let events = self.events.clone();
+        let tell = |words| {
+            // Nobody looks: the record is what counts.
+            let _ = events.send(CellEvent::Note(words));
+        };
+        let not_quiet = quiet::wait(longest, &mut self.stop, tell).await;
+        not_quiet.iter().for_each(|words| self.note(words.clone()));
+        not_quiet
     }
 
     fn begin(&mut self, index: usize) -> Result<(), LabError> {
@@ -305,6 +324,7 @@ where
         let mut plan = (self.plan_of)(cell)?;
         plan.run_dir = self.course.dir.path().join(ExperimentDir::cell(&cell.id));
         plan.warnings.extend(self.no_page_cache_drop.clone());
+        plan.warnings.extend(self.not_quiet.take());
         let (sender, mut heard) = mpsc::unbounded_channel();
         let events = self.events.clone();
         let forward = async {

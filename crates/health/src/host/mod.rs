@@ -7,8 +7,8 @@
 mod disks;
 mod group;
 mod instance;
-mod kept;
-mod machine;
+pub(crate) mod kept;
+pub(crate) mod machine;
 mod network;
 mod pace;
 mod processes;

@@ -49,6 +49,9 @@ pub struct LabArgs {
     /// the experiment says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = EXPERIMENT)]
     pub retries: Option<u32>,
+    /// Before each run, wait for at most DUR until the machine is quiet, like 60s
+    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = EXPERIMENT)]
+    pub wait_quiet: Option<Duration>,
     /// Leave the system's page cache alone; usually it is dropped before each cell
     #[arg(long, help_heading = EXPERIMENT)]
     pub keep_page_cache: bool,

@@ -61,6 +61,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
         info: set.info,
         mix_versions: args.mix_versions,
         skip_missing: args.skip_missing,
+        wait_quiet: args.wait_quiet,
     };
     let ended = runtime.block_on(watched(course, plans, Style::choose(args.no_live)));
     let ending = match ended {
