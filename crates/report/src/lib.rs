@@ -28,6 +28,7 @@ mod hierarchy;
 mod host;
 pub mod html;
 mod influence;
+mod origins_alone;
 mod own;
 pub mod page;
 pub mod peak;

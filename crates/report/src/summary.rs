@@ -19,6 +19,7 @@ use crate::figures::{figures, round};
 use crate::gaps;
 use crate::headline;
 use crate::hierarchy;
+use crate::origins_alone;
 use crate::own;
 use crate::require;
 use crate::tally::{self, Tally};
@@ -114,7 +115,11 @@ impl Summary {
         summary.warnings = gaps::warnings(&summary.missing);
         summary.warnings.extend(words::warnings(&summary));
         summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));
-        summary.verdict = gaps::verdict(&summary, words::verdict(&summary));
+        let findings = match origins_alone::is_so(&summary) {
+            true => origins_alone::verdict(&summary),
+            false => words::verdict(&summary),
+        };
+        summary.verdict = gaps::verdict(&summary, findings);
         summary
     }
 }

@@ -7,6 +7,7 @@ use crate::document::{Figure, Figures, Mood, Percentiles, PhaseFigures, Summary}
 use crate::figure_words;
 use crate::format::{NOTHING, count, number, opt_number, percent};
 use crate::hierarchy;
+use crate::origins_alone;
 use crate::own;
 use crate::own::words::DoubtView;
 use crate::require::Decision;
@@ -183,7 +184,8 @@ impl Page {
 
         let mut block: Vec<Group> = Vec::new();
         let mut used = name_width;
-        for group in groups(&rows).into_iter().filter(Group::says_something) {
+        let groups = if origins_alone::is_so(summary) { origin_groups(&rows) } else { groups(&rows) };
+        for group in groups.into_iter().filter(Group::says_something) {
             if !block.is_empty() && used + 3 + group.width() > self.style.width {
                 self.block(&names, name_width, &std::mem::take(&mut block));
                 used = name_width;
@@ -242,6 +244,44 @@ impl Page {
 
     fn facts(&mut self, summary: &Summary) {
         let total = &summary.total;
+        if origins_alone::is_so(summary) {
+            self.origin_traffic(total);
+        } else {
+            self.traffic(total);
+        }
+        let cpu: Vec<String> = ["proxy", "robots", "origins"]
+            .iter()
+            .filter_map(|role| {
+                let per_request = total.cpu_us_per_request.get(*role)?;
+                let cores = opt_number(total.resources.get(*role).and_then(|used| used.cpu_cores));
+                Some(match per_request {
+                    Some(per_request) => format!("{role} {} µs ({cores} cores)", number(*per_request)),
+                    None => format!("{role} {cores} cores"),
+                })
+            })
+            .collect();
+        if !cpu.is_empty() {
+            let name = if origins_alone::is_so(summary) { "CPU" } else { "CPU/request" };
+            self.fact(name, &cpu.join(", "));
+        }
+        for (name, text) in words::used(total) {
+            self.fact(name, &text);
+        }
+        self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
+        self.line("");
+    }
+
+    fn origin_traffic(&mut self, total: &Figures) {
+        let bandwidth = opt_number(total.bandwidth_mbit_s.origin_out);
+        self.fact("bandwidth", &format!("{bandwidth} Mbit/s from the origins"));
+        let (opened, peak) = (total.connections.origin_opened, total.connections.origin_peak);
+        self.fact(
+            "connections",
+            &format!("{} at the origins (at most {} at once)", count(opened), count(peak)),
+        );
+    }
+
+    fn traffic(&mut self, total: &Figures) {
         let outcomes = &total.outcomes;
         self.fact(
             "outcomes",
@@ -288,22 +328,6 @@ impl Page {
                 count(connections.origin_peak)
             ),
         );
-        let cpu: Vec<String> = ["proxy", "robots", "origins"]
-            .iter()
-            .filter_map(|role| {
-                let per_request = total.cpu_us_per_request.get(*role)?;
-                let cores = total.resources.get(*role).and_then(|used| used.cpu_cores);
-                Some(format!("{role} {} µs ({} cores)", opt_number(*per_request), opt_number(cores)))
-            })
-            .collect();
-        if !cpu.is_empty() {
-            self.fact("CPU/request", &cpu.join(", "));
-        }
-        for (name, text) in words::used(total) {
-            self.fact(name, &text);
-        }
-        self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
-        self.line("");
     }
 
     fn fact(&mut self, name: &str, text: &str) {
@@ -425,6 +449,18 @@ fn groups(rows: &[&Figures]) -> Vec<Group> {
         groups.push(Group { title, columns: columns.iter().map(shown).collect() });
     }
     groups
+}
+
+fn origin_groups(rows: &[&Figures]) -> Vec<Group> {
+    vec![
+        Group::new("requests")
+            .column("received", rows, |f| count(f.origins.counts.requests))
+            .column("per second", rows, |f| opt_number(f.origins.rate))
+            .column("304", rows, |f| count(f.origins.counts.not_modified))
+            .column("refused", rows, |f| count(f.origins.counts.refused))
+            .column("broken", rows, |f| count(f.origins.counts.broken)),
+        times("service time, ms", rows, |f| &f.origins.service_time_ms),
+    ]
 }
 
 fn plain_groups(rows: &[&Figures]) -> Vec<Group> {

@@ -22,6 +22,9 @@ pub(crate) fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Find
 
 /// The target with its version and place in the net: `varnish 7.1 (reverse proxy)`.
 pub(crate) fn target(summary: &Summary) -> String {
+    if summary.proxy == "origins" {
+        return "origins, without robots".to_owned();
+    }
     if summary.target.mode == "direct" || summary.proxy == "direct" {
         return "the origins themselves, without a proxy".to_owned();
     }
