@@ -46,6 +46,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         phases: phases(plan, prepared),
         calibration: plan.calibration.clone(),
         requirements: plan.requirements.clone(),
+        tries: plan.tries,
         ..RunInfo::default()
     }
 }

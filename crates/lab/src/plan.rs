@@ -132,6 +132,8 @@ pub struct RunPlan {
     pub private_as_public: bool,
     /// The run directory; must not exist, or be empty.
     pub run_dir: PathBuf,
+    /// Which try this is of a run that is repeated while it is undecided, from 1.
+    pub tries: u32,
     /// What is under test.
     pub target: TargetChoice,
     /// The user says that a public target address is theirs (`--i-own-this-target`).

@@ -113,6 +113,7 @@ pub fn plan() -> RunPlan {
         world: 1,
         private_as_public: false,
         run_dir: std::env::temp_dir().join(name),
+        tries: 1,
         target: TargetChoice::Builtin(Mode::Reverse),
         own_target: false,
         memory_bytes: 64 << 20,

@@ -59,6 +59,9 @@ pub struct RunInfo {
     pub calibration: Option<Calibration>,
     /// What the run is required to show (`--require`, `require()` in the workload), as written.
     pub requirements: Vec<String>,
+    /// Which try this is, from 1: the ones before were undecided (`--retries`), and the run was repeated with an empty cache.
+    /// 0: a run of before this was kept.
+    pub tries: u32,
     /// How it went; absent (and `finished` false) while the run goes on.
     pub verdict: Verdict,
     /// True once everything is written.

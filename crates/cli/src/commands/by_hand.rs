@@ -250,7 +250,7 @@ fn perform(together: &Together, plan: RunPlan) -> Result<Exit, Failure> {
     for warning in &plan.warnings {
         output::eprint(&format!("warning: {warning}\n"));
     }
-    run::perform(plan, &together.results)
+    run::perform(plan, &together.results, 0)
 }
 
 fn flat(given: &[Addresses]) -> Vec<SocketAddr> {

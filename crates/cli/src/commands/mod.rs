@@ -17,6 +17,7 @@ pub mod proxies;
 pub mod replay;
 pub mod report;
 pub mod result_args;
+mod retries;
 pub mod role;
 pub mod run;
 pub mod run_args;

@@ -14,6 +14,7 @@ use crate::commands::calibrate;
 use crate::commands::peak;
 use crate::commands::report::{self, Form};
 use crate::commands::result_args::ResultArgs;
+use crate::commands::retries;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
@@ -61,8 +62,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(promise) = &args.peak.find_peak {
         return peak::find(args, promise, plan);
     }
+    retries::check(&plan.target, args.retries)?;
     forebode(&mut plan)?;
-    perform(plan, &args.results)
+    perform(plan, &args.results, args.retries)
 }
 
 /// Waits until the machine is quiet, and notes in the plan where it did not become so. False: it was interrupted.
@@ -92,17 +94,25 @@ fn wait_until_quiet(plan: &mut RunPlan, longest: Duration) -> Result<bool, Failu
     Ok(true)
 }
 
-/// Runs a plan while the user watches, and puts the result where the user wants it.
-pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
+/// Runs a plan while the user watches, again while it is undecided (at most `retries` times), and puts the result where the
+/// user wants it.
+pub fn perform(mut plan: RunPlan, results: &ResultArgs, retries: u32) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the run")
         .map_err(Failure::failed)?;
-    let mut listeners = Listeners::default();
-    let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
-    match runtime.block_on(watched(plan, results, listeners))? {
-        Ended::Run(outcome, failed) => {
+    let ended = loop {
+        let mut listeners = Listeners::default();
+        let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
+        let ended = runtime.block_on(watched(plan.clone(), results, listeners))?;
+        match &ended {
+            Ended::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {}
+            _ => break (ended, watching),
+        }
+    };
+    match ended {
+        (Ended::Run(outcome, failed), watching) => {
             if let Some(words) = &failed {
                 output::eprint(&format!("stopped: a requirement failed: {words}\n"));
             }
@@ -116,7 +126,7 @@ pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
             }
             Ok(exit)
         }
-        Ended::Early(words) => {
+        (Ended::Early(words), _) => {
             output::eprint(&format!("{words}\n"));
             Ok(Exit::Interrupted)
         }
@@ -269,6 +279,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         world: world(),
         private_as_public: args.private_as_public,
         run_dir: absolute(&run_dir)?,
+        tries: 1,
         target,
         own_target: args.i_own_this_target,
         memory_bytes: scaled(args.memory),

@@ -157,6 +157,9 @@ pub struct RunArgs {
     /// Robots and origins go before all other work (SCHED_FIFO)
     #[arg(long, help_heading = MACHINE)]
     pub realtime: bool,
+    /// Repeat the run up to N times while its result is undecided (exit code 96), with an empty cache each time
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100), conflicts_with_all = ["calibrate", "find_peak", "serve", "otlp"], hide_default_value = true, help_heading = MACHINE)]
+    pub retries: u32,
     /// Wait for at most DUR until the machine is quiet, like 60s, and start then in any case. Quiet: in each of three seconds in
     /// a row, no processor is used for more than 10 %, and programs wait for one for no more than 5 % of the time
     #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = MACHINE)]

@@ -3,12 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use serde_json::Value;
 
-use crate::support::{Assay, assert_nothing_left, read, root, send, wait_for};
+use crate::support::{Assay, assert_nothing_left, freeze, process_of, read, root, send, wait_for};
 
 const WORKLOAD: &str = "
 Content cnt = { kind = \"page\"; size = const(1KB); cachable = 100%; };
@@ -66,24 +65,6 @@ fn start(assay: &Assay, arguments: &[&str]) -> (Child, impl Iterator<Item = std:
         assay.command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let stderr = child.stderr.take().expect("piped");
     (child, BufReader::new(stderr).lines())
-}
-
-/// Waits for the process whose command line ends in this file below the directory.
-fn process_of(directory: &Path, file: &str) -> i32 {
-    let begin = Instant::now();
-    loop {
-        for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
-            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            let is_it =
-                command.contains(&directory.display().to_string()) && command.trim_end().ends_with(file);
-            if let (true, Ok(pid)) = (is_it, entry.file_name().to_string_lossy().parse()) {
-                return pid;
-            }
-        }
-        assert!(begin.elapsed() < Duration::from_secs(120), "no process of {file}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -182,12 +163,6 @@ fn an_interrupt_ends_the_cell_and_keeps_it_for_later() {
     let info = info(&assay.path("e"));
     assert!(!info.finished && info.cells.iter().all(|cell| cell.state == CellState::Waiting), "{info:#?}");
     assert_nothing_left(&assay.path("e"));
-}
-
-/// Stops a role for good: nothing but its end reaches it, so its last report never comes.
-fn freeze(pid: i32) {
-    // SAFETY: a plain system call; the process is one that our child has started and holds.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod peak;
 mod recount;
 mod replaying;
 mod requirements;
+mod retrying;
 mod runs;
 mod simulate;
 mod support;

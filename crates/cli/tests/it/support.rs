@@ -138,3 +138,36 @@ pub fn send(child: &Child, signal: i32) {
     let sent = unsafe { libc::kill(child.id() as i32, signal) };
     assert_eq!(sent, 0, "cannot send a signal");
 }
+
+/// Waits for the process whose command line ends in this file below the directory.
+pub fn process_of(directory: &Path, file: &str) -> i32 {
+    let begin = Instant::now();
+    loop {
+        for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            let is_it =
+                command.contains(&directory.display().to_string()) && command.trim_end().ends_with(file);
+            if let (true, Ok(pid)) = (is_it, entry.file_name().to_string_lossy().parse()) {
+                return pid;
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(120), "no process of {file}");
+        std::thread::yield_now();
+    }
+}
+
+/// Stops a role: nothing but its end reaches it until it is thawed.
+pub fn freeze(pid: i32) {
+    signal(pid, libc::SIGSTOP);
+}
+
+/// Lets a stopped role go on.
+pub fn thaw(pid: i32) {
+    signal(pid, libc::SIGCONT);
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: a plain system call; the process is one that our child has started and holds.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
