@@ -52,7 +52,7 @@ pub const SHELVES: &[Shelf] = &[
                 "mixed content as fast as the proxy responds: what is it capable of by nature?"
             ),
             bundled!("image", "pictures only, 400/s"),
-            bundled!("html", "pages with their pictures, 400/s"),
+            bundled!("html", "pages of HTML alone, 400/s"),
             bundled!("download", "files of 300 KB, 400/s, which is more than a gigabit"),
             bundled!("mixed", "pages, downloads, conditional requests and reloads, up to 1,600/s"),
         ],
