@@ -64,9 +64,10 @@ verify: build
 	scripts/verify.sh --page
 
 fuzz:
-	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http \
+	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http --package assay-http2 \
 		--package assay-cache --package assay-workload --package assay-record
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
+	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
 
 docs:
 	@command -v mdbook >/dev/null || { echo "the manual is built with mdbook: cargo install mdbook" >&2; exit 2; }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_settings::show::plain;
-use assay_workload::model::Goal;
+use assay_workload::model::{Goal, HttpVersion};
 use assay_workload::overrides::Overrides;
 use assay_workload::rehearse::Rehearsal;
 use clap::Args;
@@ -31,8 +31,15 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// With the number of robots, which is another flag where a command runs some of them.
     pub fn with_robots(&self, robots: Option<u32>) -> Overrides {
-        Overrides { duration: self.duration, rate: self.rate, robots }
+        Overrides { duration: self.duration, rate: self.rate, robots, ..Overrides::default() }
     }
+}
+
+/// Reads a version of HTTP.
+pub fn http_version(text: &str) -> Result<HttpVersion, String> {
+    let all = [HttpVersion::Http10, HttpVersion::Http11, HttpVersion::Http2];
+    let found = all.into_iter().find(|version| version.name() == text);
+    found.ok_or_else(|| format!("`{text}` is not a version of HTTP that Assay speaks; write 1.0, 1.1 or 2"))
 }
 
 /// Reads the length of a rehearsal, or its share of the schedule: `60s`, `5%`.
@@ -103,6 +110,8 @@ pub fn in_words(overrides: &Overrides) -> Option<String> {
         overrides
             .robots
             .map(|robots| format!("it has {robots} {}", if robots == 1 { "robot" } else { "robots" })),
+        overrides.robot_http.map(|version| format!("robots speak HTTP/{}", version.name())),
+        overrides.origin_http.map(|version| format!("origins speak HTTP/{}", version.name())),
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     (!changes.is_empty()).then(|| format!("the command line changes the workload: {}", changes.join("; ")))
@@ -136,9 +145,15 @@ mod tests {
     #[test]
     fn changes_are_told_in_one_sentence_and_none_in_none() {
         assert_eq!(in_words(&Overrides::default()), None);
-        let all = Overrides { duration: Some(Duration::from_secs(30)), rate: Some(500.0), robots: Some(1) };
+        let all = Overrides {
+            duration: Some(Duration::from_secs(30)),
+            rate: Some(500.0),
+            robots: Some(1),
+            robot_http: Some(HttpVersion::Http2),
+            origin_http: Some(HttpVersion::Http11),
+        };
         let words = in_words(&all).unwrap();
-        for part in ["30s", "at most 500 requests a second", "1 robot"] {
+        for part in ["30s", "at most 500 requests a second", "1 robot", "speak HTTP/2", "speak HTTP/1.1"] {
             assert!(words.contains(part), "{words}");
         }
     }

@@ -47,6 +47,11 @@ pub struct Fields<'b> {
 }
 
 impl<'b> Fields<'b> {
+    /// Walks lines that are known to be fields: each has a colon, and a line end. No `Connection` field names others of them.
+    pub fn of_lines(lines: &'b [u8]) -> Self {
+        Self::new(lines, false)
+    }
+
     /// `block` holds complete field lines, and may end with the empty line; `names_others` as below.
     pub(crate) fn new(block: &'b [u8], names_others: bool) -> Self {
         Self { rest: block, names_others }

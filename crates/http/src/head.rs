@@ -207,6 +207,21 @@ impl<'b> RequestHead<'b> {
     }
 }
 
+impl<'b> RequestHead<'b> {
+    /// The head of a request that came in another form than HTTP/1, as the HTTP/1.1 head that means the same. `lines` are its
+    /// fields, each with its line end, valid and without `Connection`; its body has `content_length` bytes, or any number.
+    pub fn of_fields(
+        method: &'b str,
+        target: &'b str,
+        host: Option<&'b [u8]>,
+        content_length: Option<u64>,
+        lines: &'b [u8],
+    ) -> Self {
+        let facts = Facts { content_length, ..Facts::new(Some(1)) };
+        Self { method, target, host, expect_continue: false, facts, block: lines }
+    }
+}
+
 /// A head, its length, and the value of a field that the caller named.
 pub type Noted<'b> = (ResponseHead<'b>, usize, Option<&'b [u8]>);
 
@@ -214,6 +229,13 @@ impl<'b> ResponseHead<'b> {
     /// True for an interim response (1xx): the final response comes after it. Switching protocols (101) is none.
     pub fn is_interim(&self) -> bool {
         matches!(self.status, 100 | 102..=199)
+    }
+
+    /// The head of a response that came in another form than HTTP/1, as the HTTP/1.1 head that means the same. `lines` are its
+    /// fields, each with its line end, valid and without `Connection`.
+    pub fn of_fields(status: u16, content_length: Option<u64>, lines: &'b [u8]) -> Self {
+        let facts = Facts { content_length, ..Facts::new(Some(1)) };
+        Self { status, reason: "", facts, block: lines }
     }
 
     /// Parses the head that `buf` begins with: it and its length, or none while it is not complete.

@@ -36,6 +36,7 @@ async fn main() {
     let proxy = RealProxy::start(Choice {
         description: Description::read("two.toml", &text).expect("a description"),
         mode: Mode::Reverse,
+        http2: false,
         listen: ([127, 0, 0, 1], 9).into(),
         origins: Vec::new(),
         memory_bytes: 1,

@@ -10,6 +10,7 @@ use assay_record::run::{
 };
 use assay_role::spread::{Share, spread};
 use assay_settings::show::bytes;
+use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;
 
@@ -79,9 +80,16 @@ fn of_robots(first: u32, last: u32, all: u32) -> Vec<String> {
 }
 
 fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
-    let Overrides { duration, rate, robots } = plan.overrides;
+    let Overrides { duration, rate, robots, robot_http, origin_http } = plan.overrides;
     let duration_s = duration.map(|length| length.as_secs_f64());
-    (!plan.overrides.is_none()).then_some(OverridesInfo { duration_s, rate_per_s: rate, robots })
+    let name = |version: HttpVersion| version.name().to_owned();
+    (!plan.overrides.is_none()).then_some(OverridesInfo {
+        duration_s,
+        rate_per_s: rate,
+        robots,
+        robot_http: robot_http.map(name),
+        origin_http: origin_http.map(name),
+    })
 }
 
 fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {

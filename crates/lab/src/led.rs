@@ -263,6 +263,7 @@ pub fn choice(
     Choice {
         description: description.clone(),
         mode,
+        http2: false,
         listen,
         origins: listeners,
         memory_bytes: proxy.memory_bytes,

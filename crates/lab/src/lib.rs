@@ -42,6 +42,7 @@ mod tally;
 mod testing;
 pub mod topology;
 pub mod units;
+mod versions;
 mod work;
 
 pub use address::is_private;

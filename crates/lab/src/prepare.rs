@@ -22,6 +22,7 @@ use crate::process::find_program;
 use crate::real;
 use crate::realtime;
 use crate::topology::{Cache, Topology};
+use crate::versions;
 use crate::work;
 
 /// How long a running proxy may take to accept a connection.
@@ -63,6 +64,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let timeline =
         Timeline::with(&plan.workload, plan.options(), &[]).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
+    versions::check(plan)?;
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
     check_timing(plan)?;
@@ -100,6 +102,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
+    versions::check(plan)?;
     let placement = place(plan, &placement::available())?;
     check_timing(plan)?;
     check_bed(plan)?;

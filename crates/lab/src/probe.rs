@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use assay_http2::{Config, Connection, Event, RequestHead};
 use assay_link::Namespace;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
@@ -39,6 +40,73 @@ pub async fn get(
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?;
     parse(&response?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
+}
+
+/// The same over HTTP/2, in clear and with prior knowledge.
+pub async fn get_over_http2(
+    from: Option<&Namespace>,
+    address: SocketAddr,
+    host: &str,
+    target: &str,
+    patience: Duration,
+) -> io::Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = connect(from, address).await?;
+        let mut wire = Connection::client(Config::default());
+        let head = RequestHead {
+            method: b"GET",
+            scheme: b"http",
+            authority: host.as_bytes(),
+            path: target.as_bytes(),
+        };
+        wire.request(&head, std::iter::empty(), true).map_err(io::Error::other)?;
+        let (mut input, mut seen) = (Vec::new(), Seen::default());
+        while !seen.is_whole {
+            stream.write_all(wire.output()).await?;
+            wire.wrote(wire.output().len());
+            input.clear();
+            if stream.read_buf(&mut input).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            seen.take(&mut wire, &input)?;
+        }
+        Ok((seen.status, String::from_utf8_lossy(&seen.body).into_owned()))
+    };
+    tokio::time::timeout(patience, exchange)
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
+}
+
+/// What has come of the one response of a connection of HTTP/2.
+#[derive(Default)]
+struct Seen {
+    status: u16,
+    body: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Seen {
+    fn take(&mut self, wire: &mut Connection, input: &[u8]) -> io::Result<()> {
+        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let mut rest = input;
+        loop {
+            let (used, event) = wire.next(rest).map_err(|error| invalid(error.to_string()))?;
+            rest = &rest[used..];
+            match event {
+                Event::NeedMore => return Ok(()),
+                Event::Head { head, ends, .. } => (self.status, self.is_whole) = (head.status(), ends),
+                Event::Data { data, ends, .. } if self.body.len() < MAX_RESPONSE_BYTES => {
+                    self.body.extend_from_slice(data);
+                    self.is_whole = ends;
+                }
+                Event::Data { .. } | Event::Trailers { .. } => self.is_whole = true,
+                Event::Reset { code, .. } => return Err(invalid(format!("the stream was reset ({code})"))),
+                Event::Failed { error, .. } => return Err(invalid(error.to_string())),
+                Event::Unprocessed { .. } => return Err(io::ErrorKind::ConnectionAborted.into()),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Sends a line to a program that listens on a Unix socket, and returns all that it sends back.

@@ -35,6 +35,8 @@ pub struct Choice {
     pub description: Description,
     /// How it is spoken to.
     pub mode: Mode,
+    /// Robots speak HTTP/2 to it.
+    pub http2: bool,
     /// Where it is to listen.
     pub listen: SocketAddr,
     /// The origins behind it.
@@ -317,7 +319,14 @@ pub async fn request(
         Mode::Reverse => origin.authority.clone(),
         Mode::Forward => format!("{}:{}", origin.ip, origin.port),
     };
-    Ok(probe::get(from, proxy, &host, &target, ATTEMPT).await?.0)
+    match probe::get(from, proxy, &host, &target, ATTEMPT).await {
+        // What does not respond in HTTP/1 may speak HTTP/2 alone.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            let seen = probe::get_over_http2(from, proxy, &host, &target, ATTEMPT).await;
+            seen.map(|(status, _)| status).map_err(|_| error)
+        }
+        seen => seen.map(|(status, _)| status),
+    }
 }
 
 fn parse_ip(ip: &str) -> std::io::Result<std::net::IpAddr> {
@@ -341,6 +350,7 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
         memory_bytes: choice.memory_bytes,
         disk_bytes: choice.disk_bytes,
         mode: choice.mode,
+        http2: choice.http2,
         is_root: is_root(),
         user: choice.description.user.clone().unwrap_or_default(),
         cpus: choice.cpu_count,

@@ -31,6 +31,7 @@ use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
 use crate::topology::Topology;
+use crate::versions::robots_speak_http2;
 
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
@@ -237,6 +238,7 @@ impl Session {
         let choice = Choice {
             description,
             mode,
+            http2: robots_speak_http2(&self.plan.workload),
             listen: self.cache_address(member.place)?,
             origins: self.named_origins(origins),
             memory_bytes: member.memory_bytes,

@@ -37,6 +37,28 @@ const fn sent(side: &'static str) -> Metric {
     by_side(Metric::counter("sent"), side, "Bytes written to sockets, heads included.")
 }
 
+const fn streams(side: &'static str) -> Metric {
+    by_side(Metric::counter("streams_opened"), side, "Streams opened on connections of HTTP/2.")
+}
+
+const fn resets(side: &'static str) -> Metric {
+    by_side(Metric::counter("streams_reset"), side, "Streams of HTTP/2 that the target reset.")
+}
+
+const fn stalls(side: &'static str) -> Metric {
+    let help = "Times that a window of HTTP/2 kept data back.";
+    by_side(Metric::counter("flow_stalls"), side, help)
+}
+
+const fn fields_sent(side: &'static str) -> Metric {
+    let help = "Names and values of fields sent in HTTP/2, before HPACK.";
+    by_side(Metric::counter("sent_fields"), side, help)
+}
+
+const fn coded_fields_sent(side: &'static str) -> Metric {
+    by_side(Metric::counter("sent_coded_fields"), side, "Fields sent in HTTP/2, as HPACK coded them.")
+}
+
 counts! {
     /// Counts of the robots' side. An xact belongs to the phase it was due in and to the second in which the
     /// counted thing happened (due, sent, finished).
@@ -92,6 +114,18 @@ counts! {
         wire_bytes_out: "bytes written to sockets", metric sent("robots");
         connections_opened: "connections opened", metric opened("robots");
         connections_closed: "connections closed, by either side", metric closed("robots");
+
+        // HTTP/2 only.
+        streams_opened: "streams opened on connections of HTTP/2; over `connections_opened`, streams a connection",
+            metric streams("robots"), json #[serde(default)] streams_opened;
+        streams_reset: "streams that the target reset", metric resets("robots"), json #[serde(default)] streams_reset;
+        goaways: "GOAWAY frames that the target sent", metric Metric::counter("goaways"), json #[serde(default)] goaways;
+        flow_stalls: "times that a window of the target kept back the body of a request",
+            metric stalls("robots"), json #[serde(default)] flow_stalls;
+        field_bytes_out: "names and values of the fields of requests, before HPACK", metric fields_sent("robots");
+        coded_field_bytes_out: "the same as they were coded by HPACK", metric coded_fields_sent("robots");
+        field_bytes_in: "names and values of the fields of responses, after HPACK was undone";
+        coded_field_bytes_in: "the same as the target coded them";
 
         // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
         parts: "answered with parts of an object (206)", special "parts and codings" "206";
@@ -154,6 +188,14 @@ counts! {
         wire_bytes_out: "bytes written to sockets", metric sent("origins");
         connections_opened: "connections accepted", metric opened("origins");
         connections_closed: "connections closed", metric closed("origins");
+        streams_opened: "streams opened on connections of HTTP/2", metric streams("origins"), json #[serde(default)] streams_opened;
+        streams_reset: "streams that the target reset", metric resets("origins"), json #[serde(default)] streams_reset;
+        flow_stalls: "times that a window of the target kept back the body of a response",
+            metric stalls("origins"), json #[serde(default)] flow_stalls;
+        field_bytes_out: "names and values of the fields of responses, before HPACK", metric fields_sent("origins");
+        coded_field_bytes_out: "the same as they were coded by HPACK", metric coded_fields_sent("origins");
+        field_bytes_in: "names and values of the fields of requests, after HPACK was undone";
+        coded_field_bytes_in: "the same as the target coded them";
         refused: "requests to origins that were not HTTP, or for no object of this universe",
             metric Metric::counter("origin_refused"), json refused;
         broken: "connections that ended in the middle of a request or a response", json broken;

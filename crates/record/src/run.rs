@@ -89,7 +89,8 @@ pub struct WorkloadInfo {
     pub origins: u32,
     /// Rehearsal: what every duration and volume of the schedule was multiplied by; none: not rehearsed.
     pub scale: Option<f64>,
-    /// What the command line decided instead of the workload (`--duration`, `--rate`, `--robots`); none: nothing.
+    /// What the command line decided instead of the workload (`--duration`, `--rate`, `--robots`,
+    /// `--robot-http`, `--origin-http`); none: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overrides: Option<OverridesInfo>,
     /// Private interest was treated as public.
@@ -98,7 +99,7 @@ pub struct WorkloadInfo {
     pub explained: Vec<String>,
 }
 
-/// Length, rate and number of robots that the command line decided; each none: as the workload says.
+/// Length, rate, number of robots and versions of HTTP that the command line decided; each none: as the workload says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OverridesInfo {
@@ -108,6 +109,12 @@ pub struct OverridesInfo {
     pub rate_per_s: Option<f64>,
     /// Robots of all kinds together.
     pub robots: Option<u32>,
+    /// Version of HTTP that all robots spoke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robot_http: Option<String>,
+    /// Version of HTTP that all origins spoke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_http: Option<String>,
 }
 
 /// What was under test.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Pace, Phase, RobotAddress, RobotGroup, Workload};
+use crate::model::{HttpVersion, Pace, Phase, RobotAddress, RobotGroup, Weighted, Workload};
 use crate::timeline::{ScheduleError, Timeline};
 
 /// What is decided beside the workload; none: as the workload says.
@@ -15,6 +15,10 @@ pub struct Overrides {
     pub rate: Option<f64>,
     /// Robots of all kinds together.
     pub robots: Option<u32>,
+    /// Version of HTTP that all robots speak.
+    pub robot_http: Option<HttpVersion>,
+    /// Version of HTTP that all origins speak.
+    pub origin_http: Option<HttpVersion>,
 }
 
 /// Overrides that the workload does not allow.
@@ -46,6 +50,12 @@ impl Overrides {
     pub fn apply(&self, workload: &mut Workload) -> Result<(), OverrideError> {
         if let Some(robots) = self.robots {
             set_robots(workload, robots)?;
+        }
+        if let Some(version) = self.robot_http {
+            workload.robots.iter_mut().for_each(|group| group.http_versions = Weighted::one(version));
+        }
+        if let Some(version) = self.origin_http {
+            workload.servers.iter_mut().for_each(|server| server.http_versions = Weighted::one(version));
         }
         if let Some(duration) = self.duration {
             workload.schedule.phases = vec![Phase::default_phase(duration)];

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
+use assay_workload::overrides::Overrides;
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
@@ -37,7 +38,11 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
-        overrides: args.load.with_robots(args.robots),
+        overrides: Overrides {
+            robot_http: args.robot_http,
+            origin_http: args.origin_http,
+            ..args.load.with_robots(args.robots)
+        },
         // A search for a rate replaces the schedule; how long it may take is its own affair.
         rehearse: args.rehearse.filter(|_| !args.calibrate && args.peak.find_peak.is_none()),
         seed: args.seed,

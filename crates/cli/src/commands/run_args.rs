@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::LinkSettings;
+use assay_workload::model::HttpVersion;
 use assay_workload::rehearse::Rehearsal;
 use clap::{Args, FromArgMatches};
 
@@ -105,6 +106,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = LOAD)]
     pub timeout: Duration,
 
+    /// Version of HTTP that robots speak, whatever the workload says: 1.0, 1.1, or 2 (in clear, with prior knowledge)
+    #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
+    pub robot_http: Option<HttpVersion>,
+    /// Version of HTTP that origins speak, whatever the workload says
+    #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
+    pub origin_http: Option<HttpVersion>,
     /// Emulate a link between robots and the proxy, like delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB
     /// (needs root)
     #[arg(long, value_name = "LINK", help_heading = NETWORK)]

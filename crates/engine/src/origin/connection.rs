@@ -15,10 +15,10 @@ use assay_workload::model::OriginIndex;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
-use super::fault::Attempt;
+use super::admit::{Arrival, Next, UnderWay, admit};
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
-use super::request::{Request, Special, What};
+use super::request::{Request, Special};
 use super::response::{Response, Sending};
 use super::upload::Upload;
 use assay_plane::arrival::{Received, recv};
@@ -52,21 +52,6 @@ enum Step {
     Reset,
     /// Close: everything is said.
     Close,
-}
-
-/// A request is under way at an origin that slows down under load; until this is dropped.
-#[derive(Debug)]
-struct UnderWay {
-    local: Rc<Local>,
-    origin: OriginIndex,
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        if let Some(site) = self.local.world.sites.get(self.origin) {
-            site.finish();
-        }
-    }
 }
 
 /// One connection.
@@ -279,8 +264,7 @@ impl Connection {
 
     /// The origin refuses this request's body: a share of those that are announced with `Expect`.
     fn is_unwanted(&self, request: &Request) -> bool {
-        matches!(request.what, What::Object { .. })
-            && !self.local.world.universe.body_allowed(request.xact(), request.origin)
+        request.is_for_object() && !self.local.world.universe.body_allowed(request.xact(), request.origin)
     }
 
     /// The client waits for 100 before it sends the body. That response is short enough to be written at once, or the
@@ -325,65 +309,19 @@ impl Connection {
     /// The request is complete: counts it, and lets the origin think.
     fn complete(&mut self, mut request: Request) -> Option<Step> {
         self.complete_ns = self.read_ns;
-        request.delay_us = self.unread_us;
-        if !request.is_health() {
-            let mut tally = self.local.tally.borrow_mut();
-            let phase = request.phase(&tally);
-            tally.enter(phase);
-            let counts = &mut tally.of(phase).counts;
-            counts.requests += 1;
-            counts.wire_bytes_in += self.request_bytes;
-            match request.what {
-                What::Object { .. } => counts.validations += u64::from(request.validates),
-                What::Plain(_) => counts.refused += 1,
+        let arrival = Arrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: self.request_bytes };
+        let next = admit(&self.local, &mut request, arrival, &mut self.under_way);
+        match next {
+            Next::Reset => Some(Step::Reset),
+            Next::Think { until_ns } => {
+                self.state = State::Ready(request);
+                Some(Step::Think(until_ns))
+            }
+            Next::Respond => {
+                self.state = State::Ready(request);
+                None
             }
         }
-        let local = Rc::clone(&self.local);
-        let site =
-            local.world.sites.get(request.origin).filter(|_| matches!(request.what, What::Object { .. }));
-        let mut think_ns =
-            site.and_then(|site| site.think_ns(local.world.universe.seed(), &request.xact())).unwrap_or(0);
-        if let Some(delay_ns) = site.and_then(|site| site.delay_ns()) {
-            self.under_way = Some(UnderWay { local: Rc::clone(&local), origin: request.origin });
-            think_ns = think_ns.saturating_add(delay_ns);
-        }
-        if request.special.is_some() {
-            match self.meet_fault(&mut request) {
-                Some(Fault::Reset) => return Some(Step::Reset),
-                Some(Fault::SlowStart(late)) => {
-                    think_ns = think_ns.saturating_add(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
-                }
-                Some(Fault::Expired(after)) => think_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX),
-                Some(Fault::Status(_) | Fault::SlowBody { .. }) | None => {}
-            }
-        }
-        self.state = State::Ready(request);
-        (think_ns > 0).then(|| Step::Think(self.complete_ns.saturating_add(think_ns)))
-    }
-
-    /// What goes wrong with this request on purpose: the fault that is meant for it, unless it has met it before.
-    fn meet_fault(&self, request: &mut Request) -> Option<Fault> {
-        let world = &self.local.world;
-        let (What::Object { object, .. }, Some(special)) = (request.what, &mut request.special) else {
-            return None;
-        };
-        let xact = request.mark?.xact;
-        let fault = world.universe.fault(xact, request.origin)?;
-        let attempt = world.attempts.note(xact, object.key, self.complete_ns);
-        special.fault = (attempt == Attempt::First).then_some(fault);
-        let fault = special.fault;
-        let mut tally = self.local.tally.borrow_mut();
-        let phase = request.phase(&tally);
-        let counts = &mut tally.of(phase).counts;
-        match fault {
-            None => counts.retried += u64::from(attempt == Attempt::Again),
-            // Counted where the status is written.
-            Some(Fault::Status(_)) => {}
-            Some(Fault::Reset | Fault::Expired(_)) => counts.fault_resets += 1,
-            Some(Fault::SlowStart(_)) => counts.fault_slow_starts += 1,
-            Some(Fault::SlowBody { .. }) => counts.fault_slow_bodies += 1,
-        }
-        fault
     }
 
     /// Responds to a complete request; none: the response is complete, and the next request may come.
@@ -412,7 +350,7 @@ impl Connection {
         match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, length) {
             Ok(written) if written == length => {
                 let closes = response.closes;
-                self.used_ns = response.sent(&self.local, self.complete_ns, head.len(), length);
+                self.used_ns = response.sent(&self.local, self.complete_ns, head.len(), length, length);
                 self.under_way = None;
                 closes.then_some(Step::Close)
             }
@@ -444,7 +382,8 @@ impl Connection {
             sending.written += outgoing.try_write(&self.stream, pool, sending.written, to)?;
         }
         let closes = sending.response.closes;
-        self.used_ns = sending.response.sent(&self.local, self.complete_ns, sending.head.len(), length);
+        self.used_ns =
+            sending.response.sent(&self.local, self.complete_ns, sending.head.len(), length, length);
         self.under_way = None;
         Ok(closes)
     }
@@ -540,7 +479,7 @@ fn empty_lines(input: &[u8]) -> usize {
 /// Reads once. The system is called directly, as for writing ([`Outgoing::try_write`]).
 ///
 /// [`Outgoing::try_write`]: super::payload::Outgoing::try_write
-fn poll_read(
+pub(super) fn poll_read(
     stream: &TcpStream,
     context: &mut Context<'_>,
     input: &mut [u8],

@@ -181,7 +181,8 @@ pub fn write_plain(
 fn start(out: &mut Vec<u8>, version: HttpVersion, status: &[u8], connection: ConnectionField) {
     out.extend_from_slice(match version {
         HttpVersion::Http10 => b"HTTP/1.0 ",
-        HttpVersion::Http11 => b"HTTP/1.1 ",
+        // In HTTP/2 the head becomes fields.
+        HttpVersion::Http11 | HttpVersion::Http2 => b"HTTP/1.1 ",
     });
     out.extend_from_slice(status);
     out.extend_from_slice(match connection {

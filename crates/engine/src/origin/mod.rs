@@ -14,6 +14,7 @@
 //! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` to
 //! every client and is not counted.
 
+mod admit;
 mod connection;
 mod fault;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod fields;
 mod head;
 mod listen;
 mod local;
+mod multiplex;
 mod pace;
 mod password;
 mod payload;

@@ -145,6 +145,12 @@ impl Request {
         self.method == Method::Head
     }
 
+    /// An object is requested, and not something fixed.
+    #[inline]
+    pub fn is_for_object(&self) -> bool {
+        matches!(self.what, What::Object { .. })
+    }
+
     /// True for a health check, which does not count.
     pub fn is_health(&self) -> bool {
         self.what == What::Plain(200)

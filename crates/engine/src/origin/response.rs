@@ -56,7 +56,7 @@ impl Response {
         let version = site.map_or(HttpVersion::Http11, |site| site.version);
         let persists = may_persist && would_persist(version, request.client);
         let connection = match (persists, version, request.client) {
-            (false, HttpVersion::Http10, _) => ConnectionField::Unsaid,
+            (_, HttpVersion::Http2, _) | (false, HttpVersion::Http10, _) => ConnectionField::Unsaid,
             (false, HttpVersion::Http11, _) => ConnectionField::Close,
             (true, _, ClientWish::KeepAlive) => ConnectionField::KeepAlive,
             (true, _, _) => ConnectionField::Unsaid,
@@ -205,6 +205,11 @@ impl Response {
         Self { request: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
     }
 
+    /// It is broken off before its end, on purpose.
+    pub fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// Its bytes, behind this head.
     #[inline]
     pub fn outgoing<'a>(&'a self, head: &'a [u8]) -> Outgoing<'a> {
@@ -217,8 +222,16 @@ impl Response {
         self.request.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
-    /// Counts it: all its `bytes` are written, those of the head among them. Gives the time.
-    pub fn sent(&self, local: &Local, complete_ns: u64, head_bytes: usize, bytes: u64) -> u64 {
+    /// Counts it: all its `bytes` are written, those of the head among them; `wire_bytes` of them count as traffic, 0 where that
+    /// is counted by connections. Gives the time.
+    pub fn sent(
+        &self,
+        local: &Local,
+        complete_ns: u64,
+        head_bytes: usize,
+        bytes: u64,
+        wire_bytes: u64,
+    ) -> u64 {
         let now_ns = monotonic_ns();
         let Some(request) = self.request.as_ref().filter(|request| !request.is_health()) else {
             return now_ns;
@@ -227,7 +240,7 @@ impl Response {
         let phase = request.phase(&tally);
         let recorder = tally.of(phase);
         let counts = &mut recorder.counts;
-        counts.wire_bytes_out += bytes;
+        counts.wire_bytes_out += wire_bytes;
         let What::Object { object, .. } = request.what else { return now_ns };
         counts.body_bytes_out += bytes + self.payload.copied() - head_bytes as u64;
         if self.cut.is_some() {
@@ -260,6 +273,6 @@ fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
     match client {
         ClientWish::Close => false,
         ClientWish::KeepAlive => true,
-        ClientWish::Persist => version == HttpVersion::Http11,
+        ClientWish::Persist => version != HttpVersion::Http10,
     }
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::Baseline;
 use assay_measurement::measured::Measured;
-use assay_workload::model::OriginIndex;
+use assay_workload::model::{HttpVersion, OriginIndex};
 use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::spawn_local;
 
 use super::connection::Connection;
 use super::local::{Due, Local};
+use super::multiplex::Multiplex;
 use super::site::World;
 use super::tally::Handover;
 use crate::watch::{self, Identity, Watch};
@@ -213,9 +214,12 @@ async fn accept(
 ) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve());
-            }
+            Ok((stream, _)) => match local.world.sites.get(origin).map(|site| site.version) {
+                Some(HttpVersion::Http2) => {
+                    spawn_local(Multiplex::new(Rc::clone(&local), stream, origin).serve());
+                }
+                _ => drop(spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve())),
+            },
             Err(error) => {
                 // Otherwise the client was gone before it was accepted.
                 let Some(reason) = own_limit(&error) else { continue };

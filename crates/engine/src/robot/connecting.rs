@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use assay_measurement::error_kind::ErrorKind;
+use assay_workload::model::HttpVersion;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,6 +19,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::connection::{Connection, Link, Pipeline};
 use super::crew::Crew;
 use super::response::Response;
+use super::streams::Streams;
 use super::xact::NONE;
 use assay_plane::arrival::{handshake_ns, note_arrivals, recv};
 use assay_plane::clock::monotonic_ns;
@@ -44,6 +46,9 @@ impl Crew {
         let rules = &self.setup.groups[usize::from(robot.group)];
         if robot.waiting > 0 {
             return self.wait(place);
+        }
+        if robot.version == HttpVersion::Http2 {
+            return self.submit_on_stream(place);
         }
         if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
             return self.send_on(connection, place);
@@ -75,6 +80,9 @@ impl Crew {
     /// The next step of an xact that is under way: on an idle connection, or on one more.
     pub fn send_again(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
+        if self.robots[xact.robot as usize].version == HttpVersion::Http2 {
+            return self.resubmit_on_stream(place);
+        }
         let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
         match self.idle_connection_to(xact.robot, destination) {
             Some(connection) => self.send_on(connection, place),
@@ -83,7 +91,7 @@ impl Crew {
     }
 
     /// Puts an xact at the end of its robot's queue.
-    fn wait(&mut self, place: u32) {
+    pub fn wait(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         let robot = &mut self.robots[xact.robot as usize];
         if robot.waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
@@ -118,6 +126,9 @@ impl Crew {
 
     /// Slots of a robot are free: lets its queue have them.
     pub fn fill_slots(&mut self, robot: u32) {
+        if self.robots[robot as usize].version == HttpVersion::Http2 {
+            return self.fill_streams(robot);
+        }
         loop {
             let state = &self.robots[robot as usize];
             if state.waiting == 0 || state.open >= self.setup.groups[usize::from(state.group)].open_limit {
@@ -170,6 +181,8 @@ impl Crew {
         state.open += 1;
         let uses_left = self.setup.uses_of(state.index, state.group, serial);
         let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
+        let streams = (state.version == HttpVersion::Http2).then(|| Box::new(Streams::new(begun_ns)));
+        let is_multiplexed = streams.is_some();
         self.xacts[place as usize].connection = Some(serial);
         self.connections.insert(Connection {
             id,
@@ -177,7 +190,7 @@ impl Crew {
             serial,
             destination,
             uses_left,
-            xact: place,
+            xact: if is_multiplexed { NONE } else { place },
             response: Response::default(),
             is_fresh: true,
             is_established: false,
@@ -186,11 +199,15 @@ impl Crew {
             link: Link::FREE,
             socket,
             unsent: Vec::new(),
+            streams,
         });
+        if is_multiplexed {
+            return self.send_on_stream(slot, place);
+        }
         self.link_busy(slot);
     }
 
-    fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
+    pub fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
         let kind = kind_of(error);
         let detail = match kind {
             ErrorKind::PortsExhausted => format!(
@@ -303,7 +320,10 @@ impl Crew {
                 return;
             }
         }
-        self.write_unsent(slot);
+        match &self.connections[slot as usize].streams {
+            Some(_) => self.flush_streams(slot),
+            None => self.write_unsent(slot),
+        }
         while readiness.is_readable() && self.is_open((slot, id)) {
             let mut bytes = std::mem::take(&mut self.buffer);
             let read = recv(&self.connections[slot as usize].socket, &mut bytes);
@@ -326,6 +346,9 @@ impl Crew {
 
     fn finish_connect(&mut self, slot: u32, established: io::Result<()>) {
         let connection = &mut self.connections[slot as usize];
+        if connection.streams.is_some() {
+            return self.finish_connect_of_streams(slot, established);
+        }
         let place = connection.xact;
         match established {
             Ok(()) => {
@@ -355,6 +378,23 @@ impl Crew {
                 self.fail_to_open(place, &error, address);
             }
         }
+    }
+
+    /// The same of a connection of HTTP/2.
+    fn finish_connect_of_streams(&mut self, slot: u32, established: io::Result<()>) {
+        if let Err(error) = established {
+            return self.fail_streams_to_open(slot, &error);
+        }
+        let connection = &mut self.connections[slot as usize];
+        connection.is_established = true;
+        self.levels.connections += 1;
+        let took_ns = monotonic_ns().saturating_sub(connection.since_ns);
+        let handshake_ns =
+            (took_ns >= QUICK_HANDSHAKE_NS).then(|| handshake_ns(&connection.socket)).flatten();
+        let unnoticed_us = handshake_ns.map_or(0, |made_ns| (took_ns.saturating_sub(made_ns) / 1_000) as u32);
+        let phase = self.phase();
+        self.recorder(phase).counts.connections_opened += 1;
+        self.begin_streams(slot, unnoticed_us);
     }
 
     /// Writes what is left of a request.
@@ -467,7 +507,7 @@ fn bind_late(socket: &Socket) -> io::Result<()> {
 
 /// Writes as much as a socket takes. The system is called directly: the C library's wrappers cost something.
 #[inline]
-fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+pub fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     match send(socket, bytes, SendFlags::NOSIGNAL) {
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
         other => Ok(other?),

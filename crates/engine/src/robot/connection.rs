@@ -3,6 +3,7 @@
 use socket2::Socket;
 
 use super::response::Response;
+use super::streams::Streams;
 use super::xact::NONE;
 
 /// One connection of a robot.
@@ -36,6 +37,8 @@ pub struct Connection {
     pub socket: Socket,
     /// What the socket would not take yet.
     pub unsent: Vec<u8>,
+    /// What it carries if it is one of HTTP/2. `xact`, `response`, `pipeline` and `unsent` mean nothing then.
+    pub streams: Option<Box<Streams>>,
 }
 
 impl Connection {

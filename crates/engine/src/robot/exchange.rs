@@ -98,7 +98,8 @@ impl Crew {
             version: robot.version,
             object: &xact.object,
             route: setup.route(xact.id.robot, xact.object.id.origin),
-            absolute: setup.absolute,
+            // In HTTP/2 the authority has a field of its own, whatever the target is.
+            absolute: setup.absolute && robot.version != HttpVersion::Http2,
             since_unix_s: xact.since_s.map(since),
             reload: xact.is_reload(),
             last_use,
@@ -125,7 +126,11 @@ impl Crew {
     }
 
     fn receive_all(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
-        let id = self.connections[slot as usize].id;
+        let connection = &self.connections[slot as usize];
+        if connection.streams.is_some() {
+            return self.receive_on_streams(slot, bytes, now_ns);
+        }
+        let id = connection.id;
         let mut rest = bytes;
         while let Some(used) = self.receive_part(slot, rest, now_ns) {
             rest = &rest[used..];
@@ -207,6 +212,9 @@ impl Crew {
     pub fn receive_end(&mut self, slot: u32, broken: Option<&io::Error>) {
         let now_ns = monotonic_ns();
         let connection = &mut self.connections[slot as usize];
+        if connection.streams.is_some() {
+            return self.end_streams(slot, broken, now_ns);
+        }
         let place = connection.xact;
         if place == NONE {
             return self.discard(slot);
@@ -227,7 +235,7 @@ impl Crew {
     }
 
     /// The robot breaks a response off here, on purpose.
-    fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
+    pub fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
         let extras = self.xacts.get(place as usize).and_then(|xact| xact.extras.as_ref());
         extras.and_then(|extras| extras.break_off).is_some_and(|enough| body_bytes > enough)
     }
@@ -255,7 +263,7 @@ impl Crew {
     }
 
     /// An xact that did not get what it requested, and is no error either. Nothing more of its page is seen.
-    fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+    pub fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
             self.give_up_children(xact.page);
@@ -274,6 +282,11 @@ impl Crew {
         self.freed_late_us = self.delayed_us(place);
         self.let_go(slot, persists);
         self.freed_late_us = 0;
+        self.settle(place, &opening, body_bytes, now_ns);
+    }
+
+    /// An xact has its response, complete and right; what follows from it.
+    pub fn settle(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         match opening.ending {
             Ending::Redirected(older) => return self.follow(place, older, now_ns),
             Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
@@ -283,13 +296,13 @@ impl Crew {
         if xact.is_page() && opening.ending.is_object() {
             self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
         } else if !opening.ending.is_object() {
-            return self.end_early(place, &opening, body_bytes, now_ns);
+            return self.end_early(place, opening, body_bytes, now_ns);
         }
-        self.complete(place, &opening, body_bytes, now_ns);
+        self.complete(place, opening, body_bytes, now_ns);
     }
 
     /// By how much Assay has delayed an xact whose response is complete.
-    fn delayed_us(&self, place: u32) -> u32 {
+    pub fn delayed_us(&self, place: u32) -> u32 {
         self.xacts[place as usize].own.until(self.unread_us)
     }
 

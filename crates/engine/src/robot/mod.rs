@@ -30,6 +30,7 @@ mod launching;
 mod log;
 mod login;
 mod memory;
+mod multiplex;
 mod notes;
 mod patience;
 mod payload;
@@ -43,6 +44,7 @@ mod session;
 mod setup;
 mod special;
 mod steering;
+mod streams;
 mod xact;
 
 use std::sync::Arc;

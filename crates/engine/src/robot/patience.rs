@@ -7,6 +7,7 @@
 use assay_measurement::error_kind::ErrorKind;
 
 use super::crew::{Alarm, Crew};
+use super::streams::Streams;
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
 
@@ -39,6 +40,10 @@ impl Crew {
             self.remove_waiting(robot, place);
             return self.fail(place, ErrorKind::TimedOut, &detail, (0, None), now_ns);
         }
+        if let Some((slot, robot)) = self.carrier_by_stream(place) {
+            self.time_out_streams(slot, |_, other| other == place, now_ns);
+            return self.fill_slots(robot);
+        }
         let carrier = self.connections.iter().find(|(_, connection)| connection.xact == place);
         let Some((slot, connection)) = carrier.map(|(slot, connection)| (slot as u32, connection)) else {
             self.timer.schedule(now_ns + AGAIN_NS, Alarm::Expiry(place));
@@ -49,6 +54,14 @@ impl Crew {
         self.close_and_go_on(slot);
         self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
+    }
+
+    /// The connection of HTTP/2 that carries an xact, and its robot.
+    fn carrier_by_stream(&self, place: u32) -> Option<(u32, u32)> {
+        let carries = |streams: &Streams| streams.iter().any(|carried| carried.xact == place);
+        let mut all = self.connections.iter();
+        let found = all.find(|(_, connection)| connection.streams.as_deref().is_some_and(carries));
+        found.map(|(slot, connection)| (slot as u32, connection.robot))
     }
 
     /// Takes an xact out of its robot's queue.

@@ -121,7 +121,12 @@ impl Crew {
         }
         let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
         let (mut late, mut tired) = (Vec::new(), Vec::new());
+        let mut multiplexed = Vec::new();
         for (slot, connection) in &self.connections {
+            if connection.streams.as_ref().is_some_and(|streams| streams.load > 0) {
+                multiplexed.push((slot as u32, connection.id));
+                continue;
+            }
             if connection.xact != NONE {
                 if is_past(self.xacts[connection.xact as usize].sent_ns, self.setup.timeout) {
                     late.push((slot as u32, connection.id));
@@ -136,6 +141,17 @@ impl Crew {
         }
         for slot in tired {
             self.close(slot);
+        }
+        let timeout = self.setup.timeout;
+        for (slot, id) in multiplexed {
+            if !self.is_open((slot, id)) {
+                continue;
+            }
+            if let Some(streams) = &mut self.connections[slot as usize].streams {
+                streams.refill(now_ns);
+            }
+            let is_late = |crew: &Self, place: u32| is_past(crew.xacts[place as usize].sent_ns, timeout);
+            self.time_out_streams(slot, is_late, now_ns);
         }
         for (slot, id) in late {
             // One that is given up may have taken another with it.
@@ -152,6 +168,12 @@ impl Crew {
         for (slot, id) in busy {
             if self.is_open((slot, id)) {
                 self.time_out_pipeline(slot, now_ns);
+            }
+        }
+        let multiplexed: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in multiplexed {
+            if self.connections.get(slot as usize).is_some_and(|connection| connection.streams.is_some()) {
+                self.time_out_streams(slot, |_, _| true, now_ns);
             }
         }
     }

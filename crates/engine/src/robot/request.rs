@@ -69,7 +69,7 @@ impl Request<'_> {
         match (self.version, self.last_use) {
             (HttpVersion::Http11, true) => out.extend_from_slice(b"Connection: close\r\n"),
             (HttpVersion::Http10, false) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-            (HttpVersion::Http11, false) | (HttpVersion::Http10, true) => {}
+            (HttpVersion::Http11, false) | (HttpVersion::Http10, true) | (HttpVersion::Http2, _) => {}
         }
         if self.method.has_body() {
             self.describe_body(universe, out);

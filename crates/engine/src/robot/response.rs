@@ -87,6 +87,32 @@ impl Response {
         Ok(used + self.feed_body(&bytes[used..], pool)?)
     }
 
+    /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for
+    /// [`Response::feed`].
+    pub fn begin(
+        &mut self,
+        head: &ResponseHead<'_>,
+        mark: Option<&[u8]>,
+        method: &str,
+        ends: bool,
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
+    ) -> Result<(), Flaw> {
+        let Settled { verdict, ending, breaks_off, payload } = judge(head, mark)?;
+        self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists: true });
+        self.payload = Some(payload);
+        self.stage = match head.body(method) {
+            BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
+            _ => Stage::UntilClose,
+        };
+        if ends { self.end() } else { Ok(()) }
+    }
+
+    /// Takes payload that came in another form than HTTP/1; `ends`: it is the last.
+    pub fn take_data(&mut self, data: &[u8], ends: bool, pool: &Pool) -> Result<(), Flaw> {
+        self.feed_body(data, pool)?;
+        if ends { self.end() } else { Ok(()) }
+    }
+
     /// The connection has ended.
     pub fn end(&mut self) -> Result<(), Flaw> {
         match self.stage {

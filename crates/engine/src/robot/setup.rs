@@ -177,7 +177,7 @@ impl Route {
     pub fn between(&self, version: HttpVersion) -> &[u8] {
         match version {
             HttpVersion::Http10 => &self.between[0],
-            HttpVersion::Http11 => &self.between[1],
+            HttpVersion::Http11 | HttpVersion::Http2 => &self.between[1],
         }
     }
 }
@@ -264,7 +264,7 @@ impl Setup {
     /// How many requests may be under way on a robot's connection, at least one.
     pub fn depth_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u16 {
         let Some(depth) = &self.groups[usize::from(group)].depth else { return 1 };
-        if version == HttpVersion::Http10 {
+        if version != HttpVersion::Http11 {
             return 1;
         }
         let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), DEPTH_DRAW];

@@ -50,6 +50,9 @@ pub struct Description {
     pub package: Option<String>,
     /// How it can be spoken to; the first is the default.
     pub modes: Vec<Mode>,
+    /// Whether it speaks HTTP/2 to clients, in clear and with prior knowledge; none: it does not.
+    #[serde(default)]
+    pub http2: Option<Http2>,
     /// User that owns the work directory when the lab runs as root.
     #[serde(default)]
     pub user: Option<String>,
@@ -108,6 +111,16 @@ pub struct Description {
     /// The text that this was read from, for the run directory.
     #[serde(skip)]
     pub source: String,
+}
+
+/// How a proxy that speaks HTTP/2 does so at one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Http2 {
+    /// Where it speaks HTTP/2, it speaks nothing else.
+    Only,
+    /// Beside HTTP/1.1: what a connection begins with decides.
+    WithHttp1,
 }
 
 /// The protocols by which a proxy queries other caches and is queried by them; nothing: it stands alone.

@@ -82,6 +82,11 @@ fn check(description: &Description) -> Result<(), Wrong> {
             let mut settings = Settings::sample(mode, is_root, disk_bytes);
             settings.chosen.clone_from(&description.chosen);
             try_templates(description, &settings)?;
+            if description.http2.is_some() {
+                settings.http2 = true;
+                try_templates(description, &settings)?;
+                settings.http2 = false;
+            }
             if description.hierarchy != Hierarchy::default() {
                 settings.circle = Some(Circle::sample(&description.hierarchy));
                 try_templates(description, &settings)?;

@@ -74,6 +74,8 @@ pub struct Settings {
     pub disk_bytes: u64,
     /// How it is spoken to.
     pub mode: Mode,
+    /// Robots speak HTTP/2 to it.
+    pub http2: bool,
     /// The lab runs as root.
     pub is_root: bool,
     /// User that owns the work directory then.
@@ -162,6 +164,7 @@ impl Settings {
             memory => size(self.memory_bytes),
             disk => size(self.disk_bytes),
             mode => self.mode.name(),
+            http2 => self.http2,
             is_root => self.is_root,
             user => &self.user,
             cpus => self.cpus,
@@ -186,6 +189,7 @@ impl Settings {
             memory_bytes: 1 << 30,
             disk_bytes,
             mode,
+            http2: false,
             is_root,
             user: "nobody".into(),
             cpus: 1,

@@ -114,7 +114,7 @@ impl Builder<'_> {
 
     /// Versions of HTTP, 1.1 unless said otherwise.
     pub(super) fn versions(&mut self, record: &Record) -> Weighted<HttpVersion> {
-        let known = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11)];
+        let known = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11), ("2", HttpVersion::Http2)];
         self.words(record, "http_versions", &known).unwrap_or_else(|| Weighted::one(HttpVersion::Http11))
     }
 }

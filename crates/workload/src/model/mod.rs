@@ -360,7 +360,7 @@ impl Method {
     }
 }
 
-/// Version of HTTP/1.
+/// Version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HttpVersion {
     /// HTTP/1.0.
@@ -369,6 +369,20 @@ pub enum HttpVersion {
     /// HTTP/1.1.
     #[serde(rename = "1.1")]
     Http11,
+    /// HTTP/2: in clear, with prior knowledge (RFC 9113, 3.3).
+    #[serde(rename = "2")]
+    Http2,
+}
+
+impl HttpVersion {
+    /// As workloads and the command line write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HttpVersion::Http10 => "1.0",
+            HttpVersion::Http11 => "1.1",
+            HttpVersion::Http2 => "2",
+        }
+    }
 }
 
 /// The phases in order, and when the working set stops growing.

@@ -1,0 +1,594 @@
+//! One connection of an origin over HTTP/2.
+//!
+//! A task per connection, as over HTTP/1.1: it reads into the worker's buffer and responds at once to what needs no time. Each
+//! stream is a request with its own think time, fault and pace. Bodies go out in turns, a frame each, and no further ahead than
+//! the socket takes them ([`OUTPUT_BYTES`]).
+//!
+//! *Does not:* speak HTTP/1.1, or upgrade from it: clients must know that it is HTTP/2 (RFC 9113, 3.3).
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use assay_http::framing::BodyFraming;
+use assay_http::head::{RequestHead, ResponseHead};
+use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream, Totals};
+use assay_workload::Fault;
+use assay_workload::model::OriginIndex;
+use rustix::net::{SendFlags, send};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::admit::{Arrival, Next, UnderWay, admit};
+use super::connection::poll_read;
+use super::local::{Alarm, Due, Local};
+use super::pace::Pace;
+use super::payload::SLICES;
+use super::request::{Request, Special};
+use super::response::Response;
+use super::upload::Upload;
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::timer::Ticket;
+
+/// No more body is put behind so much that the socket has not taken yet.
+const OUTPUT_BYTES: usize = 128 * 1024;
+/// Body bytes of one stream before others get their turn: one frame.
+const TURN_BYTES: u64 = 16 * 1024;
+/// Streams that a client may have open.
+const MAX_STREAMS: u32 = 256;
+
+/// What a stream is at.
+#[derive(Debug)]
+enum Stage {
+    /// The body of the request comes.
+    Body(Request, Upload),
+    /// The origin thinks until then.
+    Thinking(Request, u64),
+    /// The response goes out.
+    Sending(Box<Sending>),
+}
+
+/// A response that the windows or the socket did not take at once, or must not be given at once.
+#[derive(Debug)]
+struct Sending {
+    response: Response,
+    /// Its head as HTTP/1.1 has it, and the start of the body.
+    head: Box<[u8]>,
+    /// Bytes of that and of the body that are sent.
+    at: u64,
+    pace: Option<Pace>,
+    /// It must not go on before; 0: it may.
+    resume_ns: u64,
+}
+
+/// A request with its response.
+#[derive(Debug)]
+struct Served {
+    stream: Stream,
+    stage: Stage,
+    complete_ns: u64,
+    /// The request is one of those that an origin under load counts.
+    under_way: Option<UnderWay>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Multiplex {
+    local: Rc<Local>,
+    socket: TcpStream,
+    /// The origin at whose address it was accepted.
+    at: OriginIndex,
+    wire: Wire,
+    /// By the places of their streams.
+    served: Vec<Option<Served>>,
+    /// How many there are.
+    load: u32,
+    /// Streams whose bodies go out, in the order of their turns.
+    turns: VecDeque<Stream>,
+    /// Requests that it may still serve.
+    uses_left: u64,
+    /// When bytes were last read, and how long they had lain unread then.
+    read_ns: u64,
+    unread_us: u32,
+    alarm: Rc<Alarm>,
+    /// Timeout of the idle connection, and the timer's ticket for it.
+    idle: Option<(u64, Ticket)>,
+    /// When it was last busy.
+    used_ns: u64,
+    refilled_ns: u64,
+    counted: Totals,
+    /// All is said, and what the client still sends is passed over.
+    is_lingering: bool,
+}
+
+impl Multiplex {
+    /// A connection that was just accepted.
+    pub fn new(local: Rc<Local>, socket: TcpStream, at: OriginIndex) -> Self {
+        let now_ns = monotonic_ns();
+        let number = local.accepted.get();
+        local.accepted.set(number + 1);
+        local.open.set(local.open.get() + 1);
+        local.tally.borrow_mut().here().counts.connections_opened += 1;
+        let site = local.world.sites.get(at);
+        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
+        let alarm = Rc::new(Alarm::default());
+        let idle = idle_ns.map(|idle_ns| {
+            let due = Due::Idle(Rc::clone(&alarm));
+            (idle_ns, local.timer.schedule(now_ns.saturating_add(idle_ns), due))
+        });
+        let _ = socket.set_nodelay(true);
+        Self {
+            local,
+            socket,
+            at,
+            wire: Wire::server(Config { max_streams: MAX_STREAMS, ..Config::default() }),
+            served: Vec::new(),
+            load: 0,
+            turns: VecDeque::new(),
+            uses_left,
+            read_ns: now_ns,
+            unread_us: 0,
+            alarm,
+            idle,
+            used_ns: now_ns,
+            refilled_ns: now_ns,
+            counted: Totals::default(),
+            is_lingering: false,
+        }
+    }
+
+    /// Serves it to its end.
+    pub async fn serve(mut self) {
+        let ended = poll_fn(|context| self.poll(context)).await;
+        if ended.is_err() || self.load > 0 {
+            self.local.tally.borrow_mut().here().counts.broken += 1;
+        }
+    }
+
+    /// Does all that can be done now.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.alarm.listen(context);
+        loop {
+            if self.alarm.take_think() {
+                self.resume();
+            }
+            if self.alarm.take_idle() {
+                if self.is_lingering {
+                    return Poll::Ready(Ok(()));
+                }
+                if self.is_idle_for_too_long() {
+                    self.wire.go_away(ErrorCode::NO_ERROR);
+                }
+            }
+            self.take_turns();
+            let is_written = match self.poll_write(context) {
+                Poll::Ready(written) => {
+                    written?;
+                    true
+                }
+                Poll::Pending => false,
+            };
+            if is_written && self.has_turns() {
+                continue;
+            }
+            if is_written && self.load == 0 && self.wire.is_closing() && !self.is_lingering {
+                self.linger()?;
+            }
+            match self.poll_input(context) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                // What rang meanwhile has woken this task, or will.
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Says that nothing more comes, and reads on for a while: closing a connection with input unread would make the system
+    /// throw away what the client has not read yet.
+    fn linger(&mut self) -> io::Result<()> {
+        self.is_lingering = true;
+        socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Write)?;
+        if let Some((_, ticket)) = self.idle.take() {
+            self.local.timer.cancel(ticket);
+        }
+        self.alarm.take_idle();
+        let due = Due::Idle(Rc::clone(&self.alarm));
+        self.idle = Some((SECOND_NS, self.local.timer.schedule(monotonic_ns() + SECOND_NS, due)));
+        Ok(())
+    }
+
+    /// Writes what there is; ready when there is nothing left.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.wire.output().is_empty() {
+            if self.socket.poll_write_ready(context)?.is_pending() {
+                return Poll::Pending;
+            }
+            let (socket, output) = (&self.socket, self.wire.output());
+            let written =
+                socket.try_io(Interest::WRITABLE, || Ok(send(socket, output, SendFlags::NOSIGNAL)?));
+            match written {
+                Ok(bytes) => {
+                    self.wire.wrote(bytes);
+                    self.local.tally.borrow_mut().here().counts.wire_bytes_out += bytes as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads once, and acts on it; false: the client is done.
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let local = Rc::clone(&self.local);
+        let mut input = local.input.borrow_mut();
+        let (length, received) = match std::task::ready!(poll_read(&self.socket, context, &mut input)) {
+            Ok((length, received)) if length > 0 => (length, received),
+            // A client that is done may reset an idle connection as well as close it.
+            _ => return Poll::Ready(Ok(false)),
+        };
+        self.read_ns = monotonic_ns();
+        self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
+        local.tally.borrow_mut().here().counts.wire_bytes_in += length as u64;
+        if self.read_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
+            self.refilled_ns = self.read_ns;
+            self.wire.refill();
+        }
+        let is_http2 = self.take_input(&input[..length]);
+        self.count();
+        if !is_http2 {
+            local.tally.borrow_mut().here().counts.refused += 1;
+            // The GOAWAY says why, if the client still reads.
+            let _ = self.poll_write(context);
+            self.load = 0;
+            return Poll::Ready(Ok(false));
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Acts on bytes that were read; false: they are not HTTP/2.
+    fn take_input(&mut self, input: &[u8]) -> bool {
+        let mut rest = input;
+        loop {
+            let Ok((used, event)) = self.wire.next(rest) else { return false };
+            rest = &rest[used..];
+            match event {
+                Event::NeedMore => return true,
+                Event::Head { stream, head, ends } => {
+                    let (host, length) = (head.host(), head.content_length());
+                    let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
+                    match Request::read(&self.local.world, self.at, &head) {
+                        Ok(request) => self.begin(stream, request, length, ends),
+                        Err(error) => self.refuse(stream, error.status()),
+                    }
+                }
+                Event::Data { stream, data, ends } => {
+                    let universe = &self.local.world.universe;
+                    if let Some(Served { stage: Stage::Body(_, upload), .. }) = find(&mut self.served, stream)
+                    {
+                        // A length that was announced is checked below this.
+                        let _ = upload.take(universe.pool(), data);
+                    }
+                    if ends {
+                        self.end_body(stream);
+                    }
+                }
+                Event::Trailers { stream, .. } => self.end_body(stream),
+                Event::Reset { stream, .. } | Event::Failed { stream, .. } => {
+                    if self.take(stream).is_some() {
+                        self.local.tally.borrow_mut().here().counts.broken += 1;
+                    }
+                }
+                Event::Interim { .. }
+                | Event::GoAway { .. }
+                | Event::Unprocessed { .. }
+                | Event::Writable { .. }
+                | Event::Pong(_)
+                | Event::Priority { .. } => {}
+            }
+        }
+    }
+
+    /// The head of a request has come.
+    fn begin(&mut self, stream: Stream, mut request: Request, content_length: Option<u64>, ends: bool) {
+        let framing = match (ends, content_length) {
+            (true, _) => BodyFraming::None,
+            (false, Some(length)) => BodyFraming::Length(length),
+            (false, None) => BodyFraming::Length(u64::MAX),
+        };
+        let upload = Upload::new(&self.local.world.universe, &request, framing);
+        if !ends {
+            if let Some(upload) = upload {
+                return self.put(stream, Stage::Body(request, upload), None);
+            }
+            // Nothing is to be compared, and nothing is to be said before its end.
+            let empty = Upload::unchecked();
+            return self.put(stream, Stage::Body(request, empty), None);
+        }
+        if let Some(upload) = upload {
+            self.judge_upload(&request, &upload);
+        }
+        self.complete(stream, &mut request);
+    }
+
+    /// The body of a request is complete.
+    fn end_body(&mut self, stream: Stream) {
+        let Some(served) = self.take(stream) else { return };
+        let Stage::Body(mut request, upload) = served.stage else { return };
+        self.judge_upload(&request, &upload);
+        self.complete(stream, &mut request);
+    }
+
+    fn judge_upload(&self, request: &Request, upload: &Upload) {
+        if let Some(wrong) = upload.wrong() {
+            let local = &self.local;
+            let now_ms = local.clock.get().since_start_us(self.read_ns) / 1000;
+            local.tally.borrow_mut().wrong_upload(&local.world.universe, request, &wrong, now_ms);
+        }
+    }
+
+    /// A request is complete.
+    fn complete(&mut self, stream: Stream, request: &mut Request) {
+        let arrival = Arrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
+        let mut under_way = None;
+        let complete_ns = self.read_ns;
+        match admit(&self.local, request, arrival, &mut under_way) {
+            Next::Reset => self.wire.reset(stream, ErrorCode::INTERNAL_ERROR),
+            Next::Respond => self.respond(stream, request.clone(), complete_ns, under_way),
+            Next::Think { until_ns } => {
+                self.put(stream, Stage::Thinking(request.clone(), until_ns), under_way);
+                self.wake_at(until_ns);
+            }
+        }
+    }
+
+    /// Sends the response to a request, or begins to.
+    fn respond(&mut self, stream: Stream, request: Request, complete_ns: u64, under_way: Option<UnderWay>) {
+        let special = request.special.as_ref();
+        if special.is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
+            return self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+        }
+        let bytes_per_s = special.and_then(|special| Special::bytes_per_s(special));
+        self.uses_left = self.uses_left.saturating_sub(1);
+        let local = Rc::clone(&self.local);
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let made_ns = monotonic_ns();
+        let response = Response::write(&local, request, made_ns, true, &mut output);
+        self.send(stream, response, &output, (complete_ns, bytes_per_s), under_way);
+        if self.uses_left == 0 && !self.wire.is_closing() {
+            self.wire.go_away(ErrorCode::NO_ERROR);
+        }
+    }
+
+    /// Responds to what names nothing that could be here.
+    fn refuse(&mut self, stream: Stream, status: u16) {
+        let local = Rc::clone(&self.local);
+        local.tally.borrow_mut().here().counts.refused += 1;
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let response = Response::write_refusal(&local, self.at, (status, false), &mut output);
+        self.send(stream, response, &output, (self.read_ns, None), None);
+    }
+
+    /// Sends a response whose head, with the start of the body, is in `output`.
+    fn send(
+        &mut self,
+        stream: Stream,
+        response: Response,
+        output: &[u8],
+        (complete_ns, bytes_per_s): (u64, Option<f64>),
+        under_way: Option<UnderWay>,
+    ) {
+        // Our own head can be read.
+        let Ok(Some((head, head_bytes))) = ResponseHead::parse(output) else { return };
+        let length = response.outgoing(output).len();
+        let ends = length == head_bytes as u64 && !response.is_cut();
+        let fields = head.headers().map(|field| (field.name, field.value));
+        if self.wire.respond(stream, head.status, fields, ends).is_err() {
+            return;
+        }
+        let mut at = head_bytes as u64;
+        if bytes_per_s.is_none() && length == output.len() as u64 && !response.is_cut() && !ends {
+            let body = &output[head_bytes..];
+            at += self.wire.data(stream, body, true).unwrap_or(0) as u64;
+        }
+        if at == length && !response.is_cut() {
+            self.used_ns = response.sent(&self.local, complete_ns, output.len(), length, 0);
+            return;
+        }
+        let pace = bytes_per_s.map(|bytes_per_s| Pace {
+            begun_ns: monotonic_ns(),
+            head_bytes: output.len() as u64,
+            bytes_per_s,
+        });
+        let sending = Sending { response, head: output.into(), at, pace, resume_ns: 0 };
+        self.served_at(stream, Stage::Sending(Box::new(sending)), complete_ns, under_way);
+        self.turns.push_back(stream);
+    }
+
+    /// Whether a body could go on now.
+    fn has_turns(&self) -> bool {
+        self.wire.output().len() < OUTPUT_BYTES
+            && self.turns.iter().any(|stream| {
+                let served = self.served.get(stream.place as usize).and_then(Option::as_ref);
+                served.is_some_and(|served| match &served.stage {
+                    Stage::Sending(sending) => sending.resume_ns == 0 && self.wire.sendable(*stream) > 0,
+                    _ => false,
+                })
+            })
+    }
+
+    /// Puts bodies into the output, a frame of each in turn, as far as windows and the socket take them.
+    fn take_turns(&mut self) {
+        let mut blocked = 0;
+        while self.wire.output().len() < OUTPUT_BYTES && blocked < self.turns.len() {
+            let Some(stream) = self.turns.pop_front() else { return };
+            match self.take_turn(stream) {
+                Turn::Done => {}
+                Turn::More => {
+                    self.turns.push_back(stream);
+                    blocked = 0;
+                }
+                Turn::Blocked => {
+                    self.turns.push_back(stream);
+                    blocked += 1;
+                }
+            }
+        }
+    }
+
+    fn take_turn(&mut self, stream: Stream) -> Turn {
+        let Some(served) = find(&mut self.served, stream) else { return Turn::Done };
+        let complete_ns = served.complete_ns;
+        let Stage::Sending(sending) = &mut served.stage else { return Turn::Done };
+        let pool = self.local.world.universe.pool();
+        let outgoing = sending.response.outgoing(&sending.head);
+        let (length, is_cut) = (outgoing.len(), sending.response.is_cut());
+        let allowed = match &sending.pace {
+            Some(pace) => pace.allowed(monotonic_ns()).clamp(sending.at, length),
+            None => length,
+        };
+        let before = sending.at;
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let filled = outgoing.slices(pool, before, (allowed - before).min(TURN_BYTES), &mut slices);
+        for slice in &slices[..filled] {
+            let ends = sending.at + slice.len() as u64 == length && !is_cut;
+            let Ok(sent) = self.wire.data(stream, slice, ends) else { break };
+            sending.at += sent as u64;
+            if sent < slice.len() {
+                break;
+            }
+        }
+        if sending.at == length {
+            if is_cut {
+                self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+            }
+            self.used_ns = sending.response.sent(&self.local, complete_ns, sending.head.len(), length, 0);
+            self.take(stream);
+            return Turn::Done;
+        }
+        if !self.wire.is_open(stream) {
+            self.take(stream);
+            return Turn::Done;
+        }
+        if let Some(pace) = &sending.pace
+            && sending.at >= allowed
+            && sending.resume_ns == 0
+        {
+            let due_ns = pace.due_ns(sending.at, length);
+            sending.resume_ns = due_ns;
+            self.wake_at(due_ns);
+            return Turn::Blocked;
+        }
+        if sending.at > before { Turn::More } else { Turn::Blocked }
+    }
+
+    /// Goes on with what was due.
+    fn resume(&mut self) {
+        let now_ns = monotonic_ns();
+        for place in 0..self.served.len() {
+            let Some(served) = &mut self.served[place] else { continue };
+            let stream = served.stream;
+            match &mut served.stage {
+                Stage::Sending(sending) if sending.resume_ns <= now_ns => sending.resume_ns = 0,
+                Stage::Thinking(_, until_ns) if *until_ns <= now_ns => {
+                    let until_ns = *until_ns;
+                    self.end_thinking(stream, now_ns.saturating_sub(until_ns) / 1000);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end_thinking(&mut self, stream: Stream, late_us: u64) {
+        let Some(Served { stage, complete_ns, under_way, .. }) = self.take(stream) else { return };
+        let Stage::Thinking(mut request, _) = stage else { return };
+        request.delay_us = request.delay_us.saturating_add(u32::try_from(late_us).unwrap_or(u32::MAX));
+        {
+            let mut tally = self.local.tally.borrow_mut();
+            let phase = request.phase(&tally);
+            tally.of(phase).lateness.record(late_us);
+        }
+        self.respond(stream, request, complete_ns, under_way);
+    }
+
+    fn wake_at(&self, at_ns: u64) {
+        self.local.timer.schedule(at_ns, Due::Think(Rc::clone(&self.alarm)));
+    }
+
+    fn put(&mut self, stream: Stream, stage: Stage, under_way: Option<UnderWay>) {
+        self.served_at(stream, stage, self.read_ns, under_way);
+    }
+
+    fn served_at(&mut self, stream: Stream, stage: Stage, complete_ns: u64, under_way: Option<UnderWay>) {
+        let place = stream.place as usize;
+        if self.served.len() <= place {
+            self.served.resize_with(place + 1, || None);
+        }
+        let before = self.served[place].replace(Served { stream, stage, complete_ns, under_way });
+        self.load += u32::from(before.is_none());
+    }
+
+    fn take(&mut self, stream: Stream) -> Option<Served> {
+        let slot = self.served.get_mut(stream.place as usize)?;
+        let served = slot.take_if(|served| served.stream == stream)?;
+        self.load -= 1;
+        Some(served)
+    }
+
+    /// Adds what has happened on the wire since the last time.
+    fn count(&mut self) {
+        let (now, before) = (self.wire.totals(), self.counted);
+        self.counted = now;
+        let mut tally = self.local.tally.borrow_mut();
+        let counts = &mut tally.here().counts;
+        counts.streams_opened += now.streams - before.streams;
+        counts.streams_reset += now.resets_received - before.resets_received;
+        counts.flow_stalls += now.stalls - before.stalls;
+        counts.field_bytes_out += now.fields_sent_bytes - before.fields_sent_bytes;
+        counts.coded_field_bytes_out += now.coded_sent_bytes - before.coded_sent_bytes;
+        counts.field_bytes_in += now.fields_received_bytes - before.fields_received_bytes;
+        counts.coded_field_bytes_in += now.coded_received_bytes - before.coded_received_bytes;
+    }
+
+    fn is_idle_for_too_long(&mut self) -> bool {
+        let Some((idle_ns, ticket)) = &mut self.idle else { return false };
+        let end_ns = self.used_ns.saturating_add(*idle_ns);
+        let now_ns = monotonic_ns();
+        if now_ns >= end_ns && self.load == 0 {
+            return true;
+        }
+        let next_ns = end_ns.max(now_ns.saturating_add(*idle_ns / 2));
+        *ticket = self.local.timer.schedule(next_ns, Due::Idle(Rc::clone(&self.alarm)));
+        false
+    }
+}
+
+/// What became of a turn.
+enum Turn {
+    /// The response is complete, or nobody wants it any more.
+    Done,
+    /// A frame went out.
+    More,
+    /// A window, or the pace, kept it back.
+    Blocked,
+}
+
+fn find(served: &mut [Option<Served>], stream: Stream) -> Option<&mut Served> {
+    served.get_mut(stream.place as usize)?.as_mut().filter(|served| served.stream == stream)
+}
+
+impl Drop for Multiplex {
+    fn drop(&mut self) {
+        if let Some((_, ticket)) = self.idle.take() {
+            self.local.timer.cancel(ticket);
+        }
+        self.count();
+        self.local.open.set(self.local.open.get() - 1);
+        self.local.tally.borrow_mut().here().counts.connections_closed += 1;
+    }
+}

@@ -1,0 +1,150 @@
+//! Which versions of HTTP a run needs of its target, and why that may be impossible.
+
+use assay_workload::model::{HttpVersion, Weighted, Workload};
+
+use crate::description::{Description, Http2};
+use crate::error::LabError;
+use crate::mode::Mode;
+use crate::plan::{RunPlan, TargetChoice};
+
+/// Whether some robots speak HTTP/2.
+pub fn robots_speak_http2(workload: &Workload) -> bool {
+    workload
+        .robots
+        .iter()
+        .any(|group| includes(&group.http_versions, |version| version == HttpVersion::Http2))
+}
+
+fn robots_speak_http1(workload: &Workload) -> bool {
+    workload
+        .robots
+        .iter()
+        .any(|group| includes(&group.http_versions, |version| version != HttpVersion::Http2))
+}
+
+fn origins_speak_http2(workload: &Workload) -> bool {
+    let mut servers = workload.origins.iter().map(|origin| &workload.servers[usize::from(origin.server)]);
+    servers.any(|server| includes(&server.http_versions, |version| version == HttpVersion::Http2))
+}
+
+/// None means 1.1.
+fn includes(versions: &Weighted<HttpVersion>, is_meant: impl Fn(HttpVersion) -> bool) -> bool {
+    match versions.items() {
+        [] => is_meant(HttpVersion::Http11),
+        items => items.iter().any(|(version, weight)| *weight > 0.0 && is_meant(*version)),
+    }
+}
+
+/// Refuses what the target cannot speak, before anything is started.
+pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
+    let (robots, origins) = (robots_speak_http2(&plan.workload), origins_speak_http2(&plan.workload));
+    match &plan.target {
+        TargetChoice::Direct if robots != origins || (robots && robots_speak_http1(&plan.workload)) => {
+            Err(LabError::plan(
+                "without a proxy, robots and origins must speak the same version of HTTP, and some speak HTTP/2; give \
+                 --robot-http 2 and --origin-http 2",
+            ))
+        }
+        TargetChoice::Direct => Ok(()),
+        TargetChoice::Builtin(_) if robots || origins => Err(LabError::plan(
+            "the built-in proxy speaks HTTP/1.1 on both sides; for HTTP/2, choose a proxy that has it (--proxy) or leave the \
+             proxy out (--direct)",
+        )),
+        TargetChoice::Builtin(_) | TargetChoice::Running { .. } => Ok(()),
+        TargetChoice::Described(description, mode) => {
+            check_described(description, *mode, &plan.workload, origins)
+        }
+        TargetChoice::Topology(topology) if robots || origins => {
+            let names: Vec<&str> = topology.descriptions().map(|description| &*description.title).collect();
+            Err(LabError::plan(format!(
+                "caches that work together ({}) are spoken to over HTTP/1.1 only; choose --robot-http 1.1 and \
+                 --origin-http 1.1",
+                names.join(", ")
+            )))
+        }
+        TargetChoice::Topology(_) => Ok(()),
+    }
+}
+
+fn check_described(
+    description: &Description,
+    mode: Mode,
+    workload: &Workload,
+    origins: bool,
+) -> Result<(), LabError> {
+    let title = &description.title;
+    let refuse = |why: String| Err(LabError::plan(why));
+    if origins {
+        return refuse(format!(
+            "{title} sends requests to origins over HTTP/1.1, as it is configured here; choose --origin-http 1.1"
+        ));
+    }
+    if !robots_speak_http2(workload) {
+        return Ok(());
+    }
+    match description.http2 {
+        None => refuse(format!(
+            "{title} does not speak HTTP/2 to clients in clear (its description has no `http2`); choose --robot-http 1.1"
+        )),
+        Some(_) if mode == Mode::Forward => refuse(format!(
+            "robots speak HTTP/2 to reverse proxies only, and {title} is to be a forward proxy; leave --forward out"
+        )),
+        Some(Http2::Only) if robots_speak_http1(workload) => refuse(format!(
+            "{title} speaks either HTTP/2 or HTTP/1.1 at one address, and the robots of this workload speak both; choose \
+             --robot-http"
+        )),
+        Some(Http2::Only | Http2::WithHttp1) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn refusal(target: TargetChoice, robots: &[HttpVersion], origins: HttpVersion) -> Option<String> {
+        let mut plan = testing::plan();
+        let mut workload = plan.workload.clone();
+        for group in &mut workload.robots {
+            group.http_versions = Weighted::new(robots.iter().map(|version| (*version, 1.0)));
+        }
+        workload.servers.iter_mut().for_each(|server| server.http_versions = Weighted::one(origins));
+        (plan.workload, plan.target) = (workload.into(), target);
+        check(&plan).err().map(|error| error.to_string())
+    }
+
+    fn described(name: &str, mode: Mode) -> TargetChoice {
+        let description = crate::description::find(name, &[]).expect("is compiled in");
+        TargetChoice::Described(Box::new(description), mode)
+    }
+
+    #[test]
+    fn what_a_target_cannot_speak_is_refused_by_name() {
+        use HttpVersion::{Http2, Http11};
+        for (target, robots, origins, why) in [
+            (described("squid", Mode::Reverse), &[Http2][..], Http11, "Squid does not speak HTTP/2"),
+            (described("trafficserver", Mode::Reverse), &[Http2], Http11, "does not speak HTTP/2"),
+            (
+                described("varnish", Mode::Reverse),
+                &[Http11],
+                Http2,
+                "Varnish Cache sends requests to origins",
+            ),
+            (described("nginx", Mode::Reverse), &[Http2, Http11], Http11, "either HTTP/2 or HTTP/1.1"),
+            (described("haproxy", Mode::Forward), &[Http2], Http11, "reverse proxies only"),
+            (TargetChoice::Direct, &[Http2], Http11, "the same version"),
+            (TargetChoice::Direct, &[Http2, Http11], Http2, "the same version"),
+        ] {
+            let seen = refusal(target, robots, origins).expect("is refused");
+            assert!(seen.contains(why), "{seen}");
+        }
+        for name in ["varnish", "httpd"] {
+            assert_eq!(refusal(described(name, Mode::Reverse), &[Http2, Http11], Http11), None, "{name}");
+        }
+        for name in ["nginx", "haproxy"] {
+            assert_eq!(refusal(described(name, Mode::Reverse), &[Http2], Http11), None, "{name}");
+        }
+        assert_eq!(refusal(TargetChoice::Direct, &[Http2], Http2), None);
+        assert_eq!(refusal(described("squid", Mode::Forward), &[Http11], Http11), None);
+    }
+}
