@@ -10,14 +10,14 @@ pub const FILE: &str = "peak.json";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The promise was kept, with all that Assay added to response times.
+    /// The promise was kept, whatever Assay and the machine did: every part of it holds everywhere in the interval of its number.
     #[default]
     Kept,
-    /// It was not, and would not have been without that either.
+    /// It was broken, whatever they did: a part of it holds nowhere in that interval.
     Broken,
-    /// It was not, and would perhaps have been had Assay or the machine not been late; or the target was not given the load. It
-    /// says less than a broken one, and is no reason to try again until it is kept.
-    Invalid,
+    /// In between; or the target was not given the load.
+    #[serde(alias = "invalid")]
+    Undecided,
 }
 
 impl Outcome {
@@ -26,21 +26,33 @@ impl Outcome {
         match self {
             Outcome::Kept => "kept",
             Outcome::Broken => "broken",
-            Outcome::Invalid => "invalid",
+            Outcome::Undecided => "undecided",
         }
     }
 }
 
 /// A part of the promise, as a step showed it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Check {
     /// As it was written.
     pub text: String,
     /// What was seen, in words.
     pub seen: String,
-    /// It held.
+    /// It held, whatever Assay and the machine did.
     pub held: bool,
+    /// What became of it. In searches of before this was kept, `held` alone says it.
+    pub outcome: Outcome,
+    /// What was measured, in `unit`; none: nothing, or it is not known.
+    pub value: Option<f64>,
+    /// Whatever Assay and the machine did, it was not below this; none: not known.
+    pub low: Option<f64>,
+    /// … and not above this; none: nothing bounds it.
+    pub high: Option<f64>,
+    /// What it is compared with.
+    pub limit: f64,
+    /// `ms`, `ratio` (0 to 1), `per_second` or `count`.
+    pub unit: String,
 }
 
 /// A stretch of constant rate.
@@ -66,8 +78,10 @@ pub struct Step {
     pub p50_ms: Option<f64>,
     /// Its 99th percentile.
     pub p99_ms: Option<f64>,
-    /// The most that robots and origins were late meanwhile, together: no response was delayed by more.
+    /// The most that robots and origins were late in the seconds that were judged, together.
     pub late_ms: f64,
+    /// Which repetition this is of a step that was undecided; 0: none.
+    pub repeats: u32,
     /// What became of it.
     pub outcome: Outcome,
     /// The parts of the promise.
@@ -138,7 +152,7 @@ pub struct Peak {
     pub high_per_s: Option<f64>,
     /// These two are near each other, and the limit was come to from above and from below.
     pub is_confirmed: bool,
-    /// What was not kept above the peak is invalid: Assay or the machine may have been the reason, and the target may do more.
+    /// What was not kept above the peak is undecided: Assay or the machine may have been the reason, and the target may do more.
     pub is_own_limit: bool,
     /// The limit moved while it was looked for; none: fewer than two results on either side, or hardly more, speak for that.
     pub shift: Option<Shift>,

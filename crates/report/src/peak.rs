@@ -1,6 +1,6 @@
 //! What a search for the highest rate came to: in a terminal ([`words`]) and as a page ([`sheet`]).
 
-use assay_record::peak::{Between, Outcome, Peak, Step};
+use assay_record::peak::{Between, Check, Outcome, Peak, Step};
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
 
 use crate::format::{self, number, percent};
@@ -8,9 +8,12 @@ use crate::format::{self, number, percent};
 const OUTCOMES: [(Outcome, &str, &str); 3] = [
     (Outcome::Kept, "kept", "hit"),
     (Outcome::Broken, "broken", "error"),
-    (Outcome::Invalid, "invalid", "offered"),
+    (Outcome::Undecided, "undecided", "offered"),
 ];
-const COLUMNS: [&str; 8] = ["offered/s", "answered/s", "errors %", "mean", "median", "99 %", "promise", ""];
+/// What every step is described by; the parts of the promise, what became of the step and why follow.
+const COLUMNS: [&str; 6] = ["offered/s", "completed/s", "errors %", "mean", "median", "99 %"];
+/// Rates within this ratio are the same, but for chance.
+const SAME: f64 = 1.005;
 
 /// Steps by rate; those of one rate in the order in which they were tried.
 fn by_rate(peak: &Peak) -> Vec<&Step> {
@@ -29,17 +32,21 @@ fn headline(peak: &Peak) -> String {
             number(broken)
         ),
         (Some(kept), None) => {
-            format!(
-                "{} keeps {promise} at {} requests/s, the highest that was tried",
-                peak.target,
-                number(kept)
-            )
+            let above = match highest_tried(peak).filter(|tried| *tried > kept * SAME) {
+                None => ", the highest that was tried".to_owned(),
+                Some(tried) => format!("; whether it does at more, up to {}, is undecided", number(tried)),
+            };
+            format!("{} keeps {promise} at {} requests/s{above}", peak.target, number(kept))
         }
         (None, _) if peak.steps.is_empty() => {
             format!("whether {} keeps {promise} is not known: no rate was tried", peak.target)
         }
         (None, _) => format!("{} does not keep {promise} at any rate that was tried", peak.target),
     }
+}
+
+fn highest_tried(peak: &Peak) -> Option<f64> {
+    peak.steps.iter().map(|step| step.offered_per_s).reduce(f64::max)
 }
 
 fn certainty(peak: &Peak) -> String {
@@ -64,8 +71,29 @@ fn cells(step: &Step) -> Vec<String> {
         ms(step.mean_ms),
         ms(step.p50_ms),
         ms(step.p99_ms),
-        step.outcome.name().to_owned(),
     ]
+}
+
+/// What a part of the promise came to in a step, and whether it was kept.
+fn part(check: Option<&Check>) -> String {
+    let Some(check) = check else { return format::NOTHING.to_owned() };
+    let mark = match check.outcome {
+        Outcome::Kept => "✓",
+        Outcome::Broken => "✗",
+        Outcome::Undecided => "?",
+    };
+    format!("{} {mark}", check.seen)
+}
+
+/// A step as the table of all shows it, without why.
+fn row(peak: &Peak, step: &Step) -> Vec<String> {
+    let parts = (0..peak.promise.len()).map(|index| part(step.checks.get(index)));
+    cells(step).into_iter().chain(parts).chain([step.outcome.name().to_owned()]).collect()
+}
+
+fn heads(peak: &Peak) -> Vec<String> {
+    let parts = peak.promise.iter().cloned();
+    COLUMNS.map(str::to_owned).into_iter().chain(parts).chain(["step".to_owned()]).collect()
 }
 
 /// The limit did not stay where it was.
@@ -100,15 +128,14 @@ pub fn words(peak: &Peak) -> String {
             text += &format!("  {mark} {:<12} {}\n", suspect.name, suspect.seen);
         }
     }
-    text += "\nSaturation curve\n ";
-    let widths = [11, 11, 9, 9, 9, 9, 9];
-    for (head, width) in COLUMNS.iter().zip(widths) {
-        text += &format!("{head:>width$}");
-    }
-    text.push('\n');
-    for step in by_rate(peak) {
-        text.push(' ');
-        for (cell, width) in cells(step).iter().zip(widths) {
+    text += "\nSaturation curve\n";
+    let rows: Vec<Vec<String>> =
+        std::iter::once(heads(peak)).chain(by_rate(peak).into_iter().map(|step| row(peak, step))).collect();
+    let letters = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.chars().count());
+    let width = |column| rows.iter().map(|row| letters(row, column)).max().unwrap_or(0) + 2;
+    let widths: Vec<usize> = (0..heads(peak).len()).map(width).collect();
+    for row in &rows {
+        for (cell, width) in row.iter().zip(&widths) {
             text += &format!("{cell:>width$}");
         }
         text.push('\n');
@@ -186,10 +213,16 @@ fn curve(peak: &Peak) -> Section {
         line("99 %", "p99", &all, &|step| step.p99_ms),
     ];
     let errors = vec![line("errors", "error", &all, &|step| Some(step.error_share * 100.0))];
+    let parts = peak.promise.iter().enumerate().map(|(index, text)| {
+        let (unit, lines) = promised(&all, index);
+        let about = "What was promised, at each rate that was tried, and its limit. Where a value lies, whatever Assay and this \
+                     machine did, is in the table of steps.";
+        Plot { log: unit == "ms", ..points(PROMISED[index.min(PROMISED.len() - 1)], text, about, unit, false, lines) }
+    });
     Section {
         id: "curve",
         title: "Saturation curve".into(),
-        plots: vec![
+        plots: parts.take(PROMISED.len()).chain([
             points(
                 "achieved",
                 "Requests offered and responses",
@@ -207,9 +240,39 @@ fn curve(peak: &Peak) -> Section {
                 times,
             ),
             points("errors", "Errors by load", "Of all requests that ended.", "%", false, errors),
-        ],
+        ])
+        .collect(),
         ..Section::default()
     }
+}
+
+/// Names of the charts of the parts of a promise; hardly anybody promises more.
+const PROMISED: [&str; 6] = ["promise-1", "promise-2", "promise-3", "promise-4", "promise-5", "promise-6"];
+
+/// A part of the promise by load: its unit, its values by what became of them, and its limit.
+fn promised(steps: &[&Step], index: usize) -> (&'static str, Vec<PlotLine>) {
+    let of = |step: &Step| step.checks.get(index).cloned();
+    let unit = steps.iter().find_map(|step| of(step)).map(|check| check.unit).unwrap_or_default();
+    let (unit, factor) = match unit.as_str() {
+        "ms" => ("ms", 1.0),
+        "ratio" => ("%", 100.0),
+        "per_second" => ("/s", 1.0),
+        _ => ("requests", 1.0),
+    };
+    let line = |name: &str, role, value: &dyn Fn(&Check) -> Option<f64>| PlotLine {
+        name: name.to_owned(),
+        role,
+        x: steps.iter().map(|step| step.offered_per_s).collect(),
+        values: steps
+            .iter()
+            .map(|step| of(step).and_then(|check| value(&check)).map(|value| value * factor))
+            .collect(),
+    };
+    let outcomes = OUTCOMES.iter().map(|(outcome, name, role)| {
+        line(name, role, &|check| check.value.filter(|_| check.outcome == *outcome))
+    });
+    let lines = outcomes.chain([line("limit", "all", &|check| Some(check.limit))]);
+    (unit, lines.filter(|line| line.values.iter().any(Option::is_some)).collect())
 }
 
 fn suspects(peak: &Peak) -> Section {
@@ -240,16 +303,17 @@ fn steps(peak: &Peak) -> Section {
     let rows = peak.steps.iter().enumerate().map(|(number, step)| Row {
         name: (number + 1).to_string(),
         share: None,
-        cells: cells(step).into_iter().chain([step.why.clone()]).collect(),
+        cells: row(peak, step).into_iter().chain([step.why.clone()]).collect(),
     });
     Section {
         id: "steps",
         title: "Everything that was tried".into(),
         tables: vec![Table {
             title: "Steps in order".into(),
-            about: String::new(),
-            first: "step".into(),
-            heads: COLUMNS.map(|head| if head.is_empty() { "why".into() } else { head.into() }).into(),
+            about: "✓ kept, ✗ broken, ? undecided: it can have been either, because of what Assay or this machine did. A step \
+                    that was undecided was repeated.".into(),
+            first: "number".into(),
+            heads: heads(peak).into_iter().chain(["why".to_owned()]).collect(),
             rows: rows.collect(),
         }],
         ..Section::default()
@@ -268,6 +332,14 @@ mod tests {
             offered_per_s: rate,
             completed_per_s: rate.min(1000.0),
             p99_ms: Some(rate / 40.0),
+            checks: vec![Check {
+                seen: format!("{} ms", rate / 40.0),
+                outcome,
+                value: Some(rate / 40.0),
+                limit: 50.0,
+                unit: "ms".into(),
+                ..Check::default()
+            }],
             outcome,
             ..Step::default()
         };
@@ -317,13 +389,47 @@ mod tests {
         let own = words(&Peak { is_own_limit: true, high_per_s: None, is_confirmed: false, ..peak() });
         assert!(own.contains("how much more is not known") && !own.contains("95 %"), "{own}");
         assert!(words(&Peak { steps: Vec::new(), ..none }).contains("no rate was tried"));
-        assert!(words(&Peak { broken_per_s: None, ..peak() }).contains("the highest that was tried"));
+    }
+
+    #[test]
+    fn a_rate_is_the_highest_that_was_tried_only_if_no_higher_one_was() {
+        let mut none_broken = Peak { broken_per_s: None, ..peak() };
+        let open = words(&none_broken);
+        assert!(
+            open.contains("at 980 requests/s; whether it does at more, up to 2,000, is undecided"),
+            "{open}"
+        );
+        none_broken.steps.retain(|step| step.outcome == Outcome::Kept);
+        assert!(words(&none_broken).contains("at 980 requests/s, the highest that was tried"));
+    }
+
+    #[test]
+    fn what_was_promised_is_in_the_tables_and_plotted_with_its_limit() {
+        let text = words(&peak());
+        assert!(
+            text.contains("p99 < 50ms") && text.contains("24.5 ms ✓") && text.contains("50 ms ✗"),
+            "{text}"
+        );
+        let curve = curve(&peak());
+        let plot = &curve.plots[0];
+        assert_eq!((plot.id, plot.title.as_str(), plot.unit.as_str()), ("promise-1", "p99 < 50ms", "ms"));
+        let lines: Vec<_> = plot.lines.iter().map(|line| (line.name.as_str(), line.values.clone())).collect();
+        assert_eq!(
+            lines,
+            [
+                ("kept", vec![Some(24.5), None]),
+                ("broken", vec![None, Some(50.0)]),
+                ("limit", vec![Some(50.0), Some(50.0)]),
+            ]
+        );
     }
 
     #[test]
     fn the_page_has_the_curve_and_every_step() {
         let page = crate::sheet::page(&sheet(&peak())).unwrap();
-        for part in ["chart-achieved", "chart-response", "used 0.97 of 1", "Steps in order"] {
+        for part in
+            ["chart-promise-1", "chart-achieved", "chart-response", "used 0.97 of 1", "Steps in order"]
+        {
             assert!(page.contains(part), "{part}");
         }
     }

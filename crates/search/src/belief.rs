@@ -16,7 +16,7 @@
 //! reason with probability `d`, a late step would be kept with `(1 − d) · p` and not kept with `d + (1 − d) · (1 − p)`,
 //! where `p` is the probability without it. The factor `1 − d` is the same for all places, so a late step that was kept says
 //! exactly what any other does, and one that was not says less than a broken one. Each step counts once, whatever it
-//! showed: none is dropped and tried again until it comes out kept.
+//! showed: a doubtful one is a step that was doubtful twice, and none is tried again until it comes out kept.
 
 /// Distance of two places in the logarithm of the rate.
 const CELL: f64 = 0.004;

@@ -141,7 +141,8 @@ async fn watched(
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let judge = Box::new(move |stretch: &Stretch<'_>| {
-        promise.check(stretch.robots.iter().copied(), stretch.origins.iter().copied(), stretch.length_s)
+        let (run, series) = stretch.as_run();
+        promise.check(&run, &series)
     });
     let work = peak::find(plan, wish, judge, sender, stop);
     let show = async {
@@ -175,10 +176,15 @@ fn progress(event: &PeakEvent) -> String {
         PeakEvent::Trying { rate_per_s } => format!("  {rate_per_s:>9.1}/s: "),
         PeakEvent::Resting { .. } => "             (resting)\n".into(),
         PeakEvent::Tried(step) => {
-            let p99 = step.p99_ms.map(|ms| format!(", 99 % within {ms:.1} ms")).unwrap_or_default();
+            let again = if step.repeats > 0 { "again: " } else { "" };
             match step.outcome {
-                Outcome::Kept => format!("kept{p99}\n"),
-                Outcome::Broken | Outcome::Invalid => format!("{}; {}\n", step.outcome.name(), step.why),
+                Outcome::Kept => {
+                    let seen = step.checks.iter().map(|check| format!("{}: {}", check.text, check.seen));
+                    format!("{again}kept; {}\n", seen.collect::<Vec<_>>().join(", "))
+                }
+                Outcome::Broken | Outcome::Undecided => {
+                    format!("{again}{}; {}\n", step.outcome.name(), step.why)
+                }
             }
         }
     }

@@ -69,7 +69,20 @@ fn in_order<'a>(stretch: &Stretch<'a>) -> Vec<&'a RobotInterval> {
 
 #[cfg(test)]
 mod tests {
+    use assay_record::run::RunInfo;
+
     use super::*;
+
+    fn stretch<'a>(seconds: &'a [RobotInterval], run: &'a RunInfo) -> Stretch<'a> {
+        Stretch {
+            robots: seconds.iter().collect(),
+            origins: Vec::new(),
+            length_s: seconds.len() as f64,
+            parts: Vec::new(),
+            beside: &[],
+            run,
+        }
+    }
 
     /// Seconds in which so many came due and ended, each with a response time of so many microseconds.
     fn seconds(of: impl Iterator<Item = (u64, u64)>, us: u64) -> Vec<RobotInterval> {
@@ -89,9 +102,7 @@ mod tests {
     }
 
     fn is_behind(seconds: &[RobotInterval], late_us: u64) -> bool {
-        let stretch =
-            Stretch { robots: seconds.iter().collect(), origins: Vec::new(), length_s: seconds.len() as f64 };
-        fell_behind(&stretch, late_us).is_some()
+        fell_behind(&stretch(seconds, &RunInfo::default()), late_us).is_some()
     }
 
     #[test]
@@ -107,14 +118,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_grew_is_left_and_what_always_takes_long_is_none() {
-        let stretch = |seconds: &[RobotInterval]| {
-            let robots = seconds.iter().collect();
-            leaves_queue(&Stretch { robots, origins: Vec::new(), length_s: seconds.len() as f64 })
-        };
+        let run = RunInfo::default();
+        let leaves = |seconds: &[RobotInterval]| leaves_queue(&stretch(seconds, &run));
         let growing: Vec<_> = (1..5).flat_map(|s| seconds([(300, 300)].into_iter(), s * 40_000)).collect();
-        assert!(stretch(&growing));
-        assert!(!stretch(&seconds([(300, 300); 4].into_iter(), 2_000_000)));
-        assert!(!stretch(&seconds([(300, 300); 4].into_iter(), 500)) && !stretch(&[]));
+        assert!(leaves(&growing));
+        assert!(!leaves(&seconds([(300, 300); 4].into_iter(), 2_000_000)));
+        assert!(!leaves(&seconds([(300, 300); 4].into_iter(), 500)) && !leaves(&[]));
     }
 
     #[test]

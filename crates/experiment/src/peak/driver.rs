@@ -39,6 +39,8 @@ const CALM_CHANCE: f64 = 5.0;
 const FEWEST_REQUESTS: f64 = 100.0;
 /// No search needs more steps, unless what it measures has no limit.
 const MOST_STEPS: usize = 100;
+/// An undecided step is repeated so often.
+const MOST_REPEATS: u32 = 1;
 
 /// Why a search ends that found no rate.
 const NOTHING_KEPT: &str = "no rate was kept, down to where a step has hardly a hundred requests in it: it is not load that breaks \
@@ -90,6 +92,10 @@ pub(super) struct Driver {
     info: RunInfo,
     run_dir: Option<std::path::PathBuf>,
     steps: Vec<Step>,
+    /// How often the last step was repeated.
+    repeats: u32,
+    /// A step that is to be repeated: the rate that was ordered, and the one that was offered.
+    again: Option<(f64, f64)>,
     ended: String,
 }
 
@@ -116,6 +122,8 @@ impl Driver {
             info: RunInfo::default(),
             run_dir: None,
             steps: Vec::new(),
+            repeats: 0,
+            again: None,
             ended: String::new(),
         }
     }
@@ -178,31 +186,36 @@ impl Driver {
     }
 
     fn measured(&mut self, rate_per_s: f64, from_ms: u64, to_ms: u64, now_ms: u64) -> Vec<Command> {
-        let (in_time, late_us) = self.lately.in_time(from_ms, to_ms);
+        let mut run = self.info.clone();
+        run.verdict.doubts = self.lately.doubts(&self.info, from_ms, to_ms);
+        let (in_time, late_us) = self.lately.in_time(&run, from_ms, to_ms);
         let measured = Findings {
             rate_per_s,
             from_ms,
-            all: self.lately.stretch(from_ms, to_ms),
-            with_before: self.lately.stretch(from_ms - BEFORE_MS, to_ms),
+            all: self.lately.stretch(&run, from_ms, to_ms),
+            with_before: self.lately.stretch(&run, from_ms - BEFORE_MS, to_ms),
             in_time,
             late_us,
-            doubts: self.lately.doubts(&self.info, from_ms, to_ms),
+            most_late_us: self.lately.late_us(from_ms - BEFORE_MS, to_ms),
+            doubts: &run.verdict.doubts,
+            repeats: self.repeats,
         };
         let leaves_queue = behind::leaves_queue(&measured.all);
         let step = step(&measured, &mut self.judge);
-        let showed = match step.outcome {
-            Outcome::Kept => Showed::Kept,
-            Outcome::Broken => Showed::Broken,
-            Outcome::Invalid => Showed::Doubtful,
-        };
         // Chance moves what comes in a step; what came is what the target was given.
         let given_per_s = if step.offered_per_s > 0.0 { step.offered_per_s } else { rate_per_s };
-        self.search.heard(given_per_s, showed);
         let outcome = step.outcome;
+        match outcome {
+            Outcome::Undecided if self.repeats < MOST_REPEATS => self.again = Some((rate_per_s, given_per_s)),
+            Outcome::Undecided => self.showed(given_per_s, Showed::Doubtful),
+            Outcome::Kept => self.showed(given_per_s, Showed::Kept),
+            Outcome::Broken => self.showed(given_per_s, Showed::Broken),
+        }
         self.steps.push(step.clone());
         self.tell(PeakEvent::Tried(step));
         // A queue that is left would make the next step look worse, and a queue that grows hides among those that wait already.
-        if outcome == Outcome::Kept && !leaves_queue || self.search.next().is_none() {
+        let is_last = self.again.is_none() && self.search.next().is_none();
+        if outcome == Outcome::Kept && !leaves_queue || is_last {
             return self.next(now_ms);
         }
         let kept = self.search.bracket().kept.map(|kept| REST_SHARE * kept.min(rate_per_s));
@@ -212,9 +225,24 @@ impl Driver {
         vec![order(rest, self.load_per_rate)]
     }
 
-    /// Tries the next rate, or ends.
+    /// A step and its repetitions have shown something.
+    fn showed(&mut self, given_per_s: f64, showed: Showed) {
+        self.search.heard(given_per_s, showed);
+        self.repeats = 0;
+    }
+
+    /// Tries the next rate, or the last one again, or ends.
     fn next(&mut self, now_ms: u64) -> Vec<Command> {
         self.lately.forget();
+        let is_over = now_ms > self.most_ms || self.steps.len() >= MOST_STEPS;
+        if let Some((rate_per_s, given_per_s)) = self.again.take() {
+            if !is_over {
+                self.repeats += 1;
+                return self.order(rate_per_s);
+            }
+            // There is no time to repeat it.
+            self.showed(given_per_s, Showed::Doubtful);
+        }
         let next = match self.search.next() {
             _ if now_ms > self.most_ms => {
                 self.ended = "the time was over".into();
@@ -238,6 +266,10 @@ impl Driver {
             self.state = State::Done;
             return vec![Command::Stop];
         };
+        self.order(rate_per_s)
+    }
+
+    fn order(&mut self, rate_per_s: f64) -> Vec<Command> {
         self.state = State::Ordered { rate_per_s, then_rests: false };
         self.tell(PeakEvent::Trying { rate_per_s });
         vec![order(rate_per_s, self.load_per_rate)]
@@ -293,7 +325,9 @@ mod tests {
         let judge: Judge = Box::new(|stretch: &Stretch<'_>| {
             let longest =
                 stretch.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
-            vec![Check { text: "max < 50ms".into(), seen: format!("{longest} µs"), held: longest < 50_000 }]
+            let outcome = if longest < 50_000 { Outcome::Kept } else { Outcome::Broken };
+            let seen = format!("{longest} µs");
+            vec![Check { text: "max < 50ms".into(), seen, outcome, ..Check::default() }]
         });
         let (events, mut seen) = mpsc::unbounded_channel();
         let mut driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);

@@ -3,20 +3,21 @@
 //!
 //! A rate is set by moving the schedule's clock, as load that adapts does, so the stream goes on from step to step and the
 //! cache stays as warm as it is. After each change the target has time to settle; after a step that was
-//! not kept or leaves a queue, the rate is low until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say; what of that may be Assay's own doing
-//! is decided alike for steps that were kept and for those that were not ([`step`]), and each counts once ([`assay_search::belief`]).
+//! not kept or leaves a queue, the rate is low until nothing waits any more, so what a step shows is its own.
+//!
+//! Whether the promise was kept is for the caller to say, for all values that its numbers can have had ([`step`]). A step that is
+//! undecided is repeated; whatever comes of that counts, once ([`assay_search::belief`]).
 
 mod behind;
 mod driver;
-mod sooner;
 mod step;
+mod stretch;
 mod suspects;
 #[cfg(test)]
 mod trials;
 
 use std::time::Duration;
 
-use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::peak::{Check, Peak, Step};
 use assay_role::message::Command;
@@ -27,6 +28,7 @@ use crate::calibrate::flat::Peak as Busiest;
 use assay_lab::error::LabError;
 use assay_lab::plan::{RunOutcome, RunPlan};
 use driver::Driver;
+pub use stretch::Stretch;
 
 /// Index of the phase in which rates are tried.
 const SEARCH_PHASE: u16 = 1;
@@ -46,18 +48,7 @@ pub struct Wish {
     pub from_per_s: Option<f64>,
 }
 
-/// What was measured at one rate.
-#[derive(Debug)]
-pub struct Stretch<'a> {
-    /// The robots' side.
-    pub robots: Vec<&'a RobotInterval>,
-    /// The origins' side.
-    pub origins: Vec<&'a OriginInterval>,
-    /// How long it was.
-    pub length_s: f64,
-}
-
-/// Holds a stretch against the promise.
+/// Holds a stretch against the promise: each part is kept, broken or undecided.
 pub type Judge = Box<dyn FnMut(&Stretch<'_>) -> Vec<Check>>;
 
 /// What is being done.

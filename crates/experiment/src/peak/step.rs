@@ -1,16 +1,15 @@
-//! What a stretch of constant rate showed.
+//! What a stretch of constant rate showed: whether the promise was kept, was broken, or is undecided.
 
 use assay_health::verdict::{self, Evidence};
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, MAX_US};
-use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
 
-use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
+use super::{Judge, SEARCH_PHASE, Stretch, behind};
 
 /// This share of the requested rate must come due, …
 const OFFERED_SHARE: f64 = 0.95;
@@ -38,6 +37,7 @@ impl Lately {
                 | Measured::Stall(_)
                 | Measured::Baseline(_)
                 | Measured::Network(_)
+                | Measured::Processors(_)
         );
         if counts {
             self.all.push(measured.clone());
@@ -49,8 +49,8 @@ impl Lately {
         self.all.retain(|measured| matches!(measured, Measured::Baseline(_)));
     }
 
-    /// What was measured between two moments.
-    pub(super) fn stretch(&self, from_ms: u64, to_ms: u64) -> Stretch<'_> {
+    /// What was measured between two moments of a run.
+    pub(super) fn stretch<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> Stretch<'a> {
         let within = |start_ms: u64, length_ms: u64| start_ms >= from_ms && start_ms + length_ms <= to_ms;
         let robots = self.all.iter().filter_map(|measured| match measured {
             Measured::Robots(i) if i.phase == SEARCH_PHASE && within(i.start_ms, i.length_ms) => Some(&**i),
@@ -64,11 +64,14 @@ impl Lately {
             robots: robots.collect(),
             origins: origins.collect(),
             length_s: to_ms.saturating_sub(from_ms) as f64 / 1e3,
+            parts: vec![(from_ms, to_ms)],
+            beside: &self.all,
+            run,
         }
     }
 
     /// The most that a response between two moments was delayed by robots that came late to it or to its request, and by origins.
-    fn late_us(&self, from_ms: u64, to_ms: u64) -> u64 {
+    pub(super) fn late_us(&self, from_ms: u64, to_ms: u64) -> u64 {
         let touches = |start_ms: u64, length_ms: u64| start_ms < to_ms && start_ms + length_ms > from_ms;
         let (mut robots_us, mut origins_us) = (0, 0);
         for measured in &self.all {
@@ -91,8 +94,8 @@ impl Lately {
 
     /// The seconds of a stretch in which Assay was in time, and how late it was in those, going by what it did and not by the
     /// responses. A second after a late one may still hold what it left. Where few are in time, all of them.
-    pub(super) fn in_time(&self, from_ms: u64, to_ms: u64) -> (Stretch<'_>, u64) {
-        let mut stretch = self.stretch(from_ms, to_ms);
+    pub(super) fn in_time<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> (Stretch<'a>, u64) {
+        let mut stretch = self.stretch(run, from_ms, to_ms);
         let starts = (from_ms.saturating_sub(SECOND_MS)..to_ms).step_by(SECOND_MS as usize);
         let late: Vec<(u64, u64)> =
             starts.map(|start_ms| (start_ms, self.late_us(start_ms, start_ms + SECOND_MS))).collect();
@@ -107,6 +110,7 @@ impl Lately {
         stretch.robots.retain(|interval| is_in(interval.start_ms));
         stretch.origins.retain(|interval| is_in(interval.start_ms));
         stretch.length_s = (fine.len() as u64 * SECOND_MS) as f64 / 1e3;
+        stretch.parts = parts(fine.iter().map(|(start_ms, _)| *start_ms));
         (stretch, fine.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0))
     }
 
@@ -123,7 +127,7 @@ impl Lately {
         let of_machine =
             |measured: &&Measured| !matches!(measured, Measured::Robots(_) | Measured::Origins(_));
         self.all.iter().filter(of_machine).for_each(|measured| evidence.take(measured));
-        let stretch = self.stretch(from_ms, to_ms);
+        let stretch = self.stretch(&info, from_ms, to_ms);
         for interval in stretch.robots {
             let mut interval = interval.clone();
             interval.phase = 0;
@@ -140,6 +144,18 @@ impl Lately {
     }
 }
 
+/// Seconds that follow each other, together.
+fn parts(starts_ms: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for start_ms in starts_ms {
+        match parts.last_mut() {
+            Some((_, end_ms)) if *end_ms == start_ms => *end_ms += SECOND_MS,
+            _ => parts.push((start_ms, start_ms + SECOND_MS)),
+        }
+    }
+    parts
+}
+
 /// What was measured of a step.
 pub(super) struct Findings<'a> {
     /// Rate that was requested.
@@ -154,33 +170,23 @@ pub(super) struct Findings<'a> {
     pub in_time: Stretch<'a>,
     /// … within this, robots and origins together.
     pub late_us: u64,
+    /// The most that they were late in any second, and so by how much what waits at the end can be theirs.
+    pub most_late_us: u64,
     /// What makes its numbers doubtful.
-    pub doubts: Vec<Doubt>,
+    pub doubts: &'a [Doubt],
+    /// Which repetition of the step this is.
+    pub repeats: u32,
 }
 
-/// What Assay or the machine did to a step.
-enum Disturbed<'a> {
-    /// Delayed some responses, none by more than so much.
-    Delayed { late_us: u64 },
-    /// Delayed responses, by an unknown amount.
-    Unknown(&'a Doubt),
-    /// Requests did not reach the target.
-    NotRequested(&'a Doubt),
-}
+/// Requests that were to be sent did not reach the target, or nobody knows whether they did.
+const NOT_REQUESTED: [Reason; 4] =
+    [Reason::RoleFailed, Reason::LabFailed, Reason::Descriptors, Reason::Ports];
+/// Requests waited for something else than the target, and nothing says for how long.
+const WAITED: [Reason; 4] =
+    [Reason::AcceptBacklog, Reason::SocketMemory, Reason::Retransmissions, Reason::Stolen];
 
-/// What was done to a step, going by what Assay did and not by what came of it.
-fn disturbed<'a>(measured: &'a Findings<'_>) -> Disturbed<'a> {
-    let find = |reasons: &[Reason]| measured.doubts.iter().find(|doubt| reasons.contains(&doubt.reason));
-    if let Some(doubt) = find(&[Reason::RoleFailed, Reason::LabFailed, Reason::Descriptors, Reason::Ports]) {
-        return Disturbed::NotRequested(doubt);
-    }
-    let of_the_machine =
-        [Reason::AcceptBacklog, Reason::SocketMemory, Reason::Retransmissions, Reason::Stolen];
-    match find(&of_the_machine) {
-        Some(doubt) => Disturbed::Unknown(doubt),
-        // All other reasons are about time, and what was measured of it says how much.
-        None => Disturbed::Delayed { late_us: measured.late_us },
-    }
+fn find<'a>(doubts: &'a [Doubt], reasons: &[Reason]) -> Option<&'a Doubt> {
+    doubts.iter().find(|doubt| reasons.contains(&doubt.reason))
 }
 
 /// The step that a stretch makes.
@@ -210,6 +216,7 @@ pub(super) fn step(measured: &Findings<'_>, judge: &mut Judge) -> Step {
         p50_ms: quantile_ms(0.5),
         p99_ms: quantile_ms(0.99),
         late_ms: measured.late_us as f64 / 1e3,
+        repeats: measured.repeats,
         outcome,
         checks,
         why,
@@ -226,82 +233,70 @@ struct Shown {
 
 /// Holds what was measured against the promise.
 ///
-/// Times are judged over the seconds in which Assay was in time; which these are depends on nothing that the target did. A
-/// step is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have
-/// been without that: a queue that is given its requests up to `d` later gives its responses up to `d` later, so with `d` taken
-/// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
-/// ([`assay_search::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
+/// Every number has the interval within which it lies, whatever Assay and the machine did. A step is *broken* if a part of the
+/// promise holds nowhere in that interval, *kept* if all hold everywhere in theirs, and *undecided* in between. Times are judged
+/// over the seconds in which Assay was in time, where intervals are narrow; which seconds these are depends on nothing that the
+/// target did. What holds nowhere over all seconds is broken as well, and so is a target that fell behind by more than Assay was
+/// late.
 fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
-    let all = &measured.all;
-    let mut checks = judge(&measured.in_time);
-    let mut why = broken_by(&checks, &measured.with_before, 0);
-    // What is left to break when no response takes any time.
-    let but_times = sooner(all, judge, MAX_US);
-    if let Some(broken) = but_times.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
-        why = format!("{}: {}", broken.text, broken.seen);
-        checks = judge(all);
+    let (checks, over_all) = (judge(&measured.in_time), judge(&measured.all));
+    let undecided = |checks, why| Shown { outcome: Outcome::Undecided, checks, why };
+    // Whether it was kept or not: errors of Assay's own are among those that are counted.
+    if let Some(doubt) = find(measured.doubts, &NOT_REQUESTED) {
+        return undecided(checks, doubt.seen.clone());
     }
-    let requested = measured.rate_per_s * all.length_s;
-    let is_short = (due as f64) < requested * OFFERED_SHARE - CHANCE * requested.sqrt();
-    let (late_us, excuse) = match disturbed(measured) {
-        // Whether it was kept or not: errors of Assay's own are among those that are counted.
-        Disturbed::NotRequested(doubt) => {
-            why = if why.is_empty() { doubt.seen.clone() } else { format!("{why}; but {}", doubt.seen) };
-            return Shown { outcome: Outcome::Invalid, checks, why };
-        }
-        Disturbed::Unknown(doubt) => (MAX_US, doubt.seen.clone()),
-        Disturbed::Delayed { late_us } => {
-            let late_ms = late_us as f64 / 1e3;
-            (late_us, format!("Assay was late by up to {late_ms:.1} ms, without which it may have been kept"))
-        }
-    };
     if due == 0 {
-        return Shown { outcome: Outcome::Invalid, checks, why: "no request came due".into() };
+        return undecided(checks, "no request came due".into());
     }
-    let outcome = match why.is_empty() {
-        // The target was given less than it was to be: what it did not keep even so is broken.
-        true if is_short => {
-            why = format!("only {due} of {requested:.0} requests came due");
-            Outcome::Invalid
+    let waited = find(measured.doubts, &WAITED);
+    let late_us = if waited.is_some() { MAX_US } else { measured.most_late_us };
+    let behind = |late_us| behind::fell_behind(&measured.with_before, late_us);
+    // The seconds in which Assay was in time first: their numbers are more telling.
+    for checks in [checks.clone(), over_all.clone()] {
+        let broken = words(&checks, Outcome::Broken);
+        if !broken.is_empty() {
+            return Shown {
+                outcome: Outcome::Broken,
+                why: broken.into_iter().chain(behind(late_us)).collect::<Vec<_>>().join("; "),
+                checks,
+            };
         }
-        true => Outcome::Kept,
-        false
-            if !broken_by(&but_times, &measured.with_before, late_us).is_empty()
-                || sooner(&measured.in_time, judge, late_us).iter().any(|check| !check.held) =>
-        {
-            Outcome::Broken
-        }
-        false => {
-            why = format!("{why}; but {excuse}");
-            Outcome::Invalid
-        }
-    };
-    Shown { outcome, checks, why }
+    }
+    if let Some(why) = behind(late_us) {
+        return Shown { outcome: Outcome::Broken, checks, why };
+    }
+    // What is no time is judged over all seconds: errors of a late second are the target's as well.
+    let (times, _): (Vec<Check>, Vec<Check>) = checks.iter().cloned().partition(|check| check.unit == "ms");
+    let (_, no_times): (Vec<Check>, Vec<Check>) = over_all.into_iter().partition(|check| check.unit == "ms");
+    let mut open = words(&times, Outcome::Undecided);
+    open.extend(words(&no_times, Outcome::Undecided));
+    if let Some(words) = behind(0) {
+        let excuse = waited.map_or_else(
+            || format!("Assay was late by up to {:.1} ms", measured.most_late_us as f64 / 1e3),
+            |doubt| doubt.seen.clone(),
+        );
+        open.push(format!("{words}, for which Assay or the machine can be the reason: {excuse}"));
+    }
+    let requested = measured.rate_per_s * measured.all.length_s;
+    if (due as f64) < requested * OFFERED_SHARE - CHANCE * requested.sqrt() {
+        // What the target did not keep even so is broken.
+        open.push(format!("only {due} of {requested:.0} requests came due"));
+    }
+    let outcome = if open.is_empty() { Outcome::Kept } else { Outcome::Undecided };
+    Shown { outcome, checks, why: open.join("; ") }
 }
 
-/// What was not kept, in words; empty: everything was.
-fn broken_by(checks: &[Check], stretch: &Stretch<'_>, late_us: u64) -> String {
-    let missed =
-        checks.iter().filter(|check| !check.held).map(|check| format!("{}: {}", check.text, check.seen));
-    missed.chain(behind::fell_behind(stretch, late_us)).collect::<Vec<_>>().join("; ")
-}
-
-/// What a promise comes to with so much taken off all times.
-fn sooner(stretch: &Stretch<'_>, judge: &mut Judge, late_us: u64) -> Vec<Check> {
-    let robots = stretch.robots.iter().map(|interval| sooner::robots(interval, late_us));
-    let origins = stretch.origins.iter().map(|interval| sooner::origins(interval, late_us));
-    let (robots, origins): (Vec<RobotInterval>, Vec<OriginInterval>) = (robots.collect(), origins.collect());
-    judge(&Stretch {
-        robots: robots.iter().collect(),
-        origins: origins.iter().collect(),
-        length_s: stretch.length_s,
-    })
+/// What the parts of the promise that came to this showed, in words.
+fn words(checks: &[Check], outcome: Outcome) -> Vec<String> {
+    let of_it = checks.iter().filter(|check| check.outcome == outcome);
+    of_it.map(|check| format!("{}: {}", check.text, check.seen)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use assay_measurement::error_kind::ErrorKind;
     use assay_measurement::health::{Stall, ThreadInterval};
+    use assay_measurement::interval::RobotInterval;
 
     use super::*;
 
@@ -320,25 +315,36 @@ mod tests {
     fn of(events: &[Measured], late_us: u64, doubts: Vec<Doubt>) -> Step {
         let mut lately = Lately::default();
         events.iter().for_each(|event| lately.keep(event));
-        let mut judge: Judge = Box::new(|stretch: &Stretch<'_>| {
+        let mut judge: Judge = Box::new(move |stretch: &Stretch<'_>| {
             let (mut times, mut errors) = (Histogram::new(), 0);
             for interval in &stretch.robots {
                 times.merge_sparse(&interval.miss.response);
                 errors += interval.counts.error_total();
             }
             let us = times.quantile_us(0.99).unwrap_or(0);
-            let check =
-                |text: &str, seen: u64, held| Check { text: text.into(), seen: seen.to_string(), held };
-            vec![check("p99 < 5ms", us, us < 5000), check("errors < 1", errors, errors < 1)]
+            let check = |text: &str, unit: &str, [least, most]: [u64; 2], limit| {
+                let outcome = match () {
+                    () if most < limit => Outcome::Kept,
+                    () if least >= limit => Outcome::Broken,
+                    () => Outcome::Undecided,
+                };
+                let seen = format!("{least}–{most}");
+                Check { text: text.into(), seen, outcome, unit: unit.into(), ..Check::default() }
+            };
+            let p99 = check("p99 < 5ms", "ms", [us.saturating_sub(late_us), us], 5000);
+            vec![p99, check("errors < 1", "count", [errors, errors], 1)]
         });
+        let run = RunInfo::default();
         let measured = Findings {
             rate_per_s: 100.0,
             from_ms: 2000,
-            all: lately.stretch(2000, 4000),
-            with_before: lately.stretch(1000, 4000),
-            in_time: lately.stretch(2000, 4000),
+            all: lately.stretch(&run, 2000, 4000),
+            with_before: lately.stretch(&run, 1000, 4000),
+            in_time: lately.stretch(&run, 2000, 4000),
             late_us,
-            doubts,
+            most_late_us: late_us,
+            doubts: &doubts,
+            repeats: 0,
         };
         step(&measured, &mut judge)
     }
@@ -374,14 +380,35 @@ mod tests {
     }
 
     #[test]
-    fn lateness_that_may_have_broken_a_step_makes_it_invalid_and_less_of_it_does_not() {
+    fn a_number_on_both_sides_of_its_limit_leaves_a_step_undecided_and_one_on_one_side_does_not() {
         let slow = |us| [second(2, 1, 100, 100, us), second(3, 1, 100, 100, us)];
         let outcome = |us, late_us| of(&slow(us), late_us, Vec::new()).outcome;
         assert_eq!(outcome(7000, 0), Outcome::Broken);
         assert_eq!(outcome(7000, 1500), Outcome::Broken, "5.5 ms would have been too long as well");
-        assert_eq!(outcome(7000, 2500), Outcome::Invalid);
+        assert_eq!(outcome(7000, 2500), Outcome::Undecided);
         assert_eq!(outcome(4000, 2500), Outcome::Kept, "with all lateness in it");
-        assert!(of(&slow(7000), 2500, Vec::new()).why.contains("late by up to 2.5 ms"));
+        let step = of(&slow(7000), 2500, Vec::new());
+        assert!(
+            step.why.starts_with("p99 < 5ms: 4") && step.checks[1].outcome == Outcome::Kept,
+            "{}",
+            step.why
+        );
+        assert_eq!(of(&slow(4000), 0, Vec::new()).why, "");
+    }
+
+    #[test]
+    fn a_queue_that_lateness_explains_leaves_a_step_undecided() {
+        let events = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 80, 2000)];
+        let outcome = |late_us| of(&events, late_us, Vec::new()).outcome;
+        assert_eq!([0, 50_000, 300_000].map(outcome), [Outcome::Broken, Outcome::Broken, Outcome::Undecided]);
+        assert!(of(&events, 300_000, Vec::new()).why.contains("late by up to 300.0 ms"));
+        let stolen = vec![Doubt::serious(Reason::Stolen, "the hypervisor took it")];
+        let step = of(&events, 0, stolen);
+        assert!(
+            step.outcome == Outcome::Undecided && step.why.contains("the hypervisor took it"),
+            "{}",
+            step.why
+        );
     }
 
     #[test]
@@ -398,8 +425,8 @@ mod tests {
     fn a_load_that_was_not_given_is_no_load_that_was_kept() {
         let fine = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 100, 2000)];
         let ports = || vec![Doubt::serious(Reason::Ports, "no port was left")];
-        assert_eq!(of(&fine, 0, ports()).outcome, Outcome::Invalid);
-        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, Outcome::Invalid);
+        assert_eq!(of(&fine, 0, ports()).outcome, Outcome::Undecided);
+        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, Outcome::Undecided);
         let half = [second(2, 1, 30, 30, 2000), second(3, 1, 30, 30, 2000)];
         assert_eq!(of(&half, 0, Vec::new()).why, "only 60 of 200 requests came due");
         assert_eq!(
@@ -446,15 +473,17 @@ mod tests {
                 interval.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
                 lately.keep(&Measured::Robots(interval));
             }
+            let run = RunInfo::default();
             let seconds = |stretch: &Stretch<'_>| -> Vec<u64> {
                 stretch.robots.iter().map(|interval| interval.start_ms / 1000).collect()
             };
-            let (stretch, late_us) = lately.in_time(2000, 10_000);
+            let (stretch, late_us) = lately.in_time(&run, 2000, 10_000);
+            assert_eq!(stretch.parts, [(2000, 5000), (7000, 10_000)]);
             assert_eq!((seconds(&stretch), stretch.length_s, late_us), (vec![2, 3, 4, 7, 8, 9], 6.0, 90));
             // The one before the step counts, too; and where too few remain, all do.
-            let (stretch, late_us) = lately.in_time(6000, 9000);
+            let (stretch, late_us) = lately.in_time(&run, 6000, 9000);
             assert_eq!((seconds(&stretch), late_us), (vec![7, 8], 80));
-            let (stretch, late_us) = lately.in_time(5000, 7000);
+            let (stretch, late_us) = lately.in_time(&run, 5000, 7000);
             assert_eq!((seconds(&stretch), late_us), (vec![5, 6], 10_001));
         }
     }

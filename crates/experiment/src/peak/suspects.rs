@@ -66,7 +66,7 @@ fn own(series: &Series, window: &Window, step: &Step) -> Option<Suspect> {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let (used, role) = busiest?;
     let mut seen = format!("a thread of {role} was busy {} of a second at most", percent(used));
-    if step.outcome == Outcome::Invalid {
+    if step.outcome == Outcome::Undecided {
         // Late is not used up: whose work kept it waiting, this does not say.
         seen = format!("{}; {seen}", step.why);
     }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn assay_is_not_used_up_where_it_was_only_late() {
-        let late = Step { why: "late".into(), ..step(100.0, Outcome::Invalid) };
+        let late = Step { why: "late".into(), ..step(100.0, Outcome::Undecided) };
         let all = suspects(&RunInfo::default(), &series(600_000, 100, 50_000), &late);
         let own = all.iter().find(|suspect| suspect.name == "assay").unwrap();
         assert!(!own.is_full && own.seen.starts_with("late; ") && own.seen.contains("busy 5 %"), "{own:?}");

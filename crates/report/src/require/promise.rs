@@ -3,11 +3,14 @@
 
 use std::str::FromStr;
 
-use assay_measurement::interval::{OriginInterval, RobotInterval};
-use assay_record::peak::Check;
+use assay_measurement::measured::Series;
+use assay_measurement::own_error::Certainty;
+use assay_record::peak::{Check, Outcome};
+use assay_record::run::RunInfo;
 
 use super::{Decision, Requirement, RequirementError};
-use crate::tally::Tally;
+use crate::stated::Stated;
+use crate::tally::{self, Span, Tally};
 
 /// What must hold at every moment that is looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,58 +37,106 @@ impl Promise {
         self.parts.iter().map(Requirement::text)
     }
 
-    /// Holds the intervals of a stretch of `length_s` seconds against it. What cannot be measured does not hold.
-    pub fn check<'a>(
-        &self,
-        robots: impl IntoIterator<Item = &'a RobotInterval>,
-        origins: impl IntoIterator<Item = &'a OriginInterval>,
-        length_s: f64,
-    ) -> Vec<Check> {
-        let mut tally = Tally::default();
-        robots.into_iter().for_each(|interval| tally.add_robots(interval));
-        origins.into_iter().for_each(|interval| tally.add_origins(interval));
-        let one = |part: &Requirement| {
-            let value = part.metric.read(&tally, Some(length_s));
-            Check {
-                text: part.text().to_owned(),
-                seen: part.words(value),
-                held: value.is_some_and(|value| part.decide(&value) == Decision::Held),
-            }
-        };
+    /// Holds a run against it, over all of its phases together: each part is kept if it holds for every value that its number can
+    /// have had, broken if it does for none, and undecided in between. What cannot be measured does not hold.
+    pub fn check(&self, run: &RunInfo, series: &Series) -> Vec<Check> {
+        let spans = tally::spans(run, series);
+        let parts = Tally::of_phases(run, series, &spans);
+        let tally = Tally::of_some(parts.iter().take(spans.len()));
+        let length_s = tally.span.map(Span::length_s);
+        let one = |part: &Requirement| checked(part, part.metric.read(&tally, length_s));
         self.parts.iter().map(one).collect()
+    }
+}
+
+fn checked(part: &Requirement, stated: Option<Stated>) -> Check {
+    let outcome = match stated.map(|stated| part.decide(&stated)) {
+        Some(Decision::Held) => Outcome::Kept,
+        Some(Decision::Undecided) => Outcome::Undecided,
+        Some(Decision::Failed | Decision::TooEarly) | None => Outcome::Broken,
+    };
+    let in_unit = stated.map(|stated| stated.map(|value| part.metric.in_unit(value)));
+    let known = in_unit.filter(|stated| stated.own.certainty != Certainty::Unknown);
+    Check {
+        text: part.text().to_owned(),
+        seen: part.words(stated),
+        held: outcome == Outcome::Kept,
+        outcome,
+        value: known.map(|stated| stated.value),
+        low: known.and_then(|stated| stated.own.low),
+        high: known.and_then(|stated| stated.own.high),
+        limit: part.metric.in_unit(part.limit),
+        unit: part.metric.unit().to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::doubt::{Doubt, Reason};
     use assay_measurement::histogram::Histogram;
+    use assay_measurement::interval::RobotInterval;
+    use assay_record::run::PhaseInfo;
 
     use super::*;
 
-    fn interval(completed: u64, us: u64) -> RobotInterval {
+    /// A second of a hundred requests that took so long.
+    fn second(phase: u16, us: u64) -> RobotInterval {
         let mut times = Histogram::new();
-        (0..completed).for_each(|_| times.record(us));
-        let mut interval = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
-        interval.counts.completed = completed;
-        interval.counts.sent = completed;
-        interval.counts.due = completed;
+        (0..100).for_each(|_| times.record(us));
+        let mut interval = RobotInterval { length_ms: 1000, phase, ..RobotInterval::default() };
+        interval.start_ms = u64::from(phase) * 5000;
+        interval.counts.completed = 100;
+        interval.counts.sent = 100;
+        interval.counts.due = 100;
         interval.miss.response = times.to_sparse();
         interval
     }
 
-    #[test]
-    fn every_part_of_a_promise_is_held_against_the_stretch() {
-        let promise: Promise = "p99 < 50ms, errors < 0.1%,rate >= 90".parse().unwrap();
-        let parts: Vec<_> = promise.parts().collect();
-        assert_eq!(parts, ["p99 < 50ms", "errors < 0.1%", "rate >= 90"]);
-        let held = |us, length_s| -> Vec<bool> {
-            let intervals = [interval(100, us), interval(100, us)];
-            promise.check(&intervals, [], length_s).iter().map(|check| check.held).collect()
+    /// What a promise comes to in seconds like these, each a phase of its own.
+    fn checks(promise: &str, seconds: Vec<RobotInterval>, doubts: Vec<Doubt>) -> Vec<Check> {
+        let phase = |second: &RobotInterval| PhaseInfo {
+            start_ms: Some(second.start_ms),
+            end_ms: Some(second.start_ms + 1000),
+            expected_requests: Some(100.0),
+            ..PhaseInfo::default()
         };
-        assert_eq!(held(20_000, 2.0), [true, true, true]);
-        assert_eq!(held(60_000, 2.0), [false, true, true]);
-        assert_eq!(held(20_000, 4.0), [true, true, false]);
-        assert!(!promise.check([], [], 1.0)[0].held, "nothing to measure");
+        let phases = seconds.iter().map(phase).collect();
+        let mut run = RunInfo { phases, own_errors: true, ..RunInfo::default() };
+        run.verdict.doubts = doubts;
+        let promise: Promise = promise.parse().unwrap();
+        promise.check(&run, &Series { robots: seconds, ..Series::default() })
+    }
+
+    #[test]
+    fn every_part_of_a_promise_is_held_against_all_phases_together() {
+        let outcomes = |us| -> Vec<Outcome> {
+            let seconds = vec![second(0, us), second(1, us)];
+            let checks = checks("p99 < 50ms, errors < 0.1%,rate >= 90", seconds, Vec::new());
+            checks.iter().map(|check| check.outcome).collect()
+        };
+        assert_eq!(outcomes(20_000), [Outcome::Kept; 3]);
+        assert_eq!(outcomes(60_000), [Outcome::Broken, Outcome::Kept, Outcome::Kept]);
+        let nothing = &checks("p99 < 50ms", Vec::new(), Vec::new())[0];
+        assert!(nothing.outcome == Outcome::Broken && nothing.value.is_none(), "nothing to measure");
+        let check = &checks("p99 < 50ms", vec![second(0, 20_000)], Vec::new())[0];
+        assert_eq!((check.limit, check.unit.as_str(), check.held), (50.0, "ms", true));
+        assert!((check.value.unwrap() - 20.0).abs() < 0.2, "{check:?}");
+    }
+
+    #[test]
+    fn what_can_be_on_either_side_of_the_limit_or_is_unknown_is_undecided() {
+        let lost = |count| {
+            let mut second = second(0, 20_000);
+            // Assay came to these too late: they may have taken any time.
+            second.counts.unsent_late = count;
+            second
+        };
+        let of = |second, doubts| checks("p99 < 50ms", vec![second], doubts)[0].clone();
+        assert_eq!(of(lost(0), Vec::new()).outcome, Outcome::Kept);
+        let open = of(lost(20), Vec::new());
+        assert!(open.outcome == Outcome::Undecided && !open.held && open.high.is_none(), "{open:?}");
+        let gone = of(lost(0), vec![Doubt::serious(Reason::RoleFailed, "gone")]);
+        assert!(gone.outcome == Outcome::Undecided && gone.value.is_none() && gone.seen == "?", "{gone:?}");
     }
 
     #[test]

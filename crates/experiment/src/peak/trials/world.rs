@@ -27,6 +27,25 @@ pub struct Lateness {
     pub stalls_per_s: f64,
     /// … and for how long at most.
     pub stall_s: f64,
+    /// Every so many seconds, something disturbs Assay for so many: it stands still [`BUSY_STALLS_PER_S`] times a second then.
+    pub bouts: Option<(f64, f64)>,
+}
+
+/// How often robots stand still a second while something disturbs them.
+const BUSY_STALLS_PER_S: f64 = 2.0;
+
+impl Lateness {
+    /// Whether robots stand still at a moment at which they would if they were disturbed all the time.
+    fn stalls(&self, at_s: f64, chance: &mut Rng) -> bool {
+        self.bouts.is_none_or(|(every_s, length_s)| {
+            at_s % every_s < length_s || chance.unit() < self.stalls_per_s / BUSY_STALLS_PER_S
+        })
+    }
+
+    /// How often that is looked at, a second.
+    fn looks_per_s(&self) -> f64 {
+        if self.bouts.is_some() { BUSY_STALLS_PER_S } else { self.stalls_per_s }
+    }
 }
 
 /// What happened in a second.
@@ -65,7 +84,7 @@ const ORDER_S: f64 = 0.1;
 
 impl World {
     pub fn new(target: Target, lateness: Lateness, rate_per_s: f64, mut chance: Rng) -> Self {
-        let next_stall_s = FIRST_S as f64 + chance.exponential() / lateness.stalls_per_s.max(1e-9);
+        let next_stall_s = FIRST_S as f64 + chance.exponential() / lateness.looks_per_s().max(1e-9);
         Self {
             target,
             lateness,
@@ -108,25 +127,28 @@ impl World {
     }
 
     fn request_until(&mut self, until_s: f64) -> Vec<Stall> {
-        let mut stalls = Vec::new();
+        let mut all = Vec::new();
         loop {
             let due_s = self.now_s + self.chance.exponential() / self.rate_per_s;
             if due_s >= until_s {
                 // What comes next does not depend on how long nothing came.
                 self.now_s = until_s;
-                return stalls;
+                return all;
             }
             self.now_s = due_s;
             if due_s >= self.next_stall_s {
+                let stalls = self.lateness.stalls(due_s, &mut self.chance);
                 let length_s = between(&mut self.chance, 0.01, self.lateness.stall_s);
-                self.stalled_until_s = due_s + length_s;
-                self.next_stall_s = due_s + self.chance.exponential() / self.lateness.stalls_per_s;
-                stalls.push(Stall {
-                    role: "robots".into(),
-                    at_ms: (due_s * 1e3) as u64,
-                    length_us: (length_s * 1e6) as u64,
-                    ..Stall::default()
-                });
+                self.next_stall_s = due_s + self.chance.exponential() / self.lateness.looks_per_s();
+                if stalls {
+                    self.stalled_until_s = due_s + length_s;
+                    all.push(Stall {
+                        role: "robots".into(),
+                        at_ms: (due_s * 1e3) as u64,
+                        length_us: (length_s * 1e6) as u64,
+                        ..Stall::default()
+                    });
+                }
             }
             self.request(due_s);
         }
