@@ -33,6 +33,10 @@ pub struct Access<'a> {
     pub scheme: &'a [u8],
     /// Content type of the response.
     pub content_type: &'a [u8],
+    /// `User-Agent` of the request.
+    pub agent: &'a [u8],
+    /// `Referer` of the request.
+    pub referrer: &'a [u8],
     /// What Assay's robots call the request (`X-Assay`), where the log has it.
     pub xact: &'a [u8],
 }
@@ -47,10 +51,8 @@ impl<'a> Access<'a> {
 
     /// The scheme, and the host as it was written; both empty where the line does not say.
     pub(crate) fn authority(&self) -> (&'a [u8], &'a [u8]) {
-        if let Some(colon) = scheme_end(self.url) {
-            let rest = &self.url[colon + SCHEME_MARK.len()..];
-            let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
-            return (&self.url[..colon], &rest[..end]);
+        if let Some(found) = authority(self.url) {
+            return found;
         }
         if !self.host.is_empty() || self.method != b"CONNECT" {
             return (self.scheme, self.host);
@@ -69,6 +71,15 @@ const USUAL_PORTS: [(&[u8], &[u8]); 2] = [(b"http", b":80"), (b"https", b":443")
 pub(crate) fn without_usual_port<'a>(scheme: &[u8], host: &'a [u8]) -> &'a [u8] {
     let usual = USUAL_PORTS.iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known));
     usual.and_then(|(_, port)| host.strip_suffix(*port)).unwrap_or(host)
+}
+
+/// The scheme and the host of an absolute URL.
+#[inline]
+pub(crate) fn authority(url: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = scheme_end(url)?;
+    let rest = &url[colon + SCHEME_MARK.len()..];
+    let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
+    Some((&url[..colon], &rest[..end]))
 }
 
 /// Where the scheme of an absolute URL ends.

@@ -1,13 +1,15 @@
 //! What an analysis says, as one document. Everything that is shown anywhere is in it; its schema is
 //! `docs/reference/logs.schema.json`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::class::Class;
 
 /// Name and version of the document.
-pub const SCHEMA: &str = "assay-logs/1";
+pub const SCHEMA: &str = "assay-logs/2";
 
 /// The analysis of one or more access logs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -28,8 +30,10 @@ pub struct Document {
     pub last_unix_ms: Option<f64>,
     /// All requests.
     pub all: Figures,
-    /// GETs that were answered with 200.
-    pub plain: Figures,
+    /// GETs with a 200 response; none: the log has no methods or no statuses.
+    pub plain: Option<Figures>,
+    /// Response times are whole multiples of this, in milliseconds: 0 stands for anything below it. None: there are none.
+    pub response_resolution_ms: Option<f64>,
     /// Requests by what became of them.
     pub by_class: Vec<ClassFigures>,
     /// Requests in groups.
@@ -38,12 +42,20 @@ pub struct Document {
     pub every_ms: Option<f64>,
     /// Requests over time; steps without requests are left out.
     pub time: Vec<Step>,
+    /// The slots of every `over_time` in this document; none: the log has no times.
+    pub slots: Option<Slots>,
     /// Requests by phase of the run; empty for a log that is not a run's.
     pub phases: Vec<Phase>,
+    /// How requests were assigned to phases; none: there are no phases.
+    pub phases_by: Option<PhasesBy>,
     /// Questions of other caches.
     pub peer_queries: PeerQueries,
     /// URLs that stand out.
     pub top: Top,
+    /// URLs with a status of 400 and above; none: the log has no statuses.
+    pub failed: Option<Failed>,
+    /// User agents; none: the log does not have them.
+    pub agents: Option<Agents>,
     /// How many different ones there were.
     pub distinct: Distinct,
     /// What other caches would have made of the same requests.
@@ -63,6 +75,8 @@ pub struct InputInfo {
     pub format: String,
     /// What that is.
     pub format_about: String,
+    /// What its lines do not say, and how its proxy would log it.
+    pub not_logged: Vec<NotLogged>,
     /// Share of its first lines that fit, when the format was recognised; none: it was given.
     pub recognised: Option<f64>,
     /// `gzip`, `zstd`, or none.
@@ -75,6 +89,35 @@ pub struct InputInfo {
     pub malformed: u64,
     /// Why reading stopped before its end; none: it did not.
     pub broken: Option<String>,
+}
+
+/// Something that the lines of a log do not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NotLogged {
+    /// What is missing: `outcome`, `duration`, `status`, `bytes`, `time`, `URL`, `user agent`, `referrer`.
+    pub what: String,
+    /// What is not known for that reason.
+    pub unknown: String,
+    /// What to add to the format, by the proxies that may have written the log; empty: that is not known.
+    pub how: Vec<Notation>,
+}
+
+/// What a proxy calls a field of its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Notation {
+    /// The proxy.
+    pub proxy: String,
+    /// The field, as its format has it.
+    pub field: String,
+}
+
+/// How requests were assigned to the phases of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PhasesBy {
+    /// Requests in the phase in which they were due, as their `X-Assay` says.
+    pub due: u64,
+    /// Requests in the phase in which the proxy logged them: their lines have no `X-Assay`.
+    pub logged: u64,
 }
 
 /// What became of lines.
@@ -98,6 +141,8 @@ pub struct Lines {
     pub empty: u64,
     /// Lines that could not be read.
     pub malformed: u64,
+    /// Last lines that are cut off: the log was still being written, or ends early. They are not malformed.
+    pub cut: u64,
     /// Requests with a time before that of the line before them.
     pub backwards: u64,
 }
@@ -120,23 +165,24 @@ pub struct MalformedLine {
 pub struct Figures {
     /// Requests.
     pub requests: u64,
-    /// Bytes of their responses, as the proxy counts them.
-    pub bytes: u64,
-    /// Requests that this cache answered without help (joined fetches among them).
-    pub local_hits: u64,
+    /// Bytes of their responses, as the proxy counts them; none: the log does not say.
+    pub bytes: Option<u64>,
+    /// Requests that this cache served without help (joined fetches among them); none, as in all counts of outcomes: the log
+    /// has no outcomes.
+    pub local_hits: Option<u64>,
     /// Requests that a sibling cache had a response for.
-    pub sibling_hits: u64,
+    pub sibling_hits: Option<u64>,
     /// Requests that a parent cache had a response for.
-    pub parent_hits: u64,
+    pub parent_hits: Option<u64>,
     /// Requests whose response was confirmed by the origin; no hits.
-    pub revalidated: u64,
-    /// Failed requests.
-    pub errors: u64,
+    pub revalidated: Option<u64>,
+    /// Failed requests; in a log without outcomes, those with a status of 500 and above.
+    pub errors: Option<u64>,
     /// Requests whose outcome the log does not say.
     pub unknown: u64,
-    /// Document hit ratio: local, sibling and parent hits over requests; none: the log does not say.
+    /// Document hit ratio: local, sibling and parent hits over requests whose outcome is known; none: it is of no request.
     pub dhr: Option<f64>,
-    /// Byte hit ratio: bytes of those over bytes; none: the log does not say.
+    /// Byte hit ratio: bytes of those hits over bytes of those requests; none: it is not known.
     pub bhr: Option<f64>,
     /// Response times; none: the log does not say.
     pub response: Option<Response>,
@@ -179,8 +225,8 @@ pub struct ClassFigures {
 /// One way to group requests.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grouping {
-    /// `outcome`, `hierarchy`, `peer`, `content-type`, `size`, `status`, `method` or `host` (without the port that the
-    /// request's scheme has anyway: 80 of http, 443 of https).
+    /// `outcome`, `hierarchy`, `peer`, `content-type`, `size`, `status`, `method`, `host` (without the port that the
+    /// request's scheme has anyway: 80 of http, 443 of https), `agent-kind`, `agent`, `referrer-kind` or `referrer`.
     pub by: String,
     /// Title for people.
     pub title: String,
@@ -197,6 +243,19 @@ pub struct Group {
     pub name: String,
     /// Its figures.
     pub figures: Figures,
+    /// Requests in each of the document's `slots`; none: they are not counted over time.
+    pub over_time: Option<Vec<u64>>,
+}
+
+/// Slots of time that counts `over_time` share.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Slots {
+    /// When the first begins, Unix time in milliseconds.
+    pub from_unix_ms: f64,
+    /// Width of each, in milliseconds.
+    pub every_ms: f64,
+    /// How much of each the log covers, in milliseconds: the first and the last are often not complete.
+    pub covered_ms: Vec<f64>,
 }
 
 /// One step in time.
@@ -204,8 +263,16 @@ pub struct Group {
 pub struct Step {
     /// When it began, Unix time in milliseconds.
     pub from_unix_ms: f64,
+    /// How much of it the log covers, in milliseconds: the first and the last step are often not complete.
+    pub covered_ms: f64,
     /// Its figures.
     pub figures: Figures,
+    /// Requests by first digit of the status (`2xx`; `none`: no response); those that there were.
+    pub by_status: BTreeMap<String, u64>,
+    /// Requests by kind of user agent; empty when the log does not have it.
+    pub by_agent_kind: BTreeMap<String, u64>,
+    /// Requests by kind of referrer; empty when the log does not have it.
+    pub by_referrer_kind: BTreeMap<String, u64>,
 }
 
 /// One phase of a run.
@@ -239,7 +306,7 @@ pub struct Top {
     pub by_requests: Vec<TopUrl>,
     /// Those with most bytes.
     pub by_bytes: Vec<TopUrl>,
-    /// Those that missed most.
+    /// Those that were fetched most; empty when the log has no outcomes.
     pub by_misses: Vec<TopUrl>,
     /// A URL that is not listed can have had so many requests at most, for want of memory; 0: all is exact.
     pub floor_requests: u64,
@@ -258,8 +325,8 @@ pub struct TopUrl {
     pub requests: u64,
     /// Bytes: at least these.
     pub bytes: u64,
-    /// Requests that were no hit: at least these.
-    pub misses: u64,
+    /// Requests that were fetched (class `miss`): at least these; none: the log has no outcomes.
+    pub misses: Option<u64>,
     /// So many requests more it can have been.
     pub requests_error: u64,
     /// So many bytes more.
@@ -271,12 +338,77 @@ pub struct TopUrl {
 /// How many different ones there were.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Distinct {
-    /// URLs.
-    pub urls: Count,
+    /// URLs; none, as in all of these: the log does not have them.
+    pub urls: Option<Count>,
     /// Hosts.
-    pub hosts: Count,
+    pub hosts: Option<Count>,
     /// Clients.
-    pub clients: Count,
+    pub clients: Option<Count>,
+    /// Texts of user agents.
+    pub agents: Option<Count>,
+    /// Referring sites.
+    pub referring_sites: Option<Count>,
+}
+
+/// URLs with a status of 400 and above.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Failed {
+    /// By status, ascending.
+    pub by_status: Vec<FailedStatus>,
+    /// A URL that is not listed can have had so many requests with one status at most, for want of memory; 0: all is exact.
+    pub floor_requests: u64,
+}
+
+/// Requests with one status.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailedStatus {
+    /// The status.
+    pub status: u16,
+    /// All requests with it.
+    pub requests: u64,
+    /// URLs with most of them.
+    pub urls: Vec<FailedUrl>,
+}
+
+/// One URL that got such a status.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailedUrl {
+    /// The URL, cut when it is long.
+    pub url: String,
+    /// Requests for it with this status: at least these.
+    pub requests: u64,
+    /// So many requests more it can have been.
+    pub requests_error: u64,
+    /// These requests in each of the document's `slots`; none: the log has no times.
+    pub over_time: Option<Vec<u64>>,
+}
+
+/// User agents: what clients say they are, which nobody verifies.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Agents {
+    /// Rules that tell bots, tools and browsers apart.
+    pub rules: usize,
+    /// The texts that most requests have.
+    pub top: Vec<TopAgent>,
+    /// Those of them that no rule knows.
+    pub unknown: Vec<TopAgent>,
+    /// A text that is not listed can have had so many requests at most, for want of memory; 0: all is exact.
+    pub floor_requests: u64,
+}
+
+/// One text of a user agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TopAgent {
+    /// The text, cut when it is long.
+    pub text: String,
+    /// `browser`, `bot`, `tool` or `unknown`.
+    pub kind: String,
+    /// What the rules call it.
+    pub name: String,
+    /// Requests: at least these.
+    pub requests: u64,
+    /// So many requests more it can have been.
+    pub requests_error: u64,
 }
 
 /// A count that may be an estimate.
@@ -291,7 +423,7 @@ pub struct Count {
 /// What other caches would have made of the same requests.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Caches {
-    /// The caches, the ideal one first.
+    /// The caches, the ideal one first; empty when the log lacks URLs, methods or statuses. LRU caches need sizes, too.
     pub caches: Vec<Cache>,
     /// Share of the objects that were followed; 1: all.
     pub sampling_rate: f64,

@@ -33,8 +33,15 @@ pub struct Input {
 
 /// Whole lines, or the beginning of one that is too long.
 pub enum Piece<'a> {
-    /// Lines, each but the last of a log with its end.
+    /// Lines, each with its end.
     Lines(&'a [u8]),
+    /// The last line of a log, which has no end.
+    Unended {
+        /// The line, or the part of it that is there.
+        line: &'a [u8],
+        /// The log breaks off here for certain: reading stopped before its end.
+        cut: bool,
+    },
     /// The beginning of a line that is too long; the rest of it is skipped.
     TooLong(&'a [u8]),
 }
@@ -108,7 +115,8 @@ impl Input {
             } else if self.ended {
                 let lines = self.from..self.to;
                 self.from = self.to;
-                return (!lines.is_empty()).then(|| Piece::Lines(&self.buffer[lines]));
+                let cut = self.broken.is_some();
+                return (!lines.is_empty()).then(|| Piece::Unended { line: &self.buffer[lines], cut });
             }
             if self.ended && self.from == self.to {
                 return None;
@@ -189,6 +197,7 @@ mod tests {
         let (mut lines, mut long) = (Vec::new(), 0);
         while let Some(piece) = input.next_piece() {
             match piece {
+                Piece::Unended { line, .. } => lines.push(line.to_vec()),
                 Piece::Lines(text) => {
                     let text = text.strip_suffix(b"\n").unwrap_or(text);
                     lines.extend(text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));

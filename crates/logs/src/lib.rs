@@ -10,6 +10,7 @@
 //! else.
 
 pub mod access;
+pub mod agent;
 pub mod analysis;
 pub mod class;
 pub mod document;
@@ -17,7 +18,9 @@ pub mod error;
 pub mod format;
 mod hash;
 pub mod input;
+mod not_logged;
 pub mod read;
+pub mod referrer;
 pub mod replay;
 pub mod run;
 mod set;
@@ -26,6 +29,7 @@ pub mod sketch;
 pub mod table;
 pub mod terminal;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use analysis::{Analyser, Options};
@@ -44,7 +48,7 @@ pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> 
     for name in names {
         files.extend(input::expand(name)?);
     }
-    let files = in_order(files, format)?;
+    let files = in_order(once(files), format)?;
     let mut analyser = Analyser::new(options);
     for path in &files {
         let mut input = Input::open(path)?;
@@ -56,6 +60,15 @@ pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> 
         }
     }
     Ok(analyser.finish())
+}
+
+/// Files without those that are named a second time, by another path or a pattern: their requests would count twice.
+fn once(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    files
+        .into_iter()
+        .filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())))
+        .collect()
 }
 
 /// The format of a log; none when it is empty.

@@ -21,7 +21,7 @@ pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> 
     let mut input = Input::open(path)?;
     let mut read = Read::default();
     while let Some(piece) = input.next_piece() {
-        let Piece::Lines(text) = piece else {
+        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
             read.lines += 1;
             read.malformed += 1;
             continue;

@@ -12,9 +12,10 @@ use crate::document::{Document, Reconciled, Reconciliation};
 /// The phases of a run that began, as times of a log.
 pub fn phases(info: &RunInfo) -> Vec<PhaseSpan> {
     let at = |ms: u64| (info.started_unix_ms + ms) as i64 * 1000;
-    let begun = info.phases.iter().filter_map(|phase| {
+    let begun = (0..).zip(&info.phases).filter_map(|(number, phase)| {
         let start_ms = phase.start_ms?;
         Some(PhaseSpan {
+            number,
             name: phase.name.clone(),
             from_us: at(start_ms),
             to_us: phase.end_ms.map_or(i64::MAX, at),
@@ -34,35 +35,37 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
     series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
     let outcomes = Outcomes::of(&robots, &origins);
-    let plain = &document.plain;
     let responded = robots.completed + robots.retries;
     let mut rows = vec![row(
-        "requests answered",
+        "responses",
         responded,
         document.all.requests,
         "a request that a robot gave up, or whose response was broken off, is a line of the log and no response to the robot",
     )];
-    if plain.dhr.is_some() {
+    if let Some(plain) = document.plain.as_ref().filter(|plain| plain.dhr.is_some()) {
+        let hits =
+            [plain.local_hits, plain.sibling_hits, plain.parent_hits].into_iter().flatten().sum::<u64>();
+        let revalidated = plain.revalidated.unwrap_or_default();
         rows.extend([
             row(
                 "plain GETs: hits and joined",
                 outcomes.hit + outcomes.collapsed,
-                plain.local_hits + plain.sibling_hits + plain.parent_hits,
+                hits,
                 "robots tell a hit by who caused the response that they got; the proxy calls a hit what its cache had, \
                  also for requests that robots do not count as plain (reloads, requests with a condition)",
             ),
             row(
                 "plain GETs: revalidated",
                 outcomes.revalidated,
-                plain.revalidated,
-                "robots see a revalidation only where the origin answered 304 to a request without a condition of their own; \
+                revalidated,
+                "robots see a revalidation only where the origin responded 304 to a request without a condition of their own; \
                  not every proxy has a word for it",
             ),
             row(
                 "plain GETs: fetched",
                 robots.misses,
-                plain.requests - plain.local_hits - plain.sibling_hits - plain.parent_hits - plain.revalidated,
-                "reloads, and requests with a condition that were answered with the whole object, are plain GETs in a log",
+                plain.requests - hits - revalidated,
+                "reloads, and requests with a condition that got the whole object, are plain GETs in a log",
             ),
         ]);
     }
@@ -76,7 +79,7 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     rows.push(row(
         what,
         bytes,
-        document.all.bytes,
+        document.all.bytes.unwrap_or_default(),
         "proxies count what they wrote or meant to write, some without heads; robots count what arrived",
     ));
     rows.extend(by_phase(document, info, series));
@@ -97,22 +100,23 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     }
 }
 
-/// Requests by phase: robots count them where they were due, the log where they ended.
+/// Requests by phase: the log has that in which they were due where its lines have `X-Assay`, as robots count them.
 fn by_phase<'a>(
     document: &'a Document,
     info: &'a RunInfo,
     series: &'a Series,
 ) -> impl Iterator<Item = Reconciled> + 'a {
-    document.phases.iter().map(|phase| {
+    let by_time = document.phases_by.is_some_and(|by| by.logged > 0);
+    let why = if by_time {
+        "robots count a request in the phase in which it was due; the log has the time at which it ended or began"
+    } else {
+        "a request that a robot gave up, or whose response was broken off, is a line of the log and no response to the robot"
+    };
+    document.phases.iter().map(move |phase| {
         let number = info.phases.iter().position(|known| known.name == phase.name);
         let own = series.robots.iter().filter(|interval| Some(usize::from(interval.phase)) == number);
         let completed = own.map(|interval| interval.counts.completed).sum();
-        row(
-            &format!("phase {}: requests", phase.name),
-            completed,
-            phase.figures.requests,
-            "robots count a request in the phase in which it was due, a log has the time at which it ended or began",
-        )
+        row(&format!("phase {}: requests", phase.name), completed, phase.figures.requests, why)
     })
 }
 

@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::error::LogsError;
 use crate::format::{Format, read_line, trim};
 use crate::input::{Input, Piece};
-use crate::{in_order, input, known};
+use crate::{in_order, input, known, once};
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn for_each_access(
     for name in names {
         files.extend(input::expand(name)?);
     }
-    let files = in_order(files, format)?;
+    let files = in_order(once(files), format)?;
     let mut read = ReadSet::default();
     for path in &files {
         let mut input = Input::open(path)?;
@@ -64,7 +64,7 @@ fn read_file(
     each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     while let Some(piece) = input.next_piece() {
-        let Piece::Lines(text) = piece else {
+        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
             read.lines += 1;
             read.malformed += 1;
             continue;

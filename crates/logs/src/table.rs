@@ -12,18 +12,20 @@ pub const COLUMNS: [Column; 19] = [
     Column::new(
         "section",
         Kind::Text,
-        "what the requests of a row have in common: `all`, `class`, `time`, `phase`, or a grouping of the document",
+        "what the requests of a row have in common: `all`, `class`, `time`, `phase`, or a grouping of the document; with \
+         `requests` alone: `time-status`, `time-agent-kind` and `time-referrer-kind` (by step), `status-404` and the like \
+         (URLs), `agent-text`",
     ),
     Column::new("name", Kind::Text, "which of that: `miss`, `image/png`, a host"),
     Column::optional("from_unix_ms", Kind::Float, "when a step or a phase began"),
     Column::new("requests", Kind::Uint, "requests"),
-    Column::new("bytes", Kind::Uint, "bytes of responses"),
-    Column::new("local_hits", Kind::Uint, "requests that this cache answered without help"),
-    Column::new("sibling_hits", Kind::Uint, "requests that a sibling had a response for"),
-    Column::new("parent_hits", Kind::Uint, "requests that a parent had a response for"),
-    Column::new("revalidated", Kind::Uint, "requests whose response the origin confirmed"),
-    Column::new("errors", Kind::Uint, "requests that failed"),
-    Column::new("unknown", Kind::Uint, "requests whose outcome the log does not say"),
+    Column::optional("bytes", Kind::Uint, "bytes of responses"),
+    Column::optional("local_hits", Kind::Uint, "requests that this cache answered without help"),
+    Column::optional("sibling_hits", Kind::Uint, "requests that a sibling had a response for"),
+    Column::optional("parent_hits", Kind::Uint, "requests that a parent had a response for"),
+    Column::optional("revalidated", Kind::Uint, "requests whose response the origin confirmed"),
+    Column::optional("errors", Kind::Uint, "requests that failed"),
+    Column::optional("unknown", Kind::Uint, "requests whose outcome the log does not say"),
     Column::optional("dhr", Kind::Float, "document hit ratio"),
     Column::optional("bhr", Kind::Float, "byte hit ratio"),
     Column::optional("mean_ms", Kind::Float, "mean response time"),
@@ -43,6 +45,16 @@ pub fn write(document: &Document, path: &Path) -> Result<(), RunDirError> {
     }
     for step in &document.time {
         push(&mut table, "time", "", Some(step.from_unix_ms), &step.figures)?;
+        let kinds = [
+            ("time-status", &step.by_status),
+            ("time-agent-kind", &step.by_agent_kind),
+            ("time-referrer-kind", &step.by_referrer_kind),
+        ];
+        for (section, counts) in kinds {
+            for (name, requests) in counts {
+                push_count(&mut table, section, name, Some(step.from_unix_ms), *requests)?;
+            }
+        }
     }
     for phase in &document.phases {
         push(&mut table, "phase", &phase.name, Some(phase.from_unix_ms), &phase.figures)?;
@@ -52,7 +64,30 @@ pub fn write(document: &Document, path: &Path) -> Result<(), RunDirError> {
             push(&mut table, &grouping.by, &group.name, None, &group.figures)?;
         }
     }
+    for status in document.failed.iter().flat_map(|failed| &failed.by_status) {
+        for url in &status.urls {
+            push_count(&mut table, &format!("status-{}", status.status), &url.url, None, url.requests)?;
+        }
+    }
+    for agent in document.agents.iter().flat_map(|agents| &agents.top) {
+        push_count(&mut table, "agent-text", &agent.text, None, agent.requests)?;
+    }
     Ok(table.finish()?)
+}
+
+/// A row of which nothing but the number of requests is counted.
+fn push_count(
+    table: &mut TableWriter,
+    section: &str,
+    name: &str,
+    from_unix_ms: Option<f64>,
+    requests: u64,
+) -> Result<(), FileError> {
+    let mut cells = [Cell::Null; COLUMNS.len()];
+    cells[..2].copy_from_slice(&[Cell::Text(section), Cell::Text(name)]);
+    cells[2] = from_unix_ms.map_or(Cell::Null, Cell::Float);
+    cells[3] = Cell::Uint(requests);
+    table.push(&cells)
 }
 
 fn push(
@@ -63,18 +98,19 @@ fn push(
     figures: &Figures,
 ) -> Result<(), FileError> {
     let float = |value: Option<f64>| value.map_or(Cell::Null, Cell::Float);
+    let whole = |value: Option<u64>| value.map_or(Cell::Null, Cell::Uint);
     let times = figures.response.as_ref();
     table.push(&[
         Cell::Text(section),
         Cell::Text(name),
         float(from_unix_ms),
         Cell::Uint(figures.requests),
-        Cell::Uint(figures.bytes),
-        Cell::Uint(figures.local_hits),
-        Cell::Uint(figures.sibling_hits),
-        Cell::Uint(figures.parent_hits),
-        Cell::Uint(figures.revalidated),
-        Cell::Uint(figures.errors),
+        whole(figures.bytes),
+        whole(figures.local_hits),
+        whole(figures.sibling_hits),
+        whole(figures.parent_hits),
+        whole(figures.revalidated),
+        whole(figures.errors),
         Cell::Uint(figures.unknown),
         float(figures.dhr),
         float(figures.bhr),

@@ -1,51 +1,68 @@
 //! The document, made of sums.
 
+use std::collections::BTreeMap;
+
 use assay_measurement::ratios::ratio;
 use assay_settings::show::bytes;
 
+use super::senders::Row;
+use super::series::Step as Counts;
 use super::tally::{Groups, Tally};
-use super::{Analyser, printable};
+use super::{Analyser, SECOND_US, printable};
 use crate::class::Class;
 use crate::document::{
-    Cache, Caches, ClassFigures, Count, Distinct, Document, Figures, Group, Grouping, Phase, Response,
-    SCHEMA, Step, Top, TopUrl,
+    Agents, Cache, Caches, ClassFigures, Count, Distinct, Document, Failed, FailedStatus, FailedUrl, Figures,
+    Group, Grouping, Phase, PhasesBy, Response, SCHEMA, Slots, Step, Top, TopAgent, TopUrl,
 };
+use crate::format::Fact;
 use crate::replay::HEAD_BYTES;
+use crate::sketch::course::{Course, Grid};
+use crate::sketch::distinct;
 use crate::sketch::frequent::{Entry, Frequent};
 use crate::sketch::times::Times;
-use crate::sketch::{distinct, times};
+use crate::{agent, referrer};
 
 /// Groups of one kind that are listed.
 const LISTED: usize = 50;
+/// First digits of statuses.
+const STATUSES: [&str; super::series::STATUSES] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"];
+
+/// What is known of all requests, so that figures of any group can be stated.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    outcomes: bool,
+    statuses: bool,
+    bytes: bool,
+}
 
 impl Analyser {
     /// What it all adds up to.
     pub fn finish(mut self) -> Document {
         self.add_kinds();
-        let known = self.has_outcome;
         let mut all = Tally::default();
         self.classes.iter().for_each(|(tally, _)| all.merge(tally));
+        let (known, some_say) = (self.known(), self.some_say);
         let figures = |tally: &Tally| figures(tally, known);
-        let notes = self.notes();
-        let caches = self.caches();
-        let has_time = self.has_time;
-        let groups = self.groupings();
-        let series = std::mem::replace(&mut self.series, super::Series::new(None));
-        let (every_us, steps) = series.finish();
-        let spans = self.options.phases.iter().zip(&self.phases);
+        let says = |fact| some_say.has(fact);
+        let (every_us, steps) = self.series.finish();
+        let grid = self.first_us.zip(self.last_us).map(|(first, last)| Grid::of(first, last));
         Document {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
             all: figures(&all),
-            plain: figures(&self.plain),
+            plain: (says(Fact::Method) && says(Fact::Status)).then(|| figures(&self.plain)),
+            response_resolution_ms: (all.times.as_ref().and_then(|times| times.resolution_us()))
+                .map(|us| in_ms(us.min(self.duration_unit_us))),
             by_class: self.by_class(),
-            groups,
-            every_ms: has_time.then_some(every_us as f64 / 1e3),
-            time: steps
-                .iter()
-                .map(|(from, tally)| Step { from_unix_ms: *from as f64 / 1e3, figures: figures(tally) })
-                .collect(),
-            phases: spans
+            groups: self.groupings(grid),
+            every_ms: says(Fact::Time).then_some(every_us as f64 / 1e3),
+            time: steps.iter().map(|(from_us, counts)| self.step(*from_us, every_us, counts)).collect(),
+            slots: grid.map(|grid| self.slots(grid)),
+            phases_by: self
+                .phases
+                .any()
+                .then_some(PhasesBy { due: self.phases.by_due, logged: self.phases.by_time }),
+            phases: (self.phases.phases.iter())
                 .map(|(span, tally)| Phase {
                     name: span.name.clone(),
                     from_unix_ms: span.from_us as f64 / 1e3,
@@ -56,18 +73,80 @@ impl Analyser {
             first_unix_ms: self.first_us.map(|us| us as f64 / 1e3),
             last_unix_ms: self.last_us.map(|us| us as f64 / 1e3),
             peer_queries: self.queries,
-            top: top(&self.urls, self.options.top),
-            distinct: Distinct {
-                urls: count(&self.url_count),
-                hosts: count(&self.hosts.count),
-                clients: count(&self.clients),
-            },
-            caches,
-            notes,
+            top: top(&self.urls, self.options.top, self.has_outcome),
+            failed: says(Fact::Status).then(|| self.failed_urls(grid)),
+            agents: says(Fact::Agent).then(|| self.top_agents()),
+            distinct: self.distinct(),
+            caches: self.caches(),
+            notes: self.notes(&all),
             reconciliation: None,
             lines: self.lines,
             malformed: self.malformed,
             inputs: self.inputs,
+        }
+    }
+
+    fn known(&self) -> Known {
+        let says = |fact| self.some_say.has(fact);
+        Known { outcomes: self.has_outcome, statuses: says(Fact::Status), bytes: says(Fact::Bytes) }
+    }
+
+    /// The last instant that the log covers: times in whole seconds cover the second that they name.
+    fn covered_to_us(&self) -> i64 {
+        let last_us = self.last_us.unwrap_or_default();
+        if self.has_fractions { last_us } else { last_us.saturating_add(SECOND_US) }
+    }
+
+    /// How much of a stretch of time the log covers: it begins with the first request and ends with the last one, unless only
+    /// a part of a longer log was selected.
+    fn covered_us(&self, from_us: i64, every_us: i64) -> i64 {
+        let [before, after] = self.outside;
+        let selected = |outside: bool, selected: Option<i64>| selected.filter(|_| outside);
+        let begin_us = selected(before, self.options.from_us).or(self.first_us).unwrap_or(from_us);
+        let end_us = selected(after, self.options.to_us).unwrap_or(self.covered_to_us());
+        let covered_us = from_us.saturating_add(every_us).min(end_us).saturating_sub(from_us.max(begin_us));
+        covered_us.clamp(0, every_us)
+    }
+
+    fn slots(&self, grid: Grid) -> Slots {
+        let (from_us, every_us) =
+            (grid.from_s().saturating_mul(SECOND_US), grid.every_s().saturating_mul(SECOND_US));
+        let covered_ms = (0i64..).take(grid.slots).map(|slot| {
+            let slot_us = from_us.saturating_add(slot.saturating_mul(every_us));
+            self.covered_us(slot_us, every_us) as f64 / 1e3
+        });
+        Slots {
+            from_unix_ms: in_ms_signed(from_us),
+            every_ms: in_ms_signed(every_us),
+            covered_ms: covered_ms.collect(),
+        }
+    }
+
+    /// What a step holds, and how much of it the log covers.
+    fn step(&self, from_us: i64, every_us: i64, counts: &Counts) -> Step {
+        let named = |names: &[&str], counts: &[u64]| -> BTreeMap<String, u64> {
+            let seen = names.iter().zip(counts).filter(|(_, count)| **count > 0);
+            seen.map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let by_status = if self.some_say.has(Fact::Status) { &counts.by_status[..] } else { &[] };
+        Step {
+            from_unix_ms: from_us as f64 / 1e3,
+            covered_ms: self.covered_us(from_us, every_us) as f64 / 1e3,
+            figures: figures(&counts.tally, self.known()),
+            by_status: named(&STATUSES, by_status),
+            by_agent_kind: named(&agent::Kind::ALL.map(agent::Kind::name), &counts.by_agent),
+            by_referrer_kind: named(&referrer::Kind::ALL.map(referrer::Kind::name), &counts.by_referrer),
+        }
+    }
+
+    fn distinct(&self) -> Distinct {
+        let seen = |sketch: &distinct::Distinct| Some(count(sketch)).filter(|count| count.count > 0.0);
+        Distinct {
+            urls: seen(&self.url_count),
+            hosts: seen(&self.hosts.count),
+            clients: seen(&self.clients),
+            agents: self.some_say.has(Fact::Agent).then(|| count(&self.agents.different)),
+            referring_sites: self.some_say.has(Fact::Referrer).then(|| count(&self.referrers.different)),
         }
     }
 
@@ -76,13 +155,15 @@ impl Analyser {
         seen.map(|(class, (tally, histogram))| ClassFigures {
             class: *class,
             name: class.name().into(),
-            figures: Figures { response: times_of(histogram), ..figures(tally, self.has_outcome) },
-            distribution: tally.times.iter().flat_map(|times| times.buckets()).map(in_ms).collect(),
+            figures: Figures { response: times_of(histogram), ..figures(tally, self.known()) },
+            distribution: (tally.times.iter().flat_map(|times| times.buckets()))
+                .map(|(us, count)| (in_ms(us), count))
+                .collect(),
         })
         .collect()
     }
 
-    fn groupings(&self) -> Vec<Grouping> {
+    fn groupings(&self, grid: Option<Grid>) -> Vec<Grouping> {
         let statuses = self.statuses.iter().enumerate();
         let statuses = statuses.filter_map(|(status, tally)| {
             let name = if status == 0 { "none".into() } else { status.to_string() };
@@ -92,15 +173,125 @@ impl Analyser {
         let mut groupings = vec![
             self.named("outcome", "Proxy's own words", &self.outcomes),
             self.named("hierarchy", "Hierarchy code", &self.hierarchies),
-            self.named("peer", "Peer or server asked", &self.peers),
+            self.named("peer", "Peer or server that got the request", &self.peers),
             self.named("content-type", "Content type", &self.types),
-            self.ordered("size", "Size of the response", sizes),
-            self.ordered("status", "Status", statuses),
-            self.named("method", "Method", &self.methods),
-            hosts(&self.hosts.table, self.has_outcome),
         ];
+        if self.some_say.has(Fact::Bytes) {
+            groupings.push(self.ordered("size", "Size of the response", sizes));
+        }
+        if self.some_say.has(Fact::Status) {
+            groupings.push(self.ordered("status", "Status", statuses));
+        }
+        groupings.push(self.named("method", "Method", &self.methods));
+        groupings.push(self.frequent("host", "Host", &self.hosts.table, |entry| (&entry.more, None)));
+        groupings.extend(self.senders(grid));
         groupings.retain(|grouping| !grouping.groups.is_empty());
         groupings
+    }
+
+    /// Groups by user agent and by referrer, with how they went over time.
+    fn senders(&self, grid: Option<Grid>) -> Vec<Grouping> {
+        let on = |course: &Course| grid.map(|grid| course.on(grid));
+        let group = |name: String, row: &Row| Group {
+            name,
+            figures: figures(&row.tally, self.known()),
+            over_time: on(&row.course),
+        };
+        let grouping = |by: &str, title: &str, mut groups: Vec<Group>| {
+            groups.retain(|group| group.figures.requests > 0);
+            Grouping { by: by.into(), title: title.into(), groups, error_requests: 0 }
+        };
+        let kinds = agent::Kind::ALL.iter().map(|kind| {
+            let mut sum = Tally::default();
+            let mut counts = grid.map(|grid| vec![0; grid.slots]);
+            for (_, row) in self.agents.seen().filter(|(family, _)| family.kind == *kind) {
+                sum.merge(&row.tally);
+                let (into, from) = (counts.iter_mut().flatten(), on(&row.course).into_iter().flatten());
+                into.zip(from).for_each(|(into, from)| *into += from);
+            }
+            Group { name: kind.name().into(), figures: figures(&sum, self.known()), over_time: counts }
+        });
+        let families = self.agents.seen().map(|(family, row)| match family.kind {
+            agent::Kind::Unknown | agent::Kind::None => group(family.name.into(), row),
+            kind => group(format!("{} ({})", family.name, kind.name()), row),
+        });
+        let mut families: Vec<Group> = families.collect();
+        families.sort_by_key(|group| std::cmp::Reverse(group.figures.requests));
+        let kinds_of_referrer = referrer::Kind::ALL.iter().zip(&self.referrers.kinds);
+        let kinds_of_referrer = kinds_of_referrer.map(|(kind, row)| group(kind.name().into(), row));
+        vec![
+            grouping("agent-kind", "Bots and browsers, by User-Agent", kinds.collect()),
+            grouping("agent", "User agent", families),
+            grouping("referrer-kind", "Referrer", kinds_of_referrer.collect()),
+            self.frequent("referrer", "Referring site", &self.referrers.sites, |entry| {
+                (&entry.more.tally, on(&entry.more.course))
+            }),
+        ]
+    }
+
+    /// The heaviest groups of a table.
+    fn frequent<X: Default>(
+        &self,
+        by: &str,
+        title: &str,
+        table: &Frequent<X>,
+        parts: impl Fn(&Entry<X>) -> (&Tally, Option<Vec<u64>>),
+    ) -> Grouping {
+        let mut entries = heaviest(table.entries(), LISTED, |entry| entry.sums.requests);
+        if entries.iter().all(|entry| entry.text.is_empty()) {
+            entries.clear();
+        }
+        let groups = entries.into_iter().map(|entry| {
+            let (tally, over_time) = parts(entry);
+            let name = if entry.text.is_empty() { "(none)".into() } else { printable(&entry.text) };
+            Group { name, figures: figures(tally, self.known()), over_time }
+        });
+        Grouping {
+            by: by.into(),
+            title: title.into(),
+            groups: groups.collect(),
+            error_requests: table.floor().requests,
+        }
+    }
+
+    fn failed_urls(&self, grid: Option<Grid>) -> Failed {
+        let statuses = (0u16..).zip(&self.statuses).skip(usize::from(super::failed::FIRST_STATUS));
+        let seen = statuses.filter_map(|(status, tally)| Some((status, tally.as_deref()?.requests())));
+        let by_status = seen.filter(|(_, requests)| *requests > 0).map(|(status, requests)| {
+            let entries = self.failed.urls.entries().filter(|entry| entry.more.status == status);
+            let urls = heaviest(entries, self.options.top, |entry| entry.sums.requests);
+            let urls = urls.into_iter().map(|entry| FailedUrl {
+                url: shown_url(&entry.text),
+                requests: entry.sums.requests,
+                requests_error: entry.missed.requests,
+                over_time: grid.map(|grid| entry.more.course.on(grid)),
+            });
+            FailedStatus { status, requests, urls: urls.collect() }
+        });
+        Failed { by_status: by_status.collect(), floor_requests: self.failed.urls.floor().requests }
+    }
+
+    fn top_agents(&self) -> Agents {
+        let top = |entry: &Entry<u16>| {
+            let family = agent::families()[usize::from(entry.more)];
+            TopAgent {
+                text: printable(&entry.text),
+                kind: family.kind.name().into(),
+                name: family.name.into(),
+                requests: entry.sums.requests,
+                requests_error: entry.missed.requests,
+            }
+        };
+        let listed = self.options.top;
+        let unknown = self.agents.texts.entries().filter(|entry| usize::from(entry.more) == agent::UNKNOWN);
+        let unknown = heaviest(unknown, listed, |entry| entry.sums.requests);
+        let all = heaviest(self.agents.texts.entries(), listed, |entry| entry.sums.requests);
+        Agents {
+            rules: agent::rules(),
+            top: all.into_iter().map(top).collect(),
+            unknown: unknown.into_iter().map(top).collect(),
+            floor_requests: self.agents.texts.floor().requests,
+        }
     }
 
     /// Groups by name, most requests first; a log in which nothing has a name has no such groups.
@@ -130,7 +321,7 @@ impl Analyser {
             by: by.into(),
             title: title.into(),
             groups: groups
-                .map(|(name, tally)| Group { name, figures: figures(tally, self.has_outcome) })
+                .map(|(name, tally)| Group { name, figures: figures(tally, self.known()), over_time: None })
                 .collect(),
             error_requests: 0,
         }
@@ -140,11 +331,19 @@ impl Analyser {
         let requests = self.replay.requests() as f64;
         let bytes: u64 = self.classes.iter().map(|(tally, _)| tally.bytes).sum();
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-        let caches = self.replay.reached().into_iter().map(|reached| Cache {
+        let says = |fact| self.some_say.has(fact);
+        // What is an object, what can be kept, and how large it is.
+        let can_tell = says(Fact::Url) && says(Fact::Method) && says(Fact::Status);
+        let reached = self
+            .replay
+            .reached()
+            .into_iter()
+            .filter(|reached| can_tell && (reached.cache_bytes.is_none() || says(Fact::Bytes)));
+        let caches = reached.map(|reached| Cache {
             kind: if reached.cache_bytes.is_some() { "lru" } else { "ideal" }.into(),
             size_bytes: reached.cache_bytes,
             dhr: ratio(reached.hits, requests),
-            bhr: ratio(reached.hit_bytes, bytes as f64),
+            bhr: ratio(reached.hit_bytes, bytes as f64).filter(|_| says(Fact::Bytes)),
             dhr_standard_error: reached.standard_error.and_then(|error| ratio(error, requests)),
         });
         let mut assumptions = vec![
@@ -170,51 +369,14 @@ impl Analyser {
             assumptions,
         }
     }
-
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if !self.has_outcome && self.lines.requests > 0 {
-            notes.push(
-                "This format does not say what became of a request: there are no hit ratios but those that other \
-                 caches would have had."
-                    .into(),
-            );
-        }
-        if self.without_zone {
-            notes.push("Times in this log have no zone and were taken as UTC.".into());
-        }
-        if self.usual_ports > 0 {
-            notes.push(format!(
-                "{} requests name their host with the port that their scheme has anyway (http 80, https 443): they are \
-                 counted under the host without it.",
-                self.usual_ports
-            ));
-        }
-        if self.longest_back_us > 0 {
-            notes.push(format!(
-                "{} lines are earlier than the line before them, by up to {:.1} s: proxies write at the end of a \
-                 request, or from several processes.",
-                self.lines.backwards,
-                self.longest_back_us as f64 / 1e6
-            ));
-        }
-        if self.series.widened {
-            notes.push(
-                "There were too many steps of the width that was requested: they were made wider.".into(),
-            );
-        }
-        if self.classes.iter().any(|(tally, _)| tally.times.is_some()) {
-            notes.push(format!(
-                "Means and maxima are exact; percentiles of groups are within {:.1} %, those of classes within 0.1 %.",
-                times::RELATIVE_ERROR * 100.0
-            ));
-        }
-        notes
-    }
 }
 
-fn in_ms((us, count): (u64, u64)) -> (f64, u64) {
-    (us as f64 / 1e3, count)
+fn in_ms_signed(us: i64) -> f64 {
+    us as f64 / 1e3
+}
+
+fn in_ms(us: u64) -> f64 {
+    us as f64 / 1e3
 }
 
 fn count(sketch: &crate::sketch::distinct::Distinct) -> Count {
@@ -222,21 +384,23 @@ fn count(sketch: &crate::sketch::distinct::Distinct) -> Count {
     Count { count: count.round(), standard_error: if estimate { distinct::STANDARD_ERROR } else { 0.0 } }
 }
 
-/// Counts and ratios; without outcomes there are no ratios.
-fn figures(tally: &Tally, known: bool) -> Figures {
+/// Counts and ratios, as far as they are known.
+fn figures(tally: &Tally, known: Known) -> Figures {
     let requests = tally.requests();
-    let ratio = |part, whole| ratio(part, whole).filter(|_| known);
+    let unknown = tally.class(Class::Unknown);
+    let of_outcome = |count: u64| known.outcomes.then_some(count);
+    let ratio = |part, whole| ratio(part, whole).filter(|_| known.outcomes);
     Figures {
         requests,
-        bytes: tally.bytes,
-        local_hits: tally.local_hits(),
-        sibling_hits: tally.class(Class::SiblingHit),
-        parent_hits: tally.class(Class::ParentHit),
-        revalidated: tally.class(Class::Revalidated),
-        errors: tally.class(Class::Error),
-        unknown: tally.class(Class::Unknown),
-        dhr: ratio(tally.hits(), requests),
-        bhr: ratio(tally.hit_bytes, tally.bytes),
+        bytes: known.bytes.then_some(tally.bytes),
+        local_hits: of_outcome(tally.local_hits()),
+        sibling_hits: of_outcome(tally.class(Class::SiblingHit)),
+        parent_hits: of_outcome(tally.class(Class::ParentHit)),
+        revalidated: of_outcome(tally.class(Class::Revalidated)),
+        errors: (known.outcomes || known.statuses).then(|| tally.class(Class::Error)),
+        unknown,
+        dhr: ratio(tally.hits(), requests - unknown),
+        bhr: ratio(tally.hit_bytes, tally.bytes - tally.unknown_bytes),
         response: response(tally),
     }
 }
@@ -265,55 +429,49 @@ fn size_name(size: usize) -> String {
     if size == 0 { "0 B".into() } else { format!("{} to {}", bytes(1 << (size - 1)), bytes(1 << size)) }
 }
 
-fn hosts(table: &Frequent<Tally>, known: bool) -> Grouping {
-    let mut entries: Vec<&Entry<Tally>> = table.entries().collect();
-    entries.sort_by(|one, other| {
-        other.sums.requests.cmp(&one.sums.requests).then_with(|| one.text.cmp(&other.text))
-    });
-    if entries.iter().all(|entry| entry.text.is_empty()) {
-        entries.clear();
+/// The heaviest entries, the first of them first.
+fn heaviest<'a, X: 'a>(
+    entries: impl Iterator<Item = &'a Entry<X>>,
+    listed: usize,
+    of: fn(&Entry<X>) -> u64,
+) -> Vec<&'a Entry<X>> {
+    let mut entries: Vec<&Entry<X>> = entries.filter(|entry| of(entry) > 0).collect();
+    let order =
+        |one: &&Entry<X>, other: &&Entry<X>| of(other).cmp(&of(one)).then_with(|| one.text.cmp(&other.text));
+    if entries.len() > listed {
+        entries.select_nth_unstable_by(listed, order);
+        entries.truncate(listed);
     }
-    let groups = entries.into_iter().take(LISTED).map(|entry| Group {
-        name: if entry.text.is_empty() { "(none)".into() } else { printable(&entry.text) },
-        figures: figures(&entry.more, known),
-    });
-    Grouping {
-        by: "host".into(),
-        title: "Host".into(),
-        groups: groups.collect(),
-        error_requests: table.floor().requests,
-    }
+    entries.sort_by(order);
+    entries
 }
 
-fn top(table: &Frequent, listed: usize) -> Top {
+fn top(table: &Frequent, listed: usize, has_outcome: bool) -> Top {
     let best = |of: fn(&Entry) -> u64| {
-        let mut entries: Vec<&Entry> = table.entries().filter(|entry| of(entry) > 0).collect();
-        let order =
-            |one: &&Entry, other: &&Entry| of(other).cmp(&of(one)).then_with(|| one.text.cmp(&other.text));
-        if entries.len() > listed {
-            entries.select_nth_unstable_by(listed, order);
-            entries.truncate(listed);
-        }
-        entries.sort_by(order);
-        entries.into_iter().map(top_url).collect()
+        let entries = heaviest(table.entries(), listed, of).into_iter();
+        entries.map(|entry| top_url(entry, has_outcome)).collect()
     };
     let floor = table.floor();
     Top {
         by_requests: best(|entry| entry.sums.requests),
         by_bytes: best(|entry| entry.sums.bytes),
-        by_misses: best(|entry| entry.sums.misses),
+        by_misses: if has_outcome { best(|entry| entry.sums.misses) } else { Vec::new() },
         floor_requests: floor.requests,
         floor_bytes: floor.bytes,
         floor_misses: floor.misses,
     }
 }
 
-fn top_url(entry: &Entry) -> TopUrl {
+fn shown_url(text: &[u8]) -> String {
+    if text.is_empty() { "(none)".into() } else { printable(text) }
+}
+
+fn top_url(entry: &Entry, has_outcome: bool) -> TopUrl {
     TopUrl {
-        url: printable(&entry.text),
+        url: shown_url(&entry.text),
         requests: entry.sums.requests,
         bytes: entry.sums.bytes,
-        misses: entry.sums.misses,
+        misses: has_outcome.then_some(entry.sums.misses),
         requests_error: entry.missed.requests,
         bytes_error: entry.missed.bytes,
         misses_error: entry.missed.misses,

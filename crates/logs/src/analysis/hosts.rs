@@ -35,7 +35,7 @@ impl Hosts {
         }
         let Some(entry) = self.table.find(key) else { return };
         entry.sums += weights;
-        entry.more.add(counted.class, 1, counted.bytes, None);
+        entry.more.count(counted.untimed());
         if let (Some(times), Some(us)) = (&mut entry.more.times, counted.duration_us) {
             times.record(us);
         }
@@ -44,7 +44,9 @@ impl Hosts {
     #[cold]
     fn add(&mut self, key: u64, host: &[u8], has_times: bool) {
         debug_assert_eq!(key, hash(host));
-        self.count.insert(key);
+        if !host.is_empty() {
+            self.count.insert(key);
+        }
         if has_times && self.timed >= TIMED {
             self.forget_times();
         }
@@ -89,7 +91,7 @@ mod tests {
     fn a_host_with_many_requests_keeps_its_times_however_many_others_come() {
         let mut hosts = Hosts::default();
         let mut wanted = |host: &str, us| {
-            let counted = Counted { class: Class::SiblingHit, bytes: 10, duration_us: Some(us) };
+            let counted = Counted::new(Class::SiblingHit, 10, Some(us));
             let one = Weights { requests: 1, bytes: 10, misses: 0 };
             hosts.count(hash(host.as_bytes()), host.as_bytes(), counted, one);
         };

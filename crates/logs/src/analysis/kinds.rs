@@ -23,6 +23,7 @@ pub(super) struct Kind {
     pub content_type: usize,
     pub method: usize,
     pub status: u16,
+    pub status_class: u8,
     /// GETs with a 200 response.
     pub is_plain: bool,
     pub requests: u64,

@@ -1,24 +1,33 @@
 //! What the lines of a log add up to. One pass, in memory of a fixed size.
 
+mod failed;
 mod finish;
 mod hosts;
 mod kinds;
+mod notes;
+mod phases;
+mod senders;
 mod series;
 mod tally;
 
 use crate::access::{Access, without_usual_port};
 use crate::class::{self, Class, REQUEST_CLASSES, Route, Word};
 use crate::document::{Lines, MalformedLine, PeerQueries};
-use crate::format::{Format, Recognised};
+use crate::format::{Fact, Format, Recognised, Says};
 use crate::hash::{hash, hash_on};
 use crate::input::{Input, LINE_BYTES, Piece};
+use crate::not_logged;
 use crate::replay::{self, Replay, Wanted};
 use crate::sketch::distinct::Distinct;
 use crate::sketch::frequent::{Frequent, Weights};
 use crate::sketch::times::FineTimes;
+use failed::Failed;
 use hosts::Hosts;
 use kinds::{Kind, Kinds};
-use series::Series;
+pub use phases::PhaseSpan;
+use phases::Phases;
+use senders::{Agents, Referrers};
+use series::{Marks, Series};
 use tally::{Counted, Groups, Tally};
 
 /// URLs that are followed one by one.
@@ -33,6 +42,10 @@ const SHOWN_MALFORMED: usize = 5;
 const SIZES: usize = 48;
 /// Requests whose URLs are counted together: while one waits for memory, so do the others.
 const BATCH: usize = 128;
+
+const SECOND_US: i64 = 1_000_000;
+/// Stands for a status where the format has none: neither a failure nor the lack of a response.
+const STATUS_NOT_LOGGED: u16 = 1;
 
 /// The options of an analysis.
 #[derive(Debug, Clone, Default)]
@@ -51,17 +64,6 @@ pub struct Options {
     pub phases: Vec<PhaseSpan>,
     /// Only requests whose URL has this in it; none: all.
     pub url_contains: Option<String>,
-}
-
-/// A phase of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PhaseSpan {
-    /// Its name.
-    pub name: String,
-    /// When it began, Unix time in microseconds.
-    pub from_us: i64,
-    /// When it ended.
-    pub to_us: i64,
 }
 
 /// Adds up lines.
@@ -87,19 +89,36 @@ pub struct Analyser {
     url_count: Distinct,
     hosts: Hosts,
     clients: Distinct,
+    agents: Agents,
+    referrers: Referrers,
+    failed: Failed,
     series: Series,
-    phases: Vec<Tally>,
+    phases: Phases,
     /// GETs with a 200 response.
     plain: Tally,
     queries: PeerQueries,
     replay: Replay,
     /// Some log counts heads among the bytes.
     with_heads: bool,
-    /// Some log's times have no zone.
-    without_zone: bool,
+    /// What the log that is being read says.
+    says: Says,
+    /// It says who sent requests, or where they came from.
+    has_senders: bool,
+    /// What some log says.
+    some_say: Says,
+    /// What every log says.
+    all_say: Says,
+    /// The coarsest unit in which some log has durations.
+    duration_unit_us: u64,
+    /// Some time is no whole second.
+    has_fractions: bool,
+    /// There are requests before and after the selected time: the log has all of it.
+    outside: [bool; 2],
+    /// The last line of some log has no end and was read all the same.
+    unended: bool,
     /// Requests whose host was written with the port that its scheme has anyway.
     usual_ports: u64,
-    has_time: bool,
+    /// Some request has an outcome that is understood.
     has_outcome: bool,
 }
 
@@ -128,15 +147,24 @@ impl Analyser {
             url_count: Distinct::default(),
             hosts: Hosts::default(),
             clients: Distinct::default(),
+            agents: Agents::default(),
+            referrers: Referrers::default(),
+            failed: Failed::default(),
             series: Series::new(options.every_us),
-            phases: vec![Tally::default(); options.phases.len()],
+            phases: Phases::new(&options.phases),
             plain: Tally::default(),
             queries: PeerQueries::default(),
             replay: Replay::new(&options.cache_bytes, limit),
             with_heads: false,
-            without_zone: false,
+            says: Says::default(),
+            has_senders: false,
+            some_say: Says::default(),
+            all_say: Says::default(),
+            duration_unit_us: 1,
+            has_fractions: false,
+            outside: [false; 2],
+            unended: false,
             usual_ports: 0,
-            has_time: false,
             has_outcome: false,
             options,
         }
@@ -145,11 +173,15 @@ impl Analyser {
     /// Reads a log to its end. Lines that cannot be read are counted, shown and skipped.
     pub fn read(&mut self, input: &mut Input, recognised: &Recognised, was_given: bool) {
         let format = &recognised.format;
+        // What a kind of requests is depends on what its format says.
+        self.add_kinds();
         self.replay.set_bodies_only(format.counts_bodies());
         self.with_heads |= !format.counts_bodies();
-        self.without_zone |= format.has_time() && !format.has_zone();
-        self.has_time |= format.has_time();
-        self.has_outcome |= format.has_outcome();
+        self.says = format.says();
+        self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
+        self.has_senders = self.says.has(Fact::Agent) || self.says.has(Fact::Referrer);
+        self.some_say = self.some_say.or(self.says);
+        self.all_say = if self.inputs.is_empty() { self.says } else { self.all_say.and(self.says) };
         let before = self.lines;
         let (name, mut number) = (input.name.clone(), 0);
         while let Some(piece) = input.next_piece() {
@@ -168,6 +200,19 @@ impl Analyser {
                     }
                     self.count_urls(&mut batch);
                 }
+                Piece::Unended { line, cut } => {
+                    number += 1;
+                    // Behind lines that could be read, one that cannot is cut off, and no other kind of line.
+                    let follows = self.lines.requests > before.requests;
+                    if cut || (follows && !self.can_read(format, line)) {
+                        self.lines.read += 1;
+                        self.lines.cut += 1;
+                    } else {
+                        self.unended |= follows;
+                        let mut batch: Vec<_> = self.line(format, line, &name, number).into_iter().collect();
+                        self.count_urls(&mut batch);
+                    }
+                }
                 Piece::TooLong(head) => {
                     number += 1;
                     self.lines.read += 1;
@@ -182,6 +227,7 @@ impl Analyser {
             name,
             format: format_name,
             format_about: format.about.clone(),
+            not_logged: not_logged::of(format),
             recognised,
             compression: input.compression.map(str::to_owned),
             bytes: input.bytes,
@@ -189,6 +235,13 @@ impl Analyser {
             malformed: self.lines.malformed - before.malformed,
             broken: input.broken.as_ref().map(ToString::to_string),
         });
+    }
+
+    fn can_read(&self, format: &Format, line: &[u8]) -> bool {
+        let line = crate::format::trim(line);
+        line.is_empty()
+            || line[0] == b'#'
+            || crate::format::read_line(format, line, &mut Access::default()).is_ok()
     }
 
     /// Counts all of one line but its URL, which is left to be counted with those of other lines.
@@ -238,8 +291,7 @@ impl Analyser {
     #[inline]
     fn access<'a>(&mut self, access: &Access<'a>) -> Option<Requested<'a>> {
         if let Some(time_us) = access.time_us
-            && (self.options.from_us.is_some_and(|from| time_us < from)
-                || self.options.to_us.is_some_and(|to| time_us >= to))
+            && self.is_outside(time_us)
         {
             self.lines.outside += 1;
             return None;
@@ -255,19 +307,36 @@ impl Analyser {
             self.new_kind(hash, access);
         }
         let kind = self.kinds.find(hash)?;
-        let (class, wanted) = (kind.class, kind.wanted);
+        let (class, wanted, status_class) = (kind.class, kind.wanted, kind.status_class);
         if !class.is_request() {
             self.no_request(class, access.bytes);
             return None;
         }
         kind.count(access.bytes, access.duration_us);
         self.lines.requests += 1;
-        let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
+        let counted = Counted::new(class, access.bytes, access.duration_us);
         self.count_groups(access, counted);
-        self.count_time(access, counted);
         let requested = Requested::of(access, counted, wanted);
+        let mut marks = Marks { status_class, ..Marks::default() };
+        if self.has_senders {
+            self.count_senders(access, counted, requested.host, &mut marks);
+        }
+        if access.status >= failed::FIRST_STATUS {
+            let write = |text: &mut Vec<u8>| requested.write_url(text);
+            self.failed.count(access.status, requested.url_key, access.bytes, second(access), write);
+        }
+        self.count_time(access, counted, marks);
         self.usual_ports += u64::from(requested.has_usual_port);
         Some(requested)
+    }
+
+    #[inline]
+    fn is_outside(&mut self, time_us: i64) -> bool {
+        let before = self.options.from_us.is_some_and(|from| time_us < from);
+        let after = self.options.to_us.is_some_and(|to| time_us >= to);
+        self.outside[0] |= before;
+        self.outside[1] |= after;
+        before || after
     }
 
     /// Finds out what a kind of requests is that has not been seen, or not for a while.
@@ -280,14 +349,18 @@ impl Analyser {
         let hierarchy = self.hierarchies.place(access.hierarchy, class::route);
         let word = if access.outcome.is_empty() { Word::Unknown } else { self.outcomes.known[outcome] };
         let route = self.hierarchies.known[hierarchy];
+        self.has_outcome |= word != Word::Unknown;
+        // A format without statuses does not say that there was no response.
+        let status = if self.says.has(Fact::Status) { access.status } else { STATUS_NOT_LOGGED };
         let kind = Kind {
-            class: class::class(word, route, access.termination, access.status),
+            class: class::class(word, route, access.termination, status),
             wanted: replay::wanted(access.method, access.status),
             outcome,
             hierarchy,
             content_type: self.types.place(plain_type(access.content_type), |_| ()),
             method: self.methods.place(access.method, |_| ()),
             status: access.status.min(999),
+            status_class: series::status_class(access.status),
             is_plain: access.method == b"GET" && access.status == 200,
             requests: 0,
             bytes: 0,
@@ -342,9 +415,26 @@ impl Analyser {
         self.sizes[size.min(SIZES - 1)].count(counted);
     }
 
+    /// Counts who sent a request and where it came from, as far as the format says.
+    fn count_senders(&mut self, access: &Access<'_>, counted: Counted, host: &[u8], marks: &mut Marks) {
+        let second = second(access);
+        if self.says.has(Fact::Agent) {
+            marks.agent = Some(self.agents.count(access.agent, counted, second));
+        }
+        if self.says.has(Fact::Referrer) {
+            marks.referrer = Some(self.referrers.count(access.referrer, host, counted, second));
+        }
+    }
+
     #[inline]
-    fn count_time(&mut self, access: &Access<'_>, counted: Counted) {
+    fn count_time(&mut self, access: &Access<'_>, counted: Counted, marks: Marks) {
+        if self.phases.any() {
+            self.phases.count(access, counted);
+        }
         let Some(time_us) = access.time_us else { return };
+        if !self.has_fractions {
+            self.has_fractions = time_us % SECOND_US != 0;
+        }
         self.first_us = Some(self.first_us.map_or(time_us, |first| first.min(time_us)));
         self.last_us = Some(self.last_us.map_or(time_us, |last| last.max(time_us)));
         if let Some(before) = self.before_us.replace(time_us)
@@ -353,14 +443,7 @@ impl Analyser {
             self.lines.backwards += 1;
             self.longest_back_us = self.longest_back_us.max(before - time_us);
         }
-        self.series.count(time_us, counted);
-        let spans = self.options.phases.iter().zip(&mut self.phases);
-        for (span, tally) in spans {
-            if (span.from_us..span.to_us).contains(&time_us) {
-                tally.count(counted);
-                break;
-            }
-        }
+        self.series.count(time_us, counted, marks);
     }
 
     /// Counts a request. Tables of URLs are larger than caches of processors: the lines of memory that all requests
@@ -385,9 +468,10 @@ impl Analyser {
         let one = Weights {
             requests: 1,
             bytes: requested.counted.bytes,
-            misses: u64::from(!requested.counted.class.is_hit()),
+            misses: u64::from(requested.counted.class == Class::Miss),
         };
         match self.urls.find(requested.url_key) {
+            _ if requested.url.is_empty() => {}
             Some(entry) => entry.sums += one,
             None => {
                 // What is in the table has been counted.
@@ -447,6 +531,11 @@ impl<'a> Requested<'a> {
         }
         text.extend_from_slice(self.url);
     }
+}
+
+/// The second that a request was in, Unix time.
+fn second(access: &Access<'_>) -> Option<i64> {
+    access.time_us.map(|us| us.div_euclid(SECOND_US))
 }
 
 fn too_long() -> String {

@@ -1,6 +1,7 @@
 //! A log over time. Steps of a fixed width, which becomes wider when there are too many of them.
 
 use super::tally::{Counted, Tally};
+use crate::{agent, referrer};
 
 const SECOND_US: i64 = 1_000_000;
 /// Widths of steps in seconds that are chosen when none is given; each is a multiple of the one before.
@@ -10,13 +11,62 @@ const STEPS: usize = 4096;
 /// Steps that are shown when no width is given.
 const SHOWN: usize = 120;
 
+/// First digits of statuses: 0 for none, 6 for everything that begins with another one.
+pub(crate) const STATUSES: usize = 7;
+
+/// The place of a status among them.
+pub(super) fn status_class(status: u16) -> u8 {
+    (status / 100).min(STATUSES as u16 - 1) as u8
+}
+
+/// What is counted in one step.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Step {
+    pub tally: Tally,
+    pub by_status: [u64; STATUSES],
+    pub by_agent: [u64; agent::KINDS],
+    pub by_referrer: [u64; referrer::KINDS],
+}
+
+impl Step {
+    #[inline]
+    fn count(&mut self, counted: Counted, marks: Marks) {
+        self.tally.count(counted);
+        self.by_status[usize::from(marks.status_class)] += 1;
+        if let Some(kind) = marks.agent {
+            self.by_agent[kind as usize] += 1;
+        }
+        if let Some(kind) = marks.referrer {
+            self.by_referrer[kind as usize] += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &Step) {
+        let add =
+            |into: &mut [u64], from: &[u64]| into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
+        self.tally.merge(&other.tally);
+        add(&mut self.by_status, &other.by_status);
+        add(&mut self.by_agent, &other.by_agent);
+        add(&mut self.by_referrer, &other.by_referrer);
+    }
+}
+
+/// What else is known of a request when it is counted; none: the format does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Marks {
+    /// Place of its status's first digit, below [`STATUSES`].
+    pub status_class: u8,
+    pub agent: Option<agent::Kind>,
+    pub referrer: Option<referrer::Kind>,
+}
+
 /// Counts by time.
 #[derive(Debug)]
 pub(crate) struct Series {
     width_us: i64,
     requested: bool,
     /// Number of the step and its counts, ascending.
-    steps: Vec<(i64, Tally)>,
+    steps: Vec<(i64, Step)>,
     last: usize,
     /// The width had to grow beyond the given one.
     pub widened: bool,
@@ -34,12 +84,12 @@ impl Series {
     }
 
     #[inline]
-    pub(crate) fn count(&mut self, time_us: i64, counted: Counted) {
+    pub(crate) fn count(&mut self, time_us: i64, counted: Counted, marks: Marks) {
         let number = time_us.div_euclid(self.width_us);
         if self.steps.get(self.last).is_none_or(|(last, _)| *last != number) {
             self.last = self.find(number);
         }
-        self.steps[self.last].1.count(counted);
+        self.steps[self.last].1.count(counted, marks);
         if self.steps.len() > STEPS {
             self.widened |= self.requested;
             self.widen();
@@ -50,7 +100,7 @@ impl Series {
         match self.steps.binary_search_by_key(&number, |(number, _)| *number) {
             Ok(at) => at,
             Err(at) => {
-                self.steps.insert(at, (number, Tally::default()));
+                self.steps.insert(at, (number, Step::default()));
                 at
             }
         }
@@ -60,24 +110,30 @@ impl Series {
         let wider = WIDTHS_S.iter().map(|seconds| seconds * SECOND_US).find(|width| *width > self.width_us);
         let width = wider.filter(|_| !self.requested).unwrap_or(self.width_us * 2);
         let factor = width / self.width_us;
-        let mut wide: Vec<(i64, Tally)> = Vec::new();
-        for (number, tally) in self.steps.drain(..) {
+        let mut wide: Vec<(i64, Step)> = Vec::new();
+        for (number, step) in self.steps.drain(..) {
             let number = number.div_euclid(factor);
             match wide.last_mut() {
-                Some((last, into)) if *last == number => into.merge(&tally),
-                _ => wide.push((number, tally)),
+                Some((last, into)) if *last == number => into.merge(&step),
+                _ => wide.push((number, step)),
             }
         }
         (self.steps, self.width_us, self.last) = (wide, width, 0);
     }
 
     /// Width of a step, and the steps: when each begins, and its counts.
-    pub(crate) fn finish(mut self) -> (i64, Vec<(i64, Tally)>) {
+    pub(crate) fn finish(&mut self) -> (i64, Vec<(i64, Step)>) {
         while !self.requested && self.steps.len() > SHOWN {
             self.widen();
         }
         let width = self.width_us;
-        (width, self.steps.into_iter().map(|(number, tally)| (number * width, tally)).collect())
+        (
+            width,
+            std::mem::take(&mut self.steps)
+                .into_iter()
+                .map(|(number, step)| (number * width, step))
+                .collect(),
+        )
     }
 }
 
@@ -86,17 +142,19 @@ mod tests {
     use super::*;
     use crate::class::Class;
 
-    const ONE: Counted = Counted { class: Class::Hit, bytes: 1, duration_us: None };
+    fn one() -> Counted {
+        Counted::new(Class::Hit, 1, None)
+    }
 
     #[test]
     fn steps_become_wider_when_there_are_too_many_and_lose_nothing() {
         let mut series = Series::new(None);
         for second in 0..20_000 {
-            series.count((second * 7_919 % 20_000) * SECOND_US, ONE);
+            series.count((second * 7_919 % 20_000) * SECOND_US, one(), Marks::default());
         }
         let (width, steps) = series.finish();
         assert_eq!(width, 300 * SECOND_US);
-        assert_eq!(steps.iter().map(|(_, tally)| tally.requests()).sum::<u64>(), 20_000);
+        assert_eq!(steps.iter().map(|(_, step)| step.tally.requests()).sum::<u64>(), 20_000);
         assert!(steps.iter().all(|(at, _)| at % width == 0));
     }
 
@@ -104,13 +162,13 @@ mod tests {
     fn a_width_that_was_requested_is_kept_as_long_as_possible() {
         let mut series = Series::new(Some(7 * SECOND_US));
         for second in 0..700 {
-            series.count(second * SECOND_US, ONE);
+            series.count(second * SECOND_US, one(), Marks::default());
         }
         assert!(!series.widened);
         let (width, steps) = series.finish();
         assert_eq!((width, steps.len()), (7 * SECOND_US, 100));
         let mut series = Series::new(Some(SECOND_US));
-        (0..10_000).for_each(|second| series.count(second * SECOND_US, ONE));
+        (0..10_000).for_each(|second| series.count(second * SECOND_US, one(), Marks::default()));
         assert!(series.widened);
     }
 }

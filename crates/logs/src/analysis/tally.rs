@@ -11,6 +11,8 @@ pub(crate) struct Tally {
     pub by_class: [u64; REQUEST_CLASSES],
     pub bytes: u64,
     pub hit_bytes: u64,
+    /// Bytes of requests whose outcome is not known.
+    pub unknown_bytes: u64,
     pub times: Option<Box<Times>>,
 }
 
@@ -20,6 +22,29 @@ pub(crate) struct Counted {
     pub class: Class,
     pub bytes: u64,
     pub duration_us: Option<u64>,
+    /// Its bytes if it is a hit, and if its outcome is not known: found out once, for all groups that it belongs to.
+    hit_bytes: u64,
+    unknown_bytes: u64,
+}
+
+impl Counted {
+    #[inline]
+    pub(crate) fn new(class: Class, bytes: u64, duration_us: Option<u64>) -> Self {
+        let if_is = |is: bool| if is { bytes } else { 0 };
+        Self {
+            class,
+            bytes,
+            duration_us,
+            hit_bytes: if_is(class.is_hit()),
+            unknown_bytes: if_is(class == Class::Unknown),
+        }
+    }
+
+    /// The same without its duration.
+    #[inline]
+    pub(crate) fn untimed(self) -> Self {
+        Self { duration_us: None, ..self }
+    }
 }
 
 impl Tally {
@@ -27,9 +52,8 @@ impl Tally {
     pub(crate) fn count(&mut self, counted: Counted) {
         self.by_class[counted.class as usize] += 1;
         self.bytes += counted.bytes;
-        if counted.class.is_hit() {
-            self.hit_bytes += counted.bytes;
-        }
+        self.hit_bytes += counted.hit_bytes;
+        self.unknown_bytes += counted.unknown_bytes;
         if let Some(us) = counted.duration_us {
             self.times.get_or_insert_default().record(us);
         }
@@ -41,6 +65,8 @@ impl Tally {
         self.bytes += bytes;
         if class.is_hit() {
             self.hit_bytes += bytes;
+        } else if class == Class::Unknown {
+            self.unknown_bytes += bytes;
         }
         if let Some(times) = times {
             self.times.get_or_insert_default().merge(times);
@@ -53,6 +79,7 @@ impl Tally {
         }
         self.bytes += other.bytes;
         self.hit_bytes += other.hit_bytes;
+        self.unknown_bytes += other.unknown_bytes;
         if let Some(times) = &other.times {
             self.times.get_or_insert_default().merge(times);
         }
@@ -134,7 +161,7 @@ mod tests {
     #[test]
     fn names_beyond_the_limit_are_counted_together() {
         let mut groups: Groups<()> = Groups::new(4);
-        let one = Counted { class: Class::Miss, bytes: 2, duration_us: Some(5) };
+        let one = Counted::new(Class::Miss, 2, Some(5));
         for name in ["a", "b", "a", "c", "d", "e", "a"] {
             let at = groups.place(name.as_bytes(), |_| ());
             groups.tallies[at].count(one);

@@ -4,7 +4,7 @@ use super::field::Field;
 use super::piece::Piece;
 
 /// Fields of a line, and what they are.
-pub const FIELDS: [(&str, &str); 18] = [
+pub const FIELDS: [(&str, &str); 20] = [
     ("time-s", "when it ended or began, in seconds since 1970"),
     ("duration-s", "how long it took, in seconds"),
     ("duration-ms", "the same in milliseconds"),
@@ -21,6 +21,8 @@ pub const FIELDS: [(&str, &str); 18] = [
     ("hierarchy", "how the proxy chose the server"),
     ("origin", "the server that got the request"),
     ("content-type", "content type of the response"),
+    ("user-agent", "`User-Agent` of the request, in quotes: there are blanks in it"),
+    ("referrer", "`Referer` of the request"),
     ("xact", "the request's `X-Assay`: by it, a run's requests are found in the logs of its caches"),
     ("other", "anything without a blank"),
 ];
@@ -80,6 +82,8 @@ fn field(name: &str) -> Option<Field> {
         "hierarchy" => Field::Hierarchy,
         "origin" => Field::Peer,
         "content-type" => Field::ContentType,
+        "user-agent" => Field::Agent,
+        "referrer" => Field::Referrer,
         "xact" => Field::Xact,
         // nginx writes lists where it tried more than one server.
         "other" => Field::SkipList,

@@ -34,9 +34,9 @@ pub fn recognise(head: &[u8]) -> Option<Recognised> {
     let own = named_by_itself(head);
     let formats = KNOWN.iter().map(super::Known::format);
     for format in own.clone().into_iter().chain(formats.filter(|_| own.is_none())) {
-        let mut access = Access::default();
         let (mut fit, mut told) = (0, 0);
         for line in &lines {
+            let mut access = Access::default();
             if read_line(&format, line, &mut access).is_ok() {
                 fit += 1;
                 told += usize::from(class::word(access.outcome) != Word::Unknown);
@@ -67,14 +67,15 @@ pub(crate) fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Reads a line, also one that has the head of a syslog message before it (`Feb  6 12:14:14 host haproxy[14389]: `).
+/// Reads a line into an access that holds nothing yet; also one that has the head of a syslog message before it
+/// (`Feb  6 12:14:14 host haproxy[14389]: `).
 #[inline]
 pub(crate) fn read_line<'a>(
     format: &Format,
     line: &'a [u8],
     access: &mut Access<'a>,
 ) -> Result<(), super::Malformed> {
-    let plain = format.read(line, access);
+    let plain = format.fill(line, access);
     let Err(malformed) = plain else { return Ok(()) };
     let head = &line[..line.len().min(128)];
     for (at, _) in head.iter().enumerate().filter(|(_, byte)| **byte == b':') {

@@ -47,6 +47,10 @@ pub(crate) enum Field {
     /// `GET /path HTTP/1.1`.
     RequestLine,
     ContentType,
+    /// `User-Agent` of the request.
+    Agent,
+    /// `Referer` of the request.
+    Referrer,
     /// `X-Assay` of the request.
     Xact,
     Hierarchy,
@@ -81,10 +85,22 @@ impl Field {
             Field::Query => "query",
             Field::RequestLine => "request line",
             Field::ContentType => "content type",
+            Field::Agent => "user agent",
+            Field::Referrer => "referrer",
             Field::Xact => "name of a request",
             Field::Hierarchy => "hierarchy code",
             Field::Peer | Field::PeerList => "peer",
             Field::Termination => "termination state",
+        }
+    }
+
+    /// The unit of a duration in microseconds.
+    pub(crate) fn duration_unit_us(&self) -> Option<u64> {
+        match self {
+            Field::DurationUs => Some(1),
+            Field::DurationMs => Some(1000),
+            Field::DurationSeconds => Some(1_000_000),
+            _ => None,
         }
     }
 
@@ -132,11 +148,12 @@ impl Field {
             Field::Outcome | Field::Server if memchr::memchr(b'"', text).is_some() => return None,
             Field::Outcome => access.outcome = text_or_none(text),
             Field::Server => (access.outcome, access.peer) = server(text),
-            Field::CacheHit => {
-                if text == b"1" {
-                    access.outcome = b"<CACHE>";
-                }
-            }
+            Field::CacheHit => match text {
+                b"1" => access.outcome = b"<CACHE>",
+                // A server that is named beside it says the same, and more.
+                b"0" if access.outcome.is_empty() => access.outcome = b"MISS",
+                _ => {}
+            },
             Field::Status => access.status = status(text)?,
             Field::Bytes | Field::Body => access.bytes = bytes(text)?,
             Field::Method => access.method = text_or_none(text),
@@ -149,6 +166,8 @@ impl Field {
             }
             Field::RequestLine => request_line(text, access),
             Field::ContentType => access.content_type = text_or_none(text),
+            Field::Agent => access.agent = text_or_none(text),
+            Field::Referrer => access.referrer = text_or_none(text),
             // A list that goes on: it is something else that stands there.
             Field::Xact if text.ends_with(b",") => return None,
             Field::Xact => access.xact = text_or_none(text),
@@ -258,6 +277,16 @@ fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     let rest = &text[method + 1..];
     let end = memchr::memrchr(b' ', rest).filter(|at| rest[at + 1..].starts_with(b"HTTP/"));
     access.url = &rest[..end.unwrap_or(rest.len())];
+}
+
+/// The field for a request's header field of this name (in lower case), where it says anything here.
+pub(super) fn of_header(name: &str) -> Option<Field> {
+    match name {
+        "host" => Some(Field::Host),
+        "user-agent" => Some(Field::Agent),
+        "referer" => Some(Field::Referrer),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

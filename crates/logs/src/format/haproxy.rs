@@ -85,6 +85,10 @@ fn of_expression(expression: &str) -> Field {
     let words = expression.to_ascii_lowercase();
     if words.contains("cache_hit") {
         Field::CacheHit
+    } else if ["user-agent", "user_agent"].iter().any(|name| words.contains(name)) {
+        Field::Agent
+    } else if words.contains("referer") {
+        Field::Referrer
     } else if words.contains("host") {
         Field::Host
     } else if words.contains("content-type") {

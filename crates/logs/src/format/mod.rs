@@ -11,6 +11,7 @@ mod known;
 mod ncsa;
 mod nginx;
 mod piece;
+mod says;
 mod squid;
 mod time;
 mod trafficserver;
@@ -24,6 +25,7 @@ pub use assay::FIELDS as ASSAY_FIELDS;
 pub use detect::{Recognised, instant_us, recognise};
 pub(crate) use detect::{read_line, trim};
 pub use known::{KNOWN, Known};
+pub use says::{Fact, Says};
 
 use crate::access::Access;
 use field::Field;
@@ -69,11 +71,10 @@ pub struct Format {
     steps: Vec<Step>,
     /// How many fields there are.
     parts: usize,
-    has_time: bool,
-    has_zone: bool,
-    has_duration: bool,
-    has_outcome: bool,
+    dialect: Dialect,
+    says: Says,
     counts_bodies: bool,
+    duration_unit_us: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,21 +162,14 @@ impl Format {
                 Step::Text(_) => None,
             })
         };
-        let has = |any: fn(&Field) -> bool| fields().any(any);
-        let epoch =
-            has(|field| matches!(field, Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros));
-        let zone = has(|field| matches!(field, Field::Time(pattern) if pattern.knows_zone()));
         Self {
             name: text.to_owned(),
             about: format!("a format of your own, in the words of {}", dialect.owner()),
             parts: fields().count(),
-            has_time: epoch || has(|field| matches!(field, Field::Time(_))),
-            has_zone: epoch || zone,
-            has_duration: has(|field| {
-                matches!(field, Field::DurationUs | Field::DurationMs | Field::DurationSeconds)
-            }),
-            has_outcome: has(|field| matches!(field, Field::Outcome | Field::Server | Field::CacheHit)),
-            counts_bodies: has(|field| *field == Field::Body),
+            dialect,
+            says: Says::of(fields()),
+            counts_bodies: fields().any(|field| *field == Field::Body),
+            duration_unit_us: fields().filter_map(Field::duration_unit_us).max().unwrap_or(1),
             steps,
         }
     }
@@ -185,24 +179,19 @@ impl Format {
         self.counts_bodies
     }
 
-    /// True when lines say when requests were.
-    pub fn has_time(&self) -> bool {
-        self.has_time
+    /// What its lines say of requests.
+    pub fn says(&self) -> Says {
+        self.says
     }
 
-    /// True when their times cannot be mistaken: with a zone, or counted since 1970.
-    pub fn has_zone(&self) -> bool {
-        self.has_zone
+    /// The unit of durations in microseconds; lines may have fractions of it.
+    pub(crate) fn duration_unit_us(&self) -> u64 {
+        self.duration_unit_us
     }
 
-    /// True when lines say how long requests took.
-    pub fn has_duration(&self) -> bool {
-        self.has_duration
-    }
-
-    /// True when lines say what became of requests.
-    pub fn has_outcome(&self) -> bool {
-        self.has_outcome
+    /// Whose notation it is written in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// How many fields a line has: of two formats that fit, the one with more says more.
@@ -211,9 +200,14 @@ impl Format {
     }
 
     /// Reads a line (without its end).
-    #[inline]
     pub fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
         *access = Access::default();
+        self.fill(line, access)
+    }
+
+    /// Reads a line into an access that holds nothing yet.
+    #[inline]
+    fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
         let mut clock = Clock::default();
         let mut rest = line;
         for (index, step) in self.steps.iter().enumerate() {

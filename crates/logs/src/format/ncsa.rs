@@ -1,6 +1,6 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
-use super::field::Field;
+use super::field::{Field, of_header};
 use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
@@ -85,13 +85,13 @@ fn field(letter: &str, argument: &str) -> Result<Field, String> {
         "U" => Field::Path,
         "q" => Field::Query,
         "v" | "V" => Field::Host,
-        "i" if header == "host" => Field::Host,
+        "i" => of_header(&header).unwrap_or(Field::Skip),
         "o" if header == "content-type" => Field::ContentType,
         "o" if matches!(header.as_str(), "x-cache" | "x-cache-status" | "cache-status") => Field::Outcome,
         "e" if header == "cache-status" => Field::Outcome,
         "x" if matches!(header.as_str(), "varnish:hitmiss" | "varnish:handling") => Field::Outcome,
-        "A" | "C" | "e" | "f" | "H" | "i" | "I" | "k" | "l" | "L" | "M" | "n" | "o" | "p" | "P" | "R"
-        | "S" | "u" | "X" | "x" | "^ti" | "^to" => Field::Skip,
+        "A" | "C" | "e" | "f" | "H" | "I" | "k" | "l" | "L" | "M" | "n" | "o" | "p" | "P" | "R" | "S"
+        | "u" | "X" | "x" | "^ti" | "^to" => Field::Skip,
         other => return Err(format!("`%{other}` is no letter that httpd or varnishncsa know")),
     })
 }

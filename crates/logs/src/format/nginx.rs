@@ -52,6 +52,8 @@ fn field(name: &str) -> Field {
         "scheme" => Field::Scheme,
         "http_host" | "host" | "server_name" => Field::Host,
         "request_uri" | "uri" => Field::Path,
+        "http_user_agent" => Field::Agent,
+        "http_referer" => Field::Referrer,
         "args" | "query_string" => Field::Query,
         "is_args" => Field::Query,
         "sent_http_content_type" | "upstream_http_content_type" => Field::ContentType,

@@ -1,6 +1,6 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
-use super::field::Field;
+use super::field::{Field, of_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -180,7 +180,7 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
         "ru" | ">ru" => Field::Url,
         "rp" | ">rp" => Field::Path,
         ">rd" => Field::Host,
-        ">h" if argument.is_some_and(|header| header.eq_ignore_ascii_case("host")) => Field::Host,
+        ">h" => argument.and_then(|header| of_header(&header.to_ascii_lowercase())).unwrap_or(Field::Skip),
         "mt" => Field::ContentType,
         "Sh" => Field::Hierarchy,
         "<a" | "<A" => Field::Peer,

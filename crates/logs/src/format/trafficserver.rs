@@ -1,6 +1,6 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
-use super::field::Field;
+use super::field::{Field, of_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -36,7 +36,7 @@ fn field(name: &str) -> Result<Field, String> {
     if let Some((header, container)) = name.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
-            ("host", "cqh" | "pqh") => Field::Host,
+            (header, "cqh" | "pqh") => of_header(header).unwrap_or(Field::Skip),
             ("content-type", "psh" | "ssh") => Field::ContentType,
             _ => Field::Skip,
         });

@@ -21,7 +21,7 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         has_url |= matches!(field, Field::Url | Field::Path);
         pieces.push(match field {
             // Some programs put texts with blanks in them into quotes.
-            Field::Skip | Field::Url | Field::Path => Piece::Quoted(field),
+            Field::Skip | Field::Url | Field::Path | Field::Agent | Field::Referrer => Piece::Quoted(field),
             field => Piece::Field(field),
         });
     }
@@ -42,6 +42,8 @@ fn field(name: &str) -> Field {
         "cs-uri-stem" => Field::Path,
         "cs-uri-query" => Field::Query,
         "cs-host" | "cs(host)" => Field::Host,
+        "cs(user-agent)" => Field::Agent,
+        "cs(referer)" => Field::Referrer,
         "sc-status" => Field::Status,
         "sc-bytes" => Field::Bytes,
         "s-action" => Field::Outcome,

@@ -1,6 +1,7 @@
 //! The analysis as numbers and words for a page.
 
 mod plots;
+mod senders;
 
 use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
 use assay_settings::show::{bytes, count};
@@ -8,7 +9,7 @@ use assay_settings::show::{bytes, count};
 use assay_measurement::ratios::ratio;
 
 use crate::document::{Document, Figures, Grouping, TopUrl};
-use crate::terminal::{date, duration, estimate, ms, percent, several};
+use crate::terminal::{date, duration, estimate, lines, logged_ms, partial_steps, percent, several};
 
 /// What the page of an analysis says.
 pub fn sheet(document: &Document) -> Sheet {
@@ -22,23 +23,27 @@ pub fn sheet(document: &Document) -> Sheet {
             "What became of requests",
             plots::response(document).into_iter().collect(),
             outcome_tables(document),
-            Vec::new(),
+            not_logged(document),
         ),
         section("time", "Over time", over_time, time_table(document).into_iter().collect(), Vec::new()),
+        senders::section(document, time.as_ref()),
         section(
             "groups",
             "By what they were",
             Vec::new(),
-            document.groups.iter().map(grouping).collect(),
+            (document.groups.iter().filter(|grouping| !senders::has(grouping)))
+                .map(|groups| grouping(document, groups))
+                .collect(),
             Vec::new(),
         ),
         section("urls", "URLs that stand out", Vec::new(), tops(document), Vec::new()),
+        senders::failed(document),
         section(
             "caches",
             "Other caches",
             Vec::new(),
-            vec![caches(document)],
-            document.caches.assumptions.clone(),
+            caches(document).into_iter().collect(),
+            if document.caches.caches.is_empty() { Vec::new() } else { document.caches.assumptions.clone() },
         ),
         section(
             "notes",
@@ -72,7 +77,7 @@ fn when(document: &Document) -> String {
         (Some(first), Some(last)) => {
             format!("{} to {} UTC · {}", date(first), date(last), duration((last - first) / 1e3))
         }
-        _ => "no times in the log".into(),
+        _ => "times not known".into(),
     }
 }
 
@@ -80,25 +85,26 @@ fn input(input: &crate::document::InputInfo) -> String {
     let how = if input.recognised.is_some() { "recognised" } else { "given" };
     let compressed = input.compression.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
     format!(
-        "{}: {} ({}; {how}), {} lines, {}{compressed}",
+        "{}: {} ({}; {how}), {}, {}{compressed}",
         input.name,
         input.format,
         input.format_about,
-        count(input.lines),
+        lines(input.lines),
         bytes(input.bytes)
     )
 }
 
 fn tiles(document: &Document) -> Vec<Tile> {
     let all = &document.all;
-    let share = |part: u64| percent(ratio(part, all.requests));
+    let share = |part: Option<u64>| percent(part.and_then(|part| ratio(part, all.requests)));
+    let ms = |value| logged_ms(value, document.response_resolution_ms);
     let mut tiles = vec![Tile {
         title: "Requests".into(),
         value: count(all.requests),
         detail: format!(
-            "{} of responses; {} lines could not be read",
-            bytes(all.bytes),
-            count(document.lines.malformed)
+            "{} of responses; {} could not be read",
+            all.bytes.map_or("unknown bytes".into(), bytes),
+            lines(document.lines.malformed)
         ),
     }];
     if all.dhr.is_some() {
@@ -115,6 +121,9 @@ fn tiles(document: &Document) -> Vec<Tile> {
             value: percent(all.bhr),
             detail: "bytes of hits over all bytes".into(),
         });
+    } else if all.requests > 0 {
+        let detail = "the log does not say what became of requests".into();
+        tiles.push(Tile { title: "Hit ratios".into(), value: "not known".into(), detail });
     }
     if let Some(response) = &all.response {
         let detail = format!(
@@ -131,27 +140,30 @@ fn tiles(document: &Document) -> Vec<Tile> {
         tiles.push(Tile { title: "Ideal hit ratio".into(), value: percent(ideal.dhr), detail });
     }
     let distinct = &document.distinct;
-    tiles.push(Tile {
-        title: "Different URLs".into(),
-        value: estimate(&distinct.urls),
-        detail: format!("{}, {}", several(&distinct.hosts, "host"), several(&distinct.clients, "client")),
-    });
+    let others = [(&distinct.hosts, "host"), (&distinct.clients, "client"), (&distinct.agents, "user agent")];
+    let others = others.iter().filter_map(|(number, what)| Some(several(number.as_ref()?, what)));
+    if let Some(urls) = &distinct.urls {
+        let detail = others.collect::<Vec<_>>().join(", ");
+        tiles.push(Tile { title: "Different URLs".into(), value: estimate(urls), detail });
+    }
     tiles
 }
 
 fn figures_table<'a>(
+    document: &Document,
     title: &str,
     first: &str,
     rows: impl Iterator<Item = (String, &'a Figures)>,
-    total: u64,
 ) -> Table {
+    let ms = |value| logged_ms(value, document.response_resolution_ms);
+    let total = document.all.requests;
     let heads = ["requests", "share", "bytes", "DHR", "BHR", "mean", "median", "95 %", "99 %", "longest"];
     let rows = rows.map(|(name, figures)| {
         let share = ratio(figures.requests, total);
         let mut cells = vec![
             count(figures.requests),
             percent(share),
-            bytes(figures.bytes),
+            figures.bytes.map_or("–".into(), bytes),
             percent(figures.dhr),
             percent(figures.bhr),
         ];
@@ -170,12 +182,14 @@ fn figures_table<'a>(
 }
 
 fn outcome_tables(document: &Document) -> Vec<Table> {
-    let total = document.all.requests;
     let classes = document.by_class.iter().map(|class| (class.name.clone(), &class.figures));
-    let mut tables = vec![figures_table("Requests by outcome", "outcome", classes, total)];
+    let mut tables = Vec::new();
+    if document.all.dhr.is_some() {
+        tables.push(figures_table(document, "Requests by outcome", "outcome", classes));
+    }
     if !document.phases.is_empty() {
         let phases = document.phases.iter().map(|phase| (phase.name.clone(), &phase.figures));
-        tables.push(figures_table("Phases of the run", "phase", phases, total));
+        tables.push(figures_table(document, "Phases of the run", "phase", phases));
     }
     if let Some(reconciliation) = &document.reconciliation {
         let rows = reconciliation.rows.iter().map(|row| Row {
@@ -205,13 +219,37 @@ fn time_table(document: &Document) -> Option<Table> {
     }
     let steps = document.time.iter().map(|step| (date(step.from_unix_ms), &step.figures));
     let title = format!("Every {}", duration(document.every_ms? / 1e3));
-    Some(figures_table(&title, "from (UTC)", steps, document.all.requests))
+    let mut table = figures_table(document, &title, "from (UTC)", steps);
+    if let Some(partial) = partial_steps(document) {
+        table.about = format!("Steps are complete but for the ends: {partial}.");
+    }
+    Some(table)
 }
 
-fn grouping(grouping: &Grouping) -> Table {
-    let total = grouping.groups.iter().map(|group| group.figures.requests).sum();
+/// What the logs lack, a sentence for each kind of log.
+fn not_logged(document: &Document) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {
+        let how: Vec<String> =
+            lack.how.iter().map(|notation| format!("{}: {}", notation.proxy, notation.field)).collect();
+        let how = if how.is_empty() { String::new() } else { format!(" To log it, {}.", how.join(", ")) };
+        let word =
+            format!("Not in these lines: {}. {} are not known.{how}", lack.what, capital(&lack.unknown));
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn grouping(document: &Document, grouping: &Grouping) -> Table {
     let rows = grouping.groups.iter().take(50).map(|group| (group.name.clone(), &group.figures));
-    let mut table = figures_table(&grouping.title, &grouping.by, rows, total);
+    let mut table = figures_table(document, &grouping.title, &grouping.by, rows);
     if grouping.error_requests > 0 {
         let missing = count(grouping.error_requests);
         table.about = format!("An estimate: up to {missing} requests of a row can be missing.");
@@ -226,9 +264,7 @@ fn tops(document: &Document) -> Vec<Table> {
         ("Most bytes", &top.by_bytes, top.floor_bytes, "bytes"),
         ("Most misses", &top.by_misses, top.floor_misses, "misses"),
     ];
-    let told = lists
-        .into_iter()
-        .filter(|(_, urls, _, what)| !urls.is_empty() && (*what != "misses" || document.all.dhr.is_some()));
+    let told = lists.into_iter().filter(|(_, urls, _, _)| !urls.is_empty());
     told.map(|(title, urls, floor, what)| Table {
         title: title.into(),
         about: if floor > 0 {
@@ -243,20 +279,27 @@ fn tops(document: &Document) -> Vec<Table> {
     .collect()
 }
 
+/// A count that can be higher.
+fn marked(text: String, error: u64) -> String {
+    if error > 0 { format!("≥ {text}") } else { text }
+}
+
 fn url(url: &TopUrl) -> Row {
-    let marked = |text: String, error: u64| if error > 0 { format!("≥ {text}") } else { text };
     Row {
         name: url.url.clone(),
         share: None,
         cells: vec![
             marked(count(url.requests), url.requests_error),
             marked(bytes(url.bytes), url.bytes_error),
-            marked(count(url.misses), url.misses_error),
+            url.misses.map_or("–".into(), |misses| marked(count(misses), url.misses_error)),
         ],
     }
 }
 
-fn caches(document: &Document) -> Table {
+fn caches(document: &Document) -> Option<Table> {
+    if document.caches.caches.is_empty() {
+        return None;
+    }
     let rows = document.caches.caches.iter().map(|cache| Row {
         name: cache
             .size_bytes
@@ -278,13 +321,13 @@ fn caches(document: &Document) -> Table {
     } else {
         String::new()
     };
-    Table {
+    Some(Table {
         title: "What other caches would have made of these requests".into(),
         about,
         first: "cache".into(),
         heads: ["DHR", "BHR"].map(Into::into).into(),
         rows: rows.chain([own]).collect(),
-    }
+    })
 }
 
 fn malformed(document: &Document) -> Option<Table> {

@@ -1,8 +1,10 @@
 //! What of an analysis is drawn: outcomes and response times over time, and the distribution of times by outcome.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use assay_record::sheet::{Plot, PlotKind, PlotLine, TimeAxis};
 
-use crate::document::{Document, Figures, Response};
+use crate::document::{Document, Figures, Response, Step};
 
 /// Steps that a time axis has at most; a longer series is left to its table.
 const MOST_STEPS: usize = 20_000;
@@ -29,24 +31,28 @@ pub(super) fn time(document: &Document) -> Option<TimeAxis> {
 }
 
 /// Name, role, and how many requests of some figures are of that part.
-type Part<'a> = (&'static str, &'static str, &'a dyn Fn(&Figures) -> u64);
+type Part<'a> = (&'static str, &'static str, &'a dyn Fn(&Figures) -> Option<u64>);
 /// Name, role, and which of the times it is.
 type Percentile = (&'static str, &'static str, fn(&Response) -> f64);
 
 /// Requests by outcome, hit ratio and response times, over time.
 pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
-    let fetched = |f: &Figures| f.requests - f.local_hits - f.sibling_hits - f.parent_hits - f.errors;
+    let has_outcomes = document.all.dhr.is_some();
+    let others = |f: &Figures| {
+        let told = [f.local_hits, f.sibling_hits, f.parent_hits, f.errors];
+        has_outcomes.then(|| f.requests - told.into_iter().flatten().sum::<u64>())
+    };
     let parts: [Part<'_>; 6] = [
-        ("all", "all", &|f| f.requests),
+        ("all", "all", &|f| Some(f.requests)),
         ("local hits", "hit", &|f| f.local_hits),
         ("sibling hits", "s0", &|f| f.sibling_hits),
         ("parent hits", "s3", &|f| f.parent_hits),
-        ("everything else", "miss", &fetched),
+        ("everything else", "miss", &others),
         ("errors", "error", &|f| f.errors),
     ];
-    let seen = parts.iter().filter(|(_, _, of)| of(&document.all) > 0);
+    let seen = parts.iter().filter(|(_, _, of)| of(&document.all).is_some_and(|requests| requests > 0));
     let rates = seen.map(|(name, role, of)| {
-        line(document, axis, name, role, &|figures| Some(figures.map_or(0.0, |f| of(f) as f64) / axis.step_s))
+        rate(document, axis, name, role, &|step| of(&step.figures).unwrap_or_default())
     });
     let mut plots = vec![Plot {
         id: "requests",
@@ -56,14 +62,19 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
         lines: rates.collect(),
         ..Plot::default()
     }];
+    if document.failed.is_some() {
+        plots.push(counts(document, axis, "statuses", "Requests by status", |step| &step.by_status));
+    }
     if document.all.dhr.is_some() {
         let ratio = |name, role, of: fn(&Figures) -> Option<f64>| {
-            line(document, axis, name, role, &|figures| figures.and_then(of).map(|ratio| ratio * 100.0))
+            line(document, axis, name, role, &|step| {
+                step.and_then(|step| of(&step.figures)).map(|ratio| ratio * 100.0)
+            })
         };
         plots.push(Plot {
             id: "hit-ratios",
             title: "Hit ratios".into(),
-            about: "Hits over all requests of a step, and bytes of hits over its bytes.".into(),
+            about: "Hits over the requests of a step, and bytes of hits over its bytes.".into(),
             unit: "%".into(),
             lines: vec![ratio("of documents", "hit", |f| f.dhr), ratio("of bytes", "offered", |f| f.bhr)],
             ..Plot::default()
@@ -77,7 +88,9 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
             ("99 %", "p99", |r| r.p99_ms),
         ];
         let times = percentiles.iter().map(|(name, role, of)| {
-            line(document, axis, name, role, &|figures| figures.and_then(|f| f.response.as_ref()).map(of))
+            line(document, axis, name, role, &|step| {
+                step.and_then(|step| step.figures.response.as_ref()).map(of)
+            })
         });
         plots.push(Plot {
             id: "response-times",
@@ -92,20 +105,58 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
     plots
 }
 
+/// Requests a second by a name that steps give them, a line each.
+pub(super) fn counts(
+    document: &Document,
+    axis: &TimeAxis,
+    id: &'static str,
+    title: &str,
+    of: fn(&Step) -> &BTreeMap<String, u64>,
+) -> Plot {
+    let names: BTreeSet<&String> = document.time.iter().flat_map(|step| of(step).keys()).collect();
+    let lines = names.iter().zip(COLOURS.iter().cycle()).map(|(name, role)| {
+        rate(document, axis, name, role, &|step| of(step).get(*name).copied().unwrap_or_default())
+    });
+    Plot {
+        id,
+        title: title.into(),
+        about: "Requests in each step.".into(),
+        unit: "requests/s".into(),
+        lines: lines.collect(),
+        ..Plot::default()
+    }
+}
+
+/// Requests a second. Steps that the log covers less than half of have no rate: the ends of a log are no outage.
+fn rate(
+    document: &Document,
+    axis: &TimeAxis,
+    name: &str,
+    role: &'static str,
+    of: &dyn Fn(&Step) -> u64,
+) -> PlotLine {
+    let value = |step: Option<&Step>| match step {
+        None => Some(0.0),
+        Some(step) if step.covered_ms / 1e3 * 2.0 < axis.step_s => None,
+        Some(step) => Some(of(step) as f64 / (step.covered_ms / 1e3)),
+    };
+    line(document, axis, name, role, &value)
+}
+
 /// A value for every step of the axis, also those without requests.
 fn line(
     document: &Document,
     axis: &TimeAxis,
     name: &str,
     role: &'static str,
-    of: &dyn Fn(Option<&Figures>) -> Option<f64>,
+    of: &dyn Fn(Option<&Step>) -> Option<f64>,
 ) -> PlotLine {
     let mut values = vec![of(None); axis.middle_s.len()];
     let first = document.time.first().map_or(0.0, |first| first.from_unix_ms);
     for step in &document.time {
         let at = ((step.from_unix_ms - first) / 1e3 / axis.step_s).round() as usize;
         if let Some(value) = values.get_mut(at) {
-            *value = of(Some(&step.figures));
+            *value = of(Some(step));
         }
     }
     PlotLine { name: name.into(), role, x: Vec::new(), values }

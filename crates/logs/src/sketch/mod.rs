@@ -1,5 +1,6 @@
 //! Estimates of a stream of any length in memory of a fixed size, with their errors.
 
+pub mod course;
 pub mod distinct;
 pub mod frequent;
 pub(crate) mod places;

@@ -96,6 +96,19 @@ impl<const SUB_BITS: u32> Times<SUB_BITS> {
         None
     }
 
+    /// What all times are multiples of, where that can be told: the shortest time is 0, and the next is a unit of time or
+    /// more. So a proxy writes that does not write fractions of that unit. None: without times.
+    pub fn resolution_us(&self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let next = self.buckets().map(|(us, _)| us).find(|us| *us > 0);
+        let has_none = self.counts[0] > 0;
+        // Edges of buckets can be a little below the times in them.
+        let units = [1_000_000, 1000].into_iter().find(|unit| next.is_none_or(|us| us >= unit - unit / 32));
+        Some(units.filter(|_| has_none).unwrap_or(1))
+    }
+
     /// Buckets that have something in them: shortest time and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.counts

@@ -30,8 +30,10 @@ pub fn analyse(files: &[PathBuf], format: Option<&str>) -> Document {
 pub fn group(document: &Document, by: &str) -> Vec<(String, u64, u64)> {
     let grouping = document.groups.iter().find(|grouping| grouping.by == by);
     let groups = grouping.map(|grouping| grouping.groups.as_slice()).unwrap_or_default();
-    let mut groups: Vec<_> =
-        groups.iter().map(|g| (g.name.clone(), g.figures.requests, g.figures.bytes)).collect();
+    let mut groups: Vec<_> = groups
+        .iter()
+        .map(|g| (g.name.clone(), g.figures.requests, g.figures.bytes.unwrap_or_default()))
+        .collect();
     groups.sort();
     groups
 }

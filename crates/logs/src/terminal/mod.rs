@@ -1,12 +1,17 @@
 //! The analysis on a terminal: what a reader wants to know first, in tables that keep within its width.
 
-use assay_settings::show::{bytes, count};
+mod urls;
+mod words;
 
 use std::fmt::Write as _;
 
 use assay_measurement::ratios::ratio;
+use assay_settings::show::{bytes, count};
 
-use crate::document::{Count, Document, Figures, Grouping, TopUrl};
+use crate::document::{Document, Figures, Group, Grouping, NotLogged, Slots};
+pub(crate) use words::lines;
+use words::{BAR, bar, pad, shorten, wrap};
+pub(crate) use words::{date, duration, estimate, logged_ms, percent, several, spark};
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +26,6 @@ pub struct Look {
 const ROWS: usize = 12;
 /// Steps in time that are shown.
 const STEPS: usize = 40;
-const BAR: usize = 12;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -32,11 +36,20 @@ const CYAN: &str = "36";
 struct Page {
     out: String,
     look: Look,
+    /// What response times are multiples of.
+    resolution_ms: Option<f64>,
+    /// When the counts over time are.
+    slots: Option<Slots>,
 }
 
 /// Writes the analysis for people.
 pub fn render(document: &Document, look: Look) -> String {
-    let mut page = Page { out: String::new(), look: Look { width: look.width.max(60), ..look } };
+    let mut page = Page {
+        out: String::new(),
+        look: Look { width: look.width.max(60), ..look },
+        resolution_ms: document.response_resolution_ms,
+        slots: document.slots.clone(),
+    };
     page.inputs(document);
     page.headline(document);
     page.classes(document);
@@ -44,10 +57,13 @@ pub fn render(document: &Document, look: Look) -> String {
     page.reconciliation(document);
     page.time(document);
     for grouping in &document.groups {
-        page.grouping(grouping);
+        page.grouping(grouping, document.all.requests);
     }
+    page.unknown_agents(document);
     page.top(document);
+    page.failed(document);
     page.caches(document);
+    page.not_logged(document);
     page.malformed(document);
     page.notes(document);
     page.out
@@ -67,6 +83,11 @@ impl Page {
         let text = self.paint(BOLD, text);
         self.line("");
         self.line(&text);
+    }
+
+    /// A response time.
+    fn ms(&self, value_ms: f64) -> String {
+        logged_ms(value_ms, self.resolution_ms)
     }
 
     /// A name and what is said of it, wrapped.
@@ -89,9 +110,9 @@ impl Page {
             };
             let compressed = input.compression.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
             let text = format!(
-                "{how}: {}; {} lines, {}{compressed}",
+                "{how}: {}; {}, {}{compressed}",
                 input.format_about,
-                count(input.lines),
+                lines(input.lines),
                 bytes(input.bytes)
             );
             if input.name.chars().count() > 15 {
@@ -113,19 +134,20 @@ impl Page {
         let all = &document.all;
         self.line("");
         if let (Some(first), Some(last)) = (document.first_unix_ms, document.last_unix_ms) {
-            let seconds = (last - first) / 1e3;
-            let rate = match all.requests as f64 / seconds {
-                rate if seconds <= 0.0 || rate < 0.05 => String::new(),
-                rate if rate < 100.0 => format!(", {rate:.1} requests/s"),
-                rate => format!(", {} requests/s", count(rate.round() as u64)),
-            };
-            self.fact("time", &format!("{} to {} UTC, {}{rate}", date(first), date(last), duration(seconds)));
+            let covered_s = document.time.iter().map(|step| step.covered_ms).sum::<f64>() / 1e3;
+            self.fact("time", &time_span(first, last, covered_s, all.requests));
+        } else {
+            self.fact("time", "not known");
         }
-        self.fact("requests", &format!("{}, {} in all", count(all.requests), bytes(all.bytes)));
+        let size = all.bytes.map_or("bytes not known".into(), |sum| format!("{} in all", bytes(sum)));
+        self.fact("requests", &format!("{}, {size}", count(all.requests)));
+        if all.dhr.is_none() && all.requests > 0 {
+            self.fact("hit ratios", "not known: the log does not say what became of requests");
+        }
         if let (Some(dhr), Some(bhr)) = (all.dhr, all.bhr) {
             let text = format!("DHR {}, BHR {}", percent(Some(dhr)), percent(Some(bhr)));
             let text = self.paint(GREEN, &text);
-            let share = |part: u64| percent(ratio(part, all.requests));
+            let share = |part: Option<u64>| percent(part.and_then(|part| ratio(part, all.requests)));
             let parts = format!(
                 "{text}: local {}, sibling {}, parent {}; {} revalidated",
                 share(all.local_hits),
@@ -138,17 +160,29 @@ impl Page {
         if let Some(response) = &all.response {
             let text = format!(
                 "mean {}, median {}, 95 % {}, 99 % {}, longest {}",
-                ms(response.mean_ms),
-                ms(response.p50_ms),
-                ms(response.p95_ms),
-                ms(response.p99_ms),
-                ms(response.max_ms)
+                self.ms(response.mean_ms),
+                self.ms(response.p50_ms),
+                self.ms(response.p95_ms),
+                self.ms(response.p99_ms),
+                self.ms(response.max_ms)
             );
             self.fact("response time", &text);
+        } else if all.requests > 0 {
+            self.fact("response time", "not known: the log does not say how long requests took");
         }
         let distinct = &document.distinct;
-        let parts = [(&distinct.urls, "URL"), (&distinct.hosts, "host"), (&distinct.clients, "client")];
-        self.fact("different", &parts.map(|(count, what)| several(count, what)).join(", "));
+        let parts = [
+            (&distinct.urls, "URL"),
+            (&distinct.hosts, "host"),
+            (&distinct.clients, "client"),
+            (&distinct.agents, "user agent"),
+            (&distinct.referring_sites, "referring site"),
+        ];
+        let known = parts.iter().filter_map(|(number, what)| Some(several(number.as_ref()?, what)));
+        let known: Vec<String> = known.collect();
+        if !known.is_empty() {
+            self.fact("different", &known.join(", "));
+        }
         let queries = &document.peer_queries;
         if queries.hits + queries.misses > 0 {
             let text = format!(
@@ -165,8 +199,9 @@ impl Page {
         let lines = &document.lines;
         let parts = [
             (lines.malformed, "could not be read"),
-            (lines.outside, "outside the time requested"),
-            (lines.other_urls, "not asked by robots"),
+            (lines.cut, "cut off"),
+            (lines.outside, "outside the selected time"),
+            (lines.other_urls, "of requests that no robot sent"),
             (lines.without_request, "without a request"),
             (lines.empty, "empty or comments"),
         ];
@@ -178,9 +213,12 @@ impl Page {
     }
 
     fn classes(&mut self, document: &Document) {
+        if document.all.dhr.is_none() {
+            return;
+        }
         self.heading("What became of requests");
-        let rows: Vec<_> =
-            document.by_class.iter().map(|class| (class.name.clone(), &class.figures)).collect();
+        let rows = document.by_class.iter().map(|class| Listed::of(class.name.clone(), &class.figures));
+        let rows = rows.collect();
         self.table("", rows, document.all.requests, false);
     }
 
@@ -189,7 +227,8 @@ impl Page {
             return;
         }
         self.heading("Phases of the run");
-        let rows = document.phases.iter().map(|phase| (phase.name.clone(), &phase.figures)).collect();
+        let rows =
+            document.phases.iter().map(|phase| Listed::of(phase.name.clone(), &phase.figures)).collect();
         self.table("phase", rows, document.all.requests, true);
     }
 
@@ -228,71 +267,75 @@ impl Page {
         self.heading(&format!("Over time, every {}", duration(every_ms / 1e3)));
         let skip = document.time.len().saturating_sub(STEPS);
         let shown = &document.time[..document.time.len() - skip];
-        let rows = shown.iter().map(|step| (date(step.from_unix_ms), &step.figures)).collect();
+        let rows = shown.iter().map(|step| Listed::of(date(step.from_unix_ms), &step.figures)).collect();
         self.table("from", rows, document.all.requests, true);
+        if let Some(partial) = partial_steps(document) {
+            self.remark(&partial);
+        }
         if skip > 0 {
-            let text = self.paint(
-                DIM,
-                &format!("… and {skip} more steps (--json, --html or --parquet have all of them)"),
-            );
-            self.line(&text);
+            self.remark(&format!("… and {skip} more steps (--json, --html or --parquet have all of them)"));
         }
     }
 
-    fn grouping(&mut self, grouping: &Grouping) {
+    fn grouping(&mut self, grouping: &Grouping, total: u64) {
         self.heading(&grouping.title);
-        let total = grouping.groups.iter().map(|group| group.figures.requests).sum();
         let by_size = grouping.by == "size";
         let shown = grouping.groups.iter().take(if by_size { 64 } else { ROWS });
-        let rows = shown.map(|group| (group.name.clone(), &group.figures)).collect();
+        let rows = shown.map(Listed::group).collect();
         self.table("", rows, total, true);
         let more = grouping.groups.len().saturating_sub(ROWS);
         if more > 0 && !by_size {
-            let text = self.paint(DIM, &format!("… and {more} more"));
-            self.line(&text);
+            self.remark(&format!("… and {more} more"));
         }
         if grouping.error_requests > 0 {
             let text = format!(
                 "an estimate: up to {} requests of a row can be missing",
                 count(grouping.error_requests)
             );
-            let text = self.paint(DIM, &text);
-            self.line(&text);
+            self.remark(&text);
         }
     }
 
     /// Groups of requests, a row each.
-    fn table(&mut self, first: &str, rows: Vec<(String, &Figures)>, total: u64, ratios: bool) {
-        let timed = rows.iter().any(|(_, figures)| figures.response.is_some());
-        let ratios = ratios && rows.iter().any(|(_, figures)| figures.dhr.is_some());
-        let mut fixed = 11 + 7 + 9;
-        fixed += if ratios { 14 } else { 0 } + if timed { 27 } else { 0 };
-        let most = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(first.len());
+    fn table(&mut self, first: &str, rows: Vec<Listed<'_>>, total: u64, ratios: bool) {
+        let timed = rows.iter().any(|row| row.figures.response.is_some());
+        let sized = rows.iter().any(|row| row.figures.bytes.is_some());
+        let ratios = ratios && rows.iter().any(|row| row.figures.dhr.is_some());
+        let mut fixed = 11 + 7;
+        fixed += if sized { 9 } else { 0 } + if ratios { 14 } else { 0 } + if timed { 27 } else { 0 };
+        let most = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(first.len());
         let width = most.clamp(12, self.look.width.saturating_sub(fixed).max(12));
         let with_bar = self.look.width >= fixed + width + BAR + 2;
-        let mut head = format!("{} {:>10} {:>6} {:>8}", pad(first, width), "requests", "share", "bytes");
+        let mut head = format!("{} {:>10} {:>6}", pad(first, width), "requests", "share");
+        if sized {
+            let _ = write!(head, " {:>8}", "bytes");
+        }
         if ratios {
             let _ = write!(head, " {:>6} {:>6}", "DHR", "BHR");
         }
         if timed {
             let _ = write!(head, " {:>8} {:>8} {:>8}", "mean", "median", "99 %");
         }
-        let head = self.paint(DIM, &head);
-        self.line(&head);
-        for (name, figures) in rows {
+        if with_bar && rows.iter().any(|row| row.over_time.is_some()) {
+            head.push_str("  over time");
+        }
+        self.remark(&head);
+        for Listed { name, figures, over_time } in rows {
             let share = ratio(figures.requests, total).unwrap_or(0.0);
             let mut row = format!(
-                "{} {:>10} {:>6} {:>8}",
+                "{} {:>10} {:>6}",
                 pad(&shorten(&name, width), width),
                 count(figures.requests),
-                percent(Some(share)),
-                bytes(figures.bytes)
+                percent(Some(share))
             );
+            if sized {
+                let _ = write!(row, " {:>8}", figures.bytes.map_or("–".into(), bytes));
+            }
             if ratios {
                 let _ = write!(row, " {:>6} {:>6}", percent(figures.dhr), percent(figures.bhr));
             }
             if timed {
-                let of = |value: Option<f64>| value.map_or("–".into(), ms);
+                let of = |value: Option<f64>| value.map_or("–".into(), |value| self.ms(value));
                 let response = figures.response.as_ref();
                 let _ = write!(
                     row,
@@ -303,54 +346,17 @@ impl Page {
                 );
             }
             if with_bar {
-                let bar = self.paint(CYAN, &bar(share));
+                let course = over_time.zip(self.slots.as_ref());
+                let bar = course.map_or_else(|| bar(share), |(counts, slots)| spark(counts, slots, BAR));
+                let bar = self.paint(CYAN, &bar);
                 let _ = write!(row, "  {bar}");
             }
             self.line(&row);
         }
     }
 
-    fn top(&mut self, document: &Document) {
-        let top = &document.top;
-        let lists = [
-            ("Most requests", &top.by_requests, top.floor_requests, "requests"),
-            ("Most bytes", &top.by_bytes, top.floor_bytes, "bytes"),
-            ("Most misses", &top.by_misses, top.floor_misses, "misses"),
-        ];
-        for (title, urls, floor, what) in lists {
-            if urls.is_empty() || (what == "misses" && document.all.dhr.is_none()) {
-                continue;
-            }
-            self.heading(title);
-            self.urls(urls);
-            if floor > 0 {
-                let floor = if what == "bytes" { bytes(floor) } else { count(floor) };
-                let text = format!("an estimate: a URL that is not listed can have up to {floor} {what}");
-                let text = self.paint(DIM, &text);
-                self.line(&text);
-            }
-        }
-    }
-
-    fn urls(&mut self, urls: &[TopUrl]) {
-        let head = format!("{:>10} {:>9} {:>9}  URL", "requests", "bytes", "misses");
-        let head = self.paint(DIM, &head);
-        self.line(&head);
-        for url in urls {
-            let marked = |text: String, error: u64| if error > 0 { format!("≥{text}") } else { text };
-            let room = self.look.width.saturating_sub(33);
-            self.line(&format!(
-                "{:>10} {:>9} {:>9}  {}",
-                marked(count(url.requests), url.requests_error),
-                marked(bytes(url.bytes), url.bytes_error),
-                marked(count(url.misses), url.misses_error),
-                shorten(&url.url, room)
-            ));
-        }
-    }
-
     fn caches(&mut self, document: &Document) {
-        if document.all.requests == 0 {
+        if document.all.requests == 0 || document.caches.caches.is_empty() {
             return;
         }
         self.heading("What other caches would have made of these requests");
@@ -390,6 +396,26 @@ impl Page {
         }
     }
 
+    /// What the logs lack, and how to have it in them.
+    fn not_logged(&mut self, document: &Document) {
+        let mut lacks: Vec<&NotLogged> = Vec::new();
+        for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {
+            if !lacks.iter().any(|known| known.what == lack.what) {
+                lacks.push(lack);
+            }
+        }
+        if lacks.is_empty() {
+            return;
+        }
+        self.heading("What these lines do not say");
+        for lack in lacks {
+            let how: Vec<String> =
+                lack.how.iter().map(|notation| format!("{}: {}", notation.proxy, notation.field)).collect();
+            let how = if how.is_empty() { String::new() } else { format!("; to log it, {}", how.join(", ")) };
+            self.fact(&lack.what, &format!("{} are not known{how}", lack.unknown));
+        }
+    }
+
     fn malformed(&mut self, document: &Document) {
         if document.malformed.is_empty() {
             return;
@@ -422,136 +448,46 @@ impl Page {
     }
 }
 
-pub(crate) fn estimate(estimated: &Count) -> String {
-    let text = count(estimated.count as u64);
-    if estimated.standard_error > 0.0 {
-        format!("about {text} (± {:.1} %)", estimated.standard_error * 100.0)
-    } else {
-        text
+/// A row of a table of groups.
+struct Listed<'a> {
+    name: String,
+    figures: &'a Figures,
+    over_time: Option<&'a [u64]>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(name: String, figures: &'a Figures) -> Self {
+        Self { name, figures, over_time: None }
+    }
+
+    fn group(group: &'a Group) -> Self {
+        Self { name: group.name.clone(), figures: &group.figures, over_time: group.over_time.as_deref() }
     }
 }
 
-/// So many of something, whose name takes an s.
-pub(crate) fn several(estimated: &Count, what: &str) -> String {
-    let text = estimate(estimated);
-    if text == "1" { format!("{text} {what}") } else { format!("{text} {what}s") }
-}
-
-pub(crate) fn percent(share: Option<f64>) -> String {
-    match share {
-        None => "–".into(),
-        Some(share) if share >= 0.9995 => "100 %".into(),
-        Some(share) => format!("{:.1} %", share * 100.0),
+/// From when to when, and the rate over the time that the log covers, where that is long enough to have one.
+fn time_span(first_ms: f64, last_ms: f64, covered_s: f64, requests: u64) -> String {
+    if last_ms <= first_ms {
+        return format!("{} UTC", date(first_ms));
     }
-}
-
-/// A time in milliseconds, with the unit people would use.
-pub(crate) fn ms(ms: f64) -> String {
-    match ms {
-        ms if ms < 0.9995 => format!("{:.0} µs", ms * 1e3),
-        ms if ms < 99.95 => format!("{ms:.1} ms"),
-        ms if ms < 999.5 => format!("{ms:.0} ms"),
-        ms => format!("{:.2} s", ms / 1e3),
-    }
-}
-
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        _ if seconds < 9.95 => format!("{} s", (seconds * 1e3).round() / 1e3),
-        0..120 => format!("{whole} s"),
-        120..7200 => format!("{} min {} s", whole / 60, whole % 60),
-        7200..172_800 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
-        _ => format!("{} d {} h", whole / 86_400, whole / 3600 % 24),
-    }
-}
-
-/// An instant as `2026-11-20 20:34:40`, UTC.
-pub(crate) fn date(unix_ms: f64) -> String {
-    let seconds = (unix_ms / 1e3).floor() as i64;
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// The day of the Gregorian calendar so many days after 1970-01-01.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-fn pad(text: &str, width: usize) -> String {
-    let missing = width.saturating_sub(text.chars().count());
-    format!("{text}{}", " ".repeat(missing))
-}
-
-/// Text of at most so many characters: the middle goes.
-fn shorten(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return text.to_owned();
-    }
-    let tail = width / 3;
-    let head = width.saturating_sub(tail + 1);
-    let end: String = text.chars().skip(length - tail).collect();
-    text.chars().take(head).chain(['…']).collect::<String>() + &end
-}
-
-fn bar(share: f64) -> String {
-    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
-    let mut bar = "█".repeat(eighths / 8);
-    if !eighths.is_multiple_of(8) {
-        bar.push(EIGHTHS[eighths % 8]);
-    }
-    bar
-}
-
-/// Words in lines of at most so many characters; colours count as nothing.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let visible = |text: &str| {
-        let mut inside = false;
-        text.chars()
-            .filter(|c| {
-                let colour = inside || *c == '\x1b';
-                inside = colour && *c != 'm';
-                !colour
-            })
-            .count()
+    let seconds = (last_ms - first_ms) / 1e3;
+    let rate = match requests as f64 / covered_s.max(seconds) {
+        rate if rate < 0.05 => String::new(),
+        rate if rate < 100.0 => format!(", {rate:.1} requests/s"),
+        rate => format!(", {} requests/s", count(rate.round() as u64)),
     };
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if visible(line) + 1 + visible(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    format!("{} to {} UTC, {}{rate}", date(first_ms), date(last_ms), duration(seconds))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_people_write_them() {
-        assert_eq!(
-            (ms(0.25), ms(12.34), ms(12_345.0)),
-            ("250 µs".into(), "12.3 ms".into(), "12.35 s".into())
-        );
-        assert_eq!(date(971_211_336_000.0), "2000-10-10 20:55:36");
-        assert_eq!(date(-1.0), "1969-12-31 23:59:59");
-        assert_eq!((duration(0.5), duration(3723.0)), ("0.5 s".into(), "62 min 3 s".into()));
-        assert_eq!(shorten("http://example/abcdefghij", 12), "http://…ghij");
-    }
+/// Which of the first and the last step are not complete.
+pub(crate) fn partial_steps(document: &Document) -> Option<String> {
+    let every_ms = document.every_ms?;
+    let (first, last) = (document.time.first()?, document.time.last()?);
+    let parts = [("first", first), ("last", last)];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, step)| step.covered_ms < every_ms)
+        .map(|(name, step)| format!("{} of the {name} step", duration(step.covered_ms / 1e3)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("the log covers only {}", parts.join(" and ")))
 }

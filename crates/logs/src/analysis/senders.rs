@@ -1,0 +1,181 @@
+//! Who sent requests and where they came from: user agents by the rules of [`crate::agent`], referrers by site.
+
+use super::tally::{Counted, Tally};
+use crate::agent::{self, Family};
+use crate::hash::hash;
+use crate::referrer;
+use crate::sketch::course::Course;
+use crate::sketch::distinct::Distinct;
+use crate::sketch::frequent::{Entry, Frequent, Weights};
+
+/// Texts of user agents that are followed one by one.
+const AGENTS: usize = 16_384;
+/// Referring sites that are followed one by one.
+const SITES: usize = 16_384;
+
+/// Requests of a group, and how they went over time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Row {
+    pub tally: Tally,
+    pub course: Course,
+}
+
+impl Row {
+    #[inline]
+    pub(super) fn count(&mut self, counted: Counted, second: Option<i64>) {
+        self.tally.count(counted);
+        if let Some(second) = second {
+            self.course.count(second);
+        }
+    }
+}
+
+/// User agents.
+#[derive(Debug)]
+pub(super) struct Agents {
+    /// Texts, with the places of their families.
+    pub texts: Frequent<u16>,
+    pub different: Distinct,
+    /// Requests by family, in the order of [`agent::families`].
+    pub families: Vec<Row>,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        Self {
+            texts: Frequent::new(AGENTS),
+            different: Distinct::default(),
+            families: vec![Row::default(); agent::families().len()],
+        }
+    }
+}
+
+impl Agents {
+    /// Counts a request; the kind of its user agent.
+    #[inline]
+    pub(super) fn count(&mut self, text: &[u8], counted: Counted, second: Option<i64>) -> agent::Kind {
+        let family = if text.is_empty() { agent::NONE } else { self.count_text(text, counted.bytes) };
+        self.families[family].count(counted, second);
+        agent::families()[family].kind
+    }
+
+    #[inline]
+    fn count_text(&mut self, text: &[u8], bytes: u64) -> usize {
+        let key = hash(text);
+        let one = Weights { requests: 1, bytes, misses: 0 };
+        match self.texts.find(key) {
+            Some(entry) => {
+                entry.sums += one;
+                usize::from(entry.more)
+            }
+            None => self.add_text(key, text, one),
+        }
+    }
+
+    #[cold]
+    fn add_text(&mut self, key: u64, text: &[u8], one: Weights) -> usize {
+        self.different.insert(key);
+        let family = agent::family(text);
+        let entry = self.texts.add(key, |kept| kept.extend_from_slice(text));
+        entry.sums += one;
+        entry.more = family as u16;
+        family
+    }
+
+    /// Families that were seen, with their requests.
+    pub(super) fn seen(&self) -> impl Iterator<Item = (Family, &Row)> {
+        let all = agent::families().iter().copied().zip(&self.families);
+        all.filter(|(_, row)| row.tally.requests() > 0)
+    }
+}
+
+/// Referrers.
+#[derive(Debug)]
+pub(super) struct Referrers {
+    /// Requests by site.
+    pub sites: Frequent<Row>,
+    pub different: Distinct,
+    /// Requests by kind, in the order of [`referrer::Kind::ALL`].
+    pub kinds: Vec<Row>,
+}
+
+impl Default for Referrers {
+    fn default() -> Self {
+        Self {
+            sites: Frequent::new(SITES),
+            different: Distinct::default(),
+            kinds: vec![Row::default(); referrer::KINDS],
+        }
+    }
+}
+
+impl Referrers {
+    /// Counts a request; the kind of its referrer.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        text: &[u8],
+        host: &[u8],
+        counted: Counted,
+        second: Option<i64>,
+    ) -> referrer::Kind {
+        let (kind, site) = referrer::site(text, host);
+        self.kinds[kind as usize].count(counted, second);
+        if kind == referrer::Kind::Site {
+            let key = hash(site);
+            let count = |entry: &mut Entry<Row>| {
+                entry.sums += Weights { requests: 1, bytes: counted.bytes, misses: 0 };
+                entry.more.count(counted.untimed(), second);
+            };
+            match self.sites.find(key) {
+                Some(entry) => count(entry),
+                None => {
+                    self.different.insert(key);
+                    count(self.sites.add(key, |kept| kept.extend_from_slice(site)));
+                }
+            }
+        }
+        kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+
+    fn one() -> Counted {
+        Counted::new(Class::Hit, 10, None)
+    }
+
+    #[test]
+    fn an_agent_in_a_crowd_of_others_is_still_counted_with_its_family() {
+        let mut agents = Agents::default();
+        for other in 0..40_000 {
+            assert_eq!(agents.count(b"curl/8.11.0", one(), Some(0)), agent::Kind::Tool);
+            agents.count(format!("scanner {other}").as_bytes(), one(), Some(0));
+        }
+        let curl = agents.texts.entries().max_by_key(|entry| entry.sums.requests).unwrap();
+        assert_eq!((curl.text.as_slice(), curl.sums.requests), (b"curl/8.11.0".as_slice(), 40_000));
+        assert!(agents.texts.floor().requests > 0 && agents.texts.len() <= AGENTS);
+        // Families are exact, whatever became of the texts.
+        let seen: Vec<_> = agents.seen().map(|(family, row)| (family.name, row.tally.requests())).collect();
+        assert_eq!(seen, [("unknown", 40_000), ("curl", 40_000)]);
+    }
+
+    #[test]
+    fn requests_are_counted_by_kind_of_referrer_and_by_site() {
+        let mut referrers = Referrers::default();
+        for text in
+            ["", "http://own/", "https://a.example/x", "https://a.example/y", "https://b.example/", "x"]
+        {
+            referrers.count(text.as_bytes(), b"own", one(), None);
+        }
+        let kinds: Vec<u64> = referrers.kinds.iter().map(|row| row.tally.requests()).collect();
+        assert_eq!(kinds, [1, 1, 3, 1]);
+        let mut sites: Vec<_> =
+            referrers.sites.entries().map(|entry| (entry.text.clone(), entry.sums.requests)).collect();
+        sites.sort();
+        assert_eq!(sites, [(b"a.example".to_vec(), 2), (b"b.example".to_vec(), 1)]);
+    }
+}

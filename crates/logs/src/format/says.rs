@@ -1,0 +1,80 @@
+//! What the lines of a format say. A figure that needs more is not known.
+
+use super::field::Field;
+
+/// A thing that a line may say of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Fact {
+    /// When the request was.
+    Time,
+    /// That time with its zone, or counted since 1970.
+    Zone,
+    /// How long it took.
+    Duration,
+    /// What became of it in the cache.
+    Outcome,
+    /// The same, as the name of the server that HAProxy chose.
+    Server,
+    /// Status of the response.
+    Status,
+    /// Size of the response.
+    Bytes,
+    /// Method of the request.
+    Method,
+    /// URL of the request, or its path.
+    Url,
+    /// `User-Agent` of the request.
+    Agent,
+    /// `Referer` of the request.
+    Referrer,
+    /// `X-Assay` of the request.
+    Xact,
+}
+
+/// A set of facts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Says(u16);
+
+impl Says {
+    /// What these fields say together.
+    pub(super) fn of<'f>(fields: impl Iterator<Item = &'f Field>) -> Self {
+        let facts = fields.flat_map(facts);
+        facts.fold(Self::default(), |says, fact| Self(says.0 | 1 << *fact as u16))
+    }
+
+    /// True when it says this.
+    pub fn has(self, fact: Fact) -> bool {
+        self.0 & 1 << fact as u16 != 0
+    }
+
+    /// What either of them says.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What both of them say.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+fn facts(field: &Field) -> &'static [Fact] {
+    match field {
+        Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros => &[Fact::Time, Fact::Zone],
+        Field::Time(pattern) if pattern.knows_zone() => &[Fact::Time, Fact::Zone],
+        Field::Time(_) => &[Fact::Time],
+        Field::DurationUs | Field::DurationMs | Field::DurationSeconds => &[Fact::Duration],
+        Field::Outcome | Field::CacheHit => &[Fact::Outcome],
+        Field::Server => &[Fact::Outcome, Fact::Server],
+        Field::Status => &[Fact::Status],
+        Field::Bytes | Field::Body => &[Fact::Bytes],
+        Field::Method => &[Fact::Method],
+        Field::Url | Field::Path | Field::HostPath => &[Fact::Url],
+        Field::RequestLine => &[Fact::Method, Fact::Url],
+        Field::Agent => &[Fact::Agent],
+        Field::Referrer => &[Fact::Referrer],
+        Field::Xact => &[Fact::Xact],
+        _ => &[],
+    }
+}
