@@ -293,7 +293,7 @@ impl Multiplex {
     }
 
     /// The head of a request has come.
-    fn begin(&mut self, stream: Stream, mut request: Request, content_length: Option<u64>, ends: bool) {
+    fn begin(&mut self, stream: Stream, request: Request, content_length: Option<u64>, ends: bool) {
         let framing = match (ends, content_length) {
             (true, _) => BodyFraming::None,
             (false, Some(length)) => BodyFraming::Length(length),
@@ -311,15 +311,15 @@ impl Multiplex {
         if let Some(upload) = upload {
             self.judge_upload(&request, &upload);
         }
-        self.complete(stream, &mut request);
+        self.complete(stream, request);
     }
 
     /// The body of a request is complete.
     fn end_body(&mut self, stream: Stream) {
         let Some(served) = self.take(stream) else { return };
-        let Stage::Body(mut request, upload) = served.stage else { return };
+        let Stage::Body(request, upload) = served.stage else { return };
         self.judge_upload(&request, &upload);
-        self.complete(stream, &mut request);
+        self.complete(stream, request);
     }
 
     fn judge_upload(&self, request: &Request, upload: &Upload) {
@@ -331,15 +331,15 @@ impl Multiplex {
     }
 
     /// A request is complete.
-    fn complete(&mut self, stream: Stream, request: &mut Request) {
+    fn complete(&mut self, stream: Stream, mut request: Request) {
         let arrival = Arrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
         let mut under_way = None;
         let complete_ns = self.read_ns;
-        match admit(&self.local, request, arrival, &mut under_way) {
+        match admit(&self.local, &mut request, arrival, &mut under_way) {
             Next::Reset => self.wire.reset(stream, ErrorCode::INTERNAL_ERROR),
-            Next::Respond => self.respond(stream, request.clone(), complete_ns, under_way),
+            Next::Respond => self.respond(stream, request, complete_ns, under_way),
             Next::Think { until_ns } => {
-                self.put(stream, Stage::Thinking(request.clone(), until_ns), under_way);
+                self.put(stream, Stage::Thinking(request, until_ns), under_way);
                 self.wake_at(until_ns);
             }
         }

@@ -81,9 +81,12 @@ impl Site {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many requests the origin's connection number `connection` serves; at least one.
+    /// How many requests the origin's connection number `connection` serves; at least one. Without a limit, that is one over HTTP/1
+    /// and any number over HTTP/2.
     pub fn uses(&self, connection: u64) -> u64 {
-        let Some(limit) = &self.use_limit else { return 1 };
+        let Some(limit) = &self.use_limit else {
+            return if self.version == HttpVersion::Http2 { u64::MAX } else { 1 };
+        };
         limit.count(&mut Rng::of(Purpose::Other, &[USES_DRAW, u64::from(self.index), connection])).max(1)
     }
 

@@ -179,7 +179,7 @@ impl Crew {
         let serial = state.connections;
         state.connections += 1;
         state.open += 1;
-        let uses_left = self.setup.uses_of(state.index, state.group, serial);
+        let uses_left = self.setup.uses_of(state.index, state.version, state.group, serial);
         let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
         let streams = (state.version == HttpVersion::Http2).then(|| Box::new(Streams::new(begun_ns)));
         let is_multiplexed = streams.is_some();

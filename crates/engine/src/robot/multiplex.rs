@@ -119,7 +119,7 @@ impl Crew {
         let xact = &mut self.xacts[place as usize];
         let Some(streams) = streams else { return };
         let is_first = *is_fresh && streams.load == 0;
-        let is_established = *is_established;
+        let may_flush = *is_established && !streams.is_receiving;
         *uses_left = uses_left.saturating_sub(1);
         xact.connection = Some(*serial);
         let phase = xact.phase;
@@ -146,7 +146,7 @@ impl Crew {
         self.scratch = scratch;
         self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
         self.link(slot, Listed::Pipelining);
-        if is_established {
+        if may_flush {
             self.flush_streams(slot);
         }
     }
@@ -200,6 +200,7 @@ impl Crew {
         let robot = self.connections[slot as usize].robot;
         let phase = self.phase();
         self.recorder(phase).counts.wire_bytes_in += bytes.len() as u64;
+        self.set_receiving(slot, true);
         let mut rest = bytes;
         loop {
             match self.next_on_streams(slot, rest, now_ns) {
@@ -220,10 +221,19 @@ impl Crew {
                 return;
             }
         }
-        self.flush_streams(slot);
-        self.count_streams(slot);
         self.fill_streams(robot);
-        self.leave_streams(slot, id);
+        if self.is_open((slot, id)) {
+            self.set_receiving(slot, false);
+            self.flush_streams(slot);
+            self.count_streams(slot);
+            self.leave_streams(slot, id);
+        }
+    }
+
+    fn set_receiving(&mut self, slot: u32, is_receiving: bool) {
+        if let Some(streams) = &mut self.connections[slot as usize].streams {
+            streams.is_receiving = is_receiving;
+        }
     }
 
     /// Takes note of one event.

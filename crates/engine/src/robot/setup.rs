@@ -253,9 +253,12 @@ impl Setup {
         group.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11)
     }
 
-    /// How many requests a robot's connection serves, at least one; `serial` counts its connections.
-    pub fn uses_of(&self, robot: RobotIndex, group: u16, serial: u32) -> u32 {
-        let Some(limit) = &self.groups[usize::from(group)].use_limit else { return 1 };
+    /// How many requests a robot's connection serves, at least one; `serial` counts its connections. Without a limit, that is one
+    /// over HTTP/1 and any number over HTTP/2.
+    pub fn uses_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u32 {
+        let Some(limit) = &self.groups[usize::from(group)].use_limit else {
+            return if version == HttpVersion::Http2 { u32::MAX } else { 1 };
+        };
         let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial)];
         let uses = limit.count(&mut Rng::of(Purpose::Other, &words));
         u32::try_from(uses).unwrap_or(u32::MAX).max(1)

@@ -45,6 +45,8 @@ pub struct Streams {
     carried: Table,
     /// How many xacts it carries.
     pub load: u32,
+    /// Bytes that have come are being acted on: what is sent meanwhile goes out together when that is done.
+    pub is_receiving: bool,
     /// What was counted of `wire` already.
     counted: Totals,
     /// When the bounds on floods were filled up last.
@@ -63,6 +65,7 @@ impl Streams {
             wire: Wire::client(config),
             carried: Table::default(),
             load: 0,
+            is_receiving: false,
             counted: Totals::default(),
             refilled_ns: now_ns,
         }

@@ -9,7 +9,9 @@ mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
 mod health;
+mod http2_server;
 mod identity;
+mod multiplexed;
 mod origins;
 mod pipelines;
 mod robots;

@@ -11,8 +11,12 @@ use assay_workload::{Object, Universe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::http2_server;
+
 /// More than a robot reads at once (128 KiB), however late it looks.
 pub const LONG_BYTES: usize = 300_000;
+
+pub use crate::http2_server::Http2Manner;
 
 /// How a server misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub enum Manner {
     /// The same, but cuts the connection off after so many bytes. Embedded objects that are the first of their connection
     /// get their responses one by one.
     CutsThrees(usize),
+    /// Speaks HTTP/2, in this way.
+    Http2(Http2Manner),
 }
 
 /// What the server saw of one request.
@@ -89,11 +95,11 @@ pub struct Server {
 
 /// What connections share.
 #[derive(Debug)]
-struct Shared {
+pub struct Shared {
     universe: Arc<Universe>,
     clock: RunClock,
     manner: Manner,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    pub seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Shared {
@@ -120,7 +126,12 @@ impl Server {
                 while let Ok((stream, peer)) = listener.accept().await {
                     // Pieces leave as they are written.
                     stream.set_nodelay(true).expect("a socket can be");
-                    tokio::spawn(serve(stream, shared.clone(), number, peer.ip()));
+                    match shared.manner {
+                        Manner::Http2(manner) => {
+                            tokio::spawn(http2_server::serve(stream, shared.clone(), number, manner));
+                        }
+                        _ => drop(tokio::spawn(serve(stream, shared.clone(), number, peer.ip()))),
+                    }
                     number += 1;
                 }
             });
@@ -210,7 +221,7 @@ fn respond(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
     (buffer.len() >= length + body).then(|| (length, body, response(&head, shared)))
 }
 
-fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
+pub fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let Shared { universe, clock, manner, .. } = shared;
     let path = head
         .target

@@ -1,0 +1,119 @@
+//! Robots over HTTP/2: what they do is what they do over HTTP/1.1, on fewer connections, and no request is lost.
+
+use std::collections::BTreeMap;
+
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::error_kind::ErrorKind;
+use assay_workload::model::*;
+
+use crate::robots::{Options, Run, check_sums, content, lasts, phase, run, simple};
+use crate::server::{Http2Manner, Manner};
+
+/// Four robots with a rate, pages, and many requests at a time.
+fn busy() -> Workload {
+    let mut workload = simple();
+    workload.contents.push(content("image", 500.0));
+    workload.contents[0].embedded =
+        Some(Embedded { count: Distribution::Constant(6.0), contents: Weighted::one(1) });
+    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
+    workload.robots[0].connection_use_limit = None;
+    workload.schedule.phases = vec![phase("only", lasts(500))];
+    workload
+}
+
+fn multiplexed(mut workload: Workload, manner: Http2Manner) -> Run {
+    workload.robots[0].http_versions = Weighted::one(HttpVersion::Http2);
+    run(&workload, Options { manner: Manner::Http2(manner), ..Options::default() })
+}
+
+/// Nothing was lost, and nothing was wrong.
+fn check_all(run: &Run) -> RobotCounts {
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0, "{:?}", counts.errors);
+    assert!(counts.completed > 50, "{counts:?}");
+    counts
+}
+
+#[test]
+fn the_same_is_due_as_over_http_1_1_on_one_connection_for_each_robot() {
+    let before = run(&busy(), Options::default()).total();
+    let run = multiplexed(busy(), Http2Manner::Right(100));
+    let counts = check_all(&run);
+    assert_eq!(
+        (counts.due, counts.due_digest, counts.offered_hits),
+        (before.due, before.due_digest, before.offered_hits)
+    );
+    assert_eq!((counts.connections_opened, counts.connections_closed), (4, 4));
+    assert_eq!((counts.streams_opened, counts.streams_reset, counts.retries), (counts.sent, 0, 0));
+    assert_eq!(counts.on_reused_connection, counts.sent - 4);
+    assert!(counts.coded_field_bytes_out * 2 < counts.field_bytes_out, "{counts:?}");
+    assert!(counts.coded_field_bytes_in < counts.field_bytes_in, "{counts:?}");
+    for seen in run.server.requests() {
+        assert!(!seen.head.contains("host:") && seen.head.contains("accept: */*"), "{}", seen.head);
+    }
+}
+
+#[test]
+fn no_more_streams_are_open_than_the_target_allows() {
+    let counts = check_all(&multiplexed(busy(), Http2Manner::Right(2)));
+    // A few may be sent, and refused, before its settings have come.
+    assert_eq!(counts.retries, counts.streams_reset, "{counts:?}");
+    assert_eq!(counts.connections_opened, 4);
+}
+
+#[test]
+fn a_connection_carries_as_many_requests_as_its_robot_wants() {
+    let mut workload = busy();
+    workload.robots[0].connection_use_limit = Some(Distribution::Constant(10.0));
+    let run = multiplexed(workload, Http2Manner::Right(100));
+    let counts = check_all(&run);
+    let mut uses = BTreeMap::<usize, u64>::new();
+    run.server.requests().iter().for_each(|seen| *uses.entry(seen.connection).or_default() += 1);
+    assert!(uses.values().all(|&uses| uses <= 10), "{uses:?}");
+    assert_eq!(counts.connections_opened, uses.len() as u64);
+}
+
+#[test]
+fn what_the_target_has_not_acted_on_is_sent_again() {
+    for manner in [Http2Manner::Refuses, Http2Manner::GoesAway, Http2Manner::Hangs] {
+        let run = multiplexed(busy(), manner);
+        let counts = run.total();
+        check_sums(&counts);
+        // A connection that is closed without a word can take responses with it that had begun.
+        if manner != Http2Manner::Hangs {
+            assert_eq!(counts.error_total(), 0, "{manner:?}: {:?}", counts.errors);
+            assert!(counts.retries > 5, "{manner:?}: {counts:?}");
+            assert_eq!(counts.completed, run.server.requests().len() as u64, "{manner:?}: each once");
+        }
+        assert_eq!(counts.goaways > 0, manner == Http2Manner::GoesAway, "{counts:?}");
+        assert_eq!(counts.streams_reset > 0, manner == Http2Manner::Refuses, "{counts:?}");
+    }
+}
+
+#[test]
+fn every_fault_of_a_stream_is_counted_under_its_own_name() {
+    for (manner, kind) in [
+        (Http2Manner::ResetsWithin, ErrorKind::TruncatedBody),
+        (Http2Manner::ResetsBefore, ErrorKind::ConnectionLost),
+        (Http2Manner::Pushes, ErrorKind::Malformed),
+        (Http2Manner::NoStatus, ErrorKind::Malformed),
+    ] {
+        let counts = multiplexed(simple(), manner).total();
+        check_sums(&counts);
+        assert_eq!((counts.errors[&kind], counts.completed), (counts.sent, 0), "{manner:?}: {counts:?}");
+    }
+}
+
+#[test]
+fn uploads_go_out_as_streams() {
+    let mut workload = simple();
+    workload.robots[0].methods = Weighted::one(Method::Post);
+    workload.robots[0].post_contents = Weighted::one(0);
+    workload.contents[0].size_bytes = Distribution::Constant(300_000.0);
+    let run = multiplexed(workload, Http2Manner::Right(100));
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0, "{:?}", counts.errors);
+    assert!(run.server.requests().iter().all(|seen| seen.body == 300_000));
+}
