@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-switch bench-working-set verify docs fuzz
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -12,6 +12,7 @@ help:
 	@echo "make instructions   count the instructions of a request on each hot path, and keep the counts (needs valgrind)"
 	@echo "make bench   measure Assay itself against its peers"
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
+	@echo "make bench-http2   measure how fast requests are coded and decoded in HTTP/2"
 	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
@@ -51,6 +52,10 @@ bench:
 # Not part of `make bench`: it waits for the machine to be quiet, and takes ten minutes at best.
 bench-pacing: build
 	scripts/pacing.sh
+
+# Of the protocol alone: no sockets, no robots.
+bench-http2:
+	$(CARGO) run --release --quiet --package assay-http2 --example exchange
 
 bench-switch: build
 	scripts/switch-cost.sh
