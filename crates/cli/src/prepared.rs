@@ -9,7 +9,7 @@ use assay_experiment::cells::at_rate;
 use assay_report::require::Requirement;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
-use assay_workload::model::Workload;
+use assay_workload::model::{HttpVersion, Workload};
 use assay_workload::overrides::Overrides;
 use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Timeline, Universe, UniverseOptions};
@@ -98,7 +98,12 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
     let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
-    let notes = [changes, endless(&timeline), named_proxies(&workload).filter(|_| !is_quiet)];
+    let notes = [
+        changes,
+        endless(&timeline),
+        named_proxies(&workload).filter(|_| !is_quiet),
+        unused_depth(&workload),
+    ];
     let notes = notes.into_iter().flatten().chain(dropped).collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     let overrides = wish.overrides;
@@ -111,6 +116,17 @@ impl Prepared {
         let stream_digest = digest(&self.workload, &self.timeline, wish).map_err(Failure::usage)?;
         Ok(Self { stream_digest, ..self.clone() })
     }
+}
+
+/// Robots that speak HTTP/2 have no use for a setting of their kind.
+fn unused_depth(workload: &Workload) -> Option<String> {
+    let speaks_http2 =
+        |(version, weight): &(HttpVersion, f64)| *version == HttpVersion::Http2 && *weight > 0.0;
+    let mut groups = workload.robots.iter();
+    let group = groups.find(|group| {
+        group.pipeline_depth.is_some() && group.http_versions.items().iter().any(speaks_http2)
+    })?;
+    Some(format!("pipeline_depth of {} does not apply to HTTP/2: streams are not pipelined", group.kind))
 }
 
 fn digest(workload: &Arc<Workload>, timeline: &Arc<Timeline>, wish: &Wish) -> Result<String, Error> {

@@ -181,6 +181,55 @@ fn webaxe_runs_through_httpd() {
     webaxe_through(5, "--reverse");
 }
 
+/// The same over HTTP/2: nothing is lost when a connection is retired, and hits are hits.
+fn over_http2_through(index: usize) {
+    let (proxy, program, package, points) = SIX[index];
+    if !has(program, package) {
+        return;
+    }
+    let ran = run(&[
+        "webaxe-1",
+        "--proxy",
+        proxy,
+        "--robot-http",
+        "2",
+        "--rehearse",
+        "16s",
+        "--memory",
+        "64MB",
+        "--disk",
+        "256MB",
+        "--no-report",
+        "--xact-log",
+    ]);
+    assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
+    is_right(&ran, proxy, points);
+    let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));
+    // A request that a proxy did not act on takes another stream.
+    let again = number("total.streams_opened") - number("total.requests");
+    assert_eq!(again, number("total.retries"), "{proxy}");
+}
+
+#[test]
+fn webaxe_runs_over_http_2_through_varnish() {
+    over_http2_through(0);
+}
+
+#[test]
+fn webaxe_runs_over_http_2_through_nginx() {
+    over_http2_through(1);
+}
+
+#[test]
+fn webaxe_runs_over_http_2_through_haproxy() {
+    over_http2_through(4);
+}
+
+#[test]
+fn webaxe_runs_over_http_2_through_httpd() {
+    over_http2_through(5);
+}
+
 #[test]
 fn the_image_listing_runs_through_every_proxy() {
     through_all("image.pg");

@@ -70,7 +70,8 @@ fn the_builtin_proxy_is_a_forward_proxy_too() {
 fn all_that_is_special_about_requests_and_responses_is_right() {
     let assay = Assay::new();
     let workload = assay.file("special.pg", include_str!("special.pg"));
-    for target in [&["--direct"][..], &[], &["--forward"]] {
+    let over_http2 = &["--direct", "--robot-http", "2", "--origin-http", "2"][..];
+    for target in [&["--direct"][..], &[], &["--forward"], over_http2] {
         let dir = format!("r{}", target.concat());
         let arguments = [&["run", workload, "--run-dir", &dir, "--no-report", "--json"], target].concat();
         let total = &document(&assay.run(&arguments))["total"];
@@ -83,21 +84,65 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
         let series = series.expect("measurements");
         series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
         series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
+        // HTTP/2 has no need to wait for 100, and robots do not.
+        let expected = if target == over_http2 { 0..=0 } else { 3..=u64::MAX };
+        for (what, seen) in [
+            ("continued", origins.continued),
+            ("expectations_refused", origins.expectations_refused),
+            ("invited", robots.invited),
+            ("uninvited", robots.uninvited),
+        ] {
+            assert!(expected.contains(&seen), "{target:?}: {what} {seen}");
+        }
         for (what, seen) in [
             ("authenticated", origins.authenticated),
             ("wrong_credentials", origins.wrong_credentials),
             ("cookies_set", origins.cookies_set),
-            ("continued", origins.continued),
-            ("expectations_refused", origins.expectations_refused),
             ("logged_in", robots.logged_in),
             ("refused", robots.refused),
             ("cookies_sent", robots.cookies_sent),
-            ("invited", robots.invited),
-            ("uninvited", robots.uninvited),
         ] {
             assert!(seen > 2, "{target:?}: {what} {seen}");
         }
         assert_eq!(origins.wrong_uploads, 0, "{target:?}");
+    }
+}
+
+#[test]
+fn the_stream_is_the_same_over_http_2_and_takes_one_connection_for_each_robot() {
+    let assay = Assay::new();
+    let documents = ["1.1", "2"].map(|version| {
+        let arguments = ["run", "demo", "--direct", "--rehearse", "3s", "--run-dir", version, "--json"];
+        let versions = ["--no-report", "--robot-http", version, "--origin-http", version];
+        document(&assay.run(&[&arguments[..], &versions].concat()))
+    });
+    let [before, after] = &documents;
+    assert_eq!(before["stream_digest"], after["stream_digest"]);
+    assert_eq!(before["total"]["due"], after["total"]["due"]);
+    assert_eq!(after["total"]["errors"]["total"], 0, "{:#}", after["total"]["errors"]);
+    assert_eq!(before["total"]["streams_opened"], 0);
+    assert_eq!(after["total"]["streams_opened"], after["total"]["requests"]);
+    assert_eq!(after["total"]["origins"]["streams_opened"], after["total"]["requests"]);
+    let run: Value =
+        serde_json::from_slice(&std::fs::read(assay.path("2/run.json")).expect("is there")).expect("is JSON");
+    assert_eq!(run["workload"]["overrides"]["robot_http"], "2");
+}
+
+#[test]
+fn a_target_that_does_not_speak_http_2_is_refused_before_anything_starts() {
+    let assay = Assay::new();
+    for (arguments, why) in [
+        (&["--robot-http", "2"][..], "the built-in proxy speaks HTTP/1.1 on both sides"),
+        (&["--proxy", "squid", "--robot-http", "2"], "Squid does not speak HTTP/2 to clients in clear"),
+        (&["--proxy", "varnish", "--origin-http", "2"], "sends requests to origins over HTTP/1.1"),
+        (&["--direct", "--robot-http", "2"], "must speak the same version of HTTP"),
+        (&["--robot-http", "3"], "write 1.0, 1.1 or 2"),
+    ] {
+        let all = [&["run", "demo", "--rehearse", "3s", "--run-dir", "none"], arguments].concat();
+        let said = assay.run(&all).exits(2);
+        // A proxy that is not installed is refused as such.
+        assert!(said.stderr.contains(why) || said.stderr.contains("was not found"), "{why}: {}", said.stderr);
+        assert!(!assay.path("none").exists(), "{why}");
     }
 }
 
