@@ -444,7 +444,8 @@ def figures(phases, spans):
     used = resources(spans)
     spared = lambda at_origins, at_robots: rounded(1 - at_origins / at_robots, 6) if at_robots else None
     class_counts = lambda by: {k: int(v) for k, v in c[c.by == by].groupby("value")["count"].sum().items()}
-    as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages"]
+    as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages",
+                   "streams_opened", "streams_reset", "goaways", "flow_stalls"]
     found = {name: int(n[name]) for name in as_they_are} | {
         "duration_s": seconds,
         "requests": int(n.sent),
@@ -496,7 +497,8 @@ def figures(phases, spans):
             if role != "host"
         },
         "disk": disk(spans),
-        "origins": {name: int(m[name]) for name in ["requests", "not_modified", "validations", "refused", "broken"]}
+        "origins": {name: int(m[name]) for name in ["requests", "not_modified", "validations", "refused", "broken",
+                                                     "streams_opened", "streams_reset", "flow_stalls"]}
         | {
             "rate": per_second(m.requests),
             "body_bytes": int(m.body_bytes_out),

@@ -109,7 +109,7 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
 }
 
 #[test]
-fn the_stream_is_the_same_over_http_2_and_takes_one_connection_for_each_robot() {
+fn the_stream_is_the_same_over_http_2_and_nothing_of_it_is_lost() {
     let assay = Assay::new();
     let documents = ["1.1", "2"].map(|version| {
         let arguments = ["run", "demo", "--direct", "--rehearse", "3s", "--run-dir", version, "--json"];
@@ -118,11 +118,12 @@ fn the_stream_is_the_same_over_http_2_and_takes_one_connection_for_each_robot() 
     });
     let [before, after] = &documents;
     assert_eq!(before["stream_digest"], after["stream_digest"]);
-    assert_eq!(before["total"]["due"], after["total"]["due"]);
     assert_eq!(after["total"]["errors"]["total"], 0, "{:#}", after["total"]["errors"]);
     assert_eq!(before["total"]["streams_opened"], 0);
-    assert_eq!(after["total"]["streams_opened"], after["total"]["requests"]);
-    assert_eq!(after["total"]["origins"]["streams_opened"], after["total"]["requests"]);
+    // The demo's origins retire connections, and what they have not acted on takes another stream.
+    let number = |field: &str| after["total"][field].as_u64().expect("a number");
+    assert_eq!(number("streams_opened"), number("requests") + number("retries"));
+    assert!(number("goaways") > 0 && number("requests") > 200, "{:#}", after["total"]);
     let run: Value =
         serde_json::from_slice(&std::fs::read(assay.path("2/run.json")).expect("is there")).expect("is JSON");
     assert_eq!(run["workload"]["overrides"]["robot_http"], "2");
