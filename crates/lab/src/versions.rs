@@ -109,7 +109,7 @@ mod tests {
             group.http_versions = Weighted::new(robots.iter().map(|version| (*version, 1.0)));
         }
         workload.servers.iter_mut().for_each(|server| server.http_versions = Weighted::one(origins));
-        (plan.workload, plan.target) = (workload.into(), target);
+        (plan.workload, plan.target) = (workload, target);
         check(&plan).err().map(|error| error.to_string())
     }
 

@@ -160,13 +160,10 @@ impl Crew {
         if output.is_empty() {
             return;
         }
-        match write(socket, output) {
-            Ok(written) => {
-                streams.wire.wrote(written);
-                self.recorder(phase).counts.wire_bytes_out += written as u64;
-            }
-            // Reading tells what has become of it, and what came before.
-            Err(_) => {}
+        // Where it fails, reading tells what has become of the connection, and what came before.
+        if let Ok(written) = write(socket, output) {
+            streams.wire.wrote(written);
+            self.recorder(phase).counts.wire_bytes_out += written as u64;
         }
     }
 

@@ -210,13 +210,28 @@ pub fn decode<'t>(coded: &[u8], text: &'t mut Vec<u8>) -> Option<&'t [u8]> {
             break;
         }
     }
+    // Behind the end, bits are ones as in padding: no code of the lookup ends in them by mistake, as it would be too long.
+    word |= u64::MAX >> left;
     while left > 0 {
         if left <= MAX_PADDING_BITS && word >> (64 - left) == (1 << left) - 1 {
             break;
         }
-        let (one, bits) = symbol(word, left)?;
-        text[written] = one;
-        written += 1;
+        let found = table[(word >> (64 - LOOKUP_BITS)) as usize];
+        let bits = if found.first_bits == 0 || u32::from(found.first_bits) > left {
+            let (one, bits) = symbol(word, left)?;
+            text[written] = one;
+            written += 1;
+            bits
+        } else if u32::from(found.bits) <= left {
+            text[written] = found.symbols[0];
+            text[written + 1] = found.symbols[1];
+            written += 1 + usize::from(found.bits > found.first_bits);
+            found.bits.into()
+        } else {
+            text[written] = found.symbols[0];
+            written += 1;
+            found.first_bits.into()
+        };
         word <<= bits;
         left -= bits;
     }
