@@ -14,6 +14,7 @@
 
 pub mod arrival;
 pub mod body;
+pub mod byte_stream;
 pub mod caching;
 pub mod carrier;
 pub mod clock;
