@@ -22,7 +22,8 @@ fn robots_speak_http1(workload: &Workload) -> bool {
         .any(|group| includes(&group.http_versions, |version| version != HttpVersion::Http2))
 }
 
-fn origins_speak_http2(workload: &Workload) -> bool {
+/// Whether some origins speak HTTP/2.
+pub fn origins_speak_http2(workload: &Workload) -> bool {
     let mut servers = workload.origins.iter().map(|origin| &workload.servers[usize::from(origin.server)]);
     servers.any(|server| includes(&server.http_versions, |version| version == HttpVersion::Http2))
 }

@@ -30,6 +30,7 @@ pub mod relay;
 pub mod sockets;
 pub mod stdio;
 pub mod timer;
+pub mod tls;
 pub mod upstream;
 pub mod watch;
 pub mod worker;

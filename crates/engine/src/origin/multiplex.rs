@@ -17,18 +17,16 @@ use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream, Totals};
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
-use rustix::net::{SendFlags, send};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
-use super::connection::poll_read;
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
 use super::payload::SLICES;
 use super::request::{Request, Special};
 use super::response::Response;
 use super::upload::Upload;
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
@@ -77,7 +75,7 @@ struct Served {
 #[derive(Debug)]
 pub struct Multiplex {
     local: Rc<Local>,
-    socket: TcpStream,
+    transport: ByteStream<TcpStream>,
     /// The origin at whose address it was accepted.
     at: OriginIndex,
     wire: Wire,
@@ -121,7 +119,7 @@ impl Multiplex {
         let _ = socket.set_nodelay(true);
         Self {
             local,
-            socket,
+            transport: ByteStream::clear(socket),
             at,
             wire: Wire::server(Config { max_streams: MAX_STREAMS, ..Config::default() }),
             served: Vec::new(),
@@ -190,7 +188,7 @@ impl Multiplex {
     /// throw away what the client has not read yet.
     fn linger(&mut self) -> io::Result<()> {
         self.is_lingering = true;
-        socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Write)?;
+        socket2::SockRef::from(self.transport.socket()).shutdown(std::net::Shutdown::Write)?;
         if let Some((_, ticket)) = self.idle.take() {
             self.local.timer.cancel(ticket);
         }
@@ -203,18 +201,15 @@ impl Multiplex {
     /// Writes what there is; ready when there is nothing left.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.wire.output().is_empty() {
-            if self.socket.poll_write_ready(context)?.is_pending() {
+            if self.transport.socket().poll_write_ready(context)?.is_pending() {
                 return Poll::Pending;
             }
-            let (socket, output) = (&self.socket, self.wire.output());
-            let written =
-                socket.try_io(Interest::WRITABLE, || Ok(send(socket, output, SendFlags::NOSIGNAL)?));
-            match written {
+            match self.transport.try_send_parts(&[io::IoSlice::new(self.wire.output())]) {
+                Ok(0) => {}
                 Ok(bytes) => {
                     self.wire.wrote(bytes);
                     self.local.tally.borrow_mut().here().counts.wire_bytes_out += bytes as u64;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -225,8 +220,8 @@ impl Multiplex {
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let local = Rc::clone(&self.local);
         let mut input = local.input.borrow_mut();
-        let (length, received) = match std::task::ready!(poll_read(&self.socket, context, &mut input)) {
-            Ok((length, received)) if length > 0 => (length, received),
+        let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
+            Ok(read) if read.length > 0 => (read.length, read.received),
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(Ok(false)),
         };

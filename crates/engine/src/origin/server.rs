@@ -218,7 +218,14 @@ async fn accept(
                 Some(HttpVersion::Http2) => {
                     spawn_local(Multiplex::new(Rc::clone(&local), stream, origin).serve());
                 }
-                _ => drop(spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve())),
+                _ => match local.world.accept(stream) {
+                    Ok(stream) => {
+                        drop(spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve()))
+                    }
+                    Err(error) => {
+                        faults.tell(Reason::RoleFailed, format!("an origin could not begin TLS ({error})"));
+                    }
+                },
             },
             Err(error) => {
                 // Otherwise the client was gone before it was accepted.

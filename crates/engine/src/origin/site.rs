@@ -5,12 +5,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_http::authentication::Nonces;
+use assay_plane::byte_stream::ByteStream;
 use assay_random::{Rng, hash};
+use assay_tls::error::TlsError;
+use assay_tls::server::Server as TlsServer;
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
 use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotIndex, Server, Workload};
 use assay_workload::{Object, Universe};
+use tokio::net::TcpStream;
 
 use super::fault::Attempts;
 use crate::coded::CodedSizes;
@@ -185,6 +189,8 @@ pub struct World {
     pub nonces: Nonces,
     /// Requests that met a fault on purpose.
     pub attempts: Attempts,
+    /// How connections speak TLS; none: in the clear.
+    tls: Option<TlsServer>,
     /// How long coded bodies are; none: none are coded.
     coded: Option<CodedSizes>,
     /// For each content type: its objects go out as they are, with nothing added.
@@ -200,10 +206,23 @@ impl World {
             sites: Sites::new(workload, addresses),
             nonces: Nonces::new(key, NONCE_LIFE_S),
             attempts: Attempts::default(),
+            tls: None,
             coded: CodedSizes::measure(&universe),
             plain_contents: workload.contents.iter().map(goes_out_as_it_is).collect(),
             universe,
         }
+    }
+
+    /// The same, with TLS on their connections if there is a server for it.
+    pub fn with_tls(self, tls: Option<TlsServer>) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// The byte stream of a connection that was accepted.
+    #[inline]
+    pub fn accept(&self, socket: TcpStream) -> Result<ByteStream<TcpStream>, TlsError> {
+        let session = self.tls.as_ref().map(TlsServer::accept).transpose()?;
+        Ok(ByteStream::new(socket, session))
     }
 
     /// Body bytes of the response to a plain GET of this robot for an object.

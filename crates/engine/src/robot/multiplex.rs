@@ -114,12 +114,11 @@ impl Crew {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         self.put_request(place, false, &mut scratch);
-        let Connection { streams, uses_left, serial, is_fresh, is_established, .. } =
-            &mut self.connections[slot as usize];
+        let is_established = self.connections[slot as usize].is_established();
+        let Connection { streams, uses_left, serial, is_fresh, .. } = &mut self.connections[slot as usize];
         let xact = &mut self.xacts[place as usize];
         let Some(streams) = streams else { return };
         let is_first = *is_fresh && streams.load == 0;
-        let is_established = *is_established;
         *uses_left = uses_left.saturating_sub(1);
         xact.connection = Some(*serial);
         let phase = xact.phase;
@@ -154,13 +153,13 @@ impl Crew {
     /// Writes what a connection has to say, as far as the socket takes it.
     pub fn flush_streams(&mut self, slot: u32) {
         let phase = self.phase();
-        let Connection { streams, socket, .. } = &mut self.connections[slot as usize];
+        let Connection { streams, transport, .. } = &mut self.connections[slot as usize];
         let Some(streams) = streams else { return };
         let output = streams.wire.output();
         if output.is_empty() {
             return;
         }
-        match write(socket, output) {
+        match write(transport, output) {
             Ok(written) => {
                 streams.wire.wrote(written);
                 self.recorder(phase).counts.wire_bytes_out += written as u64;

@@ -57,6 +57,15 @@ impl ByteStream<TcpStream> {
         }
     }
 
+    /// Writes what the socket takes at once. With TLS that is nothing: records of which the socket takes a part would wait for a
+    /// next write, and there may be none.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self.tls {
+            None => self.socket.try_write(bytes),
+            Some(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
     /// Nothing has come on a stream on which nothing may come: data or an end make it useless. What belongs to TLS alone may.
     pub fn is_quiet(&mut self) -> bool {
         let Self { socket, tls } = self;
