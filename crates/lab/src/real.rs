@@ -14,7 +14,6 @@ use crate::error::LabError;
 use crate::mode::Mode;
 use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
-use crate::reading::CounterReader;
 use crate::secure::{Probe, ProxyTls};
 use crate::work::{self, WorkDir};
 
