@@ -328,26 +328,8 @@ impl Page {
                 count(connections.origin_peak)
             ),
         );
-        let (full, resumed) = (total.counts.tls_full, total.counts.tls_resumed);
-        if full + resumed > 0 {
-            let spoken: Vec<String> = total
-                .by_tls
-                .iter()
-                .map(|(agreed, handshakes)| format!("{agreed} ({})", count(*handshakes)))
-                .collect();
-            let time = |ms: Option<f64>| ms.map_or_else(|| "not known".to_owned(), crate::format::time_ms);
-            let handshake = &total.handshake_ms;
-            self.fact(
-                "TLS",
-                &format!(
-                    "{} handshakes, {} of them resumed; p50 {}, p99 {}; {}",
-                    count(full + resumed),
-                    count(resumed),
-                    time(handshake.p50),
-                    time(handshake.p99),
-                    spoken.join(", ")
-                ),
-            );
+        if let Some(spoken) = words::tls(total) {
+            self.fact("TLS", &spoken);
         }
     }
 

@@ -286,6 +286,25 @@ pub(crate) fn kind_words(kind: &str) -> &str {
     }
 }
 
+/// How TLS was spoken; none: it was not.
+pub(crate) fn tls(total: &Figures) -> Option<String> {
+    let (full, resumed) = (total.counts.tls_full, total.counts.tls_resumed);
+    if full + resumed == 0 {
+        return None;
+    }
+    let spoken = total.by_tls.iter().map(|(agreed, handshakes)| format!("{agreed} ({})", count(*handshakes)));
+    let time = |ms: Option<f64>| ms.map_or_else(|| "not known".to_owned(), crate::format::time_ms);
+    let handshake = &total.handshake_ms;
+    Some(format!(
+        "{} handshakes, {} of them resumed; p50 {}, p99 {}; {}",
+        count(full + resumed),
+        count(resumed),
+        time(handshake.p50),
+        time(handshake.p99),
+        spoken.collect::<Vec<_>>().join(", ")
+    ))
+}
+
 /// What an error class means for those who use what was tested.
 pub(crate) fn kind_meaning(kind: &str) -> &'static str {
     match kind {

@@ -7,7 +7,6 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::connecting::kind_of_tls;
 use super::connection::Connection;
 use super::crew::Crew;
 use super::extras::{Ending, Pause};
@@ -16,6 +15,7 @@ use super::login::{Claim, Shown};
 use super::memory::{Memory, cnonce};
 use super::request::{Request, write_target};
 use super::response::Opening;
+use super::securing::kind_of_tls;
 use super::setup::Setup;
 use super::special::path_of;
 use super::xact::{NONE, Xact};
