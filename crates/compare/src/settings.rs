@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::run::{PhaseInfo, RunInfo};
+use assay_record::run::{PhaseInfo, RunInfo, TlsInfo};
 
 use super::document::{SettingDifference, Subject, Weight};
 use assay_report::format;
@@ -205,6 +205,10 @@ fn around(heads: &[Head]) -> Vec<Row> {
         row("origins’ processors", Matters, |head| cpus(head, "origins")),
         row("congestion control", Matters, |head| {
             head.bed.as_ref().map(|bed| bed.congestion_control.clone())
+        }),
+        row("TLS", Matters, |head| {
+            let spoken = |tls: &TlsInfo| format!("{} ({}, {})", tls.legs(), tls.versions, tls.key);
+            Some(head.tls.as_ref().map_or_else(|| "none".to_owned(), spoken))
         }),
         row("machine", Matters, |head| some(&head.host.cpu_model)),
         row("processors", Matters, |head| Some(head.host.cpus.to_string())),

@@ -48,6 +48,7 @@ async fn main() {
         descriptors: 100,
         connections: 1,
         circle: None,
+        tls: None,
         keep,
         namespace: None,
         requested_from: None,

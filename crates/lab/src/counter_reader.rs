@@ -6,6 +6,7 @@ use assay_role::message::ProxyCounters;
 use crate::counters::{self, LogFollower};
 use crate::description::{CounterFormat, CounterSource, Settings};
 use crate::real::QUICK;
+use crate::secure::ProxyTls;
 use crate::{probe, process};
 
 /// Reads a proxy's counters.
@@ -15,6 +16,7 @@ pub struct CounterReader {
     settings: Settings,
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
+    tls: Option<ProxyTls>,
     /// How often the proxy's counters were read by a request.
     requested: i64,
     /// Last text of each source that has one: file name and text.
@@ -22,15 +24,15 @@ pub struct CounterReader {
 }
 
 impl CounterReader {
-    /// A reader of these sources, on these processors and in this network (the lab's own when none).
+    /// A reader of these sources, on these processors, in this network (the lab's own when none), and over TLS if the proxy speaks it.
     pub(crate) fn new(
         sources: &[CounterSource],
         settings: Settings,
         cpus: Vec<u32>,
-        namespace: Option<Namespace>,
+        (namespace, tls): (Option<Namespace>, Option<ProxyTls>),
     ) -> Self {
         let sources = sources.iter().map(|source| (source.clone(), LogFollower::new(source))).collect();
-        Self { sources, settings, cpus, namespace, requested: 0, raw: Vec::new() }
+        Self { sources, settings, cpus, namespace, tls, requested: 0, raw: Vec::new() }
     }
 
     /// True when there is something to read.
@@ -49,7 +51,8 @@ impl CounterReader {
                 counters::translate(source, values, &mut sum);
                 continue;
             }
-            let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
+            let tls = self.tls.as_ref();
+            let text = fetch(source, &self.settings, &self.cpus, (self.namespace.as_ref(), tls)).await?;
             let mut values = counters::parse(source.format, &text)?;
             if source.path.is_some() {
                 // This request is among those that the response speaks of.
@@ -88,7 +91,7 @@ async fn fetch(
     source: &CounterSource,
     settings: &Settings,
     cpus: &[u32],
-    namespace: Option<&Namespace>,
+    (namespace, tls): (Option<&Namespace>, Option<&ProxyTls>),
 ) -> Result<String, String> {
     if let Some(path) = &source.path {
         let path = settings.fill(path).map_err(|e| e.to_string())?;
@@ -96,7 +99,9 @@ async fn fetch(
             Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
             None => settings.listen.to_string(),
         };
-        return match probe::get(namespace, settings.listen, &host, &path, QUICK).await {
+        let address = settings.listen;
+        let tls = tls.map_or(Ok(None), |tls| tls.probe(&address.to_string())).map_err(|e| e.to_string())?;
+        return match probe::get(namespace, (address, tls.as_ref()), &host, &path, QUICK).await {
             Ok((200, text)) => Ok(text),
             Ok((status, _)) => Err(format!("{path} got status {status}")),
             Err(e) => Err(format!("{path}: {e}")),

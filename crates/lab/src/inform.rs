@@ -44,6 +44,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         target: target(plan, prepared),
         host: host::facts(prepared.descriptors),
         bed: prepared.bed.as_ref().map(crate::bed::Bed::info),
+        tls: plan.tls.info(),
         phases: phases(plan, prepared),
         calibration: plan.calibration.clone(),
         requirements: plan.requirements.clone(),

@@ -245,6 +245,8 @@ pub fn builtin(
         cooperation: None,
         access_log: None,
         prefetch,
+        tls: None,
+        origin_tls: None,
     }
 }
 
@@ -275,6 +277,7 @@ pub fn choice(
         descriptors: arithmetic::raise_descriptor_limit(),
         connections: CONNECTIONS,
         circle,
+        tls: None,
         keep,
         namespace: None,
         requested_from: None,

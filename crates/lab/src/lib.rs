@@ -36,6 +36,7 @@ mod realtime;
 pub mod resting;
 pub mod roles;
 mod run;
+mod secure;
 mod start;
 mod tally;
 #[cfg(test)]
@@ -57,3 +58,4 @@ pub use mode::Mode;
 pub use plan::{MOST_SPIN, Part, RunOutcome, RunPlan, TargetChoice};
 pub use prepare::check;
 pub use run::{run, run_with_orders};
+pub use secure::{ProxyTls, TlsPlan};

@@ -18,6 +18,7 @@ use crate::cgroup::Limits;
 use crate::description::Description;
 use crate::error::LabError;
 use crate::mode::Mode;
+use crate::secure::TlsPlan;
 use crate::topology::Topology;
 
 /// The longest that threads may poll before a deadline.
@@ -150,6 +151,8 @@ pub struct RunPlan {
     pub threads: u32,
     /// An xact without a complete response after this long is an error.
     pub timeout: Duration,
+    /// Which legs speak TLS, and how.
+    pub tls: TlsPlan,
     /// Which part of the run takes place here.
     pub part: Part,
     /// When the schedule begins, in seconds of Unix time; none: as soon as everybody is ready.

@@ -21,6 +21,7 @@ use crate::plan::{MOST_SPIN, Part, RunPlan, TargetChoice};
 use crate::process::find_program;
 use crate::real;
 use crate::realtime;
+use crate::secure;
 use crate::topology::{Cache, Topology};
 use crate::versions;
 use crate::work;
@@ -65,6 +66,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         Timeline::with(&plan.workload, plan.options(), &[]).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
     versions::check(plan)?;
+    secure::check(plan)?;
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
     check_timing(plan)?;
@@ -103,6 +105,7 @@ pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
     versions::check(plan)?;
+    secure::check(plan)?;
     let placement = place(plan, &placement::available())?;
     check_timing(plan)?;
     check_bed(plan)?;

@@ -1,5 +1,6 @@
 //! One HTTP request by hand, to see whether a proxy is ready and what its counters say.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,8 +8,13 @@ use std::time::Duration;
 
 use assay_http2::{Config, Connection, Event, RequestHead};
 use assay_link::Namespace;
+use assay_plane::byte_stream::{ByteStream, LEAST_ROOM, tls_error};
+use assay_tls::error::TlsErrorKind;
+use assay_tls::{HTTP_1_1, HTTP_2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
+
+use crate::secure::Probe;
 
 /// Longest response that is read.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
@@ -17,7 +23,7 @@ const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 /// body.
 pub async fn get(
     from: Option<&Namespace>,
-    address: SocketAddr,
+    (address, tls): (SocketAddr, Option<&Probe>),
     host: &str,
     target: &str,
     patience: Duration,
@@ -25,14 +31,17 @@ pub async fn get(
     // HTTP/1.0: the response is not chunked, and the connection ends with it.
     let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let exchange = async {
-        let mut stream = connect(from, address).await?;
+        let mut stream = secure(connect(from, address).await?, tls, HTTP_1_1).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut response = Vec::new();
+        let mut room = vec![0; LEAST_ROOM];
         // Not every server ends the connection when told to: a whole response is enough.
         while !is_whole(&response) && response.len() < MAX_RESPONSE_BYTES {
-            if stream.read_buf(&mut response).await? == 0 {
+            let read = poll_fn(|context| stream.poll_recv(context, &mut room)).await?;
+            if read.length == 0 {
                 break;
             }
+            response.extend_from_slice(&room[..read.length]);
         }
         Ok(response)
     };
@@ -42,33 +51,33 @@ pub async fn get(
     parse(&response?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
 }
 
-/// The same over HTTP/2, in clear and with prior knowledge.
+/// The same over HTTP/2: in clear with prior knowledge, or over TLS.
 pub async fn get_over_http2(
     from: Option<&Namespace>,
-    address: SocketAddr,
+    (address, tls): (SocketAddr, Option<&Probe>),
     host: &str,
     target: &str,
     patience: Duration,
 ) -> io::Result<(u16, String)> {
     let exchange = async {
-        let mut stream = connect(from, address).await?;
+        let mut stream = secure(connect(from, address).await?, tls, HTTP_2).await?;
         let mut wire = Connection::client(Config::default());
         let head = RequestHead {
             method: b"GET",
-            scheme: b"http",
+            scheme: if tls.is_some() { b"https" } else { b"http" },
             authority: host.as_bytes(),
             path: target.as_bytes(),
         };
         wire.request(&head, std::iter::empty(), true).map_err(io::Error::other)?;
-        let (mut input, mut seen) = (Vec::new(), Seen::default());
+        let (mut room, mut seen) = (vec![0; LEAST_ROOM], Seen::default());
         while !seen.is_whole {
             stream.write_all(wire.output()).await?;
             wire.wrote(wire.output().len());
-            input.clear();
-            if stream.read_buf(&mut input).await? == 0 {
+            let read = poll_fn(|context| stream.poll_recv(context, &mut room)).await?;
+            if read.length == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            seen.take(&mut wire, &input)?;
+            seen.take(&mut wire, &room[..read.length])?;
         }
         Ok((seen.status, String::from_utf8_lossy(&seen.body).into_owned()))
     };
@@ -121,6 +130,27 @@ pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<S
     tokio::time::timeout(patience, exchange)
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
+}
+
+/// Makes the handshake, where there is to be one. What is wrong with it is said with what to do about it. A server that does not speak
+/// the protocol is invalid data, as one is that responds in another.
+async fn secure(
+    socket: TcpStream,
+    tls: Option<&Probe>,
+    protocol: &[u8],
+) -> io::Result<ByteStream<TcpStream>> {
+    let Some(tls) = tls else { return Ok(ByteStream::clear(socket)) };
+    let session = tls.client.speaking(protocol).connect(&tls.name, false).map_err(io::Error::other)?;
+    let mut stream = ByteStream::secured(socket, session);
+    stream.wait_open().await.map_err(|error| match tls_error(&error) {
+        Some(wrong) => {
+            let has_none_in_common = wrong.kind == TlsErrorKind::NoCommonParameters;
+            let kind = if has_none_in_common { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
+            io::Error::new(kind, format!("TLS: {wrong}; {}", wrong.kind.advice()))
+        }
+        None => error,
+    })?;
+    Ok(stream)
 }
 
 async fn connect(from: Option<&Namespace>, address: SocketAddr) -> io::Result<TcpStream> {

@@ -9,11 +9,12 @@ use assay_role::message::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counter_reader::CounterReader;
-use crate::description::{Circle, Description, Origin, Program, Settings, StopSignal};
+use crate::description::{Circle, Description, Leg, Origin, Program, Settings, StopSignal, TLS_FILES};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
+use crate::secure::{Probe, ProxyTls};
 use crate::work::{self, WorkDir};
 
 /// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
@@ -27,6 +28,13 @@ pub(crate) const QUICK: Duration = Duration::from_secs(10);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(20);
+
+impl Choice {
+    /// How a request to it is made over TLS; none: in the clear.
+    fn probe(&self, authority: &str) -> Result<Option<Probe>, LabError> {
+        self.tls.as_ref().map_or(Ok(None), |tls| tls.probe(authority))
+    }
+}
 
 /// What a run decided about a real proxy.
 #[derive(Debug, Clone)]
@@ -59,6 +67,8 @@ pub struct Choice {
     pub connections: u64,
     /// Other caches that it works together with; none: it stands alone.
     pub circle: Option<Circle>,
+    /// How it speaks TLS; none: in the clear.
+    pub tls: Option<ProxyTls>,
     /// Where its configuration, logs and counters are kept.
     pub keep: PathBuf,
     /// Network it lives in; none: the lab's own.
@@ -168,6 +178,7 @@ impl RealProxy {
         let deadline = Instant::now() + patience;
         let path = self.choice.description.ready.path.clone();
         for origin in self.choice.origins.clone() {
+            let tls = self.choice.probe(&origin.authority)?;
             let mut seen = "no attempt was made".to_owned();
             loop {
                 if let Some(status) = self.process.ended() {
@@ -183,7 +194,7 @@ impl RealProxy {
                 }
                 match request(
                     self.choice.requested_from.as_ref(),
-                    self.settings.listen,
+                    (self.settings.listen, tls.as_ref()),
                     self.choice.mode,
                     &origin,
                     &path,
@@ -226,7 +237,7 @@ impl RealProxy {
             &self.choice.description.counters,
             self.settings.clone(),
             self.choice.helper_cpus.clone(),
-            self.choice.namespace.clone(),
+            (self.choice.namespace.clone(), self.choice.tls.clone()),
         )
     }
 
@@ -306,7 +317,7 @@ impl Drop for RealProxy {
 /// One request through a proxy (or straight to an origin) for an origin's object, from a network; the status.
 pub async fn request(
     from: Option<&Namespace>,
-    proxy: SocketAddr,
+    proxy: (SocketAddr, Option<&Probe>),
     mode: Mode,
     origin: &Origin,
     path: &str,
@@ -358,8 +369,15 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
         connections: choice.connections,
         instance: instance(work.path()),
         circle: choice.circle.clone(),
+        tls: legs(choice.tls.as_ref()),
         chosen: choice.description.chosen.clone(),
     }
+}
+
+fn legs(tls: Option<&ProxyTls>) -> Vec<Leg> {
+    let robots = tls.is_some_and(|tls| tls.identity.is_some()).then_some(Leg::Robots);
+    let origins = tls.is_some_and(|tls| tls.to_origins).then_some(Leg::Origins);
+    robots.into_iter().chain(origins).collect()
 }
 
 /// A name that no other instance has: the work directory's is one already, and its end tells it from others.
@@ -382,6 +400,9 @@ async fn set_up(choice: &Choice, settings: &Settings, work: &WorkDir) -> Result<
     for directory in &description.directories {
         work.make_dir(directory).map_err(|e| cannot(&format!("make {directory}"), &e))?;
     }
+    if let Some(tls) = &choice.tls {
+        set_up_tls(tls, work).map_err(|e| cannot("write what TLS needs", &e))?;
+    }
     for file in &description.files {
         let text = settings.fill(&file.text).map_err(|e| cannot(&format!("fill in {}", file.path), &e))?;
         work.write(&file.path, &text).map_err(|e| cannot(&format!("write {}", file.path), &e))?;
@@ -390,6 +411,18 @@ async fn set_up(choice: &Choice, settings: &Settings, work: &WorkDir) -> Result<
         run_program(choice, settings, program)
             .await
             .map_err(|why| LabError::run(format!("{title} did not start: {why}")))?;
+    }
+    Ok(())
+}
+
+/// Writes certificates and keys where only the proxy reads them; they go with its work directory.
+fn set_up_tls(tls: &ProxyTls, work: &WorkDir) -> std::io::Result<()> {
+    let [certificate, key, both, ca] = TLS_FILES;
+    work.write(ca, &tls.ca)?;
+    if let Some(identity) = &tls.identity {
+        work.write(certificate, &identity.certificate)?;
+        work.write_private(key, &identity.key)?;
+        work.write_private(both, &[&identity.certificate[..], &identity.key].concat())?;
     }
     Ok(())
 }

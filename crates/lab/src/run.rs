@@ -24,6 +24,7 @@ use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
+use crate::secure::Secured;
 use crate::topology::Cache;
 
 use crate::tally::Tally;
@@ -75,6 +76,8 @@ pub(crate) enum Heard {
 pub(crate) struct Session {
     pub(crate) plan: RunPlan,
     pub(crate) prepared: Prepared,
+    /// What TLS needs.
+    pub(crate) secured: Secured,
     pub(crate) info: RunInfo,
     pub(crate) tally: Tally,
     writer: SeriesWriter,
@@ -111,10 +114,13 @@ impl Session {
         inform::keep_sources(&plan, &dir.path().join("sources")).map_err(|e| cannot(&e))?;
         std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
         let writer = SeriesWriter::create(dir).map_err(|e| cannot(&e))?;
+        let run_dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
+        let secured = Secured::make(&plan, &run_dir, &prepared.origin_listen, prepared.target)?;
         let (said, heard) = mpsc::unbounded_channel();
         let ledger = prepared.bed.as_ref().map(Bed::ledger).unwrap_or_default();
         Ok(Self {
             ledger,
+            secured,
             plan,
             prepared,
             info,

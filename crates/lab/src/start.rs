@@ -30,6 +30,7 @@ use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
+use crate::secure::Probe;
 use crate::topology::Topology;
 use crate::versions::robots_speak_http2;
 
@@ -55,7 +56,9 @@ impl Session {
         }
         self.start_target(cast, &origins).await?;
         self.tell(RunEvent::Stage(Stage::StartingRobots));
-        self.start_robots(cast, &origins).await
+        self.start_robots(cast, &origins).await?;
+        self.secured.forget_keys();
+        Ok(())
     }
 
     /// Starts what carries packets between namespaces, and measures each link.
@@ -108,6 +111,7 @@ impl Session {
                 Part::Whole | Part::Robots { .. } => 0,
             },
             listen: self.prepared.origin_listen.clone(),
+            tls: self.secured.origins.clone(),
         };
         cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus, &[])?);
         let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
@@ -195,6 +199,8 @@ impl Session {
             access_log: self.log_of_builtin(member.name)?,
             cooperation: member.cooperation,
             prefetch: self.plan.prefetch(),
+            tls: self.secured.listen.clone(),
+            origin_tls: self.secured.upstream.clone(),
         };
         let procs_files = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
@@ -250,6 +256,7 @@ impl Session {
             descriptors: self.prepared.descriptors,
             connections: self.prepared.connections,
             circle: member.circle,
+            tls: self.secured.proxy.clone(),
             keep: keep.clone(),
             namespace: self.namespace(RoleKind::Proxy(member.place)),
             requested_from: self.namespace(RoleKind::Robots),
@@ -320,6 +327,7 @@ impl Session {
             cpus: cpus.clone(),
             timing: self.timing(),
             target,
+            tls: self.secured.robots.clone(),
             listeners: self.listeners(),
             sources: self.prepared.sources.clone(),
             behaviour: self.prepared.behaviour,
@@ -481,12 +489,21 @@ impl Session {
         };
         let (origins, addresses) = (self.named_origins(&named), &named);
         let from = self.namespace(RoleKind::Robots);
+        let client = self.secured.probe.clone();
         let request_all = async {
             for (origin, address) in origins.iter().zip(addresses) {
                 let (requested, mode) = target.unwrap_or((*address, Mode::Reverse));
+                let tls = client.as_ref().map(|client| Probe::new(client, &origin.authority)).transpose()?;
                 let deadline = Instant::now() + FIRST_RESPONSE;
                 loop {
-                    let seen = match real::request(from.as_ref(), requested, mode, origin, HEALTH_PATH).await
+                    let seen = match real::request(
+                        from.as_ref(),
+                        (requested, tls.as_ref()),
+                        mode,
+                        origin,
+                        HEALTH_PATH,
+                    )
+                    .await
                     {
                         Ok(200) => break,
                         Ok(status) => format!("status {status}"),

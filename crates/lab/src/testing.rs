@@ -122,6 +122,7 @@ pub fn plan() -> RunPlan {
         settings: std::collections::BTreeMap::new(),
         threads: 0,
         timeout: Duration::from_secs(10),
+        tls: Default::default(),
         part: Part::Whole,
         start_at: None,
         xact_log: false,

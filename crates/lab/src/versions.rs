@@ -22,7 +22,8 @@ fn robots_speak_http1(workload: &Workload) -> bool {
         .any(|group| includes(&group.http_versions, |version| version != HttpVersion::Http2))
 }
 
-fn origins_speak_http2(workload: &Workload) -> bool {
+/// Whether some origins speak HTTP/2.
+pub fn origins_speak_http2(workload: &Workload) -> bool {
     let mut servers = workload.origins.iter().map(|origin| &workload.servers[usize::from(origin.server)]);
     servers.any(|server| includes(&server.http_versions, |version| version == HttpVersion::Http2))
 }
@@ -51,9 +52,7 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
              proxy out (--direct)",
         )),
         TargetChoice::Builtin(_) | TargetChoice::Running { .. } => Ok(()),
-        TargetChoice::Described(description, mode) => {
-            check_described(description, *mode, &plan.workload, origins)
-        }
+        TargetChoice::Described(description, mode) => check_described(description, *mode, plan, origins),
         TargetChoice::Topology(topology) if robots || origins => {
             let names: Vec<&str> = topology.descriptions().map(|description| &*description.title).collect();
             Err(LabError::plan(format!(
@@ -69,9 +68,10 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
 fn check_described(
     description: &Description,
     mode: Mode,
-    workload: &Workload,
+    plan: &RunPlan,
     origins: bool,
 ) -> Result<(), LabError> {
+    let (workload, is_secured) = (&plan.workload, plan.tls.robots);
     let title = &description.title;
     let refuse = |why: String| Err(LabError::plan(why));
     if origins {
@@ -84,16 +84,20 @@ fn check_described(
     }
     match description.http2 {
         None => refuse(format!(
-            "{title} does not speak HTTP/2 to clients in clear (its description has no `http2`); choose --robot-http 1.1"
+            "{title} does not speak HTTP/2 to clients (its description has no `http2`); choose --robot-http 1.1"
         )),
         Some(_) if mode == Mode::Forward => refuse(format!(
             "robots speak HTTP/2 to reverse proxies only, and {title} is to be a forward proxy; leave --forward out"
         )),
-        Some(Http2::Only) if robots_speak_http1(workload) => refuse(format!(
+        // Over TLS, both sides agree on the version.
+        Some(Http2::Only) if robots_speak_http1(workload) && !is_secured => refuse(format!(
             "{title} speaks either HTTP/2 or HTTP/1.1 at one address, and the robots of this workload speak both; choose \
              --robot-http"
         )),
-        Some(Http2::Only | Http2::WithHttp1) => Ok(()),
+        Some(Http2::WithTls) if !is_secured => refuse(format!(
+            "{title} speaks HTTP/2 over TLS only; add --robot-tls, or choose --robot-http 1.1"
+        )),
+        Some(Http2::Only | Http2::WithHttp1 | Http2::WithTls) => Ok(()),
     }
 }
 
@@ -123,7 +127,7 @@ mod tests {
         use HttpVersion::{Http2, Http11};
         for (target, robots, origins, why) in [
             (described("squid", Mode::Reverse), &[Http2][..], Http11, "Squid does not speak HTTP/2"),
-            (described("trafficserver", Mode::Reverse), &[Http2], Http11, "does not speak HTTP/2"),
+            (described("trafficserver", Mode::Reverse), &[Http2], Http11, "over TLS only; add --robot-tls"),
             (
                 described("varnish", Mode::Reverse),
                 &[Http11],

@@ -80,6 +80,13 @@ impl WorkDir {
         Ok(path)
     }
 
+    /// Writes a file in it that nobody but its owner can read. Its directory is there.
+    pub fn write_private(&self, relative: &str, text: &str) -> io::Result<()> {
+        let path = self.path().join(relative);
+        crate::secure::write_private(&path, text)?;
+        self.give(&path)
+    }
+
     fn give(&self, path: &Path) -> io::Result<()> {
         match self.owner {
             Some(owner) => std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)),

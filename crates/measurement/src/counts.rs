@@ -29,6 +29,12 @@ const fn closed(side: &'static str) -> Metric {
     by_side(Metric::counter("connections_closed"), side, "Connections closed, by whichever end.")
 }
 
+const fn handshakes(side: &'static str, session: &'static str) -> Metric {
+    let help =
+        "TLS handshakes by the session that they began: a new one (full), or an earlier one (resumed).";
+    Metric::counter("tls_handshakes").with("side", side, help).with("session", session, help)
+}
+
 const fn received(side: &'static str) -> Metric {
     by_side(Metric::counter("received"), side, "Bytes read from sockets, heads included.")
 }
@@ -126,6 +132,10 @@ counts! {
         coded_field_bytes_out: "the same as they were coded by HPACK", metric coded_fields_sent("robots");
         field_bytes_in: "names and values of the fields of responses, after HPACK was undone";
         coded_field_bytes_in: "the same as the target coded them";
+        tls_full: "TLS handshakes of robots that began a new session",
+            metric handshakes("robots", "full"), json #[serde(default)] tls_full;
+        tls_resumed: "TLS handshakes of robots that resumed an earlier session",
+            metric handshakes("robots", "resumed"), json #[serde(default)] tls_resumed;
 
         // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
         parts: "answered with parts of an object (206)", special "parts and codings" "206";
@@ -163,6 +173,8 @@ counts! {
         by_method: BTreeMap<String, u64>,
         /// Completed xacts by request type (`xact::TYPES`).
         by_type: BTreeMap<String, u64>,
+        /// TLS handshakes by version and cipher suite, as in `1.3 TLS_AES_256_GCM_SHA384`.
+        by_tls: BTreeMap<String, u64>,
         /// Completed xacts by status code.
         #[serde(with = "status_keys")]
         by_status: BTreeMap<u16, u64>,
@@ -196,6 +208,12 @@ counts! {
         coded_field_bytes_out: "the same as they were coded by HPACK", metric coded_fields_sent("origins");
         field_bytes_in: "names and values of the fields of requests, after HPACK was undone";
         coded_field_bytes_in: "the same as the target coded them";
+        tls_full: "TLS handshakes of origins that began a new session",
+            metric handshakes("origins", "full"), json #[serde(default)] tls_full;
+        tls_resumed: "TLS handshakes of origins that resumed an earlier session",
+            metric handshakes("origins", "resumed"), json #[serde(default)] tls_resumed;
+        tls_failed: "connections to origins that ended with an error of TLS, or in the middle of a handshake",
+            metric Metric::counter("origin_tls_failed"), json #[serde(default)] tls_failed;
         refused: "requests to origins that were not HTTP, or for no object of this universe",
             metric Metric::counter("origin_refused"), json refused;
         broken: "connections that ended in the middle of a request or a response", json broken;

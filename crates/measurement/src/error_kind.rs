@@ -41,6 +41,20 @@ pub enum ErrorKind {
     // Transport.
     /// The target did not accept the connection.
     ConnectFailed,
+    /// The certificate of the target was expired, or not valid yet.
+    TlsCertificateExpired,
+    /// The certificate of the target is for another name.
+    TlsCertificateName,
+    /// The certificate of the target is of no trusted authority, or not acceptable.
+    TlsCertificateUntrusted,
+    /// The target and the robot have no version of TLS, cipher suite or application protocol in common.
+    TlsNoCommonParameters,
+    /// The target does not speak TLS.
+    TlsNotSpoken,
+    /// TLS failed in another way.
+    TlsFailed,
+    /// A body that ends with its connection was cut off: there was no `close_notify`.
+    TlsTruncated,
     /// The connection was reset or closed before a response began (after one retry on a fresh connection).
     ConnectionLost,
     /// No complete response in time.
@@ -56,7 +70,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 19] = [
+    pub const ALL: [ErrorKind; 26] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -71,6 +85,13 @@ impl ErrorKind {
         ErrorKind::Malformed,
         ErrorKind::ExtraBytes,
         ErrorKind::ConnectFailed,
+        ErrorKind::TlsCertificateExpired,
+        ErrorKind::TlsCertificateName,
+        ErrorKind::TlsCertificateUntrusted,
+        ErrorKind::TlsNoCommonParameters,
+        ErrorKind::TlsNotSpoken,
+        ErrorKind::TlsFailed,
+        ErrorKind::TlsTruncated,
         ErrorKind::ConnectionLost,
         ErrorKind::TimedOut,
         ErrorKind::QueueOverflow,
@@ -95,6 +116,13 @@ impl ErrorKind {
             ErrorKind::Malformed => "malformed",
             ErrorKind::ExtraBytes => "extra_bytes",
             ErrorKind::ConnectFailed => "connect_failed",
+            ErrorKind::TlsCertificateExpired => "tls_certificate_expired",
+            ErrorKind::TlsCertificateName => "tls_certificate_name",
+            ErrorKind::TlsCertificateUntrusted => "tls_certificate_untrusted",
+            ErrorKind::TlsNoCommonParameters => "tls_no_common_parameters",
+            ErrorKind::TlsNotSpoken => "tls_not_spoken",
+            ErrorKind::TlsFailed => "tls_failed",
+            ErrorKind::TlsTruncated => "tls_truncated",
             ErrorKind::ConnectionLost => "connection_lost",
             ErrorKind::TimedOut => "timed_out",
             ErrorKind::QueueOverflow => "queue_overflow",
@@ -132,6 +160,12 @@ impl ErrorKind {
         matches!(
             self,
             ErrorKind::ConnectFailed
+                | ErrorKind::TlsCertificateExpired
+                | ErrorKind::TlsCertificateName
+                | ErrorKind::TlsCertificateUntrusted
+                | ErrorKind::TlsNoCommonParameters
+                | ErrorKind::TlsNotSpoken
+                | ErrorKind::TlsFailed
                 | ErrorKind::ConnectionLost
                 | ErrorKind::TimedOut
                 | ErrorKind::QueueOverflow

@@ -137,6 +137,8 @@ pub struct RobotInterval {
     /// How long responses lay unread: from the kernel's receipt of their last bytes until the robot had read them.
     /// Only where the kernel tells when it received something.
     pub unread: SparseHistogram,
+    /// How long TLS handshakes took: from the connection until data could be sent, the robot's own share of the work included.
+    pub handshake: SparseHistogram,
     /// Levels at the end.
     pub levels: RobotLevels,
 }
@@ -162,6 +164,7 @@ impl RobotInterval {
             ("lateness", "all", &self.lateness),
             ("unsent_wait", "all", &self.unsent_wait),
             ("unread", "all", &self.unread),
+            ("handshake", "all", &self.handshake),
         ])
     }
 
@@ -175,6 +178,7 @@ impl RobotInterval {
             (_, "lateness") => Some(&mut self.lateness),
             (_, "unsent_wait") => Some(&mut self.unsent_wait),
             (_, "unread") => Some(&mut self.unread),
+            (_, "handshake") => Some(&mut self.handshake),
             _ => None,
         }
     }

@@ -41,6 +41,8 @@ pub struct XactRow {
     pub sent_us: Option<i64>,
     /// Connection established (new connections only).
     pub connected_us: Option<i64>,
+    /// TLS handshake over (new connections with TLS only).
+    pub secured_us: Option<i64>,
     /// First byte of the response.
     pub first_byte_us: Option<i64>,
     /// Last byte of the response.

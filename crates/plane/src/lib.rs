@@ -14,6 +14,7 @@
 
 pub mod arrival;
 pub mod body;
+pub mod byte_stream;
 pub mod caching;
 pub mod carrier;
 pub mod clock;
@@ -29,6 +30,7 @@ pub mod relay;
 pub mod sockets;
 pub mod stdio;
 pub mod timer;
+pub mod tls;
 pub mod upstream;
 pub mod watch;
 pub mod worker;

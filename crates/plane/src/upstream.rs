@@ -18,6 +18,10 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use assay_tls::client::{Client, Name};
+use assay_tls::session::Session;
+
+use crate::byte_stream::ByteStream;
 use crate::clock::{coarse_ns, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
@@ -31,6 +35,9 @@ pub enum UpstreamError {
     /// No connection.
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
+    /// No TLS.
+    #[error("TLS with the server at {0} failed: {1}")]
+    Tls(SocketAddr, String),
     /// It did not respond in time.
     #[error("the server at {0} did not respond in time")]
     TimedOut(SocketAddr),
@@ -61,7 +68,9 @@ impl UpstreamError {
 impl From<UpstreamError> for ResponseError {
     fn from(error: UpstreamError) -> Self {
         match error {
-            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => ResponseError::Refused,
+            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) | UpstreamError::Tls(..) => {
+                ResponseError::Refused
+            }
             UpstreamError::TimedOut(_) => ResponseError::TimedOut,
             UpstreamError::Lost(_) | UpstreamError::Cut(_) => ResponseError::Reset,
             UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders)
@@ -85,7 +94,7 @@ pub struct Upstream {
     /// Where it is.
     pub address: SocketAddr,
     /// The connection.
-    pub connection: Connection,
+    pub connection: Connection<ByteStream<TcpStream>>,
     /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] turned that on.
     pub first_byte_ns: Option<u64>,
     is_timed: bool,
@@ -109,8 +118,27 @@ pub struct Received<'i> {
 /// Idle connections to servers, told apart by where they lead, or by something else.
 pub struct Pool<K = SocketAddr> {
     resources: Rc<Resources>,
+    /// How servers are spoken to over TLS; none: in the clear.
+    tls: Option<UpstreamTls>,
     opened: Cell<u64>,
     idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
+}
+
+/// How servers are spoken to over TLS. One without a name is spoken to in the clear.
+#[derive(Debug)]
+pub struct UpstreamTls {
+    /// What is offered and trusted.
+    pub client: Client,
+    /// The name that each server's certificate is verified for.
+    pub names: HashMap<SocketAddr, Name>,
+}
+
+impl UpstreamTls {
+    fn session(&self, address: SocketAddr) -> Result<Option<Session>, UpstreamError> {
+        let Some(name) = self.names.get(&address) else { return Ok(None) };
+        let session = self.client.connect(name, true);
+        session.map(Some).map_err(|error| UpstreamError::Tls(address, error.to_string()))
+    }
 }
 
 struct Idle {
@@ -157,7 +185,12 @@ impl Hasher for AddressHasher {
 impl<K: Eq + Hash> Pool<K> {
     /// An empty one.
     pub fn new(resources: &Rc<Resources>) -> Self {
-        Self { resources: Rc::clone(resources), opened: Cell::new(0), idle: RefCell::default() }
+        Self::with_tls(resources, None)
+    }
+
+    /// An empty one, whose servers are spoken to over TLS.
+    pub fn with_tls(resources: &Rc<Resources>, tls: Option<UpstreamTls>) -> Self {
+        Self { resources: Rc::clone(resources), tls, opened: Cell::new(0), idle: RefCell::default() }
     }
 
     /// The idle connection that was used last and is not known to be closed.
@@ -167,7 +200,7 @@ impl<K: Eq + Hash> Pool<K> {
     {
         let mut idle = self.idle.borrow_mut();
         let connections = idle.get_mut(key)?;
-        while let Some(Idle { upstream, .. }) = connections.pop() {
+        while let Some(Idle { mut upstream, .. }) = connections.pop() {
             if upstream.is_quiet() {
                 return Some(upstream);
             }
@@ -182,7 +215,8 @@ impl<K: Eq + Hash> Pool<K> {
         patience: Patience,
     ) -> Result<Box<Upstream>, UpstreamError> {
         self.opened.set(self.opened.get() + 1);
-        Upstream::connect(address, patience, &self.resources).await
+        let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
+        Upstream::open(address, session, patience, &self.resources).await
     }
 
     /// Attempts to open a connection since the last call.
@@ -242,9 +276,19 @@ impl Pool {
 }
 
 impl Upstream {
-    /// Opens a connection.
+    /// Opens a connection in the clear.
     pub async fn connect(
         address: SocketAddr,
+        patience: Patience,
+        resources: &Rc<Resources>,
+    ) -> Result<Box<Self>, UpstreamError> {
+        Self::open(address, None, patience, resources).await
+    }
+
+    /// Opens a connection, with TLS if there is a session for it.
+    async fn open(
+        address: SocketAddr,
+        session: Option<Session>,
         patience: Patience,
         resources: &Rc<Resources>,
     ) -> Result<Box<Self>, UpstreamError> {
@@ -254,6 +298,12 @@ impl Upstream {
             Ok(Ok(stream)) => {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
+                let mut stream = ByteStream::new(stream, session);
+                if stream.is_secured() {
+                    let open = Box::pin(timeout(patience.connect, stream.wait_open())).await;
+                    open.map_err(|_| UpstreamError::TimedOut(address))?
+                        .map_err(|error| UpstreamError::Tls(address, error.to_string()))?;
+                }
                 let connection = Connection::new(stream, resources);
                 Ok(Box::new(Self {
                     address,
@@ -275,9 +325,8 @@ impl Upstream {
     }
 
     /// Nothing has come on a connection on which nothing may come: bytes or an end make it useless.
-    pub fn is_quiet(&self) -> bool {
-        let read = self.connection.stream.try_read(&mut [0]);
-        matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    pub fn is_quiet(&mut self) -> bool {
+        self.connection.stream.is_quiet()
     }
 
     /// Sends parts of a request.

@@ -23,13 +23,14 @@ use crate::store::{Found, Stored};
 use crate::target::Target;
 use crate::through::{self, Went};
 use crate::way::Way;
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
 
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
 /// of no further interest.
-pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
+pub async fn serve(stream: ByteStream<TcpStream>, shared: Rc<Shared>) {
     let _ = exchange::serve(&mut Client::new(shared, stream)).await;
 }
 
@@ -48,9 +49,9 @@ impl Step {
 /// What happens rarely is boxed from here on: the state of a task is moved about for each request, and is as large as the
 /// largest way through it.
 impl Handler for Client {
-    type Stream = TcpStream;
+    type Stream = ByteStream<TcpStream>;
 
-    fn exchange(&mut self) -> &mut Exchange {
+    fn exchange(&mut self) -> &mut Exchange<Self::Stream> {
         &mut self.exchange
     }
 

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_plane::stdio::StdioError;
+use assay_plane::tls::TlsSetupError;
 use assay_plane::worker::WorkerError;
+use assay_tls::client::SettingsError;
 use thiserror::Error;
 
 /// What ends the proxy. Causes are part of the message, and so no `source`.
@@ -29,6 +31,17 @@ pub enum ProxyError {
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
+    },
+    /// It cannot speak TLS as it was told.
+    #[error("the built-in proxy cannot speak TLS: {0}")]
+    Tls(#[from] TlsSetupError),
+    /// The certificate of an origin cannot be verified.
+    #[error("the built-in proxy cannot speak TLS to the origin {authority}: {cause}")]
+    Name {
+        /// The authority of the origin.
+        authority: String,
+        /// What is wrong with its host.
+        cause: SettingsError,
     },
     /// The thread could not be tied to its processor.
     #[error(transparent)]

@@ -21,6 +21,7 @@ use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::exchange::{Exchange, Framing};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
@@ -32,7 +33,7 @@ pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub exchange: Exchange,
+    pub exchange: Exchange<ByteStream<TcpStream>>,
     /// The request came from another cache.
     pub is_from_cache: bool,
     /// It has been here before.
@@ -48,7 +49,7 @@ pub struct Client {
 
 impl Client {
     /// A new connection.
-    pub fn new(shared: Rc<Shared>, stream: TcpStream) -> Self {
+    pub fn new(shared: Rc<Shared>, stream: ByteStream<TcpStream>) -> Self {
         Self {
             exchange: Exchange::new(stream, &shared.resources, shared.limits.of_clients()),
             shared,
@@ -65,7 +66,8 @@ impl Client {
     pub fn write_down(&mut self, complete: bool) {
         let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
         let unknown = IpAddr::from([0, 0, 0, 0]);
-        let address = self.exchange.connection.stream.peer_addr().map_or(unknown, |address| address.ip());
+        let address =
+            self.exchange.connection.stream.socket().peer_addr().map_or(unknown, |address| address.ip());
         log.borrow_mut().write(&note, address, complete);
     }
 

@@ -5,9 +5,15 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::listen::{accept, listen};
+use assay_plane::tls;
+use assay_plane::upstream::UpstreamTls;
 use assay_role::message::ProxyCounters;
 use assay_role::proxy::ProxySpec;
+use assay_role::tls::ClientTls;
+use assay_tls::client::Name;
+use assay_tls::server::Server;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval};
@@ -24,6 +30,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// A proxy that listens. It belongs to one tokio runtime that can run local tasks.
 pub struct Proxy {
     listener: TcpListener,
+    /// How clients are spoken to over TLS; none: in the clear.
+    tls: Option<Server>,
     shared: Rc<Shared>,
 }
 
@@ -42,8 +50,10 @@ impl Proxy {
             AccessLog::create(path).map_err(|cause| ProxyError::Log { path: path.clone(), cause })
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
-        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log));
-        Ok(Self { listener, shared })
+        let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+        let origin_tls = spec.origin_tls.as_ref().map(|told| to_origins(spec, told)).transpose()?;
+        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log, origin_tls));
+        Ok(Self { listener, tls, shared })
     }
 
     /// Where it listens.
@@ -78,6 +88,9 @@ impl Proxy {
         loop {
             tokio::select! {
                 (stream, _) = accept(&self.listener) => {
+                    // A session that cannot begin is a client that gets no response.
+                    let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
+                    let stream = ByteStream::new(stream, session);
                     spawn_local(client::serve(stream, Rc::clone(&self.shared)));
                 }
                 () = &mut listening => {}
@@ -88,4 +101,14 @@ impl Proxy {
             }
         }
     }
+}
+
+/// How origins are spoken to: the certificate of each is verified for the host that clients know it by.
+fn to_origins(spec: &ProxySpec, told: &ClientTls) -> Result<UpstreamTls, ProxyError> {
+    let name = |authority: &str| {
+        Name::of_authority(authority)
+            .map_err(|cause| ProxyError::Name { authority: authority.to_owned(), cause })
+    };
+    let names = spec.origins.iter().map(|origin| Ok((origin.address, name(&origin.authority)?)));
+    Ok(UpstreamTls { client: tls::client(told)?, names: names.collect::<Result<_, ProxyError>>()? })
 }

@@ -17,7 +17,7 @@ use crate::store::{Key, Store};
 use crate::target::{Routes, Target};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::ClientLimits;
-use assay_plane::upstream::{Patience, Pool};
+use assay_plane::upstream::{Patience, Pool, UpstreamTls};
 use assay_role::proxy::ProxySpec;
 
 /// Where the time comes from.
@@ -118,6 +118,7 @@ impl Shared {
         limits: Limits,
         address: SocketAddr,
         access_log: Option<AccessLog>,
+        origin_tls: Option<UpstreamTls>,
     ) -> Self {
         let resources = Resources::new();
         Self {
@@ -126,7 +127,7 @@ impl Shared {
             is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes)),
             fetches: RefCell::default(),
-            pool: Pool::new(&resources),
+            pool: Pool::with_tls(&resources, origin_tls),
             resources,
             routes: Routes::new(&spec.origins),
             clock,

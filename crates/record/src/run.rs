@@ -46,6 +46,9 @@ pub struct RunInfo {
     pub limits: Option<LimitsInfo>,
     /// The network that the lab made for the run; none: the machine's own loopback.
     pub bed: Option<BedInfo>,
+    /// Which legs spoke TLS, and how; none: all of them spoke in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsInfo>,
     /// The machine.
     pub host: HostInfo,
     /// Phases, planned and as they went.
@@ -115,6 +118,38 @@ pub struct OverridesInfo {
     /// Version of HTTP that all origins spoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_http: Option<String>,
+}
+
+/// Which legs of a run spoke TLS, and what robots and origins offered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TlsInfo {
+    /// Between robots and the target (or origins, directly).
+    pub robots: bool,
+    /// Between the target (or robots, directly) and origins.
+    pub origins: bool,
+    /// Versions, as in `1.2-1.3`.
+    pub versions: String,
+    /// Cipher suites; empty: all that are implemented.
+    pub ciphers: Vec<String>,
+    /// How the keys of certificates were made: `p256`, `p384` or `rsa2048`.
+    pub key: String,
+    /// Probability that a robot's new connection offered to resume an earlier session.
+    pub resumption: f64,
+    /// Robots verified the certificates that they were shown.
+    pub verified: bool,
+}
+
+impl TlsInfo {
+    /// `none`, `robots`, `origins` or `both`, as in experiments.
+    pub fn legs(&self) -> &'static str {
+        match (self.robots, self.origins) {
+            (false, false) => "none",
+            (true, false) => "robots",
+            (false, true) => "origins",
+            (true, true) => "both",
+        }
+    }
 }
 
 /// What was under test.

@@ -40,6 +40,7 @@ impl XactLog {
             Cell::opt_int(row.ready_us),
             Cell::opt_int(row.sent_us),
             Cell::opt_int(row.connected_us),
+            Cell::opt_int(row.secured_us),
             Cell::opt_int(row.first_byte_us),
             Cell::opt_int(row.last_byte_us),
             Cell::opt_text(row.outcome.map(Outcome::name)),
@@ -86,6 +87,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
         ready_us: table.opt_int("ready_us", row)?,
         sent_us: table.opt_int("sent_us", row)?,
         connected_us: table.opt_int("connected_us", row)?,
+        // Logs of before have no such column.
+        secured_us: if table.has("secured_us") { table.opt_int("secured_us", row)? } else { None },
         first_byte_us: table.opt_int("first_byte_us", row)?,
         last_byte_us: table.opt_int("last_byte_us", row)?,
         outcome: known("outcome")?
@@ -128,6 +131,7 @@ mod tests {
             ready_us: Some(number as i64 + 1),
             sent_us: sent,
             connected_us: None,
+            secured_us: None,
             first_byte_us: sent,
             last_byte_us: sent,
             outcome: sent.map(|_| Outcome::Collapsed),

@@ -338,6 +338,12 @@ pub struct Figures {
     pub ttfb_ms: ByClass,
     /// What Assay itself added before sending.
     pub lateness_us: Lateness,
+    /// TLS handshakes of robots: from the connection until a request could be sent, the robot's own work included.
+    #[serde(default)]
+    pub handshake_ms: Percentiles,
+    /// TLS handshakes of robots by version and cipher suite.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_tls: BTreeMap<String, u64>,
     /// Errors.
     pub errors: Errors,
     /// Traffic.

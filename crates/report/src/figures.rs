@@ -128,6 +128,8 @@ pub fn figures(tally: &Tally) -> Figures {
         service_time_ms: by_class(tally, SpanOf::Service),
         ttfb_ms: by_class(tally, SpanOf::FirstByte),
         lateness_us: lateness(&tally.lateness),
+        handshake_ms: percentiles(&tally.handshake),
+        by_tls: counts.by_tls.clone(),
         errors: Errors {
             total: counts.error_total(),
             by_kind: counts.errors.iter().map(|(kind, n)| (kind.name().to_owned(), *n)).collect(),

@@ -213,6 +213,7 @@ pub struct Tally {
     pub(crate) other: TimesSum,
     pub(crate) timed_out: TimesSum,
     pub(crate) lateness: Histogram,
+    pub(crate) handshake: Histogram,
     pub(crate) unsent_wait: Histogram,
     pub(crate) origin_service: Histogram,
     pub(crate) origin_lateness: Histogram,
@@ -289,6 +290,7 @@ impl Tally {
         self.other.merge(&part.other);
         self.timed_out.merge(&part.timed_out);
         self.lateness.merge(&part.lateness);
+        self.handshake.merge(&part.handshake);
         self.unsent_wait.merge(&part.unsent_wait);
         self.origin_service.merge(&part.origin_service);
         self.origin_lateness.merge(&part.origin_lateness);
@@ -309,6 +311,7 @@ impl Tally {
         self.other.add(&interval.other);
         self.timed_out.add(&interval.timed_out);
         self.lateness.merge_sparse(&interval.lateness);
+        self.handshake.merge_sparse(&interval.handshake);
         self.unsent_wait.merge_sparse(&interval.unsent_wait);
         self.raise_peaks(interval.levels);
     }

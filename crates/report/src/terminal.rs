@@ -328,6 +328,9 @@ impl Page {
                 count(connections.origin_peak)
             ),
         );
+        if let Some(spoken) = words::tls(total) {
+            self.fact("TLS", &spoken);
+        }
     }
 
     fn fact(&mut self, name: &str, text: &str) {

@@ -270,6 +270,13 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "malformed" => "malformed responses",
         "extra_bytes" => "with extra bytes",
         "connect_failed" => "failed connects",
+        "tls_certificate_expired" => "expired certificates",
+        "tls_certificate_name" => "certificates for another name",
+        "tls_certificate_untrusted" => "untrusted certificates",
+        "tls_no_common_parameters" => "without common TLS parameters",
+        "tls_not_spoken" => "without TLS on the other side",
+        "tls_failed" => "failed TLS handshakes or records",
+        "tls_truncated" => "cut off without close_notify",
         "connection_lost" => "lost connections",
         "timed_out" => "timed out",
         "queue_overflow" => "over the waiting limit",
@@ -277,6 +284,25 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "descriptors_exhausted" => "without a file descriptor (Assay's limit)",
         other => other,
     }
+}
+
+/// How TLS was spoken; none: it was not.
+pub(crate) fn tls(total: &Figures) -> Option<String> {
+    let (full, resumed) = (total.counts.tls_full, total.counts.tls_resumed);
+    if full + resumed == 0 {
+        return None;
+    }
+    let spoken = total.by_tls.iter().map(|(agreed, handshakes)| format!("{agreed} ({})", count(*handshakes)));
+    let time = |ms: Option<f64>| ms.map_or_else(|| "not known".to_owned(), crate::format::time_ms);
+    let handshake = &total.handshake_ms;
+    Some(format!(
+        "{} handshakes, {} of them resumed; p50 {}, p99 {}; {}",
+        count(full + resumed),
+        count(resumed),
+        time(handshake.p50),
+        time(handshake.p99),
+        spoken.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// What an error class means for those who use what was tested.
@@ -298,6 +324,19 @@ pub(crate) fn kind_meaning(kind: &str) -> &'static str {
         "bad_status" => "The status was not the one that the origin gave.",
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
         "connect_failed" => "No connection could be made: the target refused, or did not listen.",
+        "tls_certificate_expired" => "The certificate of the target was expired, or not valid yet.",
+        "tls_certificate_name" => "The certificate of the target was for another name.",
+        "tls_certificate_untrusted" => {
+            "No authority that robots trust had signed the certificate of the target."
+        }
+        "tls_no_common_parameters" => {
+            "The target and the robots have no version of TLS, cipher suite or application protocol in common."
+        }
+        "tls_not_spoken" => "The target does not speak TLS where robots connected.",
+        "tls_failed" => "The TLS handshake failed, or a record was damaged.",
+        "tls_truncated" => {
+            "The body ends with the connection, and that ended without close_notify: nobody can tell whether all of it came."
+        }
         "connection_lost" => "The connection ended before the response did.",
         "timed_out" => "No complete response came in time.",
         "queue_overflow" => {

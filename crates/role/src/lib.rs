@@ -2,7 +2,7 @@
 //!
 //! Each role is started with a spec, the document that `assay role NAME SPEC.json` reads ([`load`] for robots and
 //! origins, [`proxy`], [`evaluation`]). Commands and events are the messages between a running role and its parent
-//! ([`message`]). [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
+//! ([`message`]), and [`tls`] is how a role is told to speak TLS. [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
 //! assigns robots to caches where there are several.
 //!
 //! *Does not:* run a role, start a process, store what roles report (that is `assay-record`), or touch a socket, file or
@@ -14,3 +14,4 @@ pub mod mark;
 pub mod message;
 pub mod proxy;
 pub mod spread;
+pub mod tls;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Listener;
+use crate::tls::{ClientTls, ServerTls};
 
 /// The part that robots and origins must agree on: the universe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct RobotsSpec {
     pub timing: Timing,
     /// What the requests are sent to.
     pub target: Target,
+    /// How robots speak TLS to it; none: in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ClientTls>,
     /// Where there are several caches: which robots speak to which, in place of the one proxy of the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<Listener>,
@@ -175,4 +179,7 @@ pub struct OriginsSpec {
     pub first: u16,
     /// Where to listen, one address per origin from `first` on, in the workload's order. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
+    /// How origins speak TLS; none: in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ServerTls>,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tls::{ClientTls, ServerTls};
+
 /// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response;
 /// bytes are its body's.
 pub const ACCESS_LOG_FORMAT: &str =
@@ -40,6 +42,12 @@ pub struct ProxySpec {
     /// What is prefetched; none: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
+    /// How it speaks TLS to clients; none: in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ServerTls>,
+    /// How it speaks TLS to origins; none: in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_tls: Option<ClientTls>,
 }
 
 /// What is prefetched.

@@ -27,5 +27,6 @@ pub mod spe;
 pub mod spe_report;
 pub mod switch;
 mod take_along;
+mod tls_args;
 pub mod webstone;
 pub mod workloads;

@@ -67,6 +67,8 @@ struct Entry {
     modes: Vec<&'static str>,
     /// Where it keeps objects.
     stores: Vec<&'static str>,
+    /// The legs on which it can speak TLS.
+    tls: Vec<&'static str>,
     /// What can be chosen beside memory, disk and processors.
     settings: Vec<Choosable>,
     /// None: it is not there.
@@ -104,9 +106,10 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
         .context("cannot query the versions of proxies")
         .map_err(Failure::failed)?;
     let builtin = own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]);
+    let direct = own("direct", "no proxy: robots speak to the origins", &["direct"], &[]);
     let mut proxies = vec![
-        Entry { settings: vec![prefetching()], ..builtin },
-        own("direct", "no proxy: robots speak to the origins", &["direct"], &[]),
+        Entry { settings: vec![prefetching()], tls: vec!["robots", "origins"], ..builtin },
+        Entry { tls: vec!["origins"], ..direct },
     ];
     let mut wrong = Vec::new();
     for description in assay_lab::described(&args.proxy_dir) {
@@ -134,6 +137,7 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
         title: title.into(),
         modes: modes.to_vec(),
         stores: stores.to_vec(),
+        tls: Vec::new(),
         settings: Vec::new(),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         missing: None,
@@ -163,6 +167,7 @@ async fn entry(description: &Description) -> Entry {
         title: description.title.clone(),
         modes: description.modes.iter().map(|mode| mode.name()).collect(),
         stores: description.capacity.stores.iter().map(|store| store.name()).collect(),
+        tls: description.tls.iter().map(|leg| leg.name()).collect(),
         settings: choosable(description),
         version,
         missing,
@@ -180,11 +185,13 @@ fn choosable(description: &Description) -> Vec<Choosable> {
     choosable.collect()
 }
 
-/// A line: name, version, modes, stores, and what it is or what stands in the way.
+/// A line: name, version, modes, stores, legs with TLS, and what it is or what stands in the way.
 fn words(entry: &Entry) -> String {
     // Debian's revision says nothing about behaviour, and is long.
     let version = entry.version.as_deref().unwrap_or("–").split(['-', '+']).next().unwrap_or("–");
     let about = entry.missing.as_ref().unwrap_or(&entry.title);
     let (modes, stores) = (entry.modes.join(", "), entry.stores.join(", "));
-    format!("{:<15}{version:<9}{modes:<18}{stores:<14}{about}\n", entry.name)
+    let tls =
+        if entry.tls.is_empty() { "no TLS".to_owned() } else { format!("TLS: {}", entry.tls.join(", ")) };
+    format!("{:<15}{version:<9}{modes:<18}{stores:<14}{tls:<22}{about}\n", entry.name)
 }

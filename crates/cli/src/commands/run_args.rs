@@ -11,6 +11,7 @@ use clap::{Args, FromArgMatches};
 
 use super::peak::PeakArgs;
 use super::result_args::ResultArgs;
+use super::tls_args::TlsArgs;
 use crate::overrides::{self, LoadArgs};
 use crate::units;
 
@@ -32,6 +33,8 @@ Examples:
     --origin-listen 10.1.2.4:9000
   assay run image.pg --robot-link delay=40ms,loss=0.05% \\
     --origin-link delay=5ms,rate=100Mbit/s
+  assay run image.pg --proxy haproxy --robot-tls --tls-resumption 0.5
+      TLS between robots and HAProxy, half of the connections resumed
   assay run image.pg --calibrate   what can this machine offer for it at all?
   assay run image.pg --proxy nginx \\
     --find-peak 'p99(hit) < 20ms, errors < 0.1%'
@@ -106,12 +109,21 @@ pub struct RunArgs {
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = LOAD)]
     pub timeout: Duration,
 
-    /// Version of HTTP that robots speak, whatever the workload says: 1.0, 1.1, or 2 (in clear, with prior knowledge)
+    /// Version of HTTP that robots speak, whatever the workload says: 1.0, 1.1, or 2 (in clear with prior knowledge, or with --robot-tls)
     #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
     pub robot_http: Option<HttpVersion>,
     /// Version of HTTP that origins speak, whatever the workload says
     #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
     pub origin_http: Option<HttpVersion>,
+    /// Robots speak TLS to the target; the run makes its own authority and certificates
+    #[arg(long, help_heading = NETWORK)]
+    pub robot_tls: bool,
+    /// Origins speak TLS, and the target verifies their certificates where it can
+    #[arg(long, help_heading = NETWORK)]
+    pub origin_tls: bool,
+    /// How TLS is spoken.
+    #[command(flatten, next_help_heading = NETWORK)]
+    pub tls: TlsArgs,
     /// Emulate a link between robots and the proxy, like delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB
     /// (needs root)
     #[arg(long, value_name = "LINK", help_heading = NETWORK)]

@@ -11,6 +11,7 @@
 //! | `alone::hierarchy` | caches query each other, the built-in proxy and a real Squid too, and what each had is counted |
 //! | `alone::links` | links do what they were told, and nothing of them is left behind |
 //! | `real` | the published listings run through real proxies, and ratios are what they must be |
+//! | `tls` | every real proxy serves the same requests over TLS, on each leg that it can, and verifies whom it is to trust |
 //! | `replaying` | a log goes through real proxies before simulated origins, and what was there before is a hit |
 
 mod alone;
@@ -24,3 +25,4 @@ mod real;
 mod replaying;
 mod site;
 mod support;
+mod tls;

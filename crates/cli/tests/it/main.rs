@@ -24,5 +24,6 @@ mod support;
 mod switch;
 mod taking_along;
 mod terms;
+mod tls;
 mod watching;
 mod workloads;

@@ -207,6 +207,8 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
         let routes =
             routes.map(|o| OriginRoute { authority: o.authority.clone(), address: origin.address }).collect();
         let spec = ProxySpec {
+            tls: None,
+            origin_tls: None,
             name: "assay".into(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             threads: 1,

@@ -134,7 +134,7 @@ fn a_target_that_does_not_speak_http_2_is_refused_before_anything_starts() {
     let assay = Assay::new();
     for (arguments, why) in [
         (&["--robot-http", "2"][..], "the built-in proxy speaks HTTP/1.1 on both sides"),
-        (&["--proxy", "squid", "--robot-http", "2"], "Squid does not speak HTTP/2 to clients in clear"),
+        (&["--proxy", "squid", "--robot-http", "2"], "Squid does not speak HTTP/2 to clients"),
         (&["--proxy", "varnish", "--origin-http", "2"], "sends requests to origins over HTTP/1.1"),
         (&["--direct", "--robot-http", "2"], "must speak the same version of HTTP"),
         (&["--robot-http", "3"], "write 1.0, 1.1 or 2"),

@@ -324,6 +324,7 @@ fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Rng) {
             ready_us: Some(due_us),
             sent_us: Some(due_us),
             connected_us: None,
+            secured_us: None,
             first_byte_us: Some(due_us),
             last_byte_us: Some(due_us + took as i64),
             outcome: (!lost).then_some(assay_measurement::outcome::Outcome::Miss),

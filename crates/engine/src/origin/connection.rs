@@ -12,16 +12,17 @@ use std::time::Duration;
 use assay_http::head::RequestHead;
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
-use tokio::io::{AsyncWriteExt, Interest};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
+use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::{Response, Sending};
 use super::upload::Upload;
-use assay_plane::arrival::{Received, recv};
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
@@ -58,7 +59,7 @@ enum Step {
 #[derive(Debug)]
 pub struct Connection {
     local: Rc<Local>,
-    stream: TcpStream,
+    stream: ByteStream<TcpStream>,
     /// The origin at whose address it was accepted.
     at: OriginIndex,
     /// Requests that it may still serve.
@@ -87,7 +88,7 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(local: Rc<Local>, stream: TcpStream, at: OriginIndex) -> Self {
+    pub fn new(local: Rc<Local>, stream: ByteStream<TcpStream>, at: OriginIndex) -> Self {
         let now_ns = monotonic_ns();
         let number = local.accepted.get();
         local.accepted.set(number + 1);
@@ -123,7 +124,12 @@ impl Connection {
     #[allow(clippy::manual_async_fn, reason = "the task of an `async fn` would hold the connection twice")]
     pub fn serve(mut self) -> impl Future<Output = ()> {
         async move {
-            if self.run().await.is_err() {
+            let ended = self.run().await;
+            count_handshake(&self.local, &mut self.stream);
+            if let Err(error) = ended {
+                count_tls_error(&self.local, &self.stream, &error);
+                // What is missing is to look as if it were.
+                self.stream.break_off();
                 self.local.tally.borrow_mut().here().counts.broken += 1;
             }
         }
@@ -145,7 +151,8 @@ impl Connection {
                 }
                 Step::Reset => {
                     // Without a time to linger, closing is resetting.
-                    let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+                    self.stream.break_off();
+                    let _ = socket2::SockRef::from(self.stream.socket()).set_linger(Some(Duration::ZERO));
                     return Ok(());
                 }
                 Step::Close => {
@@ -168,11 +175,15 @@ impl Connection {
         }
         let local = Rc::clone(&self.local);
         let mut input = local.input.borrow_mut();
-        let (bytes, received) = match ready!(poll_read(&self.stream, context, &mut input)) {
-            Ok((length, received)) if length > 0 => (&input[..length], received),
+        let (bytes, received) = match ready!(self.stream.poll_recv(context, &mut input)) {
+            Ok(read) if read.length > 0 => (&input[..read.length], read.received),
+            Err(error) if !self.stream.is_open() => return Poll::Ready(Err(error)),
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(self.end()),
         };
+        if self.stream.is_secured() {
+            count_handshake(&self.local, &mut self.stream);
+        }
         self.read_ns = monotonic_ns();
         self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
         if self.pending.is_empty() {
@@ -269,12 +280,13 @@ impl Connection {
 
     /// The client waits for 100 before it sends the body. That response is short enough to be written at once, or the
     /// client does not read at all.
-    fn say_continue(&self, request: &Request) -> bool {
+    fn say_continue(&mut self, request: &Request) -> bool {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut tally = self.local.tally.borrow_mut();
         let phase = request.phase(&tally);
         tally.of(phase).counts.continued += 1;
-        self.stream.try_write(CONTINUE).is_ok_and(|written| written == CONTINUE.len())
+        let sent = self.stream.try_send_parts(&[io::IoSlice::new(CONTINUE)]);
+        sent.is_ok_and(|written| written == CONTINUE.len())
     }
 
     /// Takes what has come of a request body.
@@ -347,8 +359,8 @@ impl Connection {
         }
         let outgoing = response.outgoing(head);
         let length = outgoing.len();
-        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, length) {
-            Ok(written) if written == length => {
+        match outgoing.try_write(&mut self.stream, self.local.world.universe.pool(), 0, length) {
+            Ok(written) if written == length && !self.stream.has_unsent() => {
                 let closes = response.closes;
                 self.used_ns = response.sent(&self.local, self.complete_ns, head.len(), length, length);
                 self.under_way = None;
@@ -377,10 +389,11 @@ impl Connection {
                 self.wait(pace.due_ns(sending.written, length)).await;
                 continue;
             }
-            self.stream.writable().await?;
+            self.stream.socket().writable().await?;
             let pool = self.local.world.universe.pool();
-            sending.written += outgoing.try_write(&self.stream, pool, sending.written, to)?;
+            sending.written += outgoing.try_write(&mut self.stream, pool, sending.written, to)?;
         }
+        self.stream.flush_all().await?;
         let closes = sending.response.closes;
         self.used_ns =
             sending.response.sent(&self.local, self.complete_ns, sending.head.len(), length, length);
@@ -449,7 +462,7 @@ impl Connection {
                     return Poll::Ready(());
                 }
                 let mut input = self.local.input.borrow_mut();
-                if !ready!(poll_read(&self.stream, context, &mut input)).is_ok_and(|(length, _)| length > 0) {
+                if !ready!(self.stream.poll_recv(context, &mut input)).is_ok_and(|read| read.length > 0) {
                     return Poll::Ready(());
                 }
             }
@@ -473,34 +486,6 @@ fn empty_lines(input: &[u8]) -> usize {
             [b'\r', b'\n', ..] => 2,
             _ => return at,
         };
-    }
-}
-
-/// Reads once. The system is called directly, as for writing ([`Outgoing::try_write`]).
-///
-/// [`Outgoing::try_write`]: super::payload::Outgoing::try_write
-pub(super) fn poll_read(
-    stream: &TcpStream,
-    context: &mut Context<'_>,
-    input: &mut [u8],
-) -> Poll<io::Result<(usize, Received)>> {
-    loop {
-        ready!(stream.poll_read_ready(context))?;
-        let mut short = None;
-        let read = stream.try_io(Interest::READABLE, || {
-            let (length, received) = recv(stream, &mut *input)?;
-            if 0 < length && length < input.len() {
-                // There is no more now: told so, tokio saves us the call that would find nothing.
-                short = Some((length, received));
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            Ok((length, received))
-        });
-        match (read, short) {
-            (_, Some(read)) => return Poll::Ready(Ok(read)),
-            (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
-            (read, None) => return Poll::Ready(read),
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod fault;
 #[cfg(test)]
 mod fault_tests;
 mod fields;
+mod handshake;
 mod head;
 mod listen;
 mod local;
@@ -60,8 +61,10 @@ use crate::files::{FileError, read_files};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, StdioError, emit};
+use assay_plane::tls::{self, TlsSetupError};
 use assay_plane::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 use assay_role::load::{OriginsSpec, Timing, UniverseSpec};
+use assay_tls::server::Server;
 
 /// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
@@ -103,6 +106,9 @@ pub enum OriginError {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// Origins cannot speak TLS as they were told.
+    #[error("origins cannot speak TLS: {0}")]
+    Tls(#[from] TlsSetupError),
     /// A thread failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -124,7 +130,8 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen))?;
+    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
         origins.obey(&mut commands, &mut |event| emit(event)).await
@@ -140,7 +147,8 @@ pub async fn perform(
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), OriginError> {
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen))?;
+    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
     let ended = origins.obey(commands, &mut |event| emit(event)).await;
     origins.join().and(ended)
 }
@@ -160,6 +168,7 @@ impl Origins {
         universe: Universe,
         (threads, cpus, timing): (u32, &[u32], Timing),
         (first, addresses): (OriginIndex, &[SocketAddr]),
+        tls: Option<Server>,
     ) -> Result<Self, OriginError> {
         let origins = universe.workload().origins.len();
         if addresses.is_empty() != (origins == 0) || usize::from(first) + addresses.len() > origins {
@@ -183,7 +192,7 @@ impl Origins {
         // Those that listen elsewhere are known by their names alone.
         let mut known = vec![SocketAddr::from(([0; 4], 0)); usize::from(first)];
         known.extend(&listening);
-        let world = Arc::new(World::new(universe, &known));
+        let world = Arc::new(World::new(universe, &known).with_tls(tls));
         let (reports_in, reports) = unbounded_channel();
         let (mut workers, mut orders) = (Vec::new(), Vec::new());
         let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;

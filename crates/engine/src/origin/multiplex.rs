@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -17,18 +18,18 @@ use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream, Totals};
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
-use rustix::net::{SendFlags, send};
-use tokio::io::Interest;
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
-use super::connection::poll_read;
+use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
 use super::payload::SLICES;
 use super::request::{Request, Special};
 use super::response::Response;
 use super::upload::Upload;
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
@@ -77,7 +78,7 @@ struct Served {
 #[derive(Debug)]
 pub struct Multiplex {
     local: Rc<Local>,
-    socket: TcpStream,
+    transport: ByteStream<TcpStream>,
     /// The origin at whose address it was accepted.
     at: OriginIndex,
     wire: Wire,
@@ -105,7 +106,7 @@ pub struct Multiplex {
 
 impl Multiplex {
     /// A connection that was just accepted.
-    pub fn new(local: Rc<Local>, socket: TcpStream, at: OriginIndex) -> Self {
+    pub fn new(local: Rc<Local>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
         let now_ns = monotonic_ns();
         let number = local.accepted.get();
         local.accepted.set(number + 1);
@@ -118,10 +119,10 @@ impl Multiplex {
             let due = Due::Idle(Rc::clone(&alarm));
             (idle_ns, local.timer.schedule(now_ns.saturating_add(idle_ns), due))
         });
-        let _ = socket.set_nodelay(true);
+        let _ = transport.socket().set_nodelay(true);
         Self {
             local,
-            socket,
+            transport,
             at,
             wire: Wire::server(Config { max_streams: MAX_STREAMS, ..Config::default() }),
             served: Vec::new(),
@@ -142,6 +143,9 @@ impl Multiplex {
     /// Serves it to its end.
     pub async fn serve(mut self) {
         let ended = poll_fn(|context| self.poll(context)).await;
+        if let Err(error) = &ended {
+            count_tls_error(&self.local, &self.transport, error);
+        }
         if ended.is_err() || self.load > 0 {
             self.local.tally.borrow_mut().here().counts.broken += 1;
         }
@@ -190,7 +194,8 @@ impl Multiplex {
     /// throw away what the client has not read yet.
     fn linger(&mut self) -> io::Result<()> {
         self.is_lingering = true;
-        socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Write)?;
+        self.transport.say_end();
+        socket2::SockRef::from(self.transport.socket()).shutdown(std::net::Shutdown::Write)?;
         if let Some((_, ticket)) = self.idle.take() {
             self.local.timer.cancel(ticket);
         }
@@ -200,36 +205,41 @@ impl Multiplex {
         Ok(())
     }
 
-    /// Writes what there is; ready when there is nothing left.
+    /// Writes what there is; ready when there is nothing left. Nothing is written before the handshake of TLS is over, which
+    /// reading goes on with.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.transport.is_open() {
+            return Poll::Pending;
+        }
         while !self.wire.output().is_empty() {
-            if self.socket.poll_write_ready(context)?.is_pending() {
+            if self.transport.socket().poll_write_ready(context)?.is_pending() {
                 return Poll::Pending;
             }
-            let (socket, output) = (&self.socket, self.wire.output());
-            let written =
-                socket.try_io(Interest::WRITABLE, || Ok(send(socket, output, SendFlags::NOSIGNAL)?));
-            match written {
+            match self.transport.try_send_parts(&[io::IoSlice::new(self.wire.output())]) {
+                Ok(0) => {}
                 Ok(bytes) => {
                     self.wire.wrote(bytes);
                     self.local.tally.borrow_mut().here().counts.wire_bytes_out += bytes as u64;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.transport).poll_flush(context)
     }
 
     /// Reads once, and acts on it; false: the client is done.
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let local = Rc::clone(&self.local);
         let mut input = local.input.borrow_mut();
-        let (length, received) = match std::task::ready!(poll_read(&self.socket, context, &mut input)) {
-            Ok((length, received)) if length > 0 => (length, received),
+        let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
+            Ok(read) if read.length > 0 => (read.length, read.received),
+            Err(error) if !self.transport.is_open() => return Poll::Ready(Err(error)),
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(Ok(false)),
         };
+        if self.transport.is_secured() {
+            count_handshake(&self.local, &mut self.transport);
+        }
         self.read_ns = monotonic_ns();
         self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
         local.tally.borrow_mut().here().counts.wire_bytes_in += length as u64;

@@ -6,9 +6,8 @@
 use std::io::{self, IoSlice};
 
 use assay_http::range::Span;
+use assay_plane::byte_stream::ByteStream;
 use assay_workload::body::{Body, Pool};
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// Slices given to one write: the head, and slices of at most 64 KiB of the pool.
@@ -153,25 +152,18 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Writes from byte `at` on up to byte `to` (not included), as much as the socket takes; 0 when it takes nothing now.
-    ///
-    /// The system is called directly: the C library's wrappers cost as much as the rest of what is done here.
+    /// Writes from byte `at` on up to byte `to` (not included), as much as the stream takes; 0 when it takes nothing now.
     #[inline]
-    pub fn try_write(&self, stream: &TcpStream, pool: &'a Pool, at: u64, to: u64) -> io::Result<u64> {
+    pub fn try_write(
+        &self,
+        stream: &mut ByteStream<TcpStream>,
+        pool: &'a Pool,
+        at: u64,
+        to: u64,
+    ) -> io::Result<u64> {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let filled = self.slices(pool, at, to - at, &mut slices);
-        let written = stream.try_io(Interest::WRITABLE, || {
-            Ok(match &slices[..filled] {
-                [one] => send(stream, one, SendFlags::NOSIGNAL)?,
-                all => sendmsg(stream, all, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?,
-            })
-        });
-        match written {
-            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => Ok(bytes as u64),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(error) => Err(error),
-        }
+        stream.try_send_parts(&slices[..filled]).map(|written| written as u64)
     }
 }
 

@@ -214,11 +214,16 @@ async fn accept(
 ) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => match local.world.sites.get(origin).map(|site| site.version) {
-                Some(HttpVersion::Http2) => {
+            Ok((socket, _)) => match (local.world.accept(socket, origin), local.world.version(origin)) {
+                (Ok(stream), HttpVersion::Http2) => {
                     spawn_local(Multiplex::new(Rc::clone(&local), stream, origin).serve());
                 }
-                _ => drop(spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve())),
+                (Ok(stream), _) => {
+                    spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve());
+                }
+                (Err(error), _) => {
+                    faults.tell(Reason::RoleFailed, format!("an origin could not begin TLS ({error})"));
+                }
             },
             Err(error) => {
                 // Otherwise the client was gone before it was accepted.

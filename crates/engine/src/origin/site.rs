@@ -5,12 +5,17 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_http::authentication::Nonces;
+use assay_plane::byte_stream::ByteStream;
 use assay_random::{Rng, hash};
+use assay_tls::HTTP_2;
+use assay_tls::error::TlsError;
+use assay_tls::server::Server as TlsServer;
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
 use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotIndex, Server, Workload};
 use assay_workload::{Object, Universe};
+use tokio::net::TcpStream;
 
 use super::fault::Attempts;
 use crate::coded::CodedSizes;
@@ -188,6 +193,8 @@ pub struct World {
     pub nonces: Nonces,
     /// Requests that met a fault on purpose.
     pub attempts: Attempts,
+    /// How connections speak TLS, for origins of HTTP/1.1 and of HTTP/2; none: in the clear.
+    tls: Option<[TlsServer; 2]>,
     /// How long coded bodies are; none: none are coded.
     coded: Option<CodedSizes>,
     /// For each content type: its objects go out as they are, with nothing added.
@@ -203,10 +210,31 @@ impl World {
             sites: Sites::new(workload, addresses),
             nonces: Nonces::new(key, NONCE_LIFE_S),
             attempts: Attempts::default(),
+            tls: None,
             coded: CodedSizes::measure(&universe),
             plain_contents: workload.contents.iter().map(goes_out_as_it_is).collect(),
             universe,
         }
+    }
+
+    /// The same, with TLS on their connections if there is a server for it.
+    pub fn with_tls(self, tls: Option<TlsServer>) -> Self {
+        let tls = tls.map(|server| [server.clone(), server.speaking(HTTP_2)]);
+        Self { tls, ..self }
+    }
+
+    /// The version of HTTP that an origin speaks.
+    #[inline]
+    pub fn version(&self, origin: OriginIndex) -> HttpVersion {
+        self.sites.get(origin).map_or(HttpVersion::Http11, |site| site.version)
+    }
+
+    /// The byte stream of a connection that an origin accepted.
+    #[inline]
+    pub fn accept(&self, socket: TcpStream, origin: OriginIndex) -> Result<ByteStream<TcpStream>, TlsError> {
+        let Some([http1, http2]) = &self.tls else { return Ok(ByteStream::clear(socket)) };
+        let server = if self.version(origin) == HttpVersion::Http2 { http2 } else { http1 };
+        Ok(ByteStream::secured(socket, server.accept()?))
     }
 
     /// Body bytes of the response to a plain GET of this robot for an object.

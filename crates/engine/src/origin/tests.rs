@@ -30,8 +30,9 @@ pub(super) fn start(workload: Workload, threads: u32) -> Running {
     let world = world_of(workload.clone());
     let universe = world_of(workload).universe;
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut origins = Origins::start(universe, (threads, &[], Timing::default()), (0, &[free, free][..]))
-        .expect("free ports");
+    let mut origins =
+        Origins::start(universe, (threads, &[], Timing::default()), (0, &[free, free][..]), None)
+            .expect("free ports");
     let at = origins.listening.clone();
     let (read, mut commands) = std::io::pipe().expect("a pipe");
     let thread = std::thread::spawn(move || {

@@ -11,17 +11,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use assay_measurement::error_kind::ErrorKind;
+use assay_plane::byte_stream::ByteStream;
 use assay_workload::model::HttpVersion;
-use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{Connection, Link, Pipeline};
+use super::connection::{Connection, Link, Pipeline, Stage};
 use super::crew::Crew;
 use super::response::Response;
 use super::streams::Streams;
 use super::xact::NONE;
-use assay_plane::arrival::{handshake_ns, note_arrivals, recv};
+use assay_plane::arrival::{handshake_ns, note_arrivals};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::sockets::Readiness;
 
@@ -166,8 +165,10 @@ impl Crew {
             self.sockets.add(&socket, key_of(slot, id))?;
             Ok(socket)
         });
-        let socket = match begun {
-            Ok(socket) => socket,
+        let serial = self.robots[robot as usize].connections;
+        let begun = begun.and_then(|socket| self.on(socket, robot, serial, origin));
+        let transport = match begun {
+            Ok(transport) => transport,
             Err(error) => {
                 self.open_for_rest(behind);
                 return self.fail_to_open(place, &error, address);
@@ -176,7 +177,6 @@ impl Crew {
         self.connection_serial = id;
         self.mark_sent(place, begun_ns);
         let state = &mut self.robots[robot as usize];
-        let serial = state.connections;
         state.connections += 1;
         state.open += 1;
         let uses_left = self.setup.uses_of(state.index, state.version, state.group, serial);
@@ -193,11 +193,11 @@ impl Crew {
             xact: if is_multiplexed { NONE } else { place },
             response: Response::default(),
             is_fresh: true,
-            is_established: false,
+            stage: Stage::Connecting,
             since_ns: begun_ns,
             pipeline: Pipeline::new(depth, behind),
             link: Link::FREE,
-            socket,
+            transport,
             unsent: Vec::new(),
             streams,
         });
@@ -269,7 +269,8 @@ impl Crew {
     /// Writes bytes of a request of this phase, as far as the socket takes them.
     pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
         let connection = &mut self.connections[slot as usize];
-        let written = if connection.unsent.is_empty() { write(&connection.socket, bytes) } else { Ok(0) };
+        let written =
+            if connection.unsent.is_empty() { write(&mut connection.transport, bytes) } else { Ok(0) };
         if let Ok(written) = written
             && written < bytes.len()
         {
@@ -307,16 +308,13 @@ impl Crew {
         if key_of(slot, id) != key {
             return;
         }
-        if !connection.is_established {
-            if !readiness.is_connected() {
-                return;
-            }
-            let established = match connection.socket.take_error() {
-                Ok(None) => Ok(()),
-                Ok(Some(error)) | Err(error) => Err(error),
-            };
-            self.finish_connect(slot, established);
-            if !self.is_open((slot, id)) {
+        if !connection.is_established() {
+            self.establish(slot, readiness);
+            if !self
+                .connections
+                .get(slot as usize)
+                .is_some_and(|other| other.id == id && other.is_established())
+            {
                 return;
             }
         }
@@ -326,21 +324,39 @@ impl Crew {
         }
         while readiness.is_readable() && self.is_open((slot, id)) {
             let mut bytes = std::mem::take(&mut self.buffer);
-            let read = recv(&self.connections[slot as usize].socket, &mut bytes);
+            let read = self.connections[slot as usize].transport.recv(&mut bytes);
             match &read {
-                Ok((0, _)) => self.receive_end(slot, None),
-                Ok((length, received)) => self.receive(slot, &bytes[..*length], *received),
+                Ok(read) if read.length == 0 => self.receive_end(slot, None),
+                Ok(read) => self.receive(slot, &bytes[..read.length], read.received),
                 Err(error) if matches!(error.kind(), IoErrorKind::WouldBlock | IoErrorKind::Interrupted) => {}
                 Err(error) => self.receive_end(slot, Some(error)),
             }
-            let room = bytes.len();
             self.buffer = bytes;
-            // Less than there is room for: there is no more now, unless the end, of which nobody is told again.
+            // There is no more now, unless the end, of which nobody is told again.
             match read {
-                Ok((length, _)) if length < room && !readiness.is_ended() => return,
+                Ok(read) if !read.more && !readiness.is_ended() => return,
                 Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
                 _ => {}
             }
+        }
+    }
+
+    /// A connection on which nothing can be sent yet: goes on with what has to come before that.
+    fn establish(&mut self, slot: u32, readiness: Readiness) {
+        let connection = &mut self.connections[slot as usize];
+        let id = connection.id;
+        if connection.stage == Stage::Connecting {
+            if !readiness.is_connected() {
+                return;
+            }
+            let connected = match connection.transport.socket().take_error() {
+                Ok(None) => Ok(()),
+                Ok(Some(error)) | Err(error) => Err(error),
+            };
+            self.finish_connect(slot, connected);
+        }
+        if self.is_open((slot, id)) && self.connections[slot as usize].stage == Stage::Securing {
+            self.secure(slot);
         }
     }
 
@@ -352,14 +368,15 @@ impl Crew {
         let place = connection.xact;
         match established {
             Ok(()) => {
-                connection.is_established = true;
+                connection.stage =
+                    if connection.transport.is_secured() { Stage::Securing } else { Stage::Established };
                 self.levels.connections += 1;
                 let xact = &mut self.xacts[place as usize];
                 let connected_ns = monotonic_ns();
                 xact.connected_ns = connected_ns;
                 let took_ns = connected_ns.saturating_sub(connection.since_ns);
                 if took_ns >= QUICK_HANDSHAKE_NS
-                    && let Some(handshake_ns) = handshake_ns(&connection.socket)
+                    && let Some(handshake_ns) = handshake_ns(connection.transport.socket())
                 {
                     // It was made before, and nobody looked.
                     let unnoticed_us = (took_ns.saturating_sub(handshake_ns) / 1_000) as u32;
@@ -367,9 +384,9 @@ impl Crew {
                 }
                 let phase = xact.phase;
                 self.recorder(phase).counts.connections_opened += 1;
-                self.write_request(slot, place);
-                self.note_written(place, connected_ns);
-                self.fill_pipeline(slot);
+                if self.connections[slot as usize].is_established() {
+                    self.begin_requests(slot, connected_ns);
+                }
             }
             Err(error) => {
                 let xact = &self.xacts[place as usize];
@@ -383,27 +400,52 @@ impl Crew {
     /// The same of a connection of HTTP/2.
     fn finish_connect_of_streams(&mut self, slot: u32, established: io::Result<()>) {
         if let Err(error) = established {
-            return self.fail_streams_to_open(slot, &error);
+            return self.fail_streams_to_open(slot, |crew, place, address| {
+                crew.fail_to_open(place, &error, address);
+            });
         }
         let connection = &mut self.connections[slot as usize];
-        connection.is_established = true;
+        connection.stage =
+            if connection.transport.is_secured() { Stage::Securing } else { Stage::Established };
         self.levels.connections += 1;
-        let took_ns = monotonic_ns().saturating_sub(connection.since_ns);
-        let handshake_ns =
-            (took_ns >= QUICK_HANDSHAKE_NS).then(|| handshake_ns(&connection.socket)).flatten();
-        let unnoticed_us = handshake_ns.map_or(0, |made_ns| (took_ns.saturating_sub(made_ns) / 1_000) as u32);
+        let now_ns = monotonic_ns();
+        let took_ns = now_ns.saturating_sub(connection.since_ns);
+        let made_ns =
+            (took_ns >= QUICK_HANDSHAKE_NS).then(|| handshake_ns(connection.transport.socket())).flatten();
+        let unnoticed_us = made_ns.map_or(0, |made_ns| (took_ns.saturating_sub(made_ns) / 1_000) as u32);
+        let is_established = connection.is_established();
         let phase = self.phase();
         self.recorder(phase).counts.connections_opened += 1;
-        self.begin_streams(slot, unnoticed_us);
+        self.note_connected(slot, now_ns, unnoticed_us);
+        if is_established {
+            self.flush_streams(slot);
+        }
+    }
+
+    /// A connection can be used from this instant on: writes the request that it was made for, and those that go with it.
+    pub fn begin_requests(&mut self, slot: u32, since_ns: u64) {
+        let place = self.connections[slot as usize].xact;
+        self.write_request(slot, place);
+        self.note_written(place, since_ns);
+        self.fill_pipeline(slot);
     }
 
     /// Writes what is left of a request.
     fn write_unsent(&mut self, slot: u32) {
-        let Connection { socket, unsent, xact, .. } = &mut self.connections[slot as usize];
+        let Connection { transport, unsent, xact, .. } = &mut self.connections[slot as usize];
+        if transport.has_unsent()
+            && let Err(error) = transport.flush()
+        {
+            // Where there is no room, the system tells when there is.
+            if error.kind() != IoErrorKind::WouldBlock && *xact != NONE {
+                self.fail_to_write(slot, &error);
+            }
+            return;
+        }
         if unsent.is_empty() {
             return;
         }
-        match write(socket, unsent) {
+        match write(transport, unsent) {
             Ok(written) => {
                 unsent.drain(..written);
                 let phase = self.xacts[*xact as usize].phase;
@@ -467,7 +509,7 @@ impl Crew {
         self.unlink(slot);
         let Some(connection) = self.connections.try_remove(slot as usize) else { return };
         self.robots[connection.robot as usize].open -= 1;
-        if connection.is_established {
+        if connection.stage != Stage::Connecting {
             self.levels.connections -= 1;
             let phase = self.phase();
             self.recorder(phase).counts.connections_closed += 1;
@@ -505,12 +547,22 @@ fn bind_late(socket: &Socket) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Writes as much as a socket takes. The system is called directly: the C library's wrappers cost something.
+/// Writes as much as a byte stream takes. What is left then is left because the socket is full, so that the system tells when there
+/// is room again: TLS takes less at a time.
 #[inline]
-pub fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
-    match send(socket, bytes, SendFlags::NOSIGNAL) {
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
-        other => Ok(other?),
+pub fn write(transport: &mut ByteStream<Socket>, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    loop {
+        match transport.send(&bytes[written..]) {
+            Ok(more) => written += more,
+            Err(error) if matches!(error.kind(), IoErrorKind::WouldBlock | IoErrorKind::Interrupted) => {
+                return Ok(written);
+            }
+            Err(error) => return Err(error),
+        }
+        if written == bytes.len() || !transport.is_secured() || transport.has_unsent() {
+            return Ok(written);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One connection of a robot as it stands: what it carries, and its place in the lists of its robot.
 
+use assay_plane::byte_stream::ByteStream;
 use socket2::Socket;
 
 use super::response::Response;
@@ -25,26 +26,42 @@ pub struct Connection {
     pub response: Response,
     /// It has not carried a request to its end yet.
     pub is_fresh: bool,
-    /// Its TCP handshake is done.
-    pub is_established: bool,
+    /// How far it has come.
+    pub stage: Stage,
     /// When it was begun, or left idle.
     pub since_ns: u64,
     /// What it carries behind the request whose turn it is.
     pub pipeline: Pipeline,
     /// Its place in its robot's lists.
     pub link: Link,
-    /// Its socket.
-    pub socket: Socket,
-    /// What the socket would not take yet.
+    /// Its byte stream.
+    pub transport: ByteStream<Socket>,
+    /// What the stream would not take yet.
     pub unsent: Vec<u8>,
     /// What it carries if it is one of HTTP/2. `xact`, `response`, `pipeline` and `unsent` mean nothing then.
     pub streams: Option<Box<Streams>>,
 }
 
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its TCP handshake goes on.
+    Connecting,
+    /// That is over, and its TLS handshake goes on.
+    Securing,
+    /// Requests can be sent.
+    Established,
+}
+
 impl Connection {
+    /// Requests can be sent on it.
+    pub fn is_established(&self) -> bool {
+        self.stage == Stage::Established
+    }
+
     /// The whole request has been written.
     pub fn is_through(&self) -> bool {
-        self.unsent.is_empty()
+        self.unsent.is_empty() && !self.transport.has_unsent()
     }
 }
 

@@ -31,6 +31,7 @@ use assay_plane::gather::Quick;
 use assay_plane::sockets::Sockets;
 use assay_plane::timer::{Ticket, Timer};
 use assay_plane::worker::Breather;
+use assay_tls::client::Client;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -101,6 +102,8 @@ pub struct Robot {
     pub closed: Option<Box<Closed>>,
     /// What it remembers, if anything.
     pub memory: Option<Box<Memory>>,
+    /// How it speaks TLS, with the sessions that it can resume; none: in the clear, or it has not connected yet.
+    pub tls: Option<Box<Client>>,
 }
 
 /// A best-effort robot's own state.
@@ -325,6 +328,7 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             waiting: 0,
             closed,
             memory: Memory::of(universe, index),
+            tls: None,
         })
     })
     .collect()

@@ -216,6 +216,7 @@ impl Crew {
             ready_us: instant(if xact.sent_ns != 0 { xact.ready_ns } else { 0 }),
             sent_us: instant(xact.sent_ns),
             connected_us: instant(xact.connected_ns),
+            secured_us: instant(xact.secured_ns),
             first_byte_us: instant(xact.first_byte_ns),
             last_byte_us: instant(end.last_byte_ns),
             outcome: end.outcome,

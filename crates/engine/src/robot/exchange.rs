@@ -15,6 +15,7 @@ use super::login::{Claim, Shown};
 use super::memory::{Memory, cnonce};
 use super::request::{Request, write_target};
 use super::response::Opening;
+use super::securing::kind_of_tls;
 use super::setup::Setup;
 use super::special::path_of;
 use super::xact::{NONE, Xact};
@@ -22,6 +23,7 @@ use crate::check::Verdict;
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
 use assay_plane::arrival::Received;
+use assay_plane::byte_stream::tls_error;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_role::mark::RequestMark;
 
@@ -225,12 +227,14 @@ impl Crew {
                 None => self.lose(slot, &"the target closed the connection without a response"),
             };
         }
-        match connection.response.end() {
-            Ok(()) => self.finish(slot, now_ns),
-            Err(_) if connection.response.opening().is_some_and(|opening| opening.breaks_off) => {
+        let cut_off = broken.and_then(tls_error).filter(|_| !connection.response.is_complete());
+        match (connection.response.end(), cut_off) {
+            (Ok(()), Some(error)) => self.spoil(slot, kind_of_tls(error), error, now_ns),
+            (Ok(()), None) => self.finish(slot, now_ns),
+            (Err(_), _) if connection.response.opening().is_some_and(|opening| opening.breaks_off) => {
                 self.break_off(slot, Ending::BreaksOff, now_ns);
             }
-            Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+            (Err(flaw), _) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
         }
     }
 

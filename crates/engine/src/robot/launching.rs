@@ -216,6 +216,12 @@ impl Crew {
         }
         match kind {
             ErrorKind::ConnectFailed
+            | ErrorKind::TlsCertificateExpired
+            | ErrorKind::TlsCertificateName
+            | ErrorKind::TlsCertificateUntrusted
+            | ErrorKind::TlsNoCommonParameters
+            | ErrorKind::TlsNotSpoken
+            | ErrorKind::TlsFailed
             | ErrorKind::ConnectionLost
             | ErrorKind::QueueOverflow
             | ErrorKind::PortsExhausted

@@ -2,7 +2,7 @@
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
-//! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`],
+//! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
 //! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
@@ -40,6 +40,7 @@ mod reporting;
 mod request;
 mod response;
 mod sampling;
+mod securing;
 mod session;
 mod setup;
 mod special;

@@ -9,6 +9,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::net::SocketAddr;
 
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{ConnectionError, ErrorCode, Event, RequestHead as WireHead, Stream};
@@ -114,12 +115,13 @@ impl Crew {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         self.put_request(place, false, &mut scratch);
-        let Connection { streams, uses_left, serial, is_fresh, is_established, .. } =
+        let is_established = self.connections[slot as usize].is_established();
+        let Connection { streams, uses_left, serial, is_fresh, transport, .. } =
             &mut self.connections[slot as usize];
         let xact = &mut self.xacts[place as usize];
         let Some(streams) = streams else { return };
         let is_first = *is_fresh && streams.load == 0;
-        let may_flush = *is_established && !streams.is_receiving;
+        let may_flush = is_established && !streams.is_receiving;
         *uses_left = uses_left.saturating_sub(1);
         xact.connection = Some(*serial);
         let phase = xact.phase;
@@ -128,7 +130,7 @@ impl Crew {
             let body = &scratch[length..];
             let wire_head = WireHead {
                 method: head.method.as_bytes(),
-                scheme: b"http",
+                scheme: if transport.is_secured() { b"https" } else { b"http" },
                 authority: head.host.unwrap_or_default(),
                 path: head.target.as_bytes(),
             };
@@ -154,40 +156,42 @@ impl Crew {
     /// Writes what a connection has to say, as far as the socket takes it.
     pub fn flush_streams(&mut self, slot: u32) {
         let phase = self.phase();
-        let Connection { streams, socket, .. } = &mut self.connections[slot as usize];
+        let Connection { streams, transport, .. } = &mut self.connections[slot as usize];
         let Some(streams) = streams else { return };
+        if transport.has_unsent() && transport.flush().is_err() {
+            // Where there is no room, the system tells when there is.
+            return;
+        }
         let output = streams.wire.output();
         if output.is_empty() {
             return;
         }
         // Where it fails, reading tells what has become of the connection, and what came before.
-        if let Ok(written) = write(socket, output) {
+        if let Ok(written) = write(transport, output) {
             streams.wire.wrote(written);
             self.recorder(phase).counts.wire_bytes_out += written as u64;
         }
     }
 
-    /// A connection is made: what waits for it goes out.
-    pub fn begin_streams(&mut self, slot: u32, unnoticed_us: u32) {
-        let now_ns = monotonic_ns();
+    /// A connection was made, and nobody looked for so long: its requests know when.
+    pub fn note_connected(&mut self, slot: u32, now_ns: u64, unnoticed_us: u32) {
         let Connection { streams, .. } = &self.connections[slot as usize];
         for carried in streams.iter().flat_map(|streams| streams.iter()) {
             let xact = &mut self.xacts[carried.xact as usize];
             xact.connected_ns = now_ns;
             xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
         }
-        self.flush_streams(slot);
     }
 
-    /// A connection could not be made: all that waited for it has failed.
-    pub fn fail_streams_to_open(&mut self, slot: u32, error: &io::Error) {
+    /// A connection could not be made: all that waited for it has failed, which `fail` says to each, with the address.
+    pub fn fail_streams_to_open(&mut self, slot: u32, mut fail: impl FnMut(&mut Self, u32, SocketAddr)) {
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
         let all = streams.take_all();
         self.close(slot);
         for carried in all {
             let xact = &self.xacts[carried.xact as usize];
             let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-            self.fail_to_open(carried.xact, error, address);
+            fail(self, carried.xact, address);
         }
     }
 

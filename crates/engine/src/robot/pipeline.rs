@@ -18,7 +18,7 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::connection::{Listed, Pipeline};
+use super::connection::{Listed, Pipeline, Stage};
 use super::crew::Crew;
 use super::response::Response;
 use super::xact::NONE;
@@ -33,7 +33,7 @@ impl Crew {
             && load < depth
             && !owes
             && connection.uses_left > 0
-            && connection.is_established
+            && connection.is_established()
             && connection.is_through()
             && connection.response.opening().is_none_or(|opening| opening.persists)
             && !self.xacts[connection.xact as usize].method.has_body()
@@ -135,7 +135,7 @@ impl Crew {
             (connection.xact, connection.robot, connection.response.body_bytes());
         let status = connection.response.opening().map(|opening| opening.status);
         let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
-        let detail = match (connection.is_established, status) {
+        let detail = match (connection.stage != Stage::Connecting, status) {
             (false, _) => format!("no connection after {waited_ms} ms"),
             (true, None) => format!("no response after {waited_ms} ms"),
             (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),

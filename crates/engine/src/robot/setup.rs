@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_plane::tls::{self, TlsSetupError};
 use assay_random::Rng;
 use assay_role::load::{RobotsSpec, SharesFrom, Target};
 use assay_role::mark;
 use assay_role::spread::{Listener, Share, SpreadError, spread};
+use assay_role::tls::ClientTls;
+use assay_tls::client::{Client, Name, SettingsError};
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::model::{
@@ -27,6 +30,8 @@ use crate::files::{FileError, read_files};
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
+/// Tells the draw of a connection's offer to resume a session from those of its depth and use limit.
+const RESUME_DRAW: u64 = 3;
 /// Tells the draw of a robot's beginning from those of its connections.
 const LAUNCH_DRAW: u64 = 2;
 
@@ -69,6 +74,17 @@ pub enum SetupError {
         /// Addresses in the spec.
         given: usize,
     },
+    /// Robots cannot speak TLS as they were told.
+    #[error("robots cannot speak TLS: {0}")]
+    Tls(TlsSetupError),
+    /// A name for which no certificate can be verified.
+    #[error("robots cannot speak TLS to {authority}: {cause}")]
+    TlsName {
+        /// The authority of an origin.
+        authority: String,
+        /// What is wrong with its host.
+        cause: SettingsError,
+    },
     /// A range of robots that the workload does not have.
     #[error("there are no robots {first} to {last}: the workload has {count}, counted from 0")]
     NoSuchRobots {
@@ -104,6 +120,8 @@ pub struct Setup {
     pub absolute: bool,
     /// Longest time for a response.
     pub timeout: Duration,
+    /// How robots speak TLS; none: in the clear.
+    pub tls: Option<Tls>,
     /// How long coded bodies are; none: none are coded.
     coded: Option<CodedSizes>,
     /// Some robots have busy and idle periods.
@@ -128,6 +146,17 @@ pub struct Setup {
     sources: Vec<Option<IpAddr>>,
     /// First robot of each run of robots with one address, and the index of that address.
     address_runs: Vec<(RobotIndex, usize)>,
+}
+
+/// How robots speak TLS.
+#[derive(Debug)]
+pub struct Tls {
+    /// What they offer and trust.
+    pub client: Client,
+    /// Probability that a connection offers to resume an earlier session.
+    resumption: f64,
+    /// The name that each origin's certificate is verified for.
+    names: Vec<Name>,
 }
 
 /// What all robots of a group keep to.
@@ -212,6 +241,7 @@ impl Setup {
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
+            tls: spec.tls.as_ref().map(|told| Tls::new(told, &workload)).transpose()?,
             shares_from: spec.behaviour.shares_from(),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
@@ -274,6 +304,12 @@ impl Setup {
         u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &words))).unwrap_or(u16::MAX).max(1)
     }
 
+    /// Whether a robot's connection offers to resume an earlier session of TLS; `serial` counts its connections.
+    pub fn resumes(&self, tls: &Tls, robot: RobotIndex, serial: u32) -> bool {
+        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), RESUME_DRAW];
+        Rng::of(Purpose::Other, &words).unit() < tls.resumption
+    }
+
     /// An xact of this group takes an idle connection to a substitute rather than a new one.
     pub fn takes_substitutes(&self, group: u16, xact: XactId) -> bool {
         let share = self.groups[usize::from(group)].substitution;
@@ -299,6 +335,25 @@ impl Setup {
     pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &Route {
         let listener = self.listeners.get(robot as usize).copied().unwrap_or(0);
         &self.routes[usize::from(listener)][usize::from(origin)]
+    }
+}
+
+impl Tls {
+    fn new(told: &ClientTls, workload: &Workload) -> Result<Self, SetupError> {
+        let name = |origin: &assay_workload::model::Origin| {
+            Name::of_authority(&origin.authority)
+                .map_err(|cause| SetupError::TlsName { authority: origin.authority.clone(), cause })
+        };
+        Ok(Self {
+            client: tls::client(told).map_err(SetupError::Tls)?,
+            resumption: told.resumption,
+            names: workload.origins.iter().map(name).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The name that the certificate of an origin, or of a proxy that stands for it, is verified for.
+    pub fn name_of(&self, origin: OriginIndex) -> &Name {
+        &self.names[usize::from(origin)]
     }
 }
 

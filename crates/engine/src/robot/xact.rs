@@ -47,6 +47,8 @@ pub struct Xact {
     pub sent_ns: u64,
     /// Connection established (new connections only).
     pub connected_ns: u64,
+    /// TLS handshake over (new connections with TLS only).
+    pub secured_ns: u64,
     /// First byte of the response.
     pub first_byte_ns: u64,
     /// By how much Assay has delayed it so far.
@@ -80,6 +82,7 @@ impl Xact {
             ready_ns: due_ns,
             sent_ns: 0,
             connected_ns: 0,
+            secured_ns: 0,
             first_byte_ns: 0,
             own: OwnDelays::default(),
             noted_us: None,

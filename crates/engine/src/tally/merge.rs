@@ -145,6 +145,7 @@ impl Merger {
             other: recorder.other.to_times(),
             timed_out: recorder.timed_out.to_times(),
             lateness: recorder.lateness.to_sparse(),
+            handshake: recorder.handshake.to_sparse(),
             unsent_wait: recorder.unsent_wait.to_sparse(),
             unread: recorder.unread.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.

@@ -54,6 +54,8 @@ pub struct Recorder {
     pub unsent_wait: Histogram,
     /// How long the last bytes of responses lay unread.
     pub unread: Histogram,
+    /// How long TLS handshakes took.
+    pub handshake: Histogram,
 }
 
 /// By how much Assay has delayed an xact, in microseconds.
@@ -241,6 +243,7 @@ impl Recorder {
         self.lateness.merge(&other.lateness);
         self.unsent_wait.merge(&other.unsent_wait);
         self.unread.merge(&other.unread);
+        self.handshake.merge(&other.handshake);
     }
 
     /// Number of xacts that have ended in an error.

@@ -208,6 +208,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Reverse { proxy: server.address },
+        tls: None,
         listeners: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour::default(),
@@ -229,6 +230,7 @@ fn origins_that_were_stopped_say_so_without_any_request() {
         cpus: Vec::new(),
         timing: Timing::default(),
         listen: vec![([127, 0, 0, 1], 0).into()],
+        tls: None,
     };
     let path = dir.path().join("origins.json");
     std::fs::write(&path, serde_json::to_vec(&spec).expect("is data")).expect("there is room");

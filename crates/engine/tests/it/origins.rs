@@ -83,6 +83,7 @@ impl Origins {
             timing: Timing::default(),
             first: 0,
             listen: vec![free; workload.origins.len()],
+            tls: None,
         };
         let (to_origins, commands) = UnixStream::pair().expect("there are descriptors");
         let (ready_in, ready) = mpsc::channel();
@@ -144,6 +145,7 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, xact_log: Option<PathBuf>, st
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Direct { origins },
+        tls: None,
         listeners: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },

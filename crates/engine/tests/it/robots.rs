@@ -197,6 +197,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         cpus: Vec::new(),
         timing: options.timing,
         target: (options.target)(server.address),
+        tls: None,
         listeners: Vec::new(),
         sources: options.sources,
         behaviour: CacheBehaviour {

@@ -38,8 +38,8 @@ const TOP: [&str; 16] = [
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 7] = ["name", "label", "mode", "memory", "disk", "set", "cache"];
-const CONDITION: [&str; 7] =
-    ["label", "cpu-quota", "memory-limit", "proxy-cpus", "robot-link", "origin-link", "congestion"];
+const CONDITION: [&str; 8] =
+    ["label", "cpu-quota", "memory-limit", "proxy-cpus", "robot-link", "origin-link", "congestion", "tls"];
 
 /// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
@@ -190,10 +190,26 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
             "robot-link" => condition.robot_link = Some(value.read(units::link)?),
             "origin-link" => condition.origin_link = Some(value.read(units::link)?),
+            "tls" => (condition.robot_tls, condition.origin_tls) = value.read(tls)?,
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
     Ok(condition)
+}
+
+/// On which legs TLS is spoken: that of robots, and that of origins.
+fn tls(text: &str) -> Result<(bool, bool), String> {
+    Ok(match text {
+        "none" => (false, false),
+        "robots" => (true, false),
+        "origins" => (false, true),
+        "both" => (true, true),
+        _ => {
+            return Err(format!(
+                "`{text}` is no leg that can speak TLS; write none, robots, origins or both"
+            ));
+        }
+    })
 }
 
 /// The name of a congestion control; whether the kernel has it is found out where the experiment is run.
@@ -321,6 +337,7 @@ memory-limit = "512MB"
 
 [[condition]]
 label = "free"
+tls = "robots"
 robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
 "#;
@@ -363,6 +380,8 @@ proxy-cpus = "0,2-3"
         let condition = experiment.condition("cpu-quota 0.5, memory-limit 512MB").unwrap();
         assert_eq!(condition.limits, Limits { cpus: Some(0.5), memory_bytes: Some(512 << 20) });
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
+        let free = experiment.condition("free").unwrap();
+        assert!(free.robot_tls && !free.origin_tls);
         assert_eq!(experiment.condition("free").unwrap().robot_link, "delay=40ms,loss=0.05%".parse().ok());
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);
@@ -412,7 +431,7 @@ proxy-cpus = "0,2-3"
             ("[0, 60]", "[0, 0]", "`varnish, memory 64MB, ttl 0` is there twice"),
             ("\"demo\"", "\"mine.pg\"", "`mine.pg` is there twice"),
             ("[0, 60]", "[]", "ttl: the list is empty"),
-            ("delay=40ms", "dealy=40ms", "x.toml:27: robot-link: "),
+            ("delay=40ms", "dealy=40ms", "x.toml:28: robot-link: "),
             ("proxy-cpus = \"0,2-3\"", "congestion = \"a b\"", "x.toml:28: congestion: `a b` is no"),
             ("title =", "title", "x.toml:1: "),
         ] {

@@ -295,6 +295,7 @@ mod tests {
             ready_us: Some(10),
             sent_us: Some(10),
             connected_us: None,
+            secured_us: None,
             first_byte_us: Some(20),
             last_byte_us: Some(30),
             outcome,

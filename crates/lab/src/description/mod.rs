@@ -27,7 +27,7 @@ pub use capacity::Capacity;
 pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
 pub use store::Store;
-pub use template::{Circle, ICP_PORT, Origin, Peer, Settings};
+pub use template::{Circle, ICP_PORT, ORIGIN_NAME, Origin, Peer, Settings, TLS_FILES};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +35,42 @@ pub use template::{Circle, ICP_PORT, Origin, Peer, Settings};
 pub struct DescriptionError {
     /// The whole message.
     pub message: String,
+}
+
+/// A leg of a run: what is between robots and the target, or between the target and origins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leg {
+    /// Between robots and the target.
+    Robots,
+    /// Between the target and origins.
+    Origins,
+}
+
+impl Leg {
+    /// As it is written in a description.
+    pub fn name(self) -> &'static str {
+        match self {
+            Leg::Robots => "robots",
+            Leg::Origins => "origins",
+        }
+    }
+
+    /// As it is said of the target.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Leg::Robots => "to robots",
+            Leg::Origins => "to origins",
+        }
+    }
+
+    /// The flag that wants TLS on it.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Leg::Robots => "--robot-tls",
+            Leg::Origins => "--origin-tls",
+        }
+    }
 }
 
 /// How a proxy is driven. Texts marked *template* are filled in with [`Settings`].
@@ -53,6 +89,9 @@ pub struct Description {
     /// Whether it speaks HTTP/2 to clients, in clear and with prior knowledge; none: it does not.
     #[serde(default)]
     pub http2: Option<Http2>,
+    /// The legs on which it can speak TLS, as a reverse proxy.
+    #[serde(default)]
+    pub tls: Vec<Leg>,
     /// User that owns the work directory when the lab runs as root.
     #[serde(default)]
     pub user: Option<String>,
@@ -121,6 +160,8 @@ pub enum Http2 {
     Only,
     /// Beside HTTP/1.1: what a connection begins with decides.
     WithHttp1,
+    /// Over TLS only, where both sides agree on it (ALPN).
+    WithTls,
 }
 
 /// The protocols by which a proxy queries other caches and is queried by them; nothing: it stands alone.

@@ -87,6 +87,11 @@ fn check(description: &Description) -> Result<(), Wrong> {
                 try_templates(description, &settings)?;
                 settings.http2 = false;
             }
+            if !description.tls.is_empty() {
+                settings.tls.clone_from(&description.tls);
+                try_templates(description, &settings)?;
+                settings.tls.clear();
+            }
             if description.hierarchy != Hierarchy::default() {
                 settings.circle = Some(Circle::sample(&description.hierarchy));
                 try_templates(description, &settings)?;

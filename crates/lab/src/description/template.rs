@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::Chosen;
+use super::{Chosen, Leg};
 use crate::mode::Mode;
 use crate::mode::{Protocol, Relation};
 use minijinja::syntax::SyntaxConfig;
@@ -90,9 +90,18 @@ pub struct Settings {
     pub instance: String,
     /// The caches that it works together with; none: it stands alone.
     pub circle: Option<Circle>,
+    /// The legs on which it speaks TLS.
+    pub tls: Vec<Leg>,
     /// What was chosen of the description's settings.
     pub chosen: BTreeMap<String, Chosen>,
 }
+
+/// Files of TLS in the work directory: the certificate of the proxy, its key, both in one file, and the authority that signed it
+/// and the certificates of origins.
+pub const TLS_FILES: [&str; 4] = ["tls/target.pem", "tls/target.key", "tls/target-both.pem", "tls/ca.pem"];
+
+/// A name that the certificate of origins has beside their own, for proxies that cannot verify those: they connect to an address.
+pub const ORIGIN_NAME: &str = "origins.assay.test";
 
 impl Origin {
     /// The `index`-th origin of a workload.
@@ -172,7 +181,21 @@ impl Settings {
             connections => self.connections,
             instance => &self.instance,
             setting => Value::from(chosen),
+            tls => self.tls(),
             ..circle(self.circle.as_ref())
+        }
+    }
+
+    fn tls(&self) -> Value {
+        let file = |at: usize| self.work.join(TLS_FILES[at]).to_string_lossy().into_owned();
+        context! {
+            robots => self.tls.contains(&Leg::Robots),
+            origins => self.tls.contains(&Leg::Origins),
+            certificate => file(0),
+            key => file(1),
+            both => file(2),
+            ca => file(3),
+            origin_name => ORIGIN_NAME,
         }
     }
 
@@ -197,6 +220,7 @@ impl Settings {
             connections: 1000,
             instance: "assay1".into(),
             circle: None,
+            tls: Vec::new(),
             chosen: BTreeMap::new(),
         }
     }

@@ -60,6 +60,7 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         descriptors: 4096,
         connections: 10,
         circle: None,
+        tls: None,
         keep: keep.to_owned(),
         namespace: None,
         requested_from: None,

@@ -36,6 +36,8 @@ fn cache(name: &str, origin: SocketAddr, at: (SocketAddr, SocketAddr), peers: Ve
 
 fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Cooperation) -> Bed {
     let spec = ProxySpec {
+        tls: None,
+        origin_tls: None,
         name: name.into(),
         listen,
         threads: 1,

@@ -27,6 +27,8 @@ impl Running {
         let (ready, address) = mpsc::channel();
         let thread = spawn(move || {
             let spec = ProxySpec {
+                tls: None,
+                origin_tls: None,
                 name: "assay".into(),
                 listen: "127.0.0.1:0".parse().unwrap(),
                 threads: 1,

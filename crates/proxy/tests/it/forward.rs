@@ -59,6 +59,8 @@ fn a_request_that_leads_back_to_the_proxy_is_refused() {
 
 fn spec(origins: Vec<OriginRoute>) -> ProxySpec {
     ProxySpec {
+        tls: None,
+        origin_tls: None,
         name: "assay".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

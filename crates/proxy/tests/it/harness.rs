@@ -51,6 +51,8 @@ impl Bed {
         let cpus = Vec::new();
         let name = "assay".into();
         let spec = ProxySpec {
+            tls: None,
+            origin_tls: None,
             name,
             listen,
             threads: 1,

@@ -24,6 +24,8 @@ fn site(seen: &Seen) -> Vec<Part> {
 
 fn spec(origin: &Origin, prefetch: Prefetch) -> ProxySpec {
     ProxySpec {
+        tls: None,
+        origin_tls: None,
         name: "assay".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

@@ -13,6 +13,8 @@ use crate::harness::run;
 
 fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
     ProxySpec {
+        tls: None,
+        origin_tls: None,
         name: "assay".into(),
         listen,
         threads,

@@ -85,7 +85,7 @@ pub(crate) const CLASSES: TableSpec = TableSpec {
             Column { about: "`interval` of robots.parquet", ..INTERVAL },
             START,
             PHASE,
-            Column::new("by", Kind::Text, "`method`, `type` or `status`"),
+            Column::new("by", Kind::Text, "`method`, `type`, `status` or `tls` (version and cipher suite)"),
             Column::new("value", Kind::Text, "for example `GET`, `basic`, `200`"),
             COUNT,
         ]
@@ -155,7 +155,7 @@ fn histogram_columns() -> Vec<Column> {
             Kind::Text,
             "`response`, `service`, `ttfb`; of those that Assay disturbed, the same with `_disturbed` as they were seen and with \
              `_least` as short as they can have been, and `aftermath`: the delay of others that could be felt; `lateness`, \
-             `unsent_wait`, `unread` (robots); `service`, `lateness` (origins); `waits` (host, of the proxy: in each stretch of \
+             `unsent_wait`, `unread`, `handshake` (robots); `service`, `lateness` (origins); `waits` (host, of the proxy: in each stretch of \
              10 ms); `timer_lag` (threads, baseline); `lateness` (links)",
         ),
         Column::new(
@@ -214,6 +214,11 @@ pub(crate) const XACTS: TableSpec = TableSpec {
                 "connect begun, or first byte written on a reused connection",
             ),
             Column::optional("connected_us", Kind::Int, "connection established (new connections only)"),
+            Column::optional(
+                "secured_us",
+                Kind::Int,
+                "TLS handshake over: data can be sent (new connections with TLS only)",
+            ),
             Column::optional("first_byte_us", Kind::Int, "first byte of the response"),
             Column::optional("last_byte_us", Kind::Int, "last byte of the response"),
             Column::optional(

@@ -164,6 +164,9 @@ impl Tables {
         for (request_type, count) in &counts.by_type {
             self.class(owner, "type", request_type, *count)?;
         }
+        for (agreed, count) in &counts.by_tls {
+            self.class(owner, "tls", agreed, *count)?;
+        }
         for (status, count) in &counts.by_status {
             self.class(owner, "status", &status.to_string(), *count)?;
         }

@@ -57,6 +57,7 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
     counts.by_method = BTreeMap::from([("GET".to_owned(), 7), ("POST".to_owned(), 2)]);
     counts.by_type = BTreeMap::from([("basic".to_owned(), 8), ("ims304".to_owned(), 1)]);
     counts.by_status = BTreeMap::from([(200, 8), (304, 1)]);
+    counts.by_tls = BTreeMap::from([("1.3 TLS_AES_256_GCM_SHA384".to_owned(), 2)]);
     RobotInterval {
         start_ms,
         length_ms: 1000,
@@ -69,6 +70,7 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
         lateness: histogram(9),
         unsent_wait: SparseHistogram::default(),
         unread: histogram(10),
+        handshake: histogram(11),
         levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },
     }
 }

@@ -40,11 +40,12 @@ pub(super) enum Metric {
     },
 }
 
-/// A span of time in the life of an xact, or how late it was sent.
+/// A span of time in the life of an xact, how late it was sent, or how long a TLS handshake took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Span(SpanOf),
     Lateness,
+    Handshake,
 }
 
 /// Which one of many times.
@@ -83,6 +84,10 @@ impl Metric {
             // It is Assay's own, and measured.
             Metric::Time { kind: Kind::Lateness, stat, .. } => {
                 stat.of_exact(&tally.lateness).map(Stated::exact)
+            }
+            Metric::Time { kind: Kind::Handshake, stat, .. } => {
+                let stated = stat.of_exact(&tally.handshake).map(Stated::exact);
+                stated.map(|time| time.unless(tally.influence.unknown == Extent::Everything))
             }
             Metric::HitRatio { bytes, which, over } => {
                 let of = if bytes { HitRatio::of_bytes } else { HitRatio::of_documents };
@@ -136,6 +141,7 @@ impl Metric {
                 let count = match kind {
                     Kind::Span(span) => tally.times(span, class).times().count(),
                     Kind::Lateness => tally.lateness.count(),
+                    Kind::Handshake => tally.handshake.count(),
                 };
                 count as f64 >= needed.round()
             }

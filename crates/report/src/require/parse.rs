@@ -20,11 +20,12 @@ const METRICS: [&str; 15] = [
     "p50", "p90", "p95", "p99", "p99.9", "mean", "min", "max", "dhr", "bhr", "offload", "rate", "errors",
     "unsent", "requests",
 ];
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 5] = [
     ("response", Kind::Span(SpanOf::Response)),
     ("service", Kind::Span(SpanOf::Service)),
     ("ttfb", Kind::Span(SpanOf::FirstByte)),
     ("lateness", Kind::Lateness),
+    ("handshake", Kind::Handshake),
 ];
 const CLASSES: [(&str, Class); 4] =
     [("all", Class::All), ("completed", Class::Completed), ("hit", Class::Hit), ("miss", Class::Miss)];
@@ -233,9 +234,14 @@ impl<'a> Parser<'a> {
         class: Option<(&'a str, Place)>,
     ) -> Parsed<Metric> {
         if let Some(stat) = self.stat(name, place)? {
+            // `p99(handshake)` means `handshake.p99`: handshakes are of connections, not of a class of requests.
+            let (kind, class) = match class {
+                Some(("handshake", _)) if kind.is_none() => (Some(Kind::Handshake), None),
+                class => (kind, class),
+            };
             let kind = kind.unwrap_or(Kind::Span(SpanOf::Response));
             let class = self.choice(class, &CLASSES, Class::All, "class of requests")?;
-            if kind == Kind::Lateness && class != Class::All {
+            if matches!(kind, Kind::Lateness | Kind::Handshake) && class != Class::All {
                 let help = Some("leave it out".into());
                 return self.fail(place, "these times are not kept apart by that class", help);
             }

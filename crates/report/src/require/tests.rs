@@ -79,6 +79,8 @@ fn everything_in_the_manual_is_a_requirement() {
         "service.mean(miss) <= 0.4 s",
         "top1.ttfb.max < 2 min",
         "lateness.p99 < 500us",
+        "p99(handshake) < 5ms",
+        "handshake.mean < 2ms",
         "p99(completed) < 10s",
         "dhr / ideal >= 0.95",
         "top2 . bhr(offered) > 40%",

@@ -519,6 +519,8 @@ fn info(story: Story) -> RunInfo {
         placement: placement(direct),
         limits: None,
         bed: None,
+        tls: None,
+        tries: 1,
         host: HostInfo {
             kernel: "6.1.0-31-amd64".into(),
             cpus: 2,

@@ -33,7 +33,7 @@ pub async fn serve(mut client: Client, place: &Place) {
             return;
         }
     };
-    for socket in [SockRef::from(&client.exchange.connection.stream), SockRef::from(&server.stream)] {
+    for socket in [SockRef::from(&client.exchange.connection.stream), SockRef::from(server.stream.socket())] {
         // Without it, a tunnel to a machine that is gone stays for ever; better than no tunnel.
         let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE));
     }

@@ -134,13 +134,13 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
 async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Requested>) {
     let mut connection: Option<Box<Upstream>> = None;
     loop {
-        let next = match &connection {
+        let next = match &mut connection {
             None => questions.recv().await,
             Some(open) => tokio::select! {
                 biased;
                 next = questions.recv() => next,
                 // Nothing may come on an idle connection: bytes or an end make it useless.
-                _ = open.connection.stream.readable() => {
+                _ = open.connection.stream.socket().readable() => {
                     if !open.is_quiet() {
                         connection = None;
                     }
@@ -172,7 +172,7 @@ impl Proxies {
         let Requested { message, place, mut direct } = requested;
         let target = u16::from(index) + 1;
         self.board.requested(target);
-        let open = connection.take().filter(|open| open.is_quiet());
+        let open = connection.take().and_then(|mut open| open.is_quiet().then_some(open));
         let was_open = open.is_some();
         let mut outcome = self.request(index, open, &message, &direct).await;
         let never_read =

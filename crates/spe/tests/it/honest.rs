@@ -28,6 +28,8 @@ struct Evaluation {
 /// A built-in proxy that is led to a listener for everything.
 fn proxy(listener: SocketAddr) -> SocketAddr {
     let spec = ProxySpec {
+        tls: None,
+        origin_tls: None,
         name: "honest".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

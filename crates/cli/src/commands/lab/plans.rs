@@ -174,6 +174,8 @@ impl Plans {
             robot_link: condition.robot_link,
             origin_link: condition.origin_link,
             congestion: condition.congestion.clone(),
+            robot_tls: condition.robot_tls,
+            origin_tls: condition.origin_tls,
             private_as_public: self.experiment.private_as_public,
             ..plain
         })

@@ -1,0 +1,128 @@
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use assay_role::tls::Offer;
+use assay_tls::authority::{Authority, KeyKind, Validity};
+use assay_tls::client::{Client, Name, Trust};
+use assay_tls::error::TlsErrorKind;
+use assay_tls::server::Server;
+
+use super::*;
+
+/// Both ends of a connection, in the clear or with TLS.
+fn pair(is_secured: bool) -> (ByteStream<UnixStream>, ByteStream<UnixStream>) {
+    let (one, other) = UnixStream::pair().expect("is made");
+    for socket in [&one, &other] {
+        socket.set_nonblocking(true).expect("is an option of every socket");
+    }
+    if !is_secured {
+        return (ByteStream::clear(one), ByteStream::clear(other));
+    }
+    let now_unix_s = crate::clock::realtime_ns() / 1_000_000_000;
+    let validity = Validity::around(now_unix_s);
+    let authority = Authority::new(KeyKind::P256, validity).expect("can be made");
+    let identity = authority.issue(&["www.example".to_owned()], validity).expect("can be made");
+    let offer = Offer::default();
+    let trust = Trust::Authorities(authority.certificate.as_bytes());
+    let client = Client::new(trust, &offer).expect("has a certificate");
+    let server = Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), &offer);
+    let name = Name::of_authority("www.example:443").expect("is a name");
+    let client = client.connect(&name, true).expect("can begin");
+    let server = server.expect("belong together").accept().expect("can begin");
+    (ByteStream::secured(one, client), ByteStream::secured(other, server))
+}
+
+fn would_block<T>(result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Lets both ends make the handshake.
+fn open(client: &mut ByteStream<UnixStream>, server: &mut ByteStream<UnixStream>) {
+    let mut room = vec![0; LEAST_ROOM];
+    while client.shake_hands().is_err() {
+        assert!(would_block(server.recv(&mut room)));
+    }
+    client.flush().expect("there is room");
+    assert!(would_block(server.recv(&mut room)));
+    assert!(server.is_open());
+}
+
+#[test]
+fn what_is_sent_on_one_end_is_read_on_the_other_in_the_clear_and_with_tls() {
+    for is_secured in [false, true] {
+        let (mut client, mut server) = pair(is_secured);
+        assert_eq!((client.is_secured(), client.is_open()), (is_secured, !is_secured));
+        open(&mut client, &mut server);
+        assert!(client.is_open());
+        let mut room = vec![0; LEAST_ROOM];
+        assert_eq!(client.send(b"a request").expect("is taken"), 9);
+        let read = server.recv(&mut room).expect("has come");
+        assert_eq!((&room[..read.length], read.more), (&b"a request"[..], false));
+        let parts = [IoSlice::new(b"a "), IoSlice::new(b"response")];
+        assert_eq!(server.send_parts(&parts).expect("is taken"), 10);
+        let read = client.recv(&mut room).expect("has come");
+        assert_eq!(&room[..read.length], b"a response");
+        assert!(would_block(client.recv(&mut room)));
+        assert_eq!(client.take_handshake().is_some(), is_secured);
+        assert_eq!(server.take_handshake().is_some(), is_secured);
+        assert!(client.take_handshake().is_none(), "it is told once");
+        drop(client);
+        assert_eq!(server.recv(&mut room).expect("is the end").length, 0);
+    }
+}
+
+#[test]
+fn a_socket_that_takes_no_more_gets_the_rest_later_and_nothing_is_lost() {
+    for is_secured in [false, true] {
+        let (mut client, mut server) = pair(is_secured);
+        open(&mut client, &mut server);
+        let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let (mut sent, mut got, mut waits) = (0, Vec::new(), 0);
+        let mut room = vec![0; LEAST_ROOM];
+        while got.len() < body.len() {
+            while sent < body.len() {
+                match server.send(&body[sent..]) {
+                    Ok(taken) => sent += taken,
+                    Err(error) => {
+                        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                        break;
+                    }
+                }
+            }
+            waits += usize::from(server.flush().is_err());
+            match client.recv(&mut room) {
+                Ok(read) => got.extend_from_slice(&room[..read.length]),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert!(got == body && !server.has_unsent());
+        assert!(waits > 0 || !is_secured, "the socket was full at times");
+    }
+}
+
+#[test]
+fn an_end_without_a_word_is_an_error_with_tls() {
+    let (mut client, mut server) = pair(true);
+    open(&mut client, &mut server);
+    let mut room = vec![0; LEAST_ROOM];
+    server.break_off();
+    drop(server);
+    let error = client.recv(&mut room).expect_err("something is missing");
+    assert_eq!(tls_error(&error).map(|error| error.kind), Some(TlsErrorKind::Truncated));
+}
+
+#[test]
+fn a_port_that_speaks_in_the_clear_is_named() {
+    let (mut client, server) = pair(true);
+    assert!(would_block(client.shake_hands()));
+    (&*server.socket()).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("is written");
+    let error = client.shake_hands().expect_err("is no TLS");
+    assert_eq!(tls_error(&error).map(|error| error.kind), Some(TlsErrorKind::NotTls));
+    assert!(error.to_string().contains("HTTP/1.1 400 Bad"), "{error}");
+}
+
+#[test]
+fn nothing_is_sent_before_the_handshake_is_over() {
+    let (mut client, _server) = pair(true);
+    assert!(would_block(client.send(b"a request")));
+}

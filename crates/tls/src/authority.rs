@@ -1,0 +1,159 @@
+//! An authority of a run's own, and the certificates that it signs.
+//!
+//! Nothing else is signed by it, and whoever trusts it alone is trusted by nobody by accident. Keys are made here; where they are
+//! kept, and for how long, is for the caller.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, RsaKeySize,
+    SanType, date_time_ymd,
+};
+use thiserror::Error;
+
+/// How keys are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyKind {
+    /// ECDSA on the curve P-256: some thirty times as many signatures a second as with RSA.
+    #[default]
+    P256,
+    /// ECDSA on the curve P-384.
+    P384,
+    /// RSA with 2048 bits.
+    Rsa2048,
+}
+
+impl KeyKind {
+    /// All of them.
+    pub const ALL: [KeyKind; 3] = [KeyKind::P256, KeyKind::P384, KeyKind::Rsa2048];
+
+    /// `p256`, `p384` or `rsa2048`, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyKind::P256 => "p256",
+            KeyKind::P384 => "p384",
+            KeyKind::Rsa2048 => "rsa2048",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    fn make(self) -> Result<KeyPair, rcgen::Error> {
+        match self {
+            KeyKind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            KeyKind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+            KeyKind::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
+        }
+    }
+}
+
+/// A certificate could not be made.
+#[derive(Debug, Error)]
+#[error("cannot make a certificate for {subject}: {cause}")]
+pub struct AuthorityError {
+    /// For whom.
+    pub subject: String,
+    /// What was seen.
+    pub cause: rcgen::Error,
+}
+
+/// When a certificate is valid, in seconds of Unix time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// From then on.
+    pub from_unix_s: u64,
+    /// Until then.
+    pub until_unix_s: u64,
+}
+
+impl Validity {
+    /// For a year from a day before `now_unix_s`.
+    pub fn around(now_unix_s: u64) -> Self {
+        let from_unix_s = now_unix_s.saturating_sub(86_400);
+        Self { from_unix_s, until_unix_s: from_unix_s + 366 * 86_400 }
+    }
+}
+
+/// A certificate with its private key, both as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key (PKCS #8).
+    pub key: String,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A key has no place in a log.
+        f.debug_struct("Identity").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+/// An authority.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate, as PEM: what is to be trusted.
+    pub certificate: String,
+    kind: KeyKind,
+}
+
+impl Authority {
+    /// A new one, whose keys and those of its certificates are of this kind.
+    pub fn new(kind: KeyKind, validity: Validity) -> Result<Self, AuthorityError> {
+        let subject = "Assay, authority of one run";
+        let cannot = |cause| AuthorityError { subject: subject.into(), cause };
+        let key = kind.make().map_err(cannot)?;
+        let mut params = params(subject, validity);
+        // Each has a name of its own, so that a certificate of another run is one of an unknown authority.
+        let id: String =
+            params.key_identifier(&key).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name.push(DnType::CommonName, format!("{subject} ({id})"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let certificate = params.self_signed(&key).map_err(cannot)?.pem();
+        Ok(Self { issuer: Issuer::new(params, key), certificate, kind })
+    }
+
+    /// Makes a key, and signs a certificate of a server with these names: host names and IP addresses.
+    pub fn issue(&self, names: &[String], validity: Validity) -> Result<Identity, AuthorityError> {
+        let subject = names.first().map_or("a server", String::as_str);
+        let cannot = |cause| AuthorityError { subject: subject.to_owned(), cause };
+        let mut params = params(subject, validity);
+        params.subject_alt_names =
+            names.iter().map(|name| san(name)).collect::<Result<_, _>>().map_err(cannot)?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        if self.kind == KeyKind::Rsa2048 {
+            // For key exchanges of TLS 1.2 that have the client encrypt with it.
+            params.key_usages.push(KeyUsagePurpose::KeyEncipherment);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let key = self.kind.make().map_err(cannot)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(cannot)?.pem();
+        Ok(Identity { certificate, key: key.serialize_pem() })
+    }
+}
+
+fn params(subject: &str, validity: Validity) -> CertificateParams {
+    let at = |unix_s| date_time_ymd(1970, 1, 1) + Duration::from_secs(unix_s);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, subject);
+    params.not_before = at(validity.from_unix_s);
+    params.not_after = at(validity.until_unix_s);
+    params
+}
+
+fn san(name: &str) -> Result<SanType, rcgen::Error> {
+    Ok(match name.parse::<IpAddr>() {
+        Ok(ip) => SanType::IpAddress(ip),
+        Err(_) => SanType::DnsName(name.try_into()?),
+    })
+}

@@ -1,0 +1,288 @@
+//! The side that connects: whom it trusts, what it offers, and the sessions that it can resume.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use assay_role::tls::Offer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{
+    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
+    UnbufferedClientConnection, WebPkiServerVerifier,
+};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, NamedGroup, RootCertStore, SignatureScheme};
+
+use crate::HTTP_1_1;
+use crate::error::TlsError;
+pub use crate::offer::SettingsError;
+use crate::offer::{provider, versions};
+use crate::session::Session;
+
+/// Most tickets that are kept for one server: a server sends two as a rule, and each can be used once.
+const MOST_TICKETS: usize = 4;
+
+/// Whom a client trusts.
+#[derive(Debug, Clone, Copy)]
+pub enum Trust<'a> {
+    /// The authorities whose certificates these are (PEM).
+    Authorities(&'a [u8]),
+    /// Everybody: certificates are not verified.
+    Everybody,
+}
+
+/// A name that a certificate is verified for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(ServerName<'static>);
+
+impl Name {
+    /// The host of an authority (`host` or `host:port`): a DNS name, which is also sent to the server (SNI, RFC 6066), or an IP
+    /// address, which is not.
+    pub fn of_authority(authority: &str) -> Result<Self, SettingsError> {
+        let host = host_of(authority);
+        let name = ServerName::try_from(host).map_err(|_| SettingsError::Name(host.to_owned()))?;
+        Ok(Self(name.to_owned()))
+    }
+}
+
+/// The host of an authority.
+pub fn host_of(authority: &str) -> &str {
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// A client, with the sessions that it can resume. Its clones share them.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Offers to resume.
+    resuming: Arc<ClientConfig>,
+    /// Does not, but keeps the sessions that it gets.
+    fresh: Arc<ClientConfig>,
+}
+
+impl Client {
+    /// A client that remembers no session yet.
+    pub fn new(trust: Trust<'_>, offer: &Offer) -> Result<Self, SettingsError> {
+        let provider = provider(offer)?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions(offer)?)
+            .map_err(|e| SettingsError::Unusable(e.to_string()))?;
+        let verifier: Arc<dyn ServerCertVerifier> = match trust {
+            Trust::Authorities(pem) => {
+                let roots = Arc::new(roots(pem)?);
+                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider);
+                verifier.build().map_err(|e| SettingsError::Unusable(e.to_string()))?
+            }
+            Trust::Everybody => Arc::new(NoVerification(provider)),
+        };
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        Ok(Self::remembering(&config))
+    }
+
+    /// The same client with a memory of its own, in which nothing is.
+    pub fn forgetful(&self) -> Self {
+        Self::remembering(&self.fresh)
+    }
+
+    /// The same client with a memory of its own, offering this application protocol alone.
+    pub fn speaking(&self, protocol: &[u8]) -> Self {
+        let mut config = ClientConfig::clone(&self.fresh);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Self::remembering(&config)
+    }
+
+    fn remembering(config: &ClientConfig) -> Self {
+        let sessions = Arc::new(Sessions::default());
+        let with = |resumption| {
+            let mut config = config.clone();
+            config.resumption = resumption;
+            Arc::new(config)
+        };
+        Self {
+            fresh: with(Resumption::store(Arc::new(StoresOnly(Arc::clone(&sessions))))),
+            resuming: with(Resumption::store(sessions)),
+        }
+    }
+
+    /// Begins a session with a server of this name. If it `resumes`, it offers to resume an earlier one, where there is one.
+    pub fn connect(&self, name: &Name, resumes: bool) -> Result<Session, TlsError> {
+        let config = if resumes { &self.resuming } else { &self.fresh };
+        Ok(Session::client(UnbufferedClientConnection::new(Arc::clone(config), name.0.clone())?))
+    }
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, SettingsError> {
+    let none = |cause: String| SettingsError::NoCertificate { what: "the file of authorities".into(), cause };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|e| none(e.to_string()))?;
+        roots.add(certificate).map_err(|e| none(e.to_string()))?;
+    }
+    if roots.is_empty() { Err(none("nothing was found".into())) } else { Ok(roots) }
+}
+
+/// Sessions that can be resumed, with each server. One robot has few servers, so a list is enough.
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Vec<Server>>);
+
+#[derive(Debug)]
+struct Server {
+    name: ServerName<'static>,
+    group: Option<NamedGroup>,
+    tls12: Option<Tls12ClientSessionValue>,
+    /// The oldest first.
+    tickets: VecDeque<Tls13ClientSessionValue>,
+}
+
+impl Sessions {
+    fn with<T>(&self, name: &ServerName<'_>, what: impl FnOnce(&mut Server) -> T) -> Option<T> {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.iter_mut().find(|server| server.name == *name).map(what)
+    }
+
+    fn with_new(&self, name: ServerName<'static>, what: impl FnOnce(&mut Server)) {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = servers.iter().position(|server| server.name == name).unwrap_or_else(|| {
+            servers.push(Server { name, group: None, tls12: None, tickets: VecDeque::new() });
+            servers.len() - 1
+        });
+        what(&mut servers[at]);
+    }
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
+        self.with_new(name, |server| server.group = Some(group));
+    }
+
+    fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
+        self.with(name, |server| server.group).flatten()
+    }
+
+    fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.with_new(name, |server| server.tls12 = Some(session));
+    }
+
+    fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.with(name, |server| server.tls12.clone()).flatten()
+    }
+
+    fn remove_tls12_session(&self, name: &ServerName<'static>) {
+        self.with(name, |server| server.tls12 = None);
+    }
+
+    fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.with_new(name, |server| {
+            if server.tickets.len() == MOST_TICKETS {
+                server.tickets.pop_front();
+            }
+            server.tickets.push_back(ticket);
+        });
+    }
+
+    fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.with(name, |server| server.tickets.pop_back()).flatten()
+    }
+}
+
+/// Keeps sessions and gives none.
+#[derive(Debug)]
+struct StoresOnly(Arc<Sessions>);
+
+impl ClientSessionStore for StoresOnly {
+    fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(name, group);
+    }
+
+    fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(name)
+    }
+
+    fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(name, session);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        None
+    }
+
+    fn remove_tls12_session(&self, name: &ServerName<'static>) {
+        self.0.remove_tls12_session(name);
+    }
+
+    fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(name, ticket);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        None
+    }
+}
+
+/// Accepts every certificate. That the other side has its key is verified all the same.
+#[derive(Debug)]
+struct NoVerification(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for NoVerification {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_an_authority_is_what_a_certificate_is_verified_for() {
+        for (authority, host) in [
+            ("www.example:443", "www.example"),
+            ("www.example", "www.example"),
+            ("10.0.1.2:80", "10.0.1.2"),
+            ("[::1]:80", "::1"),
+        ] {
+            assert_eq!(host_of(authority), host);
+            assert!(Name::of_authority(authority).is_ok(), "{authority}");
+        }
+        assert_eq!(Name::of_authority("a b:80"), Err(SettingsError::Name("a b".into())));
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_no_file_of_authorities() {
+        let error = Client::new(Trust::Authorities(b"nothing"), &Offer::default()).unwrap_err();
+        assert!(error.to_string().contains("no certificate in it"), "{error}");
+    }
+}

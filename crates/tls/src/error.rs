@@ -1,0 +1,160 @@
+//! What goes wrong with TLS, in kinds that call for different remedies.
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use thiserror::Error as ThisError;
+
+/// Why a session cannot begin, or cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, ThisError)]
+#[error("{detail}")]
+pub struct TlsError {
+    /// What is wrong.
+    pub kind: TlsErrorKind,
+    /// What was seen, for a person.
+    pub detail: String,
+}
+
+/// The kinds of what goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TlsErrorKind {
+    /// The certificate of the other side is expired, or not valid yet.
+    CertificateExpired,
+    /// It is for another name.
+    CertificateName,
+    /// No trusted authority has signed it, or something else is wrong with it.
+    CertificateUntrusted,
+    /// The other side did not accept the certificate that it was shown.
+    CertificateRefused,
+    /// Both sides have no version, cipher suite or application protocol in common.
+    NoCommonParameters,
+    /// The other side does not speak TLS.
+    NotTls,
+    /// The connection ended without `close_notify`: what came may be incomplete (RFC 8446, 6.1).
+    Truncated,
+    /// Anything else: a record that was changed on the way, or a message out of order.
+    Failed,
+}
+
+impl TlsErrorKind {
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            TlsErrorKind::CertificateExpired => "renew the certificate, or set the clock of this machine",
+            TlsErrorKind::CertificateName => {
+                "use a certificate with that name, or request by a name that it has"
+            }
+            TlsErrorKind::CertificateUntrusted => {
+                "name the authority that signed the certificate (--ca FILE), or do without verification (--insecure)"
+            }
+            TlsErrorKind::CertificateRefused => "let the other side trust the authority of that certificate",
+            TlsErrorKind::NoCommonParameters => {
+                "let both sides speak TLS 1.2 or 1.3 with a cipher suite that both have, and the same version of HTTP"
+            }
+            TlsErrorKind::NotTls => "name the port that speaks TLS, or do without TLS on this leg",
+            TlsErrorKind::Truncated => "see why the other side ends connections without `close_notify`",
+            TlsErrorKind::Failed => "look at the log of the other side",
+        }
+    }
+}
+
+impl TlsError {
+    /// Of a kind.
+    pub fn new(kind: TlsErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    /// The other side sent bytes that do not begin a TLS record.
+    pub fn not_tls(first: &[u8]) -> Self {
+        let seen = String::from_utf8_lossy(&first[..first.len().min(16)]).escape_default().to_string();
+        Self::new(
+            TlsErrorKind::NotTls,
+            format!("the other side does not speak TLS: it sent \"{seen}\" where a handshake was expected"),
+        )
+    }
+
+    /// The session has failed before.
+    pub(crate) fn over() -> Self {
+        Self::new(TlsErrorKind::Failed, "the TLS session has failed before")
+    }
+
+    /// The connection ended without `close_notify`.
+    pub fn truncated(is_handshaking: bool) -> Self {
+        let detail = match is_handshaking {
+            true => "the connection ended during the TLS handshake",
+            false => "the connection ended without close_notify",
+        };
+        Self::new(if is_handshaking { TlsErrorKind::Failed } else { TlsErrorKind::Truncated }, detail)
+    }
+}
+
+impl From<Error> for TlsError {
+    fn from(error: Error) -> Self {
+        Self { kind: kind_of(&error), detail: detail_of(&error) }
+    }
+}
+
+fn kind_of(error: &Error) -> TlsErrorKind {
+    match error {
+        Error::InvalidCertificate(wrong) => match wrong {
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => TlsErrorKind::CertificateExpired,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                TlsErrorKind::CertificateName
+            }
+            _ => TlsErrorKind::CertificateUntrusted,
+        },
+        Error::NoCertificatesPresented => TlsErrorKind::CertificateUntrusted,
+        Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsErrorKind::NoCommonParameters,
+        Error::AlertReceived(alert) => kind_of_alert(*alert),
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsErrorKind::NotTls,
+        _ => TlsErrorKind::Failed,
+    }
+}
+
+/// What the other side says was wrong.
+fn kind_of_alert(alert: AlertDescription) -> TlsErrorKind {
+    match alert {
+        AlertDescription::ProtocolVersion
+        | AlertDescription::HandshakeFailure
+        | AlertDescription::InsufficientSecurity
+        | AlertDescription::NoApplicationProtocol => TlsErrorKind::NoCommonParameters,
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA => TlsErrorKind::CertificateRefused,
+        _ => TlsErrorKind::Failed,
+    }
+}
+
+fn detail_of(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(wrong) => detail_of_certificate(wrong),
+        Error::AlertReceived(alert) => format!("the other side ended the TLS handshake: {alert:?}"),
+        other => format!("TLS failed: {other}"),
+    }
+}
+
+fn detail_of_certificate(wrong: &CertificateError) -> String {
+    match wrong {
+        CertificateError::ExpiredContext { time, not_after } => format!(
+            "the certificate is expired, since {} s",
+            time.as_secs().saturating_sub(not_after.as_secs())
+        ),
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "the certificate is not valid yet, for another {} s",
+            not_before.as_secs().saturating_sub(time.as_secs())
+        ),
+        CertificateError::NotValidForNameContext { expected, presented } => format!(
+            "the certificate is not valid for {}; it is for {}",
+            expected.to_str(),
+            if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") }
+        ),
+        CertificateError::UnknownIssuer => {
+            "the certificate is signed by no authority that is trusted".to_owned()
+        }
+        other => format!("the certificate is not acceptable: {other}"),
+    }
+}

@@ -1,0 +1,363 @@
+//! One end of a TLS connection: records are taken apart and put together, and nothing is kept but the start of a record.
+//!
+//! Bytes from the other side go into [`Session::receive`], which hands out what they carry; [`Session::seal`] makes records of what is
+//! to be sent. Both append to a buffer of the caller's what has to go to the other side: handshakes, tickets and alerts, too.
+
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
+};
+use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
+
+use crate::error::{TlsError, TlsErrorKind};
+use crate::offer::cipher_name;
+
+/// Types of records (RFC 8446, 5.1): what a byte stream begins with that is TLS.
+const RECORD_TYPES: std::ops::RangeInclusive<u8> = 20..=24;
+/// Most bytes of plain text in one record.
+const RECORD_BYTES: usize = 16 * 1024;
+/// Bytes that a record is longer than its plain text, at most.
+const RECORD_OVERHEAD: usize = 5 + 256;
+
+/// Most bytes that a session keeps between two calls of [`Session::receive`], once the handshake is over: less than one record.
+pub const MOST_KEPT_BYTES: usize = 5 + RECORD_BYTES + 2048;
+
+/// What both sides agreed upon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreed {
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// The cipher suite, by its name in the registry of IANA.
+    pub cipher: String,
+    /// The session is an earlier one, resumed.
+    pub resumed: bool,
+    /// The application protocol is HTTP/2 (ALPN).
+    pub is_http2: bool,
+}
+
+/// One end of a TLS connection.
+pub struct Session {
+    side: Box<Side>,
+    /// The start of a record whose end has not come.
+    incoming: Vec<u8>,
+    stage: Stage,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("stage", &self.stage).field("agreed", &self.agreed()).finish()
+    }
+}
+
+enum Side {
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing has come yet.
+    Silent,
+    /// Both sides are coming to an agreement.
+    Handshake,
+    /// Data may be sent and received.
+    Open,
+    /// The other side sends nothing more.
+    Closed,
+    /// Something was wrong, and nothing more is done.
+    Failed,
+}
+
+/// What to do after a step of the library.
+enum Next {
+    /// Another step.
+    Step,
+    /// Wait for the other side.
+    Wait,
+    /// The other side sends nothing more.
+    Closed,
+}
+
+impl Session {
+    pub(crate) fn client(connection: UnbufferedClientConnection) -> Self {
+        Self::new(Side::Client(connection))
+    }
+
+    pub(crate) fn server(connection: UnbufferedServerConnection) -> Self {
+        Self::new(Side::Server(connection))
+    }
+
+    fn new(side: Side) -> Self {
+        Self { side: Box::new(side), incoming: Vec::new(), stage: Stage::Silent }
+    }
+
+    /// Both sides have agreed, and data may be sent.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// The other side has said that it sends nothing more.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    /// Bytes that are kept: the start of a record.
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        self.incoming.len()
+    }
+
+    /// What both sides agreed upon; none before they have.
+    pub fn agreed(&self) -> Option<Agreed> {
+        let common = self.side.common();
+        Some(Agreed {
+            version: match common.protocol_version()? {
+                ProtocolVersion::TLSv1_3 => "1.3",
+                _ => "1.2",
+            },
+            cipher: cipher_name(common.negotiated_cipher_suite()?),
+            resumed: common.handshake_kind()? == HandshakeKind::Resumed,
+            is_http2: common.alpn_protocol() == Some(crate::HTTP_2),
+        })
+    }
+
+    /// Appends what a client begins with to `out`; a server has nothing to say yet.
+    pub fn begin(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        self.receive(&mut [], &mut |_| (), out)
+    }
+
+    /// Takes bytes from the other side, which are changed by it; hands what they carry to `plain`, and appends to `out` what has to be
+    /// sent. After an error, `out` ends with the alert for the other side.
+    pub fn receive(
+        &mut self,
+        bytes: &mut [u8],
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<(), TlsError> {
+        if self.stage == Stage::Failed {
+            return Err(TlsError::over());
+        }
+        if self.stage == Stage::Silent
+            && let Some(first) = bytes.first()
+        {
+            if !RECORD_TYPES.contains(first) {
+                self.stage = Stage::Failed;
+                return Err(TlsError::not_tls(bytes));
+            }
+            self.stage = Stage::Handshake;
+        }
+        if self.incoming.is_empty() {
+            let used = self.process(bytes, plain, out)?;
+            self.incoming.extend_from_slice(&bytes[used..]);
+        } else {
+            let mut all = std::mem::take(&mut self.incoming);
+            all.extend_from_slice(bytes);
+            let used = self.process(&mut all, plain, out)?;
+            if used < all.len() {
+                all.drain(..used);
+                self.incoming = all;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the library do all that it can with these bytes; how many are used.
+    fn process(
+        &mut self,
+        bytes: &mut [u8],
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<usize, TlsError> {
+        let mut used = 0;
+        loop {
+            let (discard, next) = self.side.step(&mut bytes[used..], plain, out);
+            used += discard;
+            match next {
+                Ok(Next::Step) => {}
+                Ok(Next::Closed) => self.stage = Stage::Closed,
+                Ok(Next::Wait) => break,
+                Err(error) => {
+                    self.stage = Stage::Failed;
+                    self.side.say_last_words(out);
+                    return Err(error.into());
+                }
+            }
+        }
+        if self.stage == Stage::Handshake && !self.side.common().is_handshaking() {
+            self.stage = Stage::Open;
+        }
+        Ok(used)
+    }
+
+    /// Appends records that carry `plain` to `out`. Nothing can be sent before the session [is open](Self::is_open).
+    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        if self.stage == Stage::Failed {
+            return Err(TlsError::over());
+        }
+        let records = plain.len().div_ceil(RECORD_BYTES);
+        let room = plain.len() + records * RECORD_OVERHEAD;
+        self.side.write(out, room, &mut |session, room| session.encrypt(plain, room))
+    }
+
+    /// Appends `close_notify` to `out`: nothing more is sent. Nothing is appended if the handshake is not over.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        if self.stage == Stage::Failed {
+            return;
+        }
+        // A session that cannot say it any more is over as well.
+        let _ = self.side.write(out, RECORD_OVERHEAD, &mut |session, room| session.close(room));
+    }
+
+    /// The connection beneath has ended; an error if the other side had not said that it would.
+    pub fn end(&self) -> Result<(), TlsError> {
+        match self.stage {
+            Stage::Closed => Ok(()),
+            Stage::Open => Err(TlsError::truncated(false)),
+            Stage::Failed => Err(TlsError::over()),
+            Stage::Silent | Stage::Handshake => Err(TlsError::truncated(true)),
+        }
+    }
+}
+
+/// What can be written while a session is open.
+trait Writes {
+    fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError>;
+    fn close(&mut self, room: &mut [u8]) -> Result<usize, EncryptError>;
+}
+
+impl<Data> Writes for rustls::unbuffered::WriteTraffic<'_, Data> {
+    fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError> {
+        rustls::unbuffered::WriteTraffic::encrypt(self, plain, room)
+    }
+
+    fn close(&mut self, room: &mut [u8]) -> Result<usize, EncryptError> {
+        self.queue_close_notify(room)
+    }
+}
+
+/// Writes into the room that it is given; how many bytes.
+type Write<'a> = dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError> + 'a;
+
+impl Side {
+    fn common(&self) -> &CommonState {
+        match self {
+            Side::Client(client) => client,
+            Side::Server(server) => server,
+        }
+    }
+
+    /// One step of the library: how many bytes are used, and what is next.
+    fn step(
+        &mut self,
+        bytes: &mut [u8],
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Vec<u8>,
+    ) -> (usize, Result<Next, Error>) {
+        match self {
+            Side::Client(client) => {
+                step::<ClientConnectionData>(client.process_tls_records(bytes), plain, out, None)
+            }
+            Side::Server(server) => {
+                step::<ServerConnectionData>(server.process_tls_records(bytes), plain, out, None)
+            }
+        }
+    }
+
+    /// Writes something that needs an open session, into `room` more bytes of `out`.
+    fn write(&mut self, out: &mut Vec<u8>, room: usize, write: &mut Write<'_>) -> Result<(), TlsError> {
+        let mut done = false;
+        let mut once = |session: &mut dyn Writes, out: &mut Vec<u8>| {
+            done = true;
+            let at = out.len();
+            out.resize(at + room, 0);
+            let written = write(session, &mut out[at..]);
+            out.truncate(at + written.as_ref().copied().unwrap_or(0));
+            written.map(drop)
+        };
+        loop {
+            let nothing = &mut |_: &[u8]| ();
+            let next = match self {
+                Side::Client(client) => {
+                    step(client.process_tls_records(&mut []), nothing, out, Some(&mut once)).1
+                }
+                Side::Server(server) => {
+                    step(server.process_tls_records(&mut []), nothing, out, Some(&mut once)).1
+                }
+            };
+            match next? {
+                Next::Step | Next::Closed => {}
+                Next::Wait if done => return Ok(()),
+                Next::Wait => {
+                    let detail = "something was to be sent before the TLS handshake was over";
+                    return Err(TlsError::new(TlsErrorKind::Failed, detail));
+                }
+            }
+        }
+    }
+
+    /// Appends the alert that belongs to an error. The library is not to do anything else after one.
+    fn say_last_words(&mut self, out: &mut Vec<u8>) {
+        while self.common().wants_write() && matches!(self.step(&mut [], &mut |_| (), out).1, Ok(Next::Step))
+        {
+        }
+    }
+}
+
+/// Writes while the session is open.
+type Once<'a> = dyn FnMut(&mut dyn Writes, &mut Vec<u8>) -> Result<(), EncryptError> + 'a;
+
+fn step<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    plain: &mut dyn FnMut(&[u8]),
+    out: &mut Vec<u8>,
+    write: Option<&mut Once<'_>>,
+) -> (usize, Result<Next, Error>) {
+    let UnbufferedStatus { mut discard, state } = status;
+    let state = match state {
+        Ok(state) => state,
+        Err(error) => return (discard, Err(error)),
+    };
+    let next = match state {
+        ConnectionState::ReadTraffic(mut traffic) => {
+            while let Some(record) = traffic.next_record() {
+                match record {
+                    Ok(record) => {
+                        plain(record.payload);
+                        discard += record.discard;
+                    }
+                    Err(error) => return (discard, Err(error)),
+                }
+            }
+            Next::Step
+        }
+        ConnectionState::EncodeTlsData(mut data) => {
+            // It says how much room it needs, and then uses it.
+            if let Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) =
+                data.encode(&mut [])
+            {
+                let at = out.len();
+                out.resize(at + required_size, 0);
+                let written = data.encode(&mut out[at..]).unwrap_or(0);
+                out.truncate(at + written);
+            }
+            Next::Step
+        }
+        // What was appended is sent by the caller.
+        ConnectionState::TransmitTlsData(data) => {
+            data.done();
+            Next::Step
+        }
+        ConnectionState::PeerClosed => Next::Closed,
+        ConnectionState::WriteTraffic(mut session) => match write.map(|write| write(&mut session, out)) {
+            None | Some(Ok(())) => Next::Wait,
+            Some(Err(error)) => return (discard, Err(Error::General(error.to_string()))),
+        },
+        // Early data is neither offered nor accepted.
+        _ => Next::Wait,
+    };
+    (discard, Ok(next))
+}

@@ -1,0 +1,105 @@
+//! Everything that can be wrong, each under its own kind, on the side that sees it.
+
+use assay_role::tls::{Offer, Version};
+use assay_tls::authority::{Authority, KeyKind, Validity};
+use assay_tls::client::{Client, SettingsError, Trust};
+use assay_tls::error::{TlsError, TlsErrorKind};
+use assay_tls::server::Server;
+
+use crate::pair::{Pair, client, now_unix_s, server};
+
+/// What a client and its server each make of a handshake for `name`.
+fn refused(client: &Client, server: &Server, name: &str) -> (TlsError, Option<TlsError>) {
+    let mut pair = Pair::new(client, server, name, true);
+    let mut seen = [None, None];
+    for _ in 0..4 {
+        seen[1] = pair.server.take(&mut pair.client.out, usize::MAX).err().or(seen[1].take());
+        seen[0] = pair.client.take(&mut pair.server.out, usize::MAX).err().or(seen[0].take());
+    }
+    let [client, server] = seen;
+    (client.expect("is refused"), server)
+}
+
+fn here() -> Validity {
+    Validity::around(now_unix_s())
+}
+
+#[test]
+fn an_expired_certificate_is_found_and_named() {
+    let now_unix_s = now_unix_s();
+    let validity = Validity { from_unix_s: now_unix_s - 7_200, until_unix_s: now_unix_s - 3_600 };
+    let (authority, server) = server(KeyKind::P256, &["www.example"], validity, &Offer::default());
+    let (error, seen) = refused(&client(&authority, &Offer::default()), &server, "www.example");
+    assert_eq!(error.kind, TlsErrorKind::CertificateExpired);
+    assert!(error.to_string().contains("is expired, since 36"), "{error}");
+    let seen = seen.expect("the server is told");
+    assert_eq!(seen.kind, TlsErrorKind::CertificateRefused, "{seen}");
+}
+
+#[test]
+fn a_certificate_of_tomorrow_is_not_valid_yet() {
+    let now_unix_s = now_unix_s();
+    let validity = Validity { from_unix_s: now_unix_s + 86_400, until_unix_s: now_unix_s + 172_800 };
+    let (authority, server) = server(KeyKind::P256, &["www.example"], validity, &Offer::default());
+    let (error, _) = refused(&client(&authority, &Offer::default()), &server, "www.example");
+    assert_eq!(error.kind, TlsErrorKind::CertificateExpired);
+    assert!(error.to_string().contains("not valid yet"), "{error}");
+}
+
+#[test]
+fn a_certificate_for_another_name_is_found_and_both_names_are_told() {
+    let (authority, server) = server(KeyKind::P256, &["a.example", "10.0.0.1"], here(), &Offer::default());
+    for wrong in ["b.example", "10.0.0.2"] {
+        let (error, _) = refused(&client(&authority, &Offer::default()), &server, wrong);
+        assert_eq!(error.kind, TlsErrorKind::CertificateName);
+        assert!(error.to_string().contains(wrong) && error.to_string().contains("a.example"), "{error}");
+    }
+}
+
+#[test]
+fn another_authority_is_not_trusted_unless_nothing_is_verified() {
+    let (_, server) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
+    let stranger = Authority::new(KeyKind::P256, here()).expect("can be made");
+    let (error, seen) = refused(&client(&stranger, &Offer::default()), &server, "www.example");
+    assert_eq!(error.kind, TlsErrorKind::CertificateUntrusted);
+    assert_eq!(seen.map(|seen| seen.kind), Some(TlsErrorKind::CertificateRefused));
+    let careless = Client::new(Trust::Everybody, &Offer::default()).expect("needs nothing");
+    Pair::new(&careless, &server, "other.example", true).settle(usize::MAX).expect("is accepted");
+}
+
+#[test]
+fn sides_without_a_common_version_say_so() {
+    let only = |version| Offer { oldest: version, newest: version, ciphers: Vec::new() };
+    for (theirs, ours) in [(Version::Tls12, Version::Tls13), (Version::Tls13, Version::Tls12)] {
+        let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &only(theirs));
+        let (error, seen) = refused(&client(&authority, &only(ours)), &server, "www.example");
+        assert_eq!(error.kind, TlsErrorKind::NoCommonParameters, "{error}");
+        assert_eq!(seen.map(|seen| seen.kind), Some(TlsErrorKind::NoCommonParameters));
+    }
+}
+
+#[test]
+fn a_client_that_speaks_http_in_the_clear_is_told_from_one_that_speaks_tls() {
+    let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
+    let mut pair = Pair::new(&client(&authority, &Offer::default()), &server, "www.example", true);
+    let error = pair.server.take(&mut b"GET / HTTP/1.1\r\n".to_vec(), 99).expect_err("is no TLS");
+    assert_eq!(error.kind, TlsErrorKind::NotTls);
+    assert!(error.to_string().contains("it sent \"GET / HTTP/1.1\\r\\n\""), "{error}");
+    let error = pair.client.take(&mut b"HTTP/1.1 400 Bad Request\r\n".to_vec(), 99).expect_err("is no TLS");
+    assert_eq!(error.kind, TlsErrorKind::NotTls);
+}
+
+#[test]
+fn a_key_that_does_not_match_is_refused_before_anybody_connects() {
+    let authority = Authority::new(KeyKind::P256, here()).expect("can be made");
+    let identity = || authority.issue(&["www.example".to_owned()], here()).expect("can be made");
+    let (one, other) = (identity(), identity());
+    let with = |certificate: &str, key: &str| {
+        Server::new(certificate.as_bytes(), key.as_bytes(), &Offer::default()).map(drop)
+    };
+    assert_eq!(with(&one.certificate, &one.key), Ok(()));
+    assert_eq!(with(&one.certificate, &other.key), Err(SettingsError::KeyMismatch));
+    assert!(matches!(with(&one.key, &one.key), Err(SettingsError::NoCertificate { .. })));
+    assert!(matches!(with(&one.certificate, &one.certificate), Err(SettingsError::NoKey { .. })));
+    assert!(!format!("{one:?}").contains("PRIVATE"), "a key is never printed");
+}
