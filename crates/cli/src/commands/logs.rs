@@ -25,7 +25,8 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   assay logs /var/log/squid/access.log
-      what became of requests, how fast, by peer, type, time
+      what became of requests, how fast, by peer, type, time;
+      user agents, referrers and failing URLs, where logged
   assay logs '/var/log/squid/access.log*' --cache 1GB --cache 8GB
       a rotated set; what LRU caches would have hit
   zcat access.log.gz | assay logs -   from another program
@@ -59,7 +60,7 @@ pub struct LogsArgs {
     /// What would an LRU cache of this size have hit? Can be given several times
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub cache: Vec<u64>,
-    /// How many URLs to list
+    /// How many URLs and user agents to list in each table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
     /// The result as one JSON document

@@ -8,6 +8,7 @@ mod clusters;
 mod comparing;
 mod documentation;
 mod experiments;
+mod logs;
 mod machine;
 mod matrix;
 mod mistakes;

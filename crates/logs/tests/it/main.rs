@@ -2,5 +2,7 @@
 
 mod broken;
 mod formats;
+mod nothing;
 mod real;
+mod senders;
 mod support;

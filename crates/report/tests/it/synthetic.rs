@@ -474,6 +474,7 @@ fn info(story: Story) -> RunInfo {
     let direct = story == Story::Direct;
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
+        tries: 1,
         stream_version: 2,
         requirements: Vec::new(),
         own_errors: true,
