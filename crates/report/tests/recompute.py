@@ -445,7 +445,8 @@ def figures(phases, spans):
     spared = lambda at_origins, at_robots: rounded(1 - at_origins / at_robots, 6) if at_robots else None
     class_counts = lambda by: {k: int(v) for k, v in c[c.by == by].groupby("value")["count"].sum().items()}
     as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages",
-                   "streams_opened", "streams_reset", "goaways", "flow_stalls"]
+                   "streams_opened", "streams_reset", "goaways", "flow_stalls", "tls_full", "tls_resumed"]
+    by_tls = class_counts("tls")
     found = {name: int(n[name]) for name in as_they_are} | {
         "duration_s": seconds,
         "requests": int(n.sent),
@@ -472,6 +473,7 @@ def figures(phases, spans):
         "service_time_ms": by_class("service"),
         "ttfb_ms": by_class("ttfb"),
         "lateness_us": lateness(select(phases, "robots", ["lateness"])),
+        "handshake_ms": milliseconds(select(phases, "robots", ["handshake"])),
         "errors": {
             "total": int(e["count"].sum()),
             "by_kind": {k: int(v) for k, v in e.groupby("kind")["count"].sum().items()},
@@ -498,7 +500,8 @@ def figures(phases, spans):
         },
         "disk": disk(spans),
         "origins": {name: int(m[name]) for name in ["requests", "not_modified", "validations", "refused", "broken",
-                                                     "streams_opened", "streams_reset", "flow_stalls"]}
+                                                     "streams_opened", "streams_reset", "flow_stalls",
+                                                     "tls_full", "tls_resumed", "tls_failed"]}
         | {
             "rate": per_second(m.requests),
             "body_bytes": int(m.body_bytes_out),
@@ -509,7 +512,7 @@ def figures(phases, spans):
         "by_type": class_counts("type"),
         "by_status": class_counts("status"),
         "special": special(n, m),
-    }
+    } | ({"by_tls": by_tls} if by_tls else {})
     return known(found, n, influence, seconds, lost, mean_and_least)
 
 

@@ -521,7 +521,6 @@ fn info(story: Story) -> RunInfo {
         limits: None,
         bed: None,
         tls: None,
-        tries: 1,
         host: HostInfo {
             kernel: "6.1.0-31-amd64".into(),
             cpus: 2,
