@@ -3,7 +3,9 @@
 #![no_main]
 
 use assay_logs::access::Access;
+use assay_logs::agent;
 use assay_logs::format::{Format, instant_us, recognise};
+use assay_logs::referrer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -15,6 +17,8 @@ fuzz_target!(|text: &str| {
                 if let Err(malformed) = format.read(line, &mut access) {
                     assert!(malformed.at <= line.len() && !format.explain(&malformed).is_empty());
                 }
+                assert!(agent::family(access.agent) < agent::families().len());
+                assert!(referrer::site(access.referrer, access.host()).1.len() <= access.referrer.len());
             }
         }
         Err(error) => assert!(!error.why.is_empty()),

@@ -149,6 +149,12 @@ def document_rows(of, document):
     top = [(row["url"], row["requests"]) for row in document["top"]["by_requests"]]
     yield equal("requests of the ten most popular URLs", [n for _, n in counts.most_common(10)], [n for _, n in top])
     yield equal("and these are theirs", [counts[url] for url, _ in top], [n for _, n in top])
+    failed = collections.Counter((r.status, r.url) for r in of if r.status >= 400)
+    said = {(s["status"], u["url"]): u["requests"] for s in document["failed"]["by_status"] for u in s["urls"]}
+    yield equal("requests of URLs that failed, by status", [failed[key] for key in said], [*said.values()])
+    most = {status: max(n for (own, _), n in failed.items() if own == status) for status, _ in failed}
+    first = {s["status"]: s["urls"][0]["requests"] for s in document["failed"]["by_status"]}
+    yield equal("the most of each status", most, first)
 
 
 def group_row(name, ours, said, within_share):
@@ -173,9 +179,9 @@ def squid(lab):
     log.write_text("".join(corrupted))
     document = json.loads(lab.assay("logs", log, "--json", "--cache", f"{LRU_MB}MB", codes=(0,)))
     yield equal(
-        "lines read, requests, malformed",
-        (LINES + 2, LINES, 2),
-        tuple(document["lines"][k] for k in ("read", "requests", "malformed")),
+        "lines read, requests, malformed, cut off",
+        (LINES + 2, LINES, 1, 1),
+        tuple(document["lines"][k] for k in ("read", "requests", "malformed", "cut")),
     )
     yield from document_rows(of, document)
     yield from cache_rows(of, document)
@@ -219,6 +225,54 @@ def hosts(lab):
     yield host_row(json.loads(lab.assay("logs", log, "--json", codes=(0,))), 7)
 
 
+# Who sent requests, in Combined: outcomes are not in it.
+
+AGENTS = {  # User-Agent: its kind
+    "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0": "browser",
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)": "bot",
+    "curl/8.11.0": "tool",
+    "inventory 1.0": "unknown",
+    "-": "none",
+}
+SITES = ("-", "https://news.example/x", "https://search.example:443/?q=1")
+SENDERS = 9_007  # the last step in time is not complete
+
+
+def senders():
+    """Agent, site and second of each request: ten a second."""
+    rng = random.Random(9)
+    for n in range(SENDERS):
+        yield rng.choice(list(AGENTS)), rng.choice(SITES), n // 10
+
+
+def combined_line(agent, site, second):
+    at = f"10/Oct/2025:13:{second // 60:02}:{second % 60:02} +0000"
+    return f'192.0.2.7 - - [{at}] "GET / HTTP/1.1" 200 5 "{site}" "{agent}"\n'
+
+
+def sender_rows(of, document):
+    said = {g["by"]: {row["name"]: row["figures"]["requests"] for row in g["groups"]} for g in document["groups"]}
+    kinds = collections.Counter(AGENTS[agent] for agent, _, _ in of)
+    yield equal("requests by kind of user agent", dict(sorted(kinds.items())), dict(sorted(said["agent-kind"].items())))
+    sites = collections.Counter(site.split("/")[2].removesuffix(":443") for _, site, _ in of if site != "-")
+    yield equal("requests by referring site", dict(sorted(sites.items())), dict(sorted(said["referrer"].items())))
+    steps = collections.Counter()
+    for step in document["time"]:
+        steps.update(step["by_agent_kind"])
+    yield equal("and all steps in time together", dict(sorted(kinds.items())), dict(sorted(steps.items())))
+    covered_s = sum(step["covered_ms"] for step in document["time"]) / 1000
+    yield equal("seconds that the steps cover", max(second for *_, second in of) + 1, covered_s)
+    names = ("local_hits", "revalidated", "dhr", "bhr", "response")
+    yield equal("figures that the log does not give", [None] * len(names), [document["all"].get(name) for name in names])
+
+
+def sent(lab):
+    of = list(senders())
+    log = lab.directory / "combined.log"
+    log.write_text("".join(combined_line(*request) for request in of))
+    yield from sender_rows(of, json.loads(lab.assay("logs", log, "--json", codes=(0,))))
+
+
 # Self-tests: data that is right, and data that is wrong.
 
 
@@ -252,7 +306,14 @@ def document_of(of):
             "clients": {"count": len({r.client for r in of})},
         },
         "top": {"by_requests": [{"url": url, "requests": n} for url, n in counts.most_common(10)]},
+        "failed": {"by_status": [failed(of, status) for status in sorted({r.status for r in of if r.status >= 400})]},
     }
+
+
+def failed(of, status):
+    """The ten URLs that got a status most often."""
+    counts = collections.Counter(r.url for r in of if r.status == status)
+    return {"status": status, "urls": [{"url": url, "requests": n} for url, n in counts.most_common(10)]}
 
 
 def test_squid(lab):
@@ -265,6 +326,9 @@ def test_squid(lab):
         for n, r in enumerate(of)
     ]
     yield "two outcomes are changed", list(document_rows(wrong, document))
+    gone = next(n for n, r in enumerate(of) if r.status == 404 and r.url == failed(of, 404)["urls"][0]["url"])
+    found = [r._replace(status=200) if n == gone else r for n, r in enumerate(of)]
+    yield "a URL that failed once less", list(document_rows(found, document))
     yield "a time of 2 ms more", list(document_rows([of[0]._replace(ms=of[0].ms + 2), *of[1:]], document))
     yield "a line one minute later", list(document_rows([of[0]._replace(at_s=of[0].at_s + 60), *of[1:]], document))
     caches = lambda share: {
@@ -292,6 +356,24 @@ def test_hosts(lab):
     yield "hosts as they are written", [host_row(said(url.split("/")[2] for url in SPELLINGS), 1)]
 
 
+def test_sent(lab):
+    of = list(senders())[:300]
+    group = lambda by, counts: {"by": by, "groups": [{"name": n, "figures": {"requests": c}} for n, c in counts.items()]}
+    kinds = collections.Counter(AGENTS[agent] for agent, _, _ in of)
+    sites = collections.Counter(site.split("/")[2].removesuffix(":443") for _, site, _ in of if site != "-")
+    document = {
+        "groups": [group("agent-kind", kinds), group("referrer", sites)],
+        "time": [{"by_agent_kind": kinds, "covered_ms": 30_000.0}],
+        "all": {},
+    }
+    yield UNTOUCHED, list(sender_rows(of, document))
+    yield "one request is lost", list(sender_rows(of[1:], document))
+    yield "a hit ratio of 0", list(sender_rows(of, document | {"all": {"dhr": 0.0}}))
+    yield "an end that is a whole step", list(
+        sender_rows(of, document | {"time": [{"by_agent_kind": kinds, "covered_ms": 60_000.0}]})
+    )
+
+
 CHECKS = [
     Check(
         "logs-counts",
@@ -308,5 +390,13 @@ CHECKS = [
         "assay logs FILE --json",
         hosts,
         test_hosts,
+    ),
+    Check(
+        "logs-senders",
+        "Requests by user agent and referrer are those of the log, and what it does not say is not known.",
+        f"{SENDERS:,} lines in Combined, counted in plain Python",
+        "assay logs FILE --json",
+        sent,
+        test_sent,
     ),
 ]

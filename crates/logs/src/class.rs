@@ -8,33 +8,33 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Class {
-    /// Answered from the cache's memory.
+    /// Served from the cache's memory.
     MemoryHit,
-    /// Answered from the cache's disk.
+    /// Served from the cache's disk.
     DiskHit,
-    /// Answered from the cache; where it lay is not said.
+    /// Served from the cache; where it lay is not said.
     Hit,
     /// Joined a fetch that was under way.
     Joined,
-    /// Answered by a sibling cache that had it.
+    /// Served by a sibling cache that had it.
     SiblingHit,
-    /// Answered by a parent cache that had it.
+    /// Served by a parent cache that had it.
     ParentHit,
-    /// Answered from the cache after the origin had confirmed it.
+    /// Served from the cache after the origin had confirmed it.
     Revalidated,
     /// Fetched.
     Miss,
     /// A connection passed through, unseen.
     Tunnel,
-    /// Failed, was broken off, or answered with a status of 500 and above without a hit.
+    /// Failed, was broken off, or got a status of 500 and above without a hit.
     Error,
     /// Refused by the proxy.
     Denied,
     /// The log does not say.
     Unknown,
-    /// No request of a client: a question of another cache (ICP, HTCP), answered with a hit.
+    /// No request of a client: a query of another cache (ICP, HTCP), whose response is a hit.
     QueryHit,
-    /// The same, answered with anything else.
+    /// The same, with any other response.
     QueryMiss,
     /// A connection without a request.
     Nothing,

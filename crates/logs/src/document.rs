@@ -48,7 +48,7 @@ pub struct Document {
     pub phases: Vec<Phase>,
     /// How requests were assigned to phases; none: there are no phases.
     pub phases_by: Option<PhasesBy>,
-    /// Questions of other caches.
+    /// Queries of other caches.
     pub peer_queries: PeerQueries,
     /// URLs that stand out.
     pub top: Top,
@@ -129,7 +129,7 @@ pub struct Lines {
     pub bytes: u64,
     /// Requests that are counted.
     pub requests: u64,
-    /// Questions of other caches.
+    /// Queries of other caches.
     pub peer_queries: u64,
     /// Connections without a request.
     pub without_request: u64,
@@ -288,12 +288,12 @@ pub struct Phase {
     pub figures: Figures,
 }
 
-/// Questions of other caches (ICP, HTCP), which are no requests.
+/// Queries of other caches (ICP, HTCP), which are no requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PeerQueries {
-    /// Answered with a hit.
+    /// Those whose response is a hit.
     pub hits: u64,
-    /// Answered with anything else.
+    /// All others.
     pub misses: u64,
     /// Bytes of responses.
     pub bytes: u64,

@@ -20,7 +20,7 @@ pub const COLUMNS: [Column; 19] = [
     Column::optional("from_unix_ms", Kind::Float, "when a step or a phase began"),
     Column::new("requests", Kind::Uint, "requests"),
     Column::optional("bytes", Kind::Uint, "bytes of responses"),
-    Column::optional("local_hits", Kind::Uint, "requests that this cache answered without help"),
+    Column::optional("local_hits", Kind::Uint, "requests that this cache served without help"),
     Column::optional("sibling_hits", Kind::Uint, "requests that a sibling had a response for"),
     Column::optional("parent_hits", Kind::Uint, "requests that a parent had a response for"),
     Column::optional("revalidated", Kind::Uint, "requests whose response the origin confirmed"),

@@ -1,4 +1,4 @@
-//! Which URLs were answered with a status of 400 and above, by status. In bounded memory.
+//! Which URLs got a status of 400 and above, by status. In bounded memory.
 
 use crate::hash::hash_on;
 use crate::sketch::course::Course;
