@@ -83,3 +83,26 @@ fn squid_speaks_tls_to_robots() {
         is_right("squid", &["--robot-tls"]);
     }
 }
+
+/// HTTP/2 over TLS: both sides agree on it, and requests are streams.
+fn speaks_http2(proxy: &str) {
+    let ran = through(proxy, &["--robot-tls", "--robot-http", "2"]);
+    assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
+    assert!(handshakes(&ran).0 > 0, "{proxy}");
+    assert!(number(&ran, "total.requests") > 60, "{proxy}");
+    assert_eq!(number(&ran, "total.streams_opened"), number(&ran, "total.requests"), "{proxy}");
+}
+
+#[test]
+fn four_proxies_speak_http_2_over_tls() {
+    for (proxy, program, package) in [
+        ("nginx", "nginx", "nginx"),
+        ("haproxy", "haproxy", "haproxy"),
+        ("httpd", "apache2", "apache2"),
+        ("trafficserver", "traffic_server", "trafficserver"),
+    ] {
+        if has(program, package) {
+            speaks_http2(proxy);
+        }
+    }
+}
