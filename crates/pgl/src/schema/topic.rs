@@ -54,7 +54,7 @@ impl Topic {
             Topic::Kerberos | Topic::Ntlm => "robots authenticate with Basic and Digest",
             Topic::Icp => "no sibling cache is asked",
             Topic::Dns => "no name is looked up; origins are where the lab puts them",
-            Topic::Tls => "connections are plain TCP",
+            Topic::Tls => "who speaks it is said on the command line (--robot-tls, --origin-tls)",
             Topic::Links => "links are as the machine's are",
             Topic::Filtering => "no response is checked against rules for users, groups or URLs",
         }
