@@ -115,7 +115,8 @@ fn an_end_without_a_word_is_an_error_with_tls() {
 fn a_port_that_speaks_in_the_clear_is_named() {
     let (mut client, server) = pair(true);
     assert!(would_block(client.shake_hands()));
-    (&*server.socket()).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("is written");
+    let mut socket = server.socket();
+    socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("is written");
     let error = client.shake_hands().expect_err("is no TLS");
     assert_eq!(tls_error(&error).map(|error| error.kind), Some(TlsErrorKind::NotTls));
     assert!(error.to_string().contains("HTTP/1.1 400 Bad"), "{error}");
