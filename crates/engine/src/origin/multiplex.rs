@@ -2,13 +2,15 @@
 //!
 //! A task per connection, as over HTTP/1.1: it reads into the worker's buffer and responds at once to what needs no time. Each
 //! stream is a request with its own think time, fault and pace. Bodies go out in turns, a frame each, and no further ahead than
-//! the socket takes them ([`OUTPUT_BYTES`]).
+//! the socket takes them ([`turns`]).
 //!
 //! *Does not:* speak HTTP/1.1, or upgrade from it: clients must know that it is HTTP/2 (RFC 9113, 3.3).
 
+mod turns;
+
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -25,7 +27,6 @@ use super::admit::{Arrival, Next, UnderWay, admit};
 use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
-use super::payload::SLICES;
 use super::request::{Request, Special};
 use super::response::Response;
 use super::upload::Upload;
@@ -33,10 +34,6 @@ use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
 
-/// No more body is put behind so much that the socket has not taken yet.
-const OUTPUT_BYTES: usize = 128 * 1024;
-/// Body bytes of one stream before others get their turn: one frame.
-const TURN_BYTES: u64 = 16 * 1024;
 /// Streams that a client may have open.
 const MAX_STREAMS: u32 = 256;
 
@@ -420,83 +417,6 @@ impl Multiplex {
         self.turns.push_back(stream);
     }
 
-    /// Whether a body could go on now.
-    fn has_turns(&self) -> bool {
-        self.wire.output().len() < OUTPUT_BYTES
-            && self.turns.iter().any(|stream| {
-                let served = self.served.get(stream.place as usize).and_then(Option::as_ref);
-                served.is_some_and(|served| match &served.stage {
-                    Stage::Sending(sending) => sending.resume_ns == 0 && self.wire.sendable(*stream) > 0,
-                    _ => false,
-                })
-            })
-    }
-
-    /// Puts bodies into the output, a frame of each in turn, as far as windows and the socket take them.
-    fn take_turns(&mut self) {
-        let mut blocked = 0;
-        while self.wire.output().len() < OUTPUT_BYTES && blocked < self.turns.len() {
-            let Some(stream) = self.turns.pop_front() else { return };
-            match self.take_turn(stream) {
-                Turn::Done => {}
-                Turn::More => {
-                    self.turns.push_back(stream);
-                    blocked = 0;
-                }
-                Turn::Blocked => {
-                    self.turns.push_back(stream);
-                    blocked += 1;
-                }
-            }
-        }
-    }
-
-    fn take_turn(&mut self, stream: Stream) -> Turn {
-        let Some(served) = find(&mut self.served, stream) else { return Turn::Done };
-        let complete_ns = served.complete_ns;
-        let Stage::Sending(sending) = &mut served.stage else { return Turn::Done };
-        let pool = self.local.world.universe.pool();
-        let outgoing = sending.response.outgoing(&sending.head);
-        let (length, is_cut) = (outgoing.len(), sending.response.is_cut());
-        let allowed = match &sending.pace {
-            Some(pace) => pace.allowed(monotonic_ns()).clamp(sending.at, length),
-            None => length,
-        };
-        let before = sending.at;
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        let filled = outgoing.slices(pool, before, (allowed - before).min(TURN_BYTES), &mut slices);
-        for slice in &slices[..filled] {
-            let ends = sending.at + slice.len() as u64 == length && !is_cut;
-            let Ok(sent) = self.wire.data(stream, slice, ends) else { break };
-            sending.at += sent as u64;
-            if sent < slice.len() {
-                break;
-            }
-        }
-        if sending.at == length {
-            if is_cut {
-                self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
-            }
-            self.used_ns = sending.response.sent(&self.local, complete_ns, sending.head.len(), length, 0);
-            self.take(stream);
-            return Turn::Done;
-        }
-        if !self.wire.is_open(stream) {
-            self.take(stream);
-            return Turn::Done;
-        }
-        if let Some(pace) = &sending.pace
-            && sending.at >= allowed
-            && sending.resume_ns == 0
-        {
-            let due_ns = pace.due_ns(sending.at, length);
-            sending.resume_ns = due_ns;
-            self.wake_at(due_ns);
-            return Turn::Blocked;
-        }
-        if sending.at > before { Turn::More } else { Turn::Blocked }
-    }
-
     /// Goes on with what was due.
     fn resume(&mut self) {
         let now_ns = monotonic_ns();
@@ -576,16 +496,6 @@ impl Multiplex {
         *ticket = self.local.timer.schedule(next_ns, Due::Idle(Rc::clone(&self.alarm)));
         false
     }
-}
-
-/// What became of a turn.
-enum Turn {
-    /// The response is complete, or nobody wants it any more.
-    Done,
-    /// A frame went out.
-    More,
-    /// A window, or the pace, kept it back.
-    Blocked,
 }
 
 fn find(served: &mut [Option<Served>], stream: Stream) -> Option<&mut Served> {
