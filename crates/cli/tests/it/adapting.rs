@@ -32,7 +32,9 @@ fn a_thermostat_finds_the_load_that_a_slow_origin_can_bear() {
     // Full load is what it cannot bear.
     let last = loads[loads.len() - 1].value;
     assert!((0.05..0.9).contains(&last), "{adapted:#?}");
-    assert!(loads[0].response_us > Some(60_000), "it is slow, so the load falls: {adapted:#?}");
+    // The first decision may come before the first response.
+    let first = loads.iter().find_map(|load| load.response_us);
+    assert!(first > Some(60_000), "it is slow, so the load falls: {adapted:#?}");
     let end = of(Decided::End, 0).next().expect("the end of the phase");
     assert!(end.schedule_ns < 9_000_000_000, "less than the planned schedule was used: {end:?}");
     assert_eq!(end.at_ms, 9_000, "a duration is real time");
