@@ -365,7 +365,7 @@ mod tests {
         let varnish = crate::description::find("varnish", &[]).expect("is shipped");
         let target = TargetChoice::Described(Box::new(varnish), Mode::Reverse);
         let message = refused(RunPlan { tls: tls(true, false), target, ..testing::plan() });
-        assert!(message.contains("Varnish cannot speak TLS to robots"), "{message}");
+        assert!(message.contains("Varnish Cache cannot speak TLS to robots"), "{message}");
         let target = TargetChoice::Running {
             address: "127.0.0.1:1".parse().expect("an address"),
             mode: Mode::Reverse,
