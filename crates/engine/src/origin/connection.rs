@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
 use super::handshake::{count_handshake, count_tls_error};
-use super::local::{Alarm, Due, Local};
+use super::local::{Accepted, Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::{Response, Sending};
@@ -89,18 +89,7 @@ pub struct Connection {
 impl Connection {
     /// A connection that was just accepted.
     pub fn new(local: Rc<Local>, stream: ByteStream<TcpStream>, at: OriginIndex) -> Self {
-        let now_ns = monotonic_ns();
-        let number = local.accepted.get();
-        local.accepted.set(number + 1);
-        local.open.set(local.open.get() + 1);
-        local.tally.borrow_mut().here().counts.connections_opened += 1;
-        let site = local.world.sites.get(at);
-        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
-        let alarm = Rc::new(Alarm::default());
-        let idle = idle_ns.map(|idle_ns| {
-            let due = Due::Idle(Rc::clone(&alarm));
-            (idle_ns, local.timer.schedule(now_ns.saturating_add(idle_ns), due))
-        });
+        let Accepted { now_ns, uses_left, alarm, idle } = local.accept(at);
         Self {
             local,
             stream,
@@ -492,7 +481,6 @@ fn empty_lines(input: &[u8]) -> usize {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.cancel_idle();
-        self.local.open.set(self.local.open.get() - 1);
-        self.local.tally.borrow_mut().here().counts.connections_closed += 1;
+        self.local.note_closed();
     }
 }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use assay_http::coding::GzipWriter;
+use assay_workload::model::OriginIndex;
 
 use super::head::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
 use assay_plane::arrival::Arrivals;
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::timer::Timer;
+use assay_plane::timer::{Ticket, Timer};
 
 /// Most bytes taken from a socket at once.
 const INPUT_BYTES: usize = 64 * 1024;
@@ -111,6 +112,19 @@ pub struct Local {
     cut: Cell<u64>,
 }
 
+/// What a connection begins with, whatever is spoken on it.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Now.
+    pub now_ns: u64,
+    /// Requests that it may serve.
+    pub uses_left: u64,
+    /// What rings for it.
+    pub alarm: Rc<Alarm>,
+    /// Timeout of the idle connection, and the timer's ticket for it.
+    pub idle: Option<(u64, Ticket)>,
+}
+
 impl Local {
     /// For one worker. Needs its runtime.
     pub fn new(world: Arc<World>, spin_ns: u64) -> io::Result<Self> {
@@ -129,6 +143,29 @@ impl Local {
             arrivals: Cell::new(Arrivals::measure()),
             cut: Cell::new(0),
         })
+    }
+
+    /// Counts a connection that the origin at this address accepted, and begins to wait for its first request.
+    pub fn accept(&self, at: OriginIndex) -> Accepted {
+        let now_ns = monotonic_ns();
+        let number = self.accepted.get();
+        self.accepted.set(number + 1);
+        self.open.set(self.open.get() + 1);
+        self.tally.borrow_mut().here().counts.connections_opened += 1;
+        let site = self.world.sites.get(at);
+        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
+        let alarm = Rc::new(Alarm::default());
+        let idle = idle_ns.map(|idle_ns| {
+            let due = Due::Idle(Rc::clone(&alarm));
+            (idle_ns, self.timer.schedule(now_ns.saturating_add(idle_ns), due))
+        });
+        Accepted { now_ns, uses_left, alarm, idle }
+    }
+
+    /// Counts a connection that is closed.
+    pub fn note_closed(&self) {
+        self.open.set(self.open.get() - 1);
+        self.tally.borrow_mut().here().counts.connections_closed += 1;
     }
 
     /// Waits for an instant.

@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
 use super::handshake::{count_handshake, count_tls_error};
-use super::local::{Alarm, Due, Local};
+use super::local::{Accepted, Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::Response;
@@ -104,18 +104,7 @@ pub struct Multiplex {
 impl Multiplex {
     /// A connection that was just accepted.
     pub fn new(local: Rc<Local>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
-        let now_ns = monotonic_ns();
-        let number = local.accepted.get();
-        local.accepted.set(number + 1);
-        local.open.set(local.open.get() + 1);
-        local.tally.borrow_mut().here().counts.connections_opened += 1;
-        let site = local.world.sites.get(at);
-        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
-        let alarm = Rc::new(Alarm::default());
-        let idle = idle_ns.map(|idle_ns| {
-            let due = Due::Idle(Rc::clone(&alarm));
-            (idle_ns, local.timer.schedule(now_ns.saturating_add(idle_ns), due))
-        });
+        let Accepted { now_ns, uses_left, alarm, idle } = local.accept(at);
         let _ = transport.socket().set_nodelay(true);
         Self {
             local,
@@ -508,7 +497,6 @@ impl Drop for Multiplex {
             self.local.timer.cancel(ticket);
         }
         self.count();
-        self.local.open.set(self.local.open.get() - 1);
-        self.local.tally.borrow_mut().here().counts.connections_closed += 1;
+        self.local.note_closed();
     }
 }
