@@ -339,7 +339,7 @@ fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), 
     }
     TcpStream::connect_timeout(&address, CONNECT_PATIENCE).map(drop).map_err(|e| {
         LabError::plan(format!(
-            "no proxy answers at {address}: {e}; is it running, and is the address right?"
+            "no proxy accepts connections at {address}: {e}; is it running, and is the address right?"
         ))
     })
 }
@@ -451,7 +451,7 @@ mod tests {
     fn a_proxy_that_is_not_there_is_found_missing_before_the_start() {
         let net = LoopbackNet::claim().unwrap();
         let plan = running(&net.cache(0).unwrap().to_string(), Mode::Reverse);
-        assert!(refused(&plan).contains("no proxy answers at"));
+        assert!(refused(&plan).contains("no proxy accepts connections at"));
         assert!(!plan.run_dir.exists());
     }
 
