@@ -123,26 +123,20 @@ const SIX: [(&str, &str, &str, f64); 6] = [
     ("httpd", "apache2", "apache2", 0.04),
 ];
 
+/// A quarter of a minute of WebAxe-1.
+fn rehearse_webaxe(proxy: &str, flags: &[&str]) -> Ran {
+    let load = ["webaxe-1", "--proxy", proxy, "--rehearse", "16s", "--no-report", "--xact-log"];
+    let store = ["--memory", "64MB", "--disk", "256MB"];
+    run(&[&load[..], &store, flags].concat())
+}
+
 /// A quarter of a minute of WebAxe-1; hits as the proxy counts them are hits as robots tell them.
 fn webaxe_through(index: usize, mode: &str) {
     let (proxy, program, package, points) = SIX[index];
     if !has(program, package) {
         return;
     }
-    let ran = run(&[
-        "webaxe-1",
-        "--proxy",
-        proxy,
-        mode,
-        "--rehearse",
-        "16s",
-        "--memory",
-        "64MB",
-        "--disk",
-        "256MB",
-        "--no-report",
-        "--xact-log",
-    ]);
+    let ran = rehearse_webaxe(proxy, &[mode]);
     assert_eq!(ran.errors_total(), 0, "{proxy} {mode}: {}", ran.json["total"]["errors"]);
     is_right(&ran, proxy, points);
     let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));
@@ -187,21 +181,7 @@ fn over_http2_through(index: usize) {
     if !has(program, package) {
         return;
     }
-    let ran = run(&[
-        "webaxe-1",
-        "--proxy",
-        proxy,
-        "--robot-http",
-        "2",
-        "--rehearse",
-        "16s",
-        "--memory",
-        "64MB",
-        "--disk",
-        "256MB",
-        "--no-report",
-        "--xact-log",
-    ]);
+    let ran = rehearse_webaxe(proxy, &["--robot-http", "2"]);
     assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
     is_right(&ran, proxy, points);
     let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));
