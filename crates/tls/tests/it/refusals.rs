@@ -1,6 +1,7 @@
 //! Everything that can be wrong, each under its own kind, on the side that sees it.
 
 use assay_role::tls::{Offer, Version};
+use assay_tls::HTTP_2;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, SettingsError, Trust};
 use assay_tls::error::{TlsError, TlsErrorKind};
@@ -13,8 +14,10 @@ fn refused(client: &Client, server: &Server, name: &str) -> (TlsError, Option<Tl
     let mut pair = Pair::new(client, server, name, true);
     let mut seen = [None, None];
     for _ in 0..4 {
-        seen[1] = pair.server.take(&mut pair.client.out, usize::MAX).err().or(seen[1].take());
-        seen[0] = pair.client.take(&mut pair.server.out, usize::MAX).err().or(seen[0].take());
+        // What comes first: a session that has failed says so whenever it is called again.
+        let served = pair.server.take(&mut pair.client.out, usize::MAX).err();
+        let accepted = pair.client.take(&mut pair.server.out, usize::MAX).err();
+        seen = [seen[0].take().or(accepted), seen[1].take().or(served)];
     }
     let [client, server] = seen;
     (client.expect("is refused"), server)
@@ -102,4 +105,24 @@ fn a_key_that_does_not_match_is_refused_before_anybody_connects() {
     assert!(matches!(with(&one.key, &one.key), Err(SettingsError::NoCertificate { .. })));
     assert!(matches!(with(&one.certificate, &one.certificate), Err(SettingsError::NoKey { .. })));
     assert!(!format!("{one:?}").contains("PRIVATE"), "a key is never printed");
+}
+
+#[test]
+fn both_sides_speak_the_same_version_of_http_or_say_that_they_do_not() {
+    let (authority, http1) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
+    let http2 = http1.speaking(HTTP_2);
+    let client = client(&authority, &Offer::default());
+    for (server, client) in [(&http1, client.speaking(HTTP_2)), (&http2, client.clone())] {
+        let (error, seen) = refused(&client, server, "www.example");
+        assert_eq!(error.kind, TlsErrorKind::NoCommonParameters, "{error}");
+        let seen = seen.expect("the server sees it first");
+        assert_eq!(seen.kind, TlsErrorKind::NoCommonParameters, "{seen}");
+    }
+    for (server, client, is_http2) in
+        [(&http1, client.clone(), false), (&http2, client.speaking(HTTP_2), true)]
+    {
+        let mut pair = Pair::new(&client, server, "www.example", false);
+        pair.settle(usize::MAX).expect("they agree");
+        assert_eq!(pair.client.session.agreed().map(|agreed| agreed.is_http2), Some(is_http2));
+    }
 }
