@@ -164,7 +164,7 @@ impl Client {
             Poll::Pending => wait(&self.exchange.connection.deadline, cx),
         });
         match connected.await {
-            Ok(stream) => Ok(Upstream { stream, input: Input::default() }),
+            Ok(stream) => Ok(Upstream::new(stream)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(Loss::NoConnection(server.name.clone()))
             }
@@ -208,14 +208,15 @@ impl Client {
         let name = &order.standing.setup.config.name;
         let server = &slot.server.name;
         let bad = |error| Fault::Server(Loss::BadResponse(server.clone(), error), false);
-        let mut words = 0;
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
-                Some((head, _)) if head.is_interim() && words == MOST_INTERIM_RESPONSES => {
-                    return Err(bad(HeadError::Syntax("words on the way without end")));
+                Some((head, _))
+                    if head.is_interim() && upstream.interim_responses == MOST_INTERIM_RESPONSES =>
+                {
+                    return Err(bad(HeadError::Syntax("interim responses without end")));
                 }
                 Some((head, length)) if head.is_interim() => {
-                    words += 1;
+                    upstream.interim_responses += 1;
                     // The body is sent already, or was never waited with.
                     let is_for_client = order.facts.is_11 && head.status != 100;
                     self.out.clear();

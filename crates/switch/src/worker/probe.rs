@@ -15,7 +15,7 @@ use super::runtime::spawn;
 use super::server::{Server, Upstream};
 use super::stream::Stream;
 use crate::load;
-use assay_plane::memory::{Input, write_all};
+use assay_plane::memory::write_all;
 
 /// A response that takes longer is of no use.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
         None => match Stream::connect(server.address).await {
-            Ok(stream) => Upstream { stream, input: Input::default() },
+            Ok(stream) => Upstream::new(stream),
             Err(_) => return,
         },
     };

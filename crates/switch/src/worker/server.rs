@@ -41,6 +41,15 @@ pub struct Upstream {
     pub stream: Stream,
     /// What came and was not used.
     pub input: Input,
+    /// Interim responses to the current request so far.
+    pub interim_responses: u32,
+}
+
+impl Upstream {
+    /// A connection on which nothing has come for the current request.
+    pub fn new(stream: Stream) -> Self {
+        Self { stream, input: Input::default(), interim_responses: 0 }
+    }
 }
 
 impl Server {
@@ -68,7 +77,7 @@ impl Server {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { stream, .. }) = idle.pop() {
             if stream.is_quiet() {
-                return Some(Upstream { stream, input: Input::default() });
+                return Some(Upstream::new(stream));
             }
         }
         None

@@ -21,6 +21,7 @@ use super::slot::Slot;
 use crate::request::Refusal;
 use crate::response;
 use assay_plane::carrier::Carrier;
+use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::wait;
 
 /// An upload under way.
@@ -31,9 +32,9 @@ struct Upload<'u> {
     out: Vec<u8>,
     written: usize,
     /// Interim responses that go to the client; so much of them is written.
-    words: Vec<u8>,
-    said: usize,
-    takes_words: bool,
+    interim: Vec<u8>,
+    interim_written: usize,
+    takes_interim: bool,
     most_bytes: Option<u64>,
     client_limit: Duration,
     server_limit: Duration,
@@ -66,9 +67,9 @@ impl Client {
             carrier: Carrier::new(order.facts.body, order.facts.body == BodyFraming::Chunked),
             out: shared.resources.memory.take(),
             written: 0,
-            words: Vec::new(),
-            said: 0,
-            takes_words: order.facts.is_11,
+            interim: Vec::new(),
+            interim_written: 0,
+            takes_interim: order.facts.is_11,
             most_bytes: config.limits.body_bytes,
             client_limit: config.timeouts.client_request,
             server_limit: config.timeouts.response,
@@ -97,17 +98,22 @@ impl Client {
 impl Upload<'_> {
     fn poll(&mut self, client: &mut Client, name: &str, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
         loop {
-            if let Poll::Ready(true) = self.poll_server(client, name, cx) {
-                return Poll::Ready(Ok(End::Early));
-            }
-            if self.said < self.words.len() {
+            let has_responded = self.poll_server(client, name, cx).is_ready();
+            if !self.interim.is_empty() {
                 match Pin::new(&mut client.exchange.connection.stream)
-                    .poll_write(cx, &self.words[self.said..])
+                    .poll_write(cx, &self.interim[self.interim_written..])
                 {
-                    Poll::Ready(written) => self.said += written?,
+                    Poll::Ready(written) => self.interim_written += written?,
                     Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
+                if self.interim_written == self.interim.len() {
+                    self.interim.clear();
+                    self.interim_written = 0;
+                }
                 continue;
+            }
+            if has_responded {
+                return Poll::Ready(Ok(End::Early));
             }
             if self.written < self.out.len() {
                 match Pin::new(&mut self.upstream.stream).poll_write(cx, &self.out[self.written..]) {
@@ -138,19 +144,25 @@ impl Upload<'_> {
         }
     }
 
-    /// Takes what the server sends; ready and true: it has responded, or closed, and takes no more.
-    fn poll_server(&mut self, client: &Client, name: &str, cx: &mut Context<'_>) -> Poll<bool> {
+    /// Takes what the server sends; ready: it has responded, or closed, and takes no more. Nothing is read while the
+    /// client has yet to take interim responses, so what is kept of them is bounded by one read.
+    fn poll_server(&mut self, client: &Client, name: &str, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             while let Ok(Some((head, length))) = ResponseHead::parse(self.upstream.input.unread()) {
-                if !head.is_interim() {
-                    return Poll::Ready(true);
+                // One too many is refused by whoever reads the head of the response next.
+                if !head.is_interim() || self.upstream.interim_responses == MOST_INTERIM_RESPONSES {
+                    return Poll::Ready(());
                 }
-                if self.takes_words {
-                    response::append_interim(&mut self.words, &head, name);
+                self.upstream.interim_responses += 1;
+                if self.takes_interim {
+                    response::append_interim(&mut self.interim, &head, name);
                 }
                 self.upstream.input.consume(length);
             }
-            let Upstream { stream, input } = self.upstream;
+            if !self.interim.is_empty() {
+                return Poll::Pending;
+            }
+            let Upstream { stream, input, .. } = self.upstream;
             let memory = &client.shared.resources.memory;
             let read = memory.poll_read(stream, cx, |bytes| {
                 input.append(bytes, memory);
@@ -159,7 +171,7 @@ impl Upload<'_> {
             match read {
                 // What makes no sense as a head is found out by whoever reads it next.
                 Poll::Ready(Ok(1..)) if ResponseHead::parse(input.unread()).is_ok() => {}
-                Poll::Ready(_) => return Poll::Ready(true),
+                Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             }
         }

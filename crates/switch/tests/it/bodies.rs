@@ -182,6 +182,55 @@ fn words_on_the_way_get_to_clients_that_know_them() {
 }
 
 #[test]
+fn a_server_that_sends_interim_responses_without_end_during_an_upload_is_given_up() {
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    const EARLY: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let taken = std::sync::Arc::new(AtomicU64::new(0));
+    let count = std::sync::Arc::clone(&taken);
+    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", move |mut stream, _| {
+        let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
+        crate::harness::read_head(&mut reader).expect("a request");
+        let many = EARLY.repeat(1000);
+        while let Ok(written @ 1..) = stream.write(&many) {
+            count.fetch_add(written as u64, SeqCst);
+        }
+    });
+    let switch = switch(&file("", &[&server], ""));
+    let mut client = Client::new(&switch);
+    // The rest of the body never comes, so what ends this is the limit.
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhalf");
+    for number in 0..32 {
+        assert_eq!(client.response().0, 103, "interim response {number}");
+    }
+    let (status, head, _) = client.response();
+    assert_eq!((status, field(&head, "connection")), (502, Some("close")));
+    // More than the buffers of two sockets was not taken from the server.
+    assert!(taken.load(SeqCst) < 32 << 20, "{} bytes", taken.load(SeqCst));
+}
+
+#[test]
+fn interim_responses_during_and_after_an_upload_are_counted_together() {
+    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
+        let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
+        let head = crate::harness::read_head(&mut reader).expect("a request");
+        let early = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(20);
+        let _ = stream.write_all(&early);
+        crate::harness::read_body(&mut reader, &head).expect("a body");
+        let _ = stream.write_all(&early);
+        ok(&mut stream, b"x");
+    });
+    let switch = switch(&file("", &[&server], ""));
+    let mut client = Client::new(&switch);
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+    for number in 0..20 {
+        assert_eq!(client.response().0, 103, "interim response {number}");
+    }
+    client.send("lf");
+    let last = (20..=32).map(|_| client.response().0).last();
+    assert_eq!(last, Some(502));
+}
+
+#[test]
 fn a_body_that_breaks_off_is_broken_off_towards_the_client() {
     let server = Server::responding("s", |got, stream| {
         let head: &[u8] = if got.head.contains("/chunks") {
