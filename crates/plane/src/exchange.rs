@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
 use crate::fields;
+use crate::limits::HEAD;
 
 /// What a connection lies on.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
@@ -55,10 +56,11 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// So long for everything that is read, and so long for each step that is written.
+    /// So long for each step that is read, and so long for each step that is written; a head may take as long as a step, and no
+    /// longer than [`HEAD`].
     pub fn new(read: Duration, write: Duration) -> Self {
         let (head_bytes, target_bytes) = (MAX_HEAD_BYTES, MAX_HEAD_BYTES);
-        Self { idle: read, head: read, read, write, head_bytes, target_bytes }
+        Self { idle: read, head: read.min(HEAD), read, write, head_bytes, target_bytes }
     }
 
     /// A request may go on with so many bytes of which the head is not complete.

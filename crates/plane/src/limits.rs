@@ -9,6 +9,10 @@ use std::time::Duration;
 /// for it.
 pub const MOST_INTERIM_RESPONSES: u32 = 32;
 
+/// How long a client may take for the head of a request, from its first byte on, where its role says nothing else. The limit of a
+/// read does not bound it: a client that sends a byte now and then would hold its connection for ever.
+pub const HEAD: Duration = Duration::from_secs(30);
+
 /// Most bytes that one read takes.
 pub const READ_BYTES: usize = 64 * 1024;
 

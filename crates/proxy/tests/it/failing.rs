@@ -1,7 +1,10 @@
 //! Origins that fail, and what is stored meanwhile (RFC 5861).
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use assay_proxy::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
 use crate::harness::{Bed, Origin, Part, ok, run, send, until};
@@ -190,5 +193,29 @@ fn an_origin_that_has_recovered_is_believed() {
         assert_eq!(bed.get("/x", "").await.body(), "old");
         assert_eq!(bed.get("/x", "").await.body(), "new");
         assert_eq!(bed.get("/x", "").await.cache_status(), "assay; hit; ttl=10");
+    });
+}
+
+#[test]
+fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
+    run(async {
+        let origin = Origin::of(ok("", "hello")).await;
+        let limits = Limits { client_read: Duration::from_millis(300), ..Limits::default() };
+        let bed = Bed::with_limits(&[("a", origin.address)], limits);
+        let mut client = bed.client().await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nX-Long: ").await;
+        let (mut from, mut to) = client.stream.split();
+        let dripping = async {
+            while to.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let mut got = vec![0; 12];
+        tokio::select! {
+            read = from.read_exact(&mut got) => drop(read.expect("a response")),
+            () = dripping => panic!("the connection ended without a response"),
+        }
+        assert_eq!(got, b"HTTP/1.1 408");
+        assert_eq!(origin.count(), 0);
     });
 }

@@ -45,26 +45,12 @@ impl Bed {
 
     fn with(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> Self {
         let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
-        let origins =
-            origins.iter().map(|&(name, address)| OriginRoute { authority: name.into(), address }).collect();
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let cpus = Vec::new();
-        let name = "assay".into();
-        let spec = ProxySpec {
-            tls: None,
-            origin_tls: None,
-            name,
-            listen,
-            threads: 1,
-            cpus,
-            memory_bytes,
-            stale_if_error_s,
-            access_log: None,
-            origins,
-            cooperation: None,
-            prefetch: None,
-        };
-        Self::of(&spec, limits)
+        Self::of(&spec(origins, memory_bytes, stale_if_error_s), limits)
+    }
+
+    /// In front of these origins, with this patience.
+    pub fn with_limits(origins: &[(&str, SocketAddr)], limits: Limits) -> Self {
+        Self::of(&spec(origins, 10_000_000, 0), limits)
     }
 
     /// As it is told, on a clock of its own.
@@ -91,5 +77,23 @@ impl Bed {
     /// One request on a connection of its own.
     pub async fn get(&self, path: &str, fields: &str) -> Response {
         self.client().await.get(path, fields).await
+    }
+}
+
+fn spec(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> ProxySpec {
+    let route = |&(name, address): &(&str, SocketAddr)| OriginRoute { authority: name.into(), address };
+    ProxySpec {
+        tls: None,
+        origin_tls: None,
+        name: "assay".into(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        threads: 1,
+        cpus: Vec::new(),
+        memory_bytes,
+        stale_if_error_s,
+        access_log: None,
+        origins: origins.iter().map(route).collect(),
+        cooperation: None,
+        prefetch: None,
     }
 }
