@@ -12,6 +12,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, Version};
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
+use assay_plane::exchange::Framing;
 use assay_plane::fields;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 use assay_record::spe::ResponseError;
@@ -270,7 +271,10 @@ impl<'c> Exchange<'c> {
         match is_whole && !is_gone {
             true => Ok(()),
             // A body that broke off must not look as if it were whole.
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => Err(self.client.exchange.break_off(match out.is_delimited {
+                true => Framing::None,
+                false => Framing::UntilClose,
+            })),
         }
     }
 

@@ -27,6 +27,16 @@ impl Bed {
 
     /// The same, with other settings.
     pub fn with(collector: &Server, proxies: &[SocketAddr], set: impl FnOnce(&mut MultiplierSpec)) -> Self {
+        Self::with_limits(collector, proxies, Limits::default(), set)
+    }
+
+    /// The same, with other patience.
+    pub fn with_limits(
+        collector: &Server,
+        proxies: &[SocketAddr],
+        limits: Limits,
+        set: impl FnOnce(&mut MultiplierSpec),
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let name = |(index, &address)| ProxyUnderTest { label: format!("p{index}"), address };
         let mut spec = MultiplierSpec {
@@ -45,7 +55,7 @@ impl Bed {
             cpus: Vec::new(),
         };
         set(&mut spec);
-        let multiplier = Rc::new(Multiplier::bind(&spec, Limits::default()).unwrap());
+        let multiplier = Rc::new(Multiplier::bind(&spec, limits).unwrap());
         let server = Rc::clone(&multiplier);
         let serving = spawn_local(async move { server.serve().await });
         Self { multiplier, serving, directory }

@@ -1,10 +1,12 @@
 //! Whatever a proxy does, or a client: nothing is lost but what it spoils itself.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_record::spe::{ResponseError, ResponseRow, Verdict};
 use assay_role::evaluation::When;
-use tokio::io::AsyncReadExt;
+use assay_spe::multiplier::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 
@@ -221,5 +223,47 @@ fn many_clients_at_once_are_served_and_every_response_is_compared() {
         }
         assert_eq!(counters.targets[2].no_response, CLIENTS as u64);
         assert_eq!(bed.finish().await.len(), 4 * CLIENTS);
+    });
+}
+
+#[test]
+fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
+    run(async {
+        let collector = Server::of(ok("", "hello")).await;
+        let limits = Limits { client_read: Duration::from_millis(300), ..Limits::default() };
+        let bed = Bed::with_limits(&collector, &[], limits, |_| {});
+        let mut client = bed.client().await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nX-Long: ").await;
+        let (mut from, mut to) = client.stream.split();
+        let dripping = async {
+            while to.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let mut got = vec![0; 12];
+        tokio::select! {
+            read = from.read_exact(&mut got) => drop(read.expect("a response")),
+            () = dripping => panic!("the connection ended without a response"),
+        }
+        assert_eq!((&got[..], collector.count()), (&b"HTTP/1.1 408"[..], 0));
+        bed.finish().await;
+    });
+}
+
+#[test]
+fn a_broken_body_does_not_look_whole_to_a_client_that_takes_the_end_for_its_end() {
+    run(async {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+        for end in [send("zz\r\n"), Part::Close] {
+            let collector = Server::of(vec![send(head), end, Part::Close]).await;
+            let bed = Bed::start(&collector, &[]);
+            let mut client = bed.client().await;
+            client.send("GET / HTTP/1.0\r\n\r\n").await;
+            let mut got = Vec::new();
+            let read = client.stream.read_to_end(&mut got).await;
+            let error = read.expect_err("the end of the connection is not that of the body").kind();
+            assert_eq!(error, std::io::ErrorKind::ConnectionReset);
+            bed.finish().await;
+        }
     });
 }
