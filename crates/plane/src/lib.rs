@@ -5,7 +5,7 @@
 //! ([`exchange`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields passed on as intermediaries must ([`fields`]), what they say to a cache ([`caching`]), connections to
-//! servers and their reuse ([`upstream`]), listening ([`listen`]), one table of bounds ([`limits`]); deadlines to within
+//! servers and their reuse ([`upstream`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
 //! process ([`stdio`]).
@@ -26,6 +26,8 @@ pub mod gather;
 pub mod limits;
 pub mod listen;
 pub mod memory;
+pub mod own_host;
+pub mod places;
 pub mod relay;
 pub mod sockets;
 pub mod stdio;

@@ -12,19 +12,6 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("`{text}` is neither a PORT nor an ADDRESS:PORT, like 9464 or 127.0.0.1:9464"))
 }
 
-/// Whether a request with this `Host` may be served. A page from elsewhere can make a browser send requests to a server on
-/// loopback in the name of a host of its own; then the browser says that name, which is none of ours.
-pub(crate) fn is_host_of_ours(host: Option<&[u8]>, listening: IpAddr) -> bool {
-    let Some(host) = host.filter(|_| listening.is_loopback()) else { return true };
-    let Ok(host) = std::str::from_utf8(host) else { return false };
-    let has_port = |port: &str| port.parse::<u16>().is_ok();
-    let name = host.rsplit_once(':').filter(|(_, port)| has_port(port)).map_or(host, |(name, _)| name);
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    bare.parse::<IpAddr>().is_ok()
-        || name.eq_ignore_ascii_case("localhost")
-        || name.to_ascii_lowercase().ends_with(".localhost")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,19 +27,5 @@ mod tests {
         for text in ["", "70000", "here", "example.net:80", "1.2.3.4"] {
             assert!(listen_address(text).unwrap_err().contains("PORT"), "{text}");
         }
-    }
-
-    #[test]
-    fn a_name_of_somebody_else_is_refused_on_loopback_only() {
-        let loopback = "127.0.0.1".parse().unwrap();
-        for host in ["127.0.0.1:9464", "localhost", "LOCALHOST:1", "[::1]:9464", "a.localhost:1", "10.0.0.1"]
-        {
-            assert!(is_host_of_ours(Some(host.as_bytes()), loopback), "{host}");
-        }
-        for host in ["evil.example:9464", "localhost.evil.example", "", "\u{e4}"] {
-            assert!(!is_host_of_ours(Some(host.as_bytes()), loopback), "{host}");
-        }
-        assert!(is_host_of_ours(None, loopback));
-        assert!(is_host_of_ours(Some(b"lab.example"), "0.0.0.0".parse().unwrap()));
     }
 }

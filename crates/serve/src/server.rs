@@ -1,12 +1,10 @@
 //! A small server of HTTP/1.1: what can be requested, and the responses.
 //!
 //! It serves GET and HEAD, on a bounded number of connections, each with a bounded head and bounded time. Names in `Host`
-//! that are none of ours are refused on loopback, so that no page from elsewhere can read a run through somebody's browser.
+//! that are none of ours are refused, so that no page from elsewhere can read a run through somebody's browser.
 
 use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use assay_http::coding::{Accepted, Coding, GzipWriter};
@@ -17,17 +15,17 @@ use assay_metrics::text;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::listen;
+use assay_plane::own_host::is_own_host;
+use assay_plane::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-use crate::address::is_host_of_ours;
 use crate::desk::{Desk, Missing};
 use crate::maker::{Document, Kind};
 use crate::negotiate::{self, Format};
 use crate::protobuf;
 use crate::times::Family;
 
-/// Connections at a time; more wait to be accepted.
+/// Connections at a time; another one takes the place of the one that has waited longest for a request.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may be silent between requests (longer than most scrape intervals), how long and how many bytes a head
 /// may be, and how long a client may take to receive a response.
@@ -56,27 +54,25 @@ pub(crate) struct Source<M> {
     pub desk: Rc<Desk>,
     /// All metrics, as they are now.
     pub metrics: M,
-    /// Where this server listens.
-    pub listening: IpAddr,
+    /// The name of this machine.
+    pub own_name: String,
 }
 
 /// Serves all connections, for as long as it is polled.
 pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(listener: TcpListener, source: Rc<Source<M>>) {
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places::new(CONNECTIONS_MAX);
     let resources = Resources::new();
     resources.keep_deadlines();
     loop {
-        // Never closed.
-        let Ok(place) = free.clone().acquire_owned().await else { return };
         let (stream, _) = listen::accept(&listener).await;
         let _ = stream.set_nodelay(true);
-        let mut client =
-            Client { exchange: Exchange::new(stream, &resources, LIMITS), source: source.clone() };
-        tokio::task::spawn_local(async move {
+        let exchange = Exchange::new(stream, &resources, LIMITS);
+        let source = source.clone();
+        let serve = |place| async move {
             // A client that goes away has nothing to be told.
-            let _ = exchange::serve(&mut client).await;
-            drop(place);
-        });
+            let _ = exchange::serve(&mut Client { exchange, source, place }).await;
+        };
+        places.serve(serve).await;
     }
 }
 
@@ -84,6 +80,7 @@ pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(listener: TcpListen
 struct Client<M> {
     exchange: Exchange,
     source: Rc<Source<M>>,
+    place: Place,
 }
 
 impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
@@ -94,7 +91,8 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
     }
 
     async fn respond(&mut self, request: &Request<'_>) -> io::Result<Next> {
-        match understand(&request.head, self.source.listening) {
+        self.place.set_busy(true);
+        match understand(&request.head, &self.source.own_name) {
             Ok(requested) => {
                 let response = respond(&requested, &self.source).await;
                 send(&mut self.exchange, &response, requested.head_only).await?;
@@ -109,6 +107,10 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         send(&mut self.exchange, &Response::words(refusal.status(), refusal.to_string()), is_head).await
+    }
+
+    fn ended(&mut self, _complete: bool) {
+        self.place.set_busy(false);
     }
 }
 
@@ -147,7 +149,7 @@ struct Requested {
 }
 
 /// What a head requests; else the response that refuses it.
-fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Requested, Response> {
+fn understand(head: &RequestHead<'_>, own_name: &str) -> Result<Requested, Response> {
     let head_only = head.method == "HEAD";
     if head.method != "GET" && !head_only {
         let response = Response::words(405, "a run can only be looked at: GET and HEAD");
@@ -156,8 +158,9 @@ fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Requested, Re
     if head.facts.chunked || head.facts.content_length.is_some_and(|length| length > 0) {
         return Err(Response::words(413, "a request needs no body here"));
     }
-    if !is_host_of_ours(head.host, listening) {
-        return Err(Response::words(421, "use an address of this machine, or localhost, in the URL"));
+    if !is_own_host(head.host, own_name) {
+        let words = "name an address of this machine, its own name, or localhost in the URL";
+        return Err(Response::words(421, words));
     }
     // A proxy's form, http://host/path, means the same.
     let after = |scheme: &str| {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_plane::own_host::own_name;
 use assay_record::event::{RunEvent, Stage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -134,7 +135,7 @@ impl Watch {
             match TcpListener::from_std(listener) {
                 Ok(listener) => {
                     let metrics = metrics(self.state.clone(), self.desk.clone());
-                    let source = Source { desk: self.desk.clone(), metrics, listening: address.ip() };
+                    let source = Source { desk: self.desk.clone(), metrics, own_name: own_name() };
                     tokio::task::spawn_local(server::accept(listener, Rc::new(source)));
                 }
                 Err(error) => (self.say)(format!("nobody can watch at {address}: {error}")),

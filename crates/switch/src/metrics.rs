@@ -1,6 +1,7 @@
 //! Counters as Prometheus reads them; names and labels are an interface.
 
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 use assay_metrics::text::{PROMETHEUS_TYPE, prometheus};
@@ -8,8 +9,9 @@ use assay_metrics::{Histogram, Kind, Labels, Unit};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::listen::accept;
+use assay_plane::own_host::{is_own_host, own_name};
+use assay_plane::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::spawn_local;
 
 use crate::tally::{ServerNow, Snapshot, Tally, Times};
 
@@ -150,6 +152,8 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
 
 /// How long a client may take for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections at a time; another one takes the place of the one that has waited longest for a request.
+const CONNECTIONS_MAX: usize = 64;
 
 /// Serves what `gather` gives at `/metrics`, for ever.
 pub async fn serve<F: Future<Output = Snapshot> + 'static>(
@@ -158,12 +162,17 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
 ) {
     let resources = Resources::new();
     resources.keep_deadlines();
+    let places = Places::new(CONNECTIONS_MAX);
+    let own_name = Rc::<str>::from(own_name());
     loop {
         let (stream, _) = accept(&listener).await;
         let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
-        let mut client = Client { exchange, gather: gather.clone() };
-        // A client that went away, or is too slow, can repeat its request.
-        spawn_local(async move { exchange::serve(&mut client).await });
+        let (gather, own_name) = (gather.clone(), Rc::clone(&own_name));
+        let serve = |place| async move {
+            // A client that went away, or is too slow, can repeat its request.
+            let _ = exchange::serve(&mut Client { exchange, gather, own_name, place }).await;
+        };
+        places.serve(serve).await;
     }
 }
 
@@ -171,6 +180,9 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
 struct Client<G> {
     exchange: Exchange,
     gather: G,
+    /// The name of this machine.
+    own_name: Rc<str>,
+    place: Place,
 }
 
 impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
@@ -181,9 +193,16 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+        self.place.set_busy(true);
         let is_head = head.method == "HEAD";
         // Requests are too rare for a connection to be kept.
         self.exchange.persists = false;
+        if !is_own_host(head.host, &self.own_name) {
+            let words = "name an address of this machine, its own name, or localhost in the URL\n";
+            self.exchange.give_up();
+            self.exchange.send_text(421, b"", words, is_head).await?;
+            return Ok(Next::Request);
+        }
         if head.target != "/metrics" {
             self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;
             return Ok(Next::Request);

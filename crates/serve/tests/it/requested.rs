@@ -45,6 +45,17 @@ fn what_is_there_is_served_and_everything_else_refused() {
 }
 
 #[test]
+fn clients_that_connect_and_request_nothing_block_nobody() {
+    let watched = serve();
+    let mut silent: Vec<_> = (0..200).map(|_| connect(watched.address())).collect();
+    for stream in silent.iter_mut().step_by(2) {
+        stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    }
+    assert_eq!(get(watched.address(), "/healthz", "").status, 200);
+    watched.watcher.finish();
+}
+
+#[test]
 fn a_connection_serves_many_requests_and_closes_when_told_to() {
     let watched = serve();
     let mut stream = connect(watched.address());

@@ -238,7 +238,7 @@ impl Client {
     }
 
     pub fn get(&mut self, path: &str) -> (u16, String, Vec<u8>) {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         self.response()
     }
 

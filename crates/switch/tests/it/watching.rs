@@ -1,9 +1,9 @@
 //! What can be seen of a switch from outside: counters, the log, and what servers say of themselves.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use crate::failing::eventually;
-use crate::harness::{Client, Server, file, switch};
+use crate::harness::{Client, Server, field, file, switch};
 
 #[test]
 fn counters_are_shown_to_prometheus() {
@@ -24,6 +24,40 @@ fn counters_are_shown_to_prometheus() {
         assert!(text.lines().any(|own| own == line), "{line} is not in:\n{text}");
     }
     assert_eq!(Client::to(metrics).get("/").0, 404);
+}
+
+#[test]
+fn counters_are_for_clients_that_name_this_machine_and_a_head_gets_no_body() {
+    let server = Server::named("a");
+    let switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], ""));
+    let metrics = switch.metrics().expect("are shown");
+    let get = |host: &str, method: &str| {
+        let mut client = Client::to(metrics);
+        client.send(&format!("{method} /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let (status, head, _) = client.response_to(method);
+        let mut rest = Vec::new();
+        client.reader.read_to_end(&mut rest).expect("an end");
+        (status, field(&head, "content-length").map(str::to_owned), rest)
+    };
+    assert_eq!(get("evil.example:9100", "GET").0, 421);
+    assert_eq!(get(&metrics.to_string(), "GET").0, 200);
+    let (status, length, rest) = get("localhost", "HEAD");
+    assert!(status == 200 && length.is_some_and(|length| length != "0") && rest.is_empty(), "{rest:?}");
+}
+
+#[test]
+fn counters_are_served_whoever_else_holds_connections_without_a_request() {
+    let server = Server::named("a");
+    let switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], ""));
+    let metrics = switch.metrics().expect("are shown");
+    let mut halves: Vec<Client> = (0..200).map(|_| Client::to(metrics)).collect();
+    halves.iter_mut().step_by(2).for_each(|client| client.send("GET /metrics HTTP/1.1\r\n"));
+    let mut client = Client::to(metrics);
+    client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.response().0, 200);
+    // Far more than have a place were ended for it, without a response.
+    let first = &mut halves[0];
+    assert!(first.is_closed());
 }
 
 #[test]
