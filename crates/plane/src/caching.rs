@@ -6,7 +6,7 @@
 use assay_cache::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
 use assay_http::cache_control::{self, CacheControl};
 use assay_http::date::parse_date;
-use assay_http::field::{Field, Fields, decimal};
+use assay_http::field::{Field, Fields, decimal, tokens};
 use assay_http::head::ResponseHead;
 
 /// A date as HTTP writes it, in Unix seconds; none when it is none.
@@ -41,6 +41,14 @@ pub fn request_control(directives: Option<CacheControl>, pragma_no_cache: bool) 
 /// The properties of a response that the storing rules depend on.
 pub fn response_facts(head: &ResponseHead<'_>, age_s: u64) -> ResponseFacts {
     ResponseFields::of(head.headers()).facts(head.status, age_s)
+}
+
+/// Whether `Connection` names a field that says how a response may be kept. Such a field goes no further (RFC 9110, 7.6.1), though
+/// it is meant for everybody: what is kept without it would be served as if it had not been there.
+pub fn hides_fields(fields: Fields<'_>) -> bool {
+    const MINDED: [&str; 7] = ["cache-control", "vary", "expires", "age", "date", "etag", "last-modified"];
+    let is_minded = |name: &[u8]| MINDED.iter().any(|minded| name.eq_ignore_ascii_case(minded.as_bytes()));
+    fields.filter(|field| field.is("connection")).any(|field| tokens(field.value).any(is_minded))
 }
 
 /// The fields of a response that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
@@ -144,6 +152,18 @@ mod tests {
             facts("Cache-Control: max-age=5\r\nAge: 3\r\nCache-Control: private\r\nLast-Modified: x\r\n");
         assert_eq!((facts.control.max_age_s, facts.control.private, facts.age_s), (Some(5), true, 3));
         assert!(!facts.has_validator);
+    }
+
+    #[test]
+    fn fields_that_connection_names_are_hidden_whatever_their_case_and_place() {
+        let hides = |fields: &str| {
+            let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+            let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
+            hides_fields(head.headers())
+        };
+        assert!(hides("Connection: close\r\nCONNECTION: x ,cache-CONTROL\r\n"));
+        assert!(hides("Connection: Vary\r\nVary: Cookie\r\n"));
+        assert!(!hides("Connection: close, X-Own, Cache\r\nCache-Control: private\r\n"));
     }
 
     #[test]

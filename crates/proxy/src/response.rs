@@ -46,10 +46,6 @@ impl Response {
         let mut text = Vec::with_capacity(512);
         let found = append_head(&mut text, head, name, || times.received_ms);
         let age_s = found.age_s();
-        if head.facts.names_fields {
-            // Of what varies, some may stay behind.
-            return Self::from_text(text, age_s, times);
-        }
         let mut facts = found.facts(head.status, age_s.unwrap_or(0));
         if found.date.is_none() {
             facts.date_s = Some(times.received_ms.div_euclid(1000).max(0));
@@ -106,7 +102,10 @@ impl Response {
         }
         newer.for_each(|field| fields::append(&mut text, field.name, field.value));
         let age_s = confirmation.has_age.then_some(confirmation.facts.age_s);
-        Self::from_text(text, age_s, times)
+        let mut updated = Self::from_text(text, age_s, times)?;
+        // It may say so in a field that goes no further.
+        updated.facts.control.no_store |= confirmation.facts.control.no_store;
+        Ok(updated)
     }
 
     /// Status line and fields.
@@ -205,6 +204,9 @@ pub fn append_head<'h>(
             _ => false,
         }
     });
+    if head.facts.names_fields && caching::hides_fields(head.headers()) {
+        found.directives.no_store = true;
+    }
     if found.date.is_none() {
         // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
         let mut date = [0; DATE_BYTES];

@@ -172,3 +172,45 @@ fn errors_of_the_origin_are_passed_on_and_not_stored() {
         assert_eq!(bed.get("/x", "").await.body(), "yes");
     });
 }
+
+#[test]
+fn what_connection_hides_from_the_next_hop_is_heeded_and_nothing_is_stored_without_it() {
+    run(async {
+        let hidden = [
+            "Connection: Cache-Control\r\nCache-Control: private, max-age=60\r\n",
+            "Connection: cache-control\r\nCache-Control: no-store\r\nExpires: Thu, 01 Jan 2037 00:00:00 GMT\r\n",
+            "Connection: close, Vary\r\nVary: Cookie\r\nCache-Control: max-age=60\r\n",
+            "Connection: Age\r\nAge: 100\r\nCache-Control: max-age=60\r\n",
+        ];
+        for fields in hidden {
+            let origin = Origin::start(move |_, n| ok(fields, &n.to_string())).await;
+            let bed = Bed::start(&[("a", origin.address)]);
+            for expected in ["0", "1"] {
+                let response = bed.get("/x", "").await;
+                assert_eq!(response.body(), expected, "{fields}");
+                assert!(response.field("Vary").is_none() && response.field("Connection").is_none());
+            }
+            assert_eq!(bed.counters().objects, 0, "{fields}");
+        }
+    });
+}
+
+#[test]
+fn a_confirmation_that_hides_a_field_renews_nothing() {
+    run(async {
+        let confirmation = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nConnection: Cache-Control\r\n\
+                            Cache-Control: private\r\n\r\n";
+        let origin = Origin::start(move |_, n| match n {
+            0 => ok("ETag: \"a\"\r\nCache-Control: max-age=10\r\n", "hello"),
+            _ => vec![send(confirmation)],
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.pass_seconds(20);
+        for requests in [2, 3] {
+            assert_eq!(bed.get("/x", "").await.body(), "hello");
+            assert_eq!(origin.count(), requests);
+        }
+    });
+}
