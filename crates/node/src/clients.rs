@@ -375,7 +375,7 @@ impl HttpClient {
             let head = received.head;
             (head.status, head.body("GET"), head.persists("GET"))
         };
-        let requested = pool.exchange(address, request, patience, facts).await;
+        let requested = pool.exchange(address, request, patience, |_| (), facts).await;
         let (mut upstream, (status, framing, persists)) = requested.map_err(|error| error.to_string())?;
         let mut body = BodyReader::new(framing);
         let read = |error: BodyError| error.to_string();

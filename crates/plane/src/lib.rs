@@ -4,7 +4,7 @@
 //! with shared buffers ([`memory`]) and deadlines that cost nothing to set ([`watch`]), requests and responses on them
 //! ([`exchange`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
-//! ([`flow`]), fields passed on as intermediaries must ([`fields`]), what they say to a cache ([`caching`]), connections to
+//! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
 //! servers and their reuse ([`upstream`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
@@ -23,6 +23,7 @@ pub mod exchange;
 pub mod fields;
 pub mod flow;
 pub mod gather;
+pub mod interim;
 pub mod limits;
 pub mod listen;
 pub mod memory;

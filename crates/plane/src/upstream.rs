@@ -26,6 +26,9 @@ use crate::clock::{coarse_ns, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
 
+/// What is wrong with 101 as the response to a request that offers no other protocol.
+pub const SWITCHING: HeadError = HeadError::Syntax("it changes the protocol, which nobody requested");
+
 /// Why a server gave no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum UpstreamError {
@@ -253,24 +256,25 @@ impl Pool {
         self.keep(upstream.address, upstream);
     }
 
-    /// Sends a request without a body and waits for the head of the final response, of which `take` takes what is needed. An
-    /// idle connection may have been closed by the server just now: then a new one is tried.
+    /// Sends a request without a body and waits for the head of the final response, of which `take` takes what is needed;
+    /// `interim` sees those before it. An idle connection may have been closed by the server just now: then a new one is tried.
     pub async fn exchange<T>(
         &self,
         address: SocketAddr,
         request: &[u8],
         patience: Patience,
+        interim: impl Fn(&ResponseHead<'_>),
         take: impl Fn(Received<'_>) -> T,
     ) -> Result<(Box<Upstream>, T), UpstreamError> {
         if let Some(mut upstream) = self.take(&address) {
-            match upstream.attempt(request, patience, &take).await {
+            match upstream.attempt(request, patience, &interim, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
                 Err(UpstreamError::Lost(_)) => {}
                 Err(failure) => return Err(failure),
             }
         }
         let mut upstream = self.connect(address, patience).await?;
-        let taken = upstream.attempt(request, patience, &take).await?;
+        let taken = upstream.attempt(request, patience, &interim, &take).await?;
         Ok((upstream, taken))
     }
 }
@@ -392,18 +396,31 @@ impl Upstream {
         }
     }
 
-    /// Waits for the head of the final response, as [`Upstream::head`] does, and skips interim ones. Requests do not offer
-    /// another protocol: 101 is an error.
+    /// Waits for the head of the final response, as [`Upstream::head`] does, and skips interim ones.
     pub async fn final_head<T>(
         &mut self,
         limit: Duration,
         take: impl FnOnce(Received<'_>) -> T,
     ) -> Result<T, UpstreamError> {
+        self.final_head_after(limit, |_| (), take).await
+    }
+
+    /// Waits for the head of the final response, as [`Upstream::head`] does; `interim` sees those before it. Requests do not offer
+    /// another protocol: 101 is an error.
+    pub async fn final_head_after<T>(
+        &mut self,
+        limit: Duration,
+        interim: impl Fn(&ResponseHead<'_>),
+        take: impl FnOnce(Received<'_>) -> T,
+    ) -> Result<T, UpstreamError> {
         let mut take = Some(take);
         loop {
             let taken = self.head(limit, |received| match received.head.status {
-                101 => Err(HeadError::Syntax("it changes the protocol, which nobody requested")),
-                _ if received.head.is_interim() => Ok(None),
+                101 => Err(SWITCHING),
+                _ if received.head.is_interim() => {
+                    interim(&received.head);
+                    Ok(None)
+                }
                 _ => Ok(take.take().map(|take| take(received))),
             });
             match taken.await? {
@@ -419,10 +436,11 @@ impl Upstream {
         &mut self,
         request: &[u8],
         patience: Patience,
+        interim: impl Fn(&ResponseHead<'_>),
         take: impl FnOnce(Received<'_>) -> T,
     ) -> Result<T, UpstreamError> {
         self.send(&[request], patience).await?;
-        self.final_head(patience.response, take).await
+        self.final_head_after(patience.response, interim, take).await
     }
 
     /// What an error of its connection means, before a response.

@@ -308,7 +308,7 @@ async fn respond_from(
         is_collapsed: false,
         source,
     };
-    match fetch.settled().await {
+    match fetch.pass_on(&mut client.exchange).await? {
         Outcome::Response(fetched) => {
             shared.count(|c| c.misses += 1);
             let response = &fetched.response;
@@ -413,7 +413,7 @@ async fn join(
         is_collapsed: true,
         source,
     };
-    let outcome = fetch.settled().await;
+    let outcome = fetch.pass_on(&mut client.exchange).await?;
     let now_ms = shared.clock.now_ms();
     match outcome {
         Outcome::Response(fetched) => {

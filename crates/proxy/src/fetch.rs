@@ -13,7 +13,7 @@ use assay_cache::freshness::{RequestControl, is_failure};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_http::head::RequestHead;
+use assay_http::head::{RequestHead, ResponseHead};
 use tokio::task::spawn_local;
 
 use crate::fetched::{Fetch, Fetched, Outcome, variant};
@@ -28,6 +28,7 @@ use crate::way::Way;
 use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader};
+use assay_plane::interim::Interim;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 
 /// The head of a response, and what follows it.
@@ -138,7 +139,8 @@ impl Task {
         loop {
             let request = conditional(&order.request, validating);
             order.way.count(shared);
-            let (origin, origin_response, times) = get(shared, address, &request).await?;
+            let (origin, origin_response, times) =
+                get(shared, address, &request, &self.fetch.interim).await?;
             let status = origin_response.response.status;
             if let Some(stored) = is_failure(status).then(|| self.rescue()).flatten() {
                 // Its connection goes with its body, which nobody wants.
@@ -173,7 +175,7 @@ impl Task {
             if !shared.peers.delay().is_zero() {
                 tokio::time::sleep(shared.peers.delay()).await;
             }
-            match get(shared, peer.address, &request).await {
+            match get(shared, peer.address, &request, &self.fetch.interim).await {
                 Err(_) => shared.peers.count(|c| c.peer_errors += 1),
                 // Its store has changed since it said hit. The connection goes with a body that nobody wants.
                 Ok((_, origin_response, _))
@@ -293,6 +295,7 @@ async fn get(
     shared: &Shared,
     address: SocketAddr,
     request: &[u8],
+    interim: &Interim,
 ) -> Result<(Box<Upstream>, OriginResponse, Times), UpstreamError> {
     let requested_ms = shared.clock.now_ms();
     let take = |received: Received<'_>| {
@@ -300,7 +303,8 @@ async fn get(
         OriginResponse::of(&received.head, "GET", &shared.name, times)
             .map(|origin_response| (origin_response, times))
     };
-    let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), take).await?;
+    let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
+    let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), keep, take).await?;
     let (origin_response, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
     Ok((upstream, origin_response, times))
 }

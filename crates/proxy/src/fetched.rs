@@ -1,11 +1,14 @@
 //! A fetch as seen by the requests that wait for it: whether its head is there, what came, and the body as it arrives.
 
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
+use assay_plane::exchange::{Exchange, Stream};
 use assay_plane::flow::{Flow, Reader};
+use assay_plane::interim::Interim;
 use tokio::sync::Notify;
 
 use crate::handling::Source;
@@ -18,6 +21,8 @@ pub struct Fetch {
     /// None while the head is not there.
     outcome: RefCell<Option<Outcome>>,
     settled: Notify,
+    /// What the origin sent before the head.
+    pub interim: Interim,
     /// The body.
     pub flow: Rc<Flow>,
 }
@@ -70,7 +75,20 @@ impl Fetch {
     /// One that begins; its first reader comes with it.
     pub fn new() -> (Rc<Self>, Reader) {
         let (flow, reader) = Flow::new();
-        (Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow }), reader)
+        (
+            Rc::new(Self {
+                outcome: RefCell::new(None),
+                settled: Notify::new(),
+                interim: Interim::default(),
+                flow,
+            }),
+            reader,
+        )
+    }
+
+    /// Waits for the head, and sends to the client the interim responses before it.
+    pub async fn pass_on<S: Stream>(&self, client: &mut Exchange<S>) -> io::Result<Outcome> {
+        self.interim.pass_on(client, self.settled()).await
     }
 
     /// Waits for the head.

@@ -19,6 +19,9 @@
 //! - A reload (`no-cache`) is always fetched, and its response replaces what is stored.
 //! - POST, and every method that is not known to be safe, goes through; when it succeeds it drops what is
 //!   stored under its URL, and what is being fetched under it at the time is not stored.
+//! - Interim responses (102, 103 and others, but not 100) reach every client that waits for the final one, on every way.
+//! - A response whose `Connection` names a field that a cache minds (`Cache-Control`, `Vary`) is not stored: the field goes no
+//!   further, and what would be kept lacks it.
 //! - Requests for what is being fetched join that fetch, if its response turns out to be fresh and shared; if
 //!   not, each goes on alone. If the fetch fails, all waiting requests get the same error.
 //! - When an origin fails (no response, or 500, 502, 503, 504) and a stale response is stored, that is sent as long as the

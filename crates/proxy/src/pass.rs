@@ -8,7 +8,7 @@ use assay_cache::freshness::is_failure;
 use assay_cache::storage::{MethodClass, is_idempotent, serious};
 use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::framing::BodyFraming;
-use assay_http::head::RequestHead;
+use assay_http::head::{RequestHead, ResponseHead};
 
 use crate::client_request::ClientRequest;
 use crate::handling::{Handling, Why};
@@ -22,7 +22,8 @@ use crate::way::Way;
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::exchange::Framing;
 use assay_plane::fields;
-use assay_plane::upstream::{Received, Upstream, UpstreamError};
+use assay_plane::interim::{self, Interim};
+use assay_plane::upstream::{Received, SWITCHING, Upstream, UpstreamError};
 
 /// What to pass on.
 pub struct PassOrder {
@@ -180,7 +181,11 @@ async fn attempt(
         OriginResponse::of(&received.head, &order.method, &shared.name, times)
     };
     let (origin, origin_response) = if is_idempotent(&order.method) && !has_body {
-        shared.pool.exchange(address, &order.request, patience, take).await.map_err(upstream_fault)?
+        let interim = Interim::default();
+        let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
+        let requested = shared.pool.exchange(address, &order.request, patience, keep, take);
+        let taken = interim.pass_on(&mut client.exchange, requested).await.map_err(PassError::Client)?;
+        taken.map_err(upstream_fault)?
     } else {
         // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
         let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
@@ -203,19 +208,28 @@ async fn upload<T>(
 ) -> Result<T, PassError> {
     let limit = client.shared.limits.origin_response;
     let patience = client.shared.patience();
+    let name = client.shared.name.clone();
     let is_chunked = order.body == BodyFraming::Chunked;
     let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
     while !client.exchange.is_read() {
         let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
-            true => Err(received.head.status),
+            true => Err((received.head.status, interim::passing(&received.head, &name))),
             false => Ok(take(received)),
         };
         tokio::select! {
             biased;
             head = origin.head(limit, interim_or_taken) => match head.map_err(upstream_fault)? {
-                Err(status) => {
-                    if status == 100 && std::mem::take(&mut awaits_continue) {
+                Err((101, _)) => {
+                    return Err(upstream_fault(UpstreamError::BadResponse(origin.address, SWITCHING)));
+                }
+                Err((100, _)) => {
+                    if std::mem::take(&mut awaits_continue) {
                         client.exchange.send_continue().await.map_err(PassError::Client)?;
+                    }
+                }
+                Err((_, passing)) => {
+                    if let Some(passing) = passing.filter(|_| client.exchange.takes_interim()) {
+                        client.exchange.write(&[&passing]).await.map_err(PassError::Client)?;
                     }
                 }
                 Ok(taken) => {
@@ -238,7 +252,9 @@ async fn upload<T>(
         // If this fails, so does the wait for the response.
         let _ = origin.send(&[LAST_CHUNK], patience).await;
     }
-    origin.final_head(limit, take).await.map_err(upstream_fault)
+    let interim = Interim::default();
+    let last = origin.final_head_after(limit, |head| interim.push(head, &name), take);
+    interim.pass_on(&mut client.exchange, last).await.map_err(PassError::Client)?.map_err(upstream_fault)
 }
 
 fn upstream_fault(error: UpstreamError) -> PassError {

@@ -14,8 +14,9 @@ use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::caching::ResponseFields;
 use assay_plane::carrier::Carrier;
 use assay_plane::exchange::Framing;
+use assay_plane::interim;
 use assay_plane::relay::{Part, next_part};
-use assay_plane::upstream::{Upstream, UpstreamError};
+use assay_plane::upstream::{SWITCHING, Upstream, UpstreamError};
 
 use crate::client_request::ClientRequest;
 use crate::fetch::Heard;
@@ -150,9 +151,22 @@ async fn hear(
 ) -> Result<Head, UpstreamError> {
     let patience = client.shared.patience();
     upstream.send(&[request], patience).await?;
-    let judged = upstream
-        .final_head(patience.response, |received| judge(client, order, &received.head, received.rest, out))
-        .await?;
+    let shared = Rc::clone(&client.shared);
+    let judged = loop {
+        let heard = upstream.head(patience.response, |received| match received.head.status {
+            101 => Ok(Err(SWITCHING)),
+            100..=199 => Err(interim::passing(&received.head, &shared.name)),
+            _ => Ok(judge(client, order, &received.head, received.rest, out)),
+        });
+        match heard.await? {
+            Ok(judged) => break judged,
+            Err(Some(passing)) if client.exchange.takes_interim() => {
+                // A client that has left is noticed when the response is written.
+                let _ = client.exchange.write(&[&passing]).await;
+            }
+            Err(_) => {}
+        }
+    };
     let head = judged.map_err(|error| UpstreamError::BadResponse(upstream.address, error))?;
     if let Head::Through(relay) = &head {
         upstream.connection.input.consume(relay.used);

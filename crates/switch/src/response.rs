@@ -89,14 +89,6 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested:
     }
 }
 
-/// Appends an interim response (103 and the like).
-pub fn append_interim(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
-    append_status(out, head.status, head.reason);
-    let replaced = |field: &Field<'_>| field.is("content-length");
-    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
-    out.extend_from_slice(b"\r\n");
-}
-
 /// Appends a response of the switch itself: a line that says why.
 pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], requested: For) {
     append_status(out, status, reason(status));

@@ -151,3 +151,61 @@ fn options_and_traces_go_on_so_many_times_and_no_more() {
         assert_eq!(origin.count(), 2);
     });
 }
+
+/// Every way through the proxy: a fetch that others may join, one of what is known to be unshared, HEAD, and a body.
+const WAYS: [&str; 5] = ["GET /stored", "GET /private", "GET /private", "HEAD /head", "POST /post"];
+
+#[test]
+fn interim_responses_reach_clients_that_know_them_on_every_way() {
+    run(async {
+        let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\n\r\n";
+        let origin = Origin::start(move |seen, _| {
+            let fields = if seen.line().contains("/private") { "Cache-Control: private\r\n" } else { FRESH };
+            let last = match seen.line().starts_with("HEAD") {
+                true => vec![send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")],
+                false => ok(fields, "last"),
+            };
+            [vec![send("HTTP/1.1 102 Processing\r\n\r\n"), send(early)], last].concat()
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        for way in WAYS {
+            let (method, path) = way.split_once(' ').unwrap();
+            let body = if method == "POST" { "Content-Length: 4\r\n\r\nbody" } else { "\r\n" };
+            client.send(format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{body}")).await;
+            assert_eq!(client.head(method).await.0, 102, "{way}");
+            let (status, head, _) = client.head(method).await;
+            assert_eq!(status, 103, "{way}");
+            assert!(head.contains("Link: </a>\r\n") && !head.contains("X-Own"), "{head}");
+            assert_eq!(client.response(method).await.status, 200, "{way}");
+        }
+        let mut old = bed.client().await;
+        old.send("GET /private HTTP/1.0\r\n\r\n").await;
+        assert_eq!(old.response("GET").await.body(), "last");
+    });
+}
+
+#[test]
+fn an_interim_response_does_not_wait_for_the_final_one_and_reaches_all_who_wait() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let early = send("HTTP/1.1 103 Early Hints\r\n\r\n");
+        let origin = Origin::start(move |_, _| {
+            [vec![early.clone(), Part::Wait(Rc::clone(&held))], ok(FRESH, "last")].concat()
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let (mut first, mut second) = (bed.client().await, bed.client().await);
+        for client in [&mut first, &mut second] {
+            client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            assert_eq!(client.head("GET").await.0, 103);
+        }
+        gate.add_permits(1);
+        for client in [&mut first, &mut second] {
+            assert_eq!(client.response("GET").await.body(), "last");
+        }
+        assert_eq!((origin.count(), bed.counters().collapsed), (1, 1));
+    });
+}

@@ -196,17 +196,3 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
         assert!(bed.counters().origin_errors >= 6);
     });
 }
-
-#[test]
-fn interim_responses_are_passed_over() {
-    run(async {
-        let origin = Origin::start(|_, _| {
-            let early = send("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n");
-            [vec![early], ok(FRESH, "hello")].concat()
-        })
-        .await;
-        let bed = Bed::start(&[("a", origin.address)]);
-        let response = bed.get("/x", "").await;
-        assert_eq!((response.status, response.body()), (200, "hello"));
-    });
-}

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
-use assay_http::head::{HeadError, Version};
+use assay_http::head::Version;
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::exchange::Framing;
 use assay_plane::fields;
-use assay_plane::upstream::{Received, Upstream, UpstreamError};
+use assay_plane::interim;
+use assay_plane::upstream::{Received, SWITCHING, Upstream, UpstreamError};
 use assay_record::spe::ResponseError;
 use assay_role::evaluation::When;
 
@@ -161,10 +162,10 @@ impl<'c> Exchange<'c> {
         let patience = self.shared.limits.collector;
         let is_chunked = self.rest.order.body == BodyFraming::Chunked;
         while !self.client.exchange.is_read() {
-            let (order, rules) = (&self.rest.order, &self.shared.rules);
+            let (order, how) = (&self.rest.order, (self.shared.name.as_str(), &self.shared.rules));
             tokio::select! {
                 biased;
-                heard = upstream.head(patience.response, |received| Heard::new(&received, order, rules)) => {
+                heard = upstream.head(patience.response, |received| Heard::new(&received, order, how)) => {
                     if let Some(response) = self.pass_interim(upstream, heard).await? {
                         // Decided without the body; the proxies do not get half a request.
                         self.rest.kept = Kept::Partial;
@@ -187,7 +188,7 @@ impl<'c> Exchange<'c> {
     }
 
     fn heard(&self, received: &Received<'_>) -> Heard {
-        Heard::new(received, &self.rest.order, &self.shared.rules)
+        Heard::new(received, &self.rest.order, (&self.shared.name, &self.shared.rules))
     }
 
     /// What was heard, if it is final. Interim responses go to clients that know them.
@@ -205,8 +206,7 @@ impl<'c> Exchange<'c> {
                 Ok(None)
             }
             Heard::Switching => {
-                let error = HeadError::Syntax("it changes the protocol, which nobody requested");
-                Err(Trouble::Collector(UpstreamError::BadResponse(upstream.address, error)))
+                Err(Trouble::Collector(UpstreamError::BadResponse(upstream.address, SWITCHING)))
             }
         }
     }
@@ -323,10 +323,14 @@ enum Heard {
 }
 
 impl Heard {
-    fn new(received: &Received<'_>, order: &Order, rules: &Arc<Rules>) -> Self {
+    fn new(received: &Received<'_>, order: &Order, (name, rules): (&str, &Arc<Rules>)) -> Self {
         match received.head.status {
             101 => Heard::Switching,
-            _ if received.head.is_interim() => Heard::Interim(received.bytes.to_vec()),
+            _ if received.head.is_interim() => {
+                let mut interim = Vec::with_capacity(received.bytes.len() + 32);
+                interim::append(&mut interim, &received.head, name);
+                Heard::Interim(interim)
+            }
             _ => Heard::Final(Box::new(Response::new(received, &order.about.method, rules))),
         }
     }

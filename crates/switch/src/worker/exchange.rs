@@ -29,6 +29,7 @@ use crate::upgrade;
 use assay_plane::carrier::Carrier;
 use assay_plane::connection::Connection;
 use assay_plane::exchange::Stream as _;
+use assay_plane::interim;
 use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::{Input, wait, write_all};
 use assay_plane::relay::{Part, next_part};
@@ -221,7 +222,7 @@ impl Client {
                     let is_for_client = order.facts.is_11 && head.status != 100;
                     self.out.clear();
                     if is_for_client {
-                        response::append_interim(&mut self.out, &head, name);
+                        interim::append(&mut self.out, &head, name);
                     }
                     upstream.input.consume(length);
                     if is_for_client {

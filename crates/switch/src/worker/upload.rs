@@ -19,8 +19,8 @@ use super::exchange::{Fault, loss};
 use super::server::Upstream;
 use super::slot::Slot;
 use crate::request::Refusal;
-use crate::response;
 use assay_plane::carrier::Carrier;
+use assay_plane::interim;
 use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::wait;
 
@@ -155,7 +155,7 @@ impl Upload<'_> {
                 }
                 self.upstream.interim_responses += 1;
                 if self.takes_interim {
-                    response::append_interim(&mut self.interim, &head, name);
+                    interim::append(&mut self.interim, &head, name);
                 }
                 self.upstream.input.consume(length);
             }

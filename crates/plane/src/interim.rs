@@ -1,0 +1,124 @@
+//! Interim responses (1xx) on their way from a server to the clients that wait for its final response (RFC 9110, 15.2).
+//!
+//! A proxy must pass them on, rewritten like any other head, except 100, which is for whoever has sent the expectation that it
+//! is a response to, and 101, which ends HTTP. Several clients may wait for one response: each gets all of them.
+//!
+//! *Does not:* bound their number: the connection to the server does ([`crate::limits::MOST_INTERIM_RESPONSES`]).
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+
+use assay_http::field::write_decimal;
+use assay_http::head::ResponseHead;
+use tokio::sync::Notify;
+
+use crate::exchange::{Exchange, Stream};
+use crate::fields;
+
+/// The interim responses to one request so far, as clients get them.
+#[derive(Default)]
+pub struct Interim {
+    all: RefCell<Vec<Rc<[u8]>>>,
+    added: Notify,
+}
+
+impl Interim {
+    /// Takes one from a server, if it is for clients; `name` is ours in `Via`.
+    pub fn push(&self, head: &ResponseHead<'_>, name: &str) {
+        if let Some(passing) = passing(head, name) {
+            self.all.borrow_mut().push(passing.into());
+            self.added.notify_waiters();
+        }
+    }
+
+    fn get(&self, number: usize) -> Option<Rc<[u8]>> {
+        self.all.borrow().get(number).cloned()
+    }
+
+    /// Waits for the one of this number, from 0.
+    async fn wait(&self, number: usize) -> Rc<[u8]> {
+        loop {
+            let added = self.added.notified();
+            if let Some(one) = self.get(number) {
+                return one;
+            }
+            added.await;
+        }
+    }
+
+    /// Waits for a final response, and sends the interim ones before it to a client meanwhile. An error is the client's.
+    pub async fn pass_on<S: Stream, T>(
+        &self,
+        client: &mut Exchange<S>,
+        last: impl Future<Output = T>,
+    ) -> io::Result<T> {
+        if !client.takes_interim() {
+            return Ok(last.await);
+        }
+        let mut last = pin!(last);
+        let mut number = 0;
+        let taken = loop {
+            let one = tokio::select! {
+                biased;
+                one = self.wait(number) => one,
+                taken = &mut last => break taken,
+            };
+            client.write(&[&one]).await?;
+            number += 1;
+        };
+        while let Some(one) = self.get(number) {
+            client.write(&[&one]).await?;
+            number += 1;
+        }
+        Ok(taken)
+    }
+}
+
+/// An interim response as clients get it; none: it is not for them.
+pub fn passing(head: &ResponseHead<'_>, name: &str) -> Option<Vec<u8>> {
+    if !head.is_interim() || matches!(head.status, 100 | 101) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(256);
+    append(&mut out, head, name);
+    Some(out)
+}
+
+/// Appends an interim response of any status: without what is for one connection, and without a length, as it has no body.
+pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_decimal(out, u64::from(head.status));
+    out.push(b' ');
+    out.extend_from_slice(head.reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let is_length = |field: &assay_http::field::Field<'_>| field.is("content-length");
+    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), is_length);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(text: &str) -> Option<String> {
+        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        passing(&head, "one").map(|bytes| String::from_utf8(bytes).expect("text"))
+    }
+
+    #[test]
+    fn interim_responses_go_on_without_what_is_for_one_connection() {
+        let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\nContent-Length: 3\r\n\r\n";
+        let expected = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nVia: 1.1 one\r\n\r\n";
+        assert_eq!(passed(early).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn what_is_for_this_hop_or_final_does_not_go_on_as_interim() {
+        for status in ["100 Continue", "101 Switching Protocols", "200 OK"] {
+            assert_eq!(passed(&format!("HTTP/1.1 {status}\r\n\r\n")), None, "{status}");
+        }
+    }
+}
