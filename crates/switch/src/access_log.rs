@@ -42,32 +42,57 @@ pub struct LogWriter {
     file: File,
     format: LogFormat,
     lines: Vec<u8>,
-    /// Lines that could not be written.
-    pub lost: u64,
+    /// The last line that was written is not whole.
+    is_torn: bool,
 }
 
 impl LogWriter {
     /// Appends to a log, which is made if it is not there.
     pub fn open(log: &AccessLog) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(&log.file)?;
-        Ok(Self { file, format: log.format, lines: Vec::new(), lost: 0 })
+        Ok(Self { file, format: log.format, lines: Vec::new(), is_torn: false })
     }
 
-    /// Adds a line.
-    pub fn add(&mut self, line: &Line<'_>) {
+    /// Adds a line; true: there are so many that they should be flushed.
+    #[must_use]
+    pub fn add(&mut self, line: &Line<'_>) -> bool {
         append(&mut self.lines, self.format, line);
-        if self.lines.len() >= FLUSH_BYTES {
-            self.flush();
-        }
+        self.lines.len() >= FLUSH_BYTES
     }
 
-    /// Writes out what there is. A disk that is full costs lines, not requests.
-    pub fn flush(&mut self) {
-        if !self.lines.is_empty() && self.file.write_all(&self.lines).is_err() {
-            self.lost += memchr::memchr_iter(b'\n', &self.lines).count() as u64;
+    /// Writes out what there is; how many lines could not be written. A disk that is full costs lines, not requests.
+    #[must_use]
+    pub fn flush(&mut self) -> u64 {
+        if self.lines.is_empty() {
+            return 0;
         }
+        let (written, is_torn) = write(&mut self.file, &self.lines, self.is_torn);
+        self.is_torn = is_torn;
+        let lost = memchr::memchr_iter(b'\n', &self.lines[written..]).count() as u64;
         self.lines.clear();
+        lost
     }
+}
+
+/// Writes lines as far as possible, behind a line end where the line before them is torn: how many bytes of them, and whether the
+/// last line is torn now.
+fn write(to: &mut impl Write, lines: &[u8], mut is_torn: bool) -> (usize, bool) {
+    if is_torn && to.write_all(b"\n").is_err() {
+        return (0, true);
+    }
+    is_torn = false;
+    let mut written = 0;
+    while written < lines.len() {
+        match to.write(&lines[written..]) {
+            Ok(count @ 1..) => {
+                written += count;
+                is_torn = lines[written - 1] != b'\n';
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+        }
+    }
+    (written, is_torn)
 }
 
 fn append(out: &mut Vec<u8>, format: LogFormat, line: &Line<'_>) {
@@ -138,6 +163,35 @@ mod tests {
         };
         append(&mut out, format, &line);
         String::from_utf8(out).expect("text")
+    }
+
+    /// Takes so many bytes, and then no more.
+    struct Small(Vec<u8>, usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.1);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0.extend_from_slice(&bytes[..count]);
+            self.1 -= count;
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_torn_by_a_full_disk_tears_no_other() {
+        let mut disk = Small(Vec::new(), 6);
+        assert_eq!(write(&mut disk, b"one\ntwo\n", false), (6, true));
+        assert_eq!(write(&mut disk, b"three\n", true), (0, true));
+        disk.1 = 100;
+        assert_eq!(write(&mut disk, b"four\n", true), (5, false));
+        assert_eq!(String::from_utf8_lossy(&disk.0), "one\ntw\nfour\n");
     }
 
     #[test]

@@ -60,6 +60,7 @@ fn families(all: &Snapshot) -> Vec<Family> {
         counter("switch_refused", refused, all.refused),
         counter("switch_left", "Requests whose client left while they waited for a server", all.left),
         counter("switch_connects", "Connections that were opened to servers", all.connects),
+        counter("switch_log_lost", "Lines of the access log that could not be written", all.log_lost),
     ];
     families.extend(of_classes(all));
     families.extend(of_servers(all));

@@ -154,6 +154,8 @@ pub struct LiveCounts {
     pub left: Cell<u64>,
     /// Connections that were opened to servers.
     pub connects: Cell<u64>,
+    /// Lines of the access log that could not be written.
+    pub log_lost: Cell<u64>,
 }
 
 /// Adds one.
@@ -182,6 +184,8 @@ pub struct Snapshot {
     pub left: u64,
     /// Connections that were opened to servers.
     pub connects: u64,
+    /// Lines of the access log that could not be written.
+    pub log_lost: u64,
 }
 
 /// A server, now.
@@ -224,6 +228,7 @@ impl Snapshot {
         self.refused += other.refused;
         self.left += other.left;
         self.connects += other.connects;
+        self.log_lost += other.log_lost;
     }
 
     /// All tallies together.

@@ -236,9 +236,10 @@ impl Client {
             tally.first_byte.record(times_us[1]);
             tally.times.record(times_us[2]);
         });
+        let mut must_flush = false;
         if let Some(log) = &mut *self.shared.log.borrow_mut() {
             let server = done.server.and_then(|id| setup.servers.get(&id)).map(|server| server.name.as_str());
-            log.add(&Line {
+            let is_much = log.add(&Line {
                 client: &self.said.client,
                 at_unix_s: unix_s(),
                 request: &self.said.line,
@@ -250,6 +251,10 @@ impl Client {
                 server,
                 times_us,
             });
+            must_flush = is_much;
+        }
+        if must_flush {
+            self.shared.flush_log();
         }
     }
 }

@@ -61,6 +61,14 @@ impl Shared {
         Rc::clone(&self.setup.borrow())
     }
 
+    /// Writes out what there is of the log, and counts what could not be written.
+    fn flush_log(&self) {
+        if let Some(log) = &mut *self.log.borrow_mut() {
+            let lost = &self.counts.log_lost;
+            lost.set(lost.get() + log.flush());
+        }
+    }
+
     /// The date of now, as fields have it.
     fn date(&self) -> [u8; DATE_BYTES] {
         *self.date.borrow_mut().at(unix_s())
@@ -149,9 +157,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
             }
         }
     }
-    if let Some(log) = &mut *shared.log.borrow_mut() {
-        log.flush();
-    }
+    shared.flush_log();
     Ok(())
 }
 
@@ -176,9 +182,7 @@ async fn tick(shared: Rc<Shared>) {
         if number % TICKS_PER_SWEEP == 0 {
             let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;
             setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
-            if let Some(log) = &mut *shared.log.borrow_mut() {
-                log.flush();
-            }
+            shared.flush_log();
         }
     }
 }
@@ -194,9 +198,7 @@ fn adopt(shared: &Rc<Shared>, plan: &Plan) {
             server.close_idle();
         }
     }
-    if let Some(log) = &mut *shared.log.borrow_mut() {
-        log.flush();
-    }
+    shared.flush_log();
     *shared.log.borrow_mut() = open_log(&setup);
     *shared.setup.borrow_mut() = setup;
     shared.queue.call_all();
@@ -232,6 +234,7 @@ fn snapshot(shared: &Shared) -> Snapshot {
         refused: counts.refused.get(),
         left: counts.left.get(),
         connects: counts.connects.get(),
+        log_lost: counts.log_lost.get(),
         ..Snapshot::default()
     };
     shared.registry.for_each(|class, server, tally| {

@@ -83,6 +83,18 @@ fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
 }
 
 #[test]
+fn lines_that_a_full_disk_has_no_room_for_are_counted_and_requests_go_on() {
+    let server = Server::named("a");
+    let file = file("access-log = \"/dev/full\"\nmetrics = \"127.0.0.1:0\"", &[&server], "");
+    let switch = switch(&file);
+    let mut client = Client::new(&switch);
+    assert_eq!([client.get("/").0, client.get("/").0], [200, 200]);
+    eventually("they are counted", || switch.snapshot().expect("runs").log_lost == 2);
+    let (_, _, body) = Client::to(switch.metrics().expect("are shown")).get("/metrics");
+    assert!(String::from_utf8(body).expect("text").contains("assay_switch_log_lost_total 2\n"));
+}
+
+#[test]
 fn servers_that_say_how_they_are_get_what_they_can_take() {
     let busy = |name: &'static str, load: &'static str| {
         Server::responding(name, move |_, stream| {

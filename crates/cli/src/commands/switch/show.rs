@@ -28,13 +28,23 @@ pub struct Show {
     before: Option<Tally>,
     /// Requests of each server by the last second.
     by_server: HashMap<String, u64>,
+    /// Lines of the access log that were told to be lost.
+    log_lost: u64,
 }
 
 impl Show {
     /// As JSON, or in words.
     pub fn new(as_json: bool, is_quiet: bool) -> Self {
         let on_terminal = stderr().is_terminal();
-        Self { as_json, is_quiet, on_terminal, drawn: 0, before: None, by_server: HashMap::new() }
+        Self {
+            as_json,
+            is_quiet,
+            on_terminal,
+            drawn: 0,
+            before: None,
+            by_server: HashMap::new(),
+            log_lost: 0,
+        }
     }
 
     /// It accepts connections.
@@ -77,6 +87,7 @@ impl Show {
 
     /// A second has passed.
     pub fn second(&mut self, now: &Snapshot) -> Result<(), Failure> {
+        self.warn_of_lost_lines(now.log_lost);
         let total = now.total();
         let before = self.before.replace(total.clone()).unwrap_or_default();
         if self.as_json {
@@ -96,6 +107,17 @@ impl Show {
         output::eprint(&format!("{over}{view}"));
         (self.drawn, self.by_server) = (view.lines().count(), by_server);
         Ok(())
+    }
+
+    /// Whoever reads the log must know that it is not whole; said again only when more are lost.
+    fn warn_of_lost_lines(&mut self, log_lost: u64) {
+        if log_lost > self.log_lost {
+            self.drawn = 0;
+            output::eprint(&format!(
+                "warning: {log_lost} lines of the access log could not be written; is the disk full?\n"
+            ));
+            self.log_lost = log_lost;
+        }
     }
 
     fn event(&self, event: &Value) -> Result<(), Failure> {
@@ -119,6 +141,7 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
         "waiting": now.waiting,
         "refused_total": now.refused,
         "left_total": now.left,
+        "log_lost_total": now.log_lost,
         "servers": now.servers,
     })
 }
