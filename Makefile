@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
 	@echo "make fuzz    the property tests, a thousand times as long"
+	@echo "make man     manual pages, in target/man/man1"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
 
 build:
@@ -73,6 +74,10 @@ fuzz:
 		--package assay-cache --package assay-workload --package assay-record
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
+
+# `man -M target/man assay-run` shows one of them.
+man:
+	$(CARGO) run --quiet --package assay -- man --dir target/man/man1
 
 docs:
 	@command -v mdbook >/dev/null || { echo "the manual is built with mdbook: cargo install mdbook" >&2; exit 2; }

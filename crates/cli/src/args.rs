@@ -14,9 +14,11 @@ use crate::commands::{
     check::CheckArgs,
     cluster::ClusterArgs,
     compare::CompareArgs,
+    completions::CompletionsArgs,
     experiments::ExperimentsArgs,
     lab::LabArgs,
     logs::LogsArgs,
+    man::ManArgs,
     policies::PoliciesArgs,
     proxies::ProxiesArgs,
     replay::ReplayArgs,
@@ -26,6 +28,7 @@ use crate::commands::{
     simulate::SimulateArgs,
     spe::SpeArgs,
     switch::SwitchArgs,
+    version::VersionArgs,
     webstone::WebstoneArgs,
     workloads::WorkloadsArgs,
 };
@@ -114,8 +117,12 @@ pub enum Command {
     Workloads(WorkloadsArgs),
     /// List the experiments that come with Assay, or print one
     Experiments(ExperimentsArgs),
+    /// Print the script with which a shell completes commands, flags and names
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them
+    Man(ManArgs),
     /// Print the version
-    Version,
+    Version(VersionArgs),
     /// One part of a run as a process of its own; started by `assay run`
     #[command(hide = true)]
     Role(RoleArgs),

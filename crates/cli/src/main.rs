@@ -8,12 +8,14 @@ mod args;
 mod bundled;
 mod clusters;
 mod commands;
+mod completion;
 mod exit;
 mod experiments;
 mod interrupt;
 mod kind;
 mod listeners;
 mod live;
+mod manual;
 mod output;
 mod overrides;
 mod prepared;
@@ -23,12 +25,17 @@ mod target;
 mod thresholds;
 mod watching;
 
-use args::Command;
+use args::{Cli, Command};
 use assay_lab::units;
+use clap::CommandFactory;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let typed = commands::replay::typed_as_run(std::env::args_os().collect());
+    let typed: Vec<_> = std::env::args_os().collect();
+    if completion::completed(&typed, Cli::command).unwrap_or_else(|error| error.exit()) {
+        return Exit::Fine.into();
+    }
+    let typed = commands::version::typed_as_flags(commands::replay::typed_as_run(typed));
     let cli = args::parse(&typed).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
@@ -49,9 +56,9 @@ fn main() -> std::process::ExitCode {
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
         Command::Experiments(args) => commands::experiments::experiments(&args),
-        Command::Version => {
-            output::stdout(concat!("assay ", env!("CARGO_PKG_VERSION"), "\n")).map(|()| Exit::Fine)
-        }
+        Command::Completions(args) => commands::completions::completions(&args),
+        Command::Man(args) => commands::man::man(&args, Cli::command()),
+        Command::Version(args) => commands::version::version(&args),
         Command::Role(args) => commands::role::role(&args),
     };
     match result {

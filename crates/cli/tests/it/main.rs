@@ -20,6 +20,7 @@ mod replaying;
 mod requirements;
 mod retrying;
 mod runs;
+mod shell;
 mod simulate;
 mod support;
 mod switch;

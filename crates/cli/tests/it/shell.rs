@@ -1,0 +1,146 @@
+//! What an installation brings beside the program: completion in real shells, manual pages, the version for scripts.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{Assay, Said};
+
+/// Runs a script in a shell that finds the binary in `PATH`; none: the shell is not installed.
+fn in_shell(shell: &str, script: &str, assay: &Assay) -> Option<Said> {
+    let directory = Path::new(env!("CARGO_BIN_EXE_assay")).parent().expect("a folder");
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(shell);
+    command.args(["-c", script]).current_dir(assay.directory.path()).stdin(Stdio::null());
+    // Neither history nor settings of whoever runs the tests.
+    command.env("PATH", path).env("HOME", assay.directory.path()).env("TERM", "dumb");
+    match command.output() {
+        Ok(output) => Some(output.into()),
+        Err(error) => {
+            eprintln!("skipped: cannot start {shell} ({error})");
+            None
+        }
+    }
+}
+
+/// Checks what a shell offers after words of a command line.
+#[track_caller]
+fn assert_offers(said: &Said, expected: &[&str], not: &[&str]) {
+    let offered = |name: &str| said.stdout.lines().any(|line| line.split(['\t', ':']).next() == Some(name));
+    for name in expected {
+        assert!(offered(name), "{name} is not offered: {said:?}");
+    }
+    for name in not {
+        assert!(!offered(name), "{name} is offered: {said:?}");
+    }
+}
+
+/// A directory with a run, a workload and an experiment in it.
+fn with_files() -> Assay {
+    let assay = Assay::new();
+    std::fs::create_dir_all(assay.path("runs/demo-builtin-1")).expect("a writable directory");
+    assay.file("demolition.pg", "");
+    assay.file("demo.toml", "");
+    assay
+}
+
+#[test]
+fn bash_completes_commands_flags_and_names() {
+    let assay = with_files();
+    let complete = |words: &str| {
+        let script = format!(
+            "source <(assay completions bash); COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             COMP_TYPE=9; _clap_complete_assay assay \"${{COMP_WORDS[COMP_CWORD]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        in_shell("bash", &script, &assay)
+    };
+    let Some(said) = complete("assay ru") else { return };
+    assert_offers(&said, &["run"], &["role", "robots"]);
+    let offered = |words| complete(words).expect("bash is there");
+    assert_offers(&offered("assay run dem"), &["demo", "demolition.pg"], &["demo.toml", "image"]);
+    assert_offers(&offered("assay run demo --reh"), &["--rehearse"], &["--robots"]);
+    assert_offers(&offered("assay run demo --proxy va"), &["varnish"], &["squid"]);
+    assert_offers(
+        &offered("assay run demo --proxy squid --set rep"),
+        &["replacement=heap-lfuda"],
+        &["prefetch=none"],
+    );
+    assert_offers(&offered("assay lab si"), &["six-proxies", "siblings"], &["demo"]);
+    assert_offers(&offered("assay simulate figure-1"), &["figure-10"], &["figure-2"]);
+    assert_offers(&offered("assay report ''"), &["runs/demo-builtin-1"], &["demo"]);
+    assert_offers(&offered("assay completions ''"), &["bash", "zsh", "fish"], &[]);
+}
+
+#[test]
+fn fish_completes_names_with_what_they_are() {
+    let assay = with_files();
+    let Some(said) = in_shell("fish", "assay completions fish | source; complete -C 'assay run dem'", &assay)
+    else {
+        return;
+    };
+    assert_offers(&said, &["demo"], &["image"]);
+    assert!(said.stdout.contains("demo\thalf a minute"), "{said:?}");
+}
+
+#[test]
+fn zsh_completes_names() {
+    let assay = with_files();
+    // Outside of its line editor zsh has nothing to add matches to; what it would add is printed.
+    let script = "compdef() { :; }; _describe() { shift 2; eval 'print -l -- \"${'$1'[@]}\"'; }; \
+                  source <(assay completions zsh); words=(assay run dem); CURRENT=3; _clap_dynamic_completer_assay";
+    let Some(said) = in_shell("zsh", script, &assay) else { return };
+    assert_offers(&said, &["demo"], &["image"]);
+    // As it is installed: in a directory of fpath, loaded when Tab is pressed for the first time.
+    let installed = "assay completions zsh > _assay; compdef() { :; }; _describe() { shift 2; eval 'print -l -- \"${'$1'[@]}\"'; }; \
+                     fpath=($PWD $fpath); autoload -Uz _assay; words=(assay run dem); CURRENT=3; _assay";
+    assert_offers(&in_shell("zsh", installed, &assay).expect("zsh is there"), &["demo"], &["image"]);
+}
+
+#[test]
+fn a_shell_without_a_script_is_refused_with_those_that_have_one() {
+    let said = Assay::new().run(&["completions", "tcsh"]).exits(2);
+    said.complains("bash");
+}
+
+#[test]
+fn every_command_has_a_manual_page_that_man_shows() {
+    let assay = Assay::new();
+    let said = assay.run(&["man", "--dir", "share/man/man1"]).exits(0);
+    assert!(said.stdout.contains("manual pages in share/man/man1"), "{}", said.stdout);
+    for page in ["assay.1", "assay-run.1", "assay-lab-show.1", "assay-completions.1"] {
+        let text = std::fs::read_to_string(assay.path("share/man/man1").join(page)).expect(page);
+        assert!(text.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let manual = assay.path("share/man").display().to_string();
+    match Command::new("man").args(["-M", &manual, "assay-lab-show"]).env("MANPAGER", "cat").output() {
+        Ok(output) => {
+            let said = Said::from(output).exits(0);
+            assert!(said.stdout.contains("Explain an experiment"), "{said:?}");
+        }
+        Err(error) => eprintln!("skipped: cannot start man ({error})"),
+    }
+}
+
+#[test]
+fn a_manual_page_is_named_as_its_command_is() {
+    let assay = Assay::new();
+    for named in [&["man", "lab", "show"][..], &["man", "lab-show"], &["man", "assay-lab-show"]] {
+        assert!(assay.run(named).exits(0).stdout.contains("assay-lab-show 1"), "{named:?}");
+    }
+    let top = assay.run(&["man"]).exits(0).stdout;
+    assert!(top.contains(".SH \"EXIT CODES\"") && top.contains("assay\\-run(1)"), "{top}");
+    assay.run(&["man", "rnu"]).exits(2).complains("did you mean `run`?");
+}
+
+#[test]
+fn the_version_is_there_for_scripts() {
+    let assay = Assay::new();
+    let document = |arguments: &[&str]| {
+        let said = assay.run(arguments).exits(0);
+        serde_json::from_str::<serde_json::Value>(&said.stdout).expect("JSON")
+    };
+    let one = document(&["version", "--json"]);
+    assert_eq!(one, document(&["--version", "--json"]));
+    assert_eq!(one["schema"], "assay-version/1");
+    let words = assay.run(&["--version"]).exits(0).stdout;
+    assert_eq!(words.trim(), format!("assay {}", one["version"].as_str().expect("text")));
+}
