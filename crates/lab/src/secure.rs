@@ -124,11 +124,11 @@ fn refusal(plan: &RunPlan) -> Option<String> {
             let missing = wanted.into_iter().find(|(is_wanted, leg)| *is_wanted && !description.tls.contains(leg));
             missing.map(|(_, leg)| {
                 format!(
-                    "{} cannot speak TLS {}: its description does not say how; leave {} out, or choose another proxy \
-                     (`assay proxies` lists them)",
+                    "{} cannot speak TLS {}: its description does not say how; leave {flag} out ({flag}=off if the \
+                     workload has `ssl_wraps`), or choose another proxy (`assay proxies` lists them)",
                     description.title,
                     leg.words(),
-                    leg.flag()
+                    flag = leg.flag()
                 )
             })
         }

@@ -293,7 +293,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         settings: args.settings.iter().cloned().collect(),
         threads: args.threads.unwrap_or(0),
         timeout: args.timeout,
-        tls: args.tls.plan(args.robot_tls, args.origin_tls),
+        tls: args.tls.plan(args.robot_tls, args.origin_tls, prepared.workload.tls.as_ref()),
         part: Part::Whole,
         start_at: None,
         xact_log: args.xact_log,

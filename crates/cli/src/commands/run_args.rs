@@ -11,7 +11,7 @@ use clap::{Args, FromArgMatches};
 
 use super::peak::PeakArgs;
 use super::result_args::ResultArgs;
-use super::tls_args::TlsArgs;
+use super::tls_args::{TlsArgs, on_or_off};
 use crate::overrides::{self, LoadArgs};
 use crate::units;
 
@@ -115,12 +115,12 @@ pub struct RunArgs {
     /// Version of HTTP that origins speak, whatever the workload says
     #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
     pub origin_http: Option<HttpVersion>,
-    /// Robots speak TLS to the target; the run makes its own authority and certificates
-    #[arg(long, help_heading = NETWORK)]
-    pub robot_tls: bool,
-    /// Origins speak TLS, and the target verifies their certificates where it can
-    #[arg(long, help_heading = NETWORK)]
-    pub origin_tls: bool,
+    /// Robots speak TLS to the target; the run makes its own authority and certificates [default: as the workload says]
+    #[arg(long, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on", value_parser = on_or_off, help_heading = NETWORK)]
+    pub robot_tls: Option<bool>,
+    /// Origins speak TLS, and the target verifies their certificates where it can [default: as the workload says]
+    #[arg(long, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on", value_parser = on_or_off, help_heading = NETWORK)]
+    pub origin_tls: Option<bool>,
     /// How TLS is spoken.
     #[command(flatten, next_help_heading = NETWORK)]
     pub tls: TlsArgs,

@@ -1,28 +1,31 @@
 //! Flags of how TLS is spoken.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use assay_lab::TlsPlan;
 use assay_role::tls::{Offer, Version};
 use assay_tls::authority::KeyKind;
+use assay_workload::model::{Tls, TlsCipher, TlsKey, TlsVersion};
 use clap::Args;
 
-/// How TLS is spoken, on the legs that speak it.
+/// How TLS is spoken, on the legs that speak it. What is not given is as the workload says (`ssl_wraps`).
 #[derive(Debug, Clone, Args)]
 pub struct TlsArgs {
-    /// Versions of TLS that robots and origins speak: 1.2, 1.3, or 1.2-1.3
-    #[arg(long, value_name = "RANGE", default_value = "1.2-1.3", value_parser = versions)]
-    pub tls_versions: Versions,
-    /// Cipher suites that robots and origins speak, as in the registry of IANA, separated by commas [default: all that are
-    /// implemented]
+    /// Versions of TLS that robots and origins speak: 1.2, 1.3, or 1.2-1.3 [default: as the workload says, else 1.2-1.3]
+    #[arg(long, value_name = "RANGE", value_parser = versions)]
+    pub tls_versions: Option<Versions>,
+    /// Cipher suites that robots and origins speak, as in the registry of IANA, separated by commas [default: as the workload
+    /// says, else all that are implemented]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub tls_ciphers: Vec<String>,
-    /// Keys of the certificates that the run makes: p256, p384 or rsa2048
-    #[arg(long, value_name = "KIND", default_value = "p256", value_parser = key)]
-    pub tls_key: KeyKind,
-    /// Share of robots' new connections that offer to resume an earlier session, where they have one
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
-    pub tls_resumption: f64,
+    /// Keys of the certificates that the run makes: p256, p384 or rsa2048 [default: as the workload says, else p256]
+    #[arg(long, value_name = "KIND", value_parser = key)]
+    pub tls_key: Option<KeyKind>,
+    /// Share of robots' new connections that offer to resume an earlier session, where they have one [default: as the
+    /// workload says, else 1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub tls_resumption: Option<f64>,
     /// Robots trust the authorities in FILE (PEM) in place of the run's own, for a target that runs already
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
@@ -36,18 +39,57 @@ pub struct TlsArgs {
 pub struct Versions(Version, Version);
 
 impl TlsArgs {
-    /// TLS on these legs, spoken like this.
-    pub fn plan(&self, robots: bool, origins: bool) -> TlsPlan {
-        let Versions(oldest, newest) = self.tls_versions;
+    /// TLS on the legs of robots and of origins, as the command line says, or else the workload.
+    pub fn plan(&self, robots: Option<bool>, origins: Option<bool>, said: Option<&Tls>) -> TlsPlan {
+        let robots = robots.unwrap_or_else(|| said.is_some_and(|tls| tls.robots));
+        let origins = origins.unwrap_or_else(|| said.is_some_and(|tls| tls.origins));
+        let by_workload = said.map(|tls| Versions(version(tls.oldest), version(tls.newest)));
+        let Versions(oldest, newest) =
+            self.tls_versions.or(by_workload).unwrap_or(Versions(Version::Tls12, Version::Tls13));
+        let key = said.map(|tls| match tls.key {
+            TlsKey::P256 => KeyKind::P256,
+            TlsKey::Rsa2048 => KeyKind::Rsa2048,
+        });
+        let ciphers = match (self.tls_ciphers.is_empty(), said) {
+            (true, Some(tls)) => suites(&tls.ciphers, oldest..=newest),
+            _ => self.tls_ciphers.clone(),
+        };
+        let is_unverified = said.is_some_and(|tls| !tls.verified) && self.ca.is_none() && (robots || origins);
         TlsPlan {
             robots,
             origins,
-            key: self.tls_key,
-            offer: Offer { oldest, newest, ciphers: self.tls_ciphers.clone() },
-            resumption: self.tls_resumption,
+            key: self.tls_key.or(key).unwrap_or_default(),
+            offer: Offer { oldest, newest, ciphers },
+            resumption: self.tls_resumption.or(said.and_then(|tls| tls.resumption)).unwrap_or(1.0),
             ca: self.ca.clone(),
-            insecure: self.insecure,
+            insecure: self.insecure || is_unverified,
         }
+    }
+}
+
+fn version(version: TlsVersion) -> Version {
+    match version {
+        TlsVersion::Tls12 => Version::Tls12,
+        TlsVersion::Tls13 => Version::Tls13,
+    }
+}
+
+/// The cipher suites of these ciphers, of the versions in this range.
+fn suites(ciphers: &[TlsCipher], versions: RangeInclusive<Version>) -> Vec<String> {
+    let known = [(Version::Tls13, TlsVersion::Tls13), (Version::Tls12, TlsVersion::Tls12)];
+    let offered = known.into_iter().filter(|(version, _)| versions.contains(version));
+    offered
+        .flat_map(|(_, version)| ciphers.iter().flat_map(move |cipher| cipher.suites(version)))
+        .map(|suite| (*suite).to_owned())
+        .collect()
+}
+
+/// `on` or `off`: whether a leg speaks TLS.
+pub fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("write on or off".into()),
     }
 }
 
@@ -85,6 +127,46 @@ mod tests {
         for wrong in ["1.1", "1.3-1.2", "ssl3", ""] {
             assert!(versions(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn args() -> TlsArgs {
+        let (tls_versions, tls_ciphers, tls_key, tls_resumption) = (None, Vec::new(), None, None);
+        TlsArgs { tls_versions, tls_ciphers, tls_key, tls_resumption, ca: None, insecure: false }
+    }
+
+    fn said() -> Tls {
+        Tls {
+            robots: true,
+            origins: false,
+            oldest: TlsVersion::Tls12,
+            newest: TlsVersion::Tls12,
+            ciphers: vec![TlsCipher::Aes128],
+            key: TlsKey::Rsa2048,
+            resumption: Some(0.25),
+            verified: false,
+        }
+    }
+
+    #[test]
+    fn what_the_command_line_does_not_say_is_as_the_workload_says() {
+        let plan = args().plan(None, None, Some(&said()));
+        assert!(plan.robots && !plan.origins && plan.insecure);
+        assert_eq!((plan.key, plan.resumption), (KeyKind::Rsa2048, 0.25));
+        assert_eq!((plan.offer.oldest, plan.offer.newest), (Version::Tls12, Version::Tls12));
+        assert_eq!(plan.offer.ciphers.len(), 2, "{:?}", plan.offer.ciphers);
+        assert_eq!(args().plan(None, None, None), TlsPlan::default());
+    }
+
+    #[test]
+    fn flags_take_precedence_over_the_workload() {
+        let (tls_versions, tls_resumption) = (versions("1.3").ok(), Some(1.0));
+        let flags = TlsArgs { tls_versions, tls_resumption, tls_key: Some(KeyKind::P384), ..args() };
+        let plan = flags.plan(Some(false), Some(true), Some(&said()));
+        assert!(!plan.robots && plan.origins);
+        assert_eq!((plan.key, plan.resumption), (KeyKind::P384, 1.0));
+        assert_eq!(plan.offer.ciphers, ["TLS_AES_128_GCM_SHA256"]);
+        let clear = args().plan(Some(false), None, Some(&said()));
+        assert!(!clear.is_some() && !clear.insecure, "nothing is left of it");
     }
 
     #[test]

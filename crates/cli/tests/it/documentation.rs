@@ -105,7 +105,8 @@ fn the_reference_names_every_command_and_every_flag() {
         let help = assay.run(&[command, "--help"]).exits(0).stdout;
         for word in help.split(|c: char| c.is_whitespace() || c == ',' || c == '`') {
             let is_flag = word.starts_with("--") && word.len() > 2 && word != "--help";
-            let flag = word.split(['=', ']']).next().unwrap_or(word).trim_end_matches(['.', ':', ';', ')']);
+            let flag =
+                word.split(['=', '[', ']']).next().unwrap_or(word).trim_end_matches(['.', ':', ';', ')']);
             assert!(
                 !is_flag || reference.contains(&format!("`{flag}")),
                 "the reference does not know {flag}"

@@ -147,6 +147,29 @@ fn no_session_is_resumed_if_none_is_to_be() {
 }
 
 #[test]
+fn the_workload_can_say_it_all_and_flags_take_precedence() {
+    let assay = Assay::new();
+    let wrap = "SslWrap wrap = { protocols = [\"TLSv1.2\"]; ciphers = [\"AES128-SHA\"]; };";
+    let wrapped = SMALL.replace("Robot R = {", &format!("{wrap}\nRobot R = {{ ssl_wraps = [wrap];"));
+    assert_ne!(wrapped, SMALL);
+    let workload = assay.file("wrapped.pg", &wrapped);
+    let total = |flags: &[&str]| {
+        let said = assay.run(&[&["run", workload, "--json", "--direct"][..], flags].concat());
+        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+        document["total"].clone()
+    };
+    let secured = total(&[]);
+    let suites = secured["by_tls"].as_object().expect("suites");
+    assert_eq!(suites.keys().collect::<Vec<_>>(), ["1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]);
+    assert_eq!(secured["tls_resumed"].as_u64(), Some(0), "without `session_resumption`, none is offered");
+    let resuming = total(&["--tls-resumption", "1"]);
+    assert!(resuming["tls_resumed"].as_u64() > Some(0));
+    let clear = total(&["--robot-tls=off"]);
+    assert_eq!(clear["tls_full"].as_u64(), Some(0));
+    assert_eq!(clear["due_digest"], secured["due_digest"]);
+}
+
+#[test]
 fn what_cannot_be_spoken_is_refused_before_anything_starts() {
     let assay = Assay::new();
     let workload = assay.file("small.pg", SMALL);

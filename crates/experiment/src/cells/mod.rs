@@ -120,10 +120,10 @@ pub struct Condition {
     pub robot_link: Option<LinkSettings>,
     /// The link between the proxy and the origins.
     pub origin_link: Option<LinkSettings>,
-    /// Robots speak TLS to the proxy.
-    pub robot_tls: bool,
-    /// Origins speak TLS.
-    pub origin_tls: bool,
+    /// Whether robots speak TLS to the proxy; none: as the workload says.
+    pub robot_tls: Option<bool>,
+    /// Whether origins speak TLS.
+    pub origin_tls: Option<bool>,
     /// TCP congestion control of all connections between roles; none: the system's.
     pub congestion: Option<String>,
     /// All of this as written.

@@ -190,7 +190,10 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
             "robot-link" => condition.robot_link = Some(value.read(units::link)?),
             "origin-link" => condition.origin_link = Some(value.read(units::link)?),
-            "tls" => (condition.robot_tls, condition.origin_tls) = value.read(tls)?,
+            "tls" => {
+                let (robots, origins) = value.read(tls)?;
+                (condition.robot_tls, condition.origin_tls) = (Some(robots), Some(origins));
+            }
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
@@ -381,7 +384,7 @@ proxy-cpus = "0,2-3"
         assert_eq!(condition.limits, Limits { cpus: Some(0.5), memory_bytes: Some(512 << 20) });
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
         let free = experiment.condition("free").unwrap();
-        assert!(free.robot_tls && !free.origin_tls);
+        assert_eq!((free.robot_tls, free.origin_tls), (Some(true), Some(false)));
         assert_eq!(experiment.condition("free").unwrap().robot_link, "delay=40ms,loss=0.05%".parse().ok());
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);

@@ -93,7 +93,7 @@ impl Builder<'_> {
     /// URLs of HTTPS and FTP are passed over with one warning each; others are mistakes.
     fn other_scheme(&mut self, scheme: &str, name: &str, line: usize, at: Span) {
         match scheme {
-            "https" => self.diagnostics.left_out(Topic::Tls, at),
+            "https" => self.diagnostics.left_out(Topic::Https, at),
             "ftp" => self.diagnostics.left_out(Topic::Ftp, at),
             _ => self.diagnostics.add_once(
                 format!("scheme {name}"),

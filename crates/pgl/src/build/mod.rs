@@ -35,6 +35,7 @@ mod robots;
 mod schedule;
 mod selectors;
 mod servers;
+mod tls;
 
 /// Makes the workload. It is whole only if nothing was reported as an error.
 pub(crate) fn build(
@@ -55,6 +56,7 @@ pub(crate) fn build(
     for (record, span) in used(RecordKind::Robot) {
         builder.robot(record, *span);
     }
+    let tls = builder.tls(registered);
     let substitutes = builder.substitutes(&registered.substitutes);
     builder.check_substitution(&substitutes);
     builder.check_agents(registered);
@@ -71,6 +73,7 @@ pub(crate) fn build(
         schedule,
         files: builder.files,
         foreign: builder.foreign,
+        tls,
         substitutes,
         requirements: registered.requirements.iter().map(|(text, _)| text.clone()).collect(),
     }

@@ -159,9 +159,13 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
                 RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap => {
                     i.registered.used.push((record, span));
                 }
-                RecordKind::Proxy | RecordKind::NetPipe | RecordKind::SslWrap | RecordKind::MembershipMap => {
+                RecordKind::NetPipe | RecordKind::MembershipMap => i.warn_type(record.kind, span),
+                RecordKind::Proxy => {
                     i.warn_type(record.kind, span);
+                    i.registered.used.push((record, span));
                 }
+                // Agents have been given it.
+                RecordKind::SslWrap => {}
                 // The functions that make addresses have read it; everything runs on this machine.
                 RecordKind::Bench => {}
                 kind => {

@@ -15,7 +15,11 @@ const TARGET: &str = "the proxy under test is named on the command line";
 const AGENT: [Field; 12] = [
     full("kind", TEXT),
     full("addresses", ADDRESSES),
-    left_out("ssl_wraps", object(RecordKind::SslWrap).array(), Topic::Tls),
+    part(
+        "ssl_wraps",
+        object(RecordKind::SslWrap).array(),
+        "its leg speaks TLS; all agents of a run speak it alike (see `SslWrap`)",
+    ),
     part("socket", object(RecordKind::Socket), "sockets send at once (`nagle = no`), whatever it says"),
     part("world", Ty::one(Base::Id), "agents are identified by their number, which is fixed as well"),
     full("http_versions", TEXTS),
@@ -144,8 +148,11 @@ pub(super) const ROBOT: RecordType =
 pub(super) const SERVER: RecordType =
     RecordType { name: "Server", effect: Effect::Full, groups: &[&AGENT, &SERVER_ONLY, &SERVER_OWN] };
 
-pub(super) const PROXY: RecordType =
-    RecordType { name: "Proxy", effect: Effect::None(TARGET), groups: &[&AGENT, &PROXY_ONLY] };
+pub(super) const PROXY: RecordType = RecordType {
+    name: "Proxy",
+    effect: Effect::Part("only `ssl_wraps` has an effect: the proxy under test is named on the command line"),
+    groups: &[&AGENT, &PROXY_ONLY],
+};
 
 pub(super) const CACHE: RecordType = RecordType {
     name: "Cache",

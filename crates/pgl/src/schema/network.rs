@@ -3,7 +3,7 @@
 use super::topic::Topic;
 use super::types::{
     ADDRESSES, BOOL, Base, Effect, FLOAT, INT, INTS, RecordKind, RecordType, SIZE, TEXT, TEXTS, TIME, TIMES,
-    Ty, full, left_out, object, part,
+    Ty, full, left_out, none, object, part,
 };
 
 pub(super) const ADDR_MAP: RecordType = RecordType {
@@ -48,22 +48,33 @@ pub(super) const DNS_CACHE: RecordType = RecordType {
     groups: &[&[left_out("capacity", INT, Topic::Dns), left_out("sharing_group", TEXT, Topic::Dns)]],
 };
 
+/// For all that is about files of certificates.
+const OWN_AUTHORITY: &str = "each run makes its own authority and certificates, and trusts no others";
+
 pub(super) const SSL_WRAP: RecordType = RecordType {
     name: "SslWrap",
-    effect: Effect::LeftOut(Topic::Tls),
+    effect: Effect::Part("all agents of a run speak TLS alike"),
     groups: &[&[
-        left_out("protocols", TEXTS, Topic::Tls),
-        left_out("ciphers", TEXTS, Topic::Tls),
-        left_out("rsa_key_sizes", Ty::one(Base::Size).array(), Topic::Tls),
-        left_out("certificates", TEXTS, Topic::Tls),
-        left_out("generate_certificates", BOOL, Topic::Tls),
-        left_out("root_certificate", TEXT, Topic::Tls),
-        left_out("verify_peer_certificate", BOOL, Topic::Tls),
-        left_out("ssl_config_file", TEXT, Topic::Tls),
-        left_out("sharing_group", TEXT, Topic::Tls),
-        left_out("session_resumption", FLOAT, Topic::Tls),
-        left_out("session_cache", INT, Topic::Tls),
-        left_out("compression", FLOAT, Topic::Tls),
+        part(
+            "protocols",
+            TEXTS,
+            "`any`, `TLSv1.2`, `TLSv1.3`; older versions must not be used (RFC 8996), and mean TLS 1.2",
+        ),
+        part("ciphers", TEXTS, "each means the nearest of AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305"),
+        part(
+            "rsa_key_sizes",
+            Ty::one(Base::Size).array(),
+            "RSA-2048, whatever the size; P-256 where it is not set",
+        ),
+        none("certificates", TEXTS, OWN_AUTHORITY),
+        part("generate_certificates", BOOL, OWN_AUTHORITY),
+        none("root_certificate", TEXT, OWN_AUTHORITY),
+        part("verify_peer_certificate", BOOL, "of robots; yes unless said otherwise"),
+        none("ssl_config_file", TEXT, OWN_AUTHORITY),
+        none("sharing_group", TEXT, OWN_AUTHORITY),
+        full("session_resumption", FLOAT),
+        part("session_cache", INT, "0 keeps no session; a robot keeps at most four for each server"),
+        none("compression", FLOAT, "records are not compressed (RFC 9325, section 3.3)"),
     ]],
 };
 

@@ -11,7 +11,7 @@ pub(crate) enum Topic {
     Ntlm,
     Icp,
     Dns,
-    Tls,
+    Https,
     Links,
     Filtering,
 }
@@ -26,7 +26,7 @@ impl Topic {
         Topic::Ntlm,
         Topic::Icp,
         Topic::Dns,
-        Topic::Tls,
+        Topic::Https,
         Topic::Links,
         Topic::Filtering,
     ];
@@ -40,7 +40,7 @@ impl Topic {
             Topic::Ntlm => "NTLM and SPNEGO",
             Topic::Icp => "ICP",
             Topic::Dns => "DNS",
-            Topic::Tls => "TLS",
+            Topic::Https => "`https` URLs in traces",
             Topic::Links => "the shaping of links",
             Topic::Filtering => "the checking of filters",
         }
@@ -54,7 +54,9 @@ impl Topic {
             Topic::Kerberos | Topic::Ntlm => "robots authenticate with Basic and Digest",
             Topic::Icp => "no sibling cache is asked",
             Topic::Dns => "no name is looked up; origins are where the lab puts them",
-            Topic::Tls => "who speaks it is said on the command line (--robot-tls, --origin-tls)",
+            Topic::Https => {
+                "they are passed over; which legs speak TLS is said with `ssl_wraps`, or on the command line"
+            }
             Topic::Links => "links are as the machine's are",
             Topic::Filtering => "no response is checked against rules for users, groups or URLs",
         }

@@ -6,6 +6,7 @@
 mod defaults;
 mod features;
 mod script;
+mod tls;
 mod weighted;
 
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub use self::features::{
     RandomExtent, RangeSpec, Session, Thermostat, UserRun,
 };
 pub use self::script::{Script, ScriptExpr, ScriptStatement};
+pub use self::tls::{Tls, TlsCipher, TlsKey, TlsVersion};
 pub use self::weighted::Weighted;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +51,9 @@ pub struct Workload {
     /// URLs of traces, in order; robots with a foreign interest walk through them.
     #[serde(default)]
     pub foreign: Vec<ForeignUrl>,
+    /// Where TLS is spoken, and how; none: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// Groups of origins that stand for one another when a connection is reused.
     #[serde(default)]
     pub substitutes: Vec<Vec<OriginIndex>>,
