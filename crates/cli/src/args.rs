@@ -15,6 +15,7 @@ use crate::commands::{
     cluster::ClusterArgs,
     compare::CompareArgs,
     completions::CompletionsArgs,
+    conform::ConformArgs,
     experiments::ExperimentsArgs,
     lab::LabArgs,
     logs::LogsArgs,
@@ -99,6 +100,8 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     /// Compare runs, and say whether something got worse by more than is allowed
     Compare(Box<CompareArgs>),
+    /// Try what a proxy or cache does against what HTTP requires of it, case by case
+    Conform(Box<ConformArgs>),
     /// Simulate clusters behind a switch: policies, loads and nodes against each other
     Simulate(SimulateArgs),
     /// Evaluate several proxies at once on the requests of real clients, unnoticed by them and by origins

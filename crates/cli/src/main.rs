@@ -47,6 +47,7 @@ fn main() -> std::process::ExitCode {
         Command::Logs(args) => commands::logs::logs(&args),
         Command::Replay(args) => commands::replay::replay(&args),
         Command::Compare(args) => commands::compare::compare(&args),
+        Command::Conform(args) => commands::conform::conform(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
         Command::Spe(args) => commands::spe::spe(&args),
         Command::Cluster(args) => commands::cluster::cluster(&args),

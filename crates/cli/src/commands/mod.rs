@@ -6,6 +6,7 @@ pub mod check;
 pub mod cluster;
 pub mod compare;
 pub mod completions;
+pub mod conform;
 mod crowd;
 mod distributions;
 pub mod experiments;

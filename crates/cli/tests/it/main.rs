@@ -6,6 +6,7 @@ mod by_hand;
 mod circles;
 mod clusters;
 mod comparing;
+mod conform;
 mod documentation;
 mod experiments;
 mod logs;

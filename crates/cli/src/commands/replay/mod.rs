@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::{output, target};
 use through::ThroughArgs;
-pub use through::typed_as_run;
+pub use through::{fresh, typed_as_run};
 
 const EXAMPLES: &str = "\
 Examples:

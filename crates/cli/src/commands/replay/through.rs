@@ -245,7 +245,7 @@ fn mode(args: &ReplayArgs, proxy: &UnderTest, catalogue: &Catalogue) -> Mode {
 }
 
 /// The whole path of a directory that is not there, or empty.
-fn fresh(directory: &Path) -> anyhow::Result<PathBuf> {
+pub fn fresh(directory: &Path) -> anyhow::Result<PathBuf> {
     let directory = std::path::absolute(directory)
         .with_context(|| format!("cannot make sense of the path {}", directory.display()))?;
     let is_used = std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some());

@@ -261,7 +261,8 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.origin.is_some() { Mode::Reverse } else { Mode::Forward };
     let origin = args.origin.as_ref().map(|name| Ok((name.clone(), resolve(name)?))).transpose()?;
-    let proxies = targets::under_test(args)?;
+    let proxies =
+        targets::under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
     let name: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
     let directory = args.dir.clone().unwrap_or_else(|| run_name::fresh_evaluation(&name.join("-")));
     let absolute = |path: &PathBuf| {

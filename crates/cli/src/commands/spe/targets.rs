@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use assay_lab::led::{UnderTest, Which};
 use assay_role::proxy::Prefetch;
 
-use super::SpeArgs;
 use crate::exit::Failure;
 use crate::target::{is_address, resolve};
 use crate::units;
@@ -34,18 +33,23 @@ pub fn setting(text: &str) -> Result<Setting, String> {
 }
 
 /// The proxies, each with a label of its own and set as it is to be.
-pub fn under_test(args: &SpeArgs) -> Result<Vec<UnderTest>, Failure> {
+pub fn under_test(
+    proxies: &[String],
+    dirs: &[PathBuf],
+    settings: &[Setting],
+    (memory_bytes, disk_bytes): (u64, u64),
+) -> Result<Vec<UnderTest>, Failure> {
     let mut all: Vec<UnderTest> = Vec::new();
-    for typed in &args.proxy {
+    for typed in proxies {
         let (label, name) = match typed.split_once('=') {
             Some((label, name)) => (Some(check_label(label)?), name),
             None => (None, typed.as_str()),
         };
-        let which = which(name, &args.proxy_dir)?;
+        let which = which(name, dirs)?;
         let label = label.unwrap_or_else(|| fresh_label(&which, name, &all));
-        all.push(UnderTest { label, which, memory_bytes: args.memory, disk_bytes: args.disk });
+        all.push(UnderTest { label, which, memory_bytes, disk_bytes });
     }
-    for setting in &args.settings {
+    for setting in settings {
         set(whose(setting, &mut all)?, setting)?;
     }
     Ok(all)
@@ -160,7 +164,8 @@ mod tests {
     fn read(typed: &[&str]) -> Result<Vec<UnderTest>, String> {
         let all = ["assay", "spe"].iter().chain(typed);
         let Command::Spe(args) = Cli::parse_from(all).command else { panic!("not spe") };
-        under_test(&args).map_err(|failure| failure.error.to_string())
+        under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))
+            .map_err(|failure| failure.error.to_string())
     }
 
     fn labels(typed: &[&str]) -> Vec<String> {

@@ -1,0 +1,244 @@
+//! The targets of `assay conform`: each is started with an origin of its own behind it, twice where cases may upset connections.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use assay_conform::case::Case;
+use assay_conform::document::{Document, TargetInfo};
+use assay_conform::origin::Origin;
+use assay_conform::run::{Outcome, Target, run};
+use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
+use assay_lab::{Mode, is_private};
+use tokio::task::{JoinSet, LocalSet};
+
+use super::ConformArgs;
+use crate::commands::spe::targets::under_test;
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::output;
+
+/// Tries cases on all targets at the same time. None: it was interrupted.
+pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
+    let proxies = under_test(&args.targets, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
+    let (directory, temporary) = directory(args)?;
+    let mut plans = Vec::new();
+    for proxy in proxies {
+        let directory = directory.join(&proxy.label);
+        let plan = LedPlan { exe: exe.clone(), proxy, mode: Mode::Reverse, directory };
+        match plan.proxy.which {
+            Which::Running(address) => check_running(args, address)?,
+            _ => led::check(&plan).map_err(Failure::usage)?,
+        }
+        plans.push(plan);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")
+        .map_err(Failure::failed)?;
+    let document = runtime.block_on(LocalSet::new().run_until(all(args, plans, cases)));
+    drop(temporary);
+    document
+}
+
+/// Where configurations and logs go, and what removes it in the end.
+fn directory(args: &ConformArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
+    match &args.dir {
+        Some(named) => {
+            let directory = crate::commands::replay::fresh(named).map_err(Failure::usage)?;
+            Ok((directory, None))
+        }
+        None => {
+            let made = tempfile::Builder::new().prefix("assay-conform-").tempdir();
+            let made = made.context("cannot make a temporary directory").map_err(Failure::failed)?;
+            Ok((made.path().to_owned(), Some(made)))
+        }
+    }
+}
+
+fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure> {
+    if args.targets.len() > 1 {
+        return Err(Failure::usage(anyhow!("{address} runs already, and its origin serves it alone"))
+            .hint("try one target that runs already at a time; results can be compared with --baseline"));
+    }
+    if !is_private(address.ip()) && !args.i_own_this_target {
+        return Err(Failure::usage(anyhow!(
+            "{address} is a public address, and cases send malformed requests"
+        ))
+        .hint("if it is yours, say so with --i-own-this-target"));
+    }
+    if args.origin_listen.is_none() {
+        return Err(Failure::usage(anyhow!("{address} runs already, and needs Assay's origin behind it"))
+            .hint("say where its origin is, as it is configured: --origin-listen ADDR:PORT"));
+    }
+    crate::target::reachable(address)
+}
+
+async fn all(
+    args: &ConformArgs,
+    plans: Vec<LedPlan>,
+    cases: &[Rc<Case>],
+) -> Result<Option<Document>, Failure> {
+    let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut document = Document::new(env!("CARGO_PKG_VERSION"), now);
+    let progress = Rc::new(Progress::new(args.quiet, cases.len() * plans.len()));
+    let labels: Vec<String> = plans.iter().map(|plan| plan.proxy.label.clone()).collect();
+    let mut tasks = JoinSet::new();
+    for plan in plans {
+        let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
+        let at = Where { origin: args.origin_listen, host: args.host.clone() };
+        tasks.spawn_local(async move { (plan.proxy.label.clone(), one(plan, at, cases, progress).await) });
+    }
+    let mut done: BTreeMap<String, (TargetInfo, Vec<Outcome>)> = BTreeMap::new();
+    loop {
+        tokio::select! {
+            next = tasks.join_next() => match next {
+                None => break,
+                Some(ended) => {
+                    let (label, results) = ended.context("a target's task ended").map_err(Failure::failed)?;
+                    done.insert(label, results?);
+                }
+            },
+            () = interrupts.next() => {
+                // Dropping the tasks ends the proxies that they hold.
+                tasks.shutdown().await;
+                progress.end();
+                output::eprint("interrupted; there are no results\n");
+                return Ok(None);
+            }
+        }
+    }
+    progress.end();
+    for label in labels {
+        if let Some((info, outcomes)) = done.remove(&label) {
+            document.add(info, &outcomes);
+        }
+    }
+    Ok(Some(document))
+}
+
+/// Where the origin of a target that runs already listens, and what clients write in `Host`.
+struct Where {
+    origin: Option<SocketAddr>,
+    host: Option<String>,
+}
+
+/// All cases on one target.
+async fn one(
+    plan: LedPlan,
+    at: Where,
+    cases: Vec<Rc<Case>>,
+    progress: Rc<Progress>,
+) -> Result<(TargetInfo, Vec<Outcome>), Failure> {
+    let mut info = TargetInfo {
+        label: plan.proxy.label.clone(),
+        settings: settings(&plan.proxy),
+        ..TargetInfo::default()
+    };
+    if let (Which::Running(address), Some(origin)) = (&plan.proxy.which, at.origin) {
+        let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
+        let origin = Rc::new(origin.map_err(Failure::usage)?);
+        let host = at.host.unwrap_or_else(|| origin.address.to_string());
+        let target = Target { address: *address, host, stores: true };
+        let began = Instant::now();
+        let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
+        info.took_s = began.elapsed().as_secs_f64();
+        return Ok((info, outcomes));
+    }
+    let (isolated, together): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.isolated);
+    let second = LedPlan { directory: plan.directory.join("isolated"), ..plan.clone() };
+    let began = Instant::now();
+    let (first, second) = tokio::join!(
+        on_instance(&plan, &at.host, &together, &progress),
+        on_instance(&second, &at.host, &isolated, &progress),
+    );
+    let (mut first, second) = (first?, second?);
+    info.took_s = began.elapsed().as_secs_f64();
+    first.outcomes.extend(second.outcomes);
+    // Both have the same cases to depend on only now.
+    assay_conform::run::settle(&mut first.outcomes);
+    info.software = first.software.or(second.software).unwrap_or_default();
+    info.ended = first.ended.or(second.ended);
+    Ok((info, first.outcomes))
+}
+
+#[derive(Default)]
+struct Instance {
+    software: Option<String>,
+    outcomes: Vec<Outcome>,
+    ended: Option<String>,
+}
+
+/// Cases on an instance of a proxy of their own.
+async fn on_instance(
+    plan: &LedPlan,
+    host: &Option<String>,
+    cases: &[Rc<Case>],
+    progress: &Progress,
+) -> Result<Instance, Failure> {
+    if cases.is_empty() {
+        return Ok(Instance::default());
+    }
+    make(&plan.directory)?;
+    let ground = Ground::claim().map_err(Failure::failed)?;
+    let listen = ground.listener(0).map_err(Failure::failed)?;
+    let origin = Origin::start(listen)
+        .with_context(|| format!("cannot listen on {listen}"))
+        .map_err(Failure::failed)?;
+    let origin = Rc::new(origin);
+    let listeners = [(String::new(), origin.address)];
+    let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
+    let host = host.clone().unwrap_or_else(|| origin.address.to_string());
+    let target = Target { address: started.address, host, stores: true };
+    let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
+    let (ended, software) = (started.died().await, Some(started.software.clone()));
+    started.stop().await;
+    Ok(Instance { software, outcomes, ended })
+}
+
+fn make(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))
+        .map_err(Failure::usage)
+}
+
+fn settings(proxy: &UnderTest) -> BTreeMap<String, String> {
+    match &proxy.which {
+        Which::Described(description) => description.settings_as_typed(),
+        Which::Builtin(_) | Which::Running(_) => BTreeMap::new(),
+    }
+}
+
+/// How many cases are done, on a terminal.
+struct Progress {
+    done: Cell<usize>,
+    all: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(quiet: bool, all: usize) -> Self {
+        Self { done: Cell::new(0), all, is_shown: !quiet && std::io::stderr().is_terminal() }
+    }
+
+    fn one(&self) {
+        self.done.set(self.done.get() + 1);
+        if self.is_shown {
+            output::eprint(&format!("\r{} of {} cases", self.done.get(), self.all));
+        }
+    }
+
+    fn end(&self) {
+        if self.is_shown {
+            output::eprint("\r\u{1b}[K");
+        }
+    }
+}

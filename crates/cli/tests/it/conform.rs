@@ -1,0 +1,88 @@
+//! `assay conform` through the binary: results in all their forms, exit codes, and mistakes.
+
+use serde_json::Value;
+
+use crate::support::{Assay, assert_nothing_left};
+
+#[test]
+fn the_built_in_proxy_is_tried_and_leaves_nothing() {
+    let assay = Assay::new();
+    let typed = [
+        "conform",
+        "builtin",
+        "--case",
+        "no-store-response",
+        "--json",
+        "--junit",
+        "j.xml",
+        "--markdown",
+        "m.md",
+        "--dir",
+        "kept",
+    ];
+    let said = assay.run(&typed).exits(0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(document["schema"], "assay-conform/1");
+    let results = document["results"].as_array().expect("results");
+    assert!(results.len() >= 10);
+    for result in results {
+        assert_eq!((&result["level"], &result["verdict"]), (&"MUST".into(), &"pass".into()), "{result}");
+    }
+    assert!(std::fs::read_to_string(assay.path("j.xml")).unwrap().contains("failures=\"0\""));
+    assert!(std::fs::read_to_string(assay.path("m.md")).unwrap().contains("`no-store-response/plain`"));
+    assert!(assay.path("kept/builtin/roles/proxy.json").is_file());
+    assert_nothing_left(assay.directory.path());
+}
+
+#[test]
+fn a_must_of_ones_own_that_is_not_met_ends_with_99_unless_it_is_excused() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("cases")).unwrap();
+    let case = "topic = \"own\"\n[[case]]\nname = \"one-page\"\nlevel = \"MUST\"\nsection = \"policy\"\nrule = \"The query does not matter.\"\n\
+        steps = [{}, { path = \"?a\", expect = { served = \"store\" } }]\n";
+    assay.file("cases/own.toml", case);
+    let run = |more: &[&str]| assay.run(&[&["conform", "builtin", "--cases", "cases"], more].concat());
+    let said = run(&[]).exits(99);
+    assert!(said.stdout.contains("MUST not met: 1\n  builtin: one-page"), "{}", said.stdout);
+    run(&["--report-only", "--json", "-o", "before.json"]).exits(0);
+    run(&["--baseline", "before.json"]).exits(0);
+    assay.file("known.toml", "[[known]]\ncase = \"one-page\"\nreason = \"not yet\"\n");
+    let said = run(&["--known-failures", "known.toml"]).exits(0);
+    assert!(said.stdout.contains("(known: not yet)"), "{}", said.stdout);
+}
+
+#[test]
+fn mistakes_are_shown_before_anything_is_started() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("cases")).unwrap();
+    std::fs::create_dir(assay.path("empty")).unwrap();
+    assay.file("cases/own.toml", "topic = \"own\"\n[[case]]\nname = \"one\"\nlevle = \"MUST\"\n");
+    assay.file("not.json", "{}");
+    for (typed, words) in [
+        (&["builtin", "--case", "fresness"][..], "did you mean `freshness`?"),
+        (&["builtin", "--cases", "cases"], "cases/own.toml:4: unknown field `levle`; did you mean `level`?"),
+        (&["builtin", "--cases", "empty"], "has no file whose name ends in .toml"),
+        (&["builtin", "--baseline", "not.json"], "not.json has no results of `assay conform`"),
+        (&["127.0.0.1:9"], "--origin-listen"),
+        (&["8.8.8.8:80", "--origin-listen", "127.0.0.1:0"], "--i-own-this-target"),
+        (&["varnsh"], "varnsh"),
+        (&["show", "stors"], "did you mean `stores`?"),
+    ] {
+        assay.run(&[&["conform"], typed].concat()).exits(2).complains(words);
+    }
+}
+
+#[test]
+fn cases_are_listed_and_explained() {
+    let assay = Assay::new();
+    let list = assay.run(&["conform", "list", "storing"]).exits(0).stdout;
+    assert!(list.starts_with("storing: ") && list.contains("no-store-response/plain"), "{list}");
+    let shown = assay.run(&["conform", "show", "stale-max-age/one"]).exits(0).stdout;
+    for words in
+        ["(MUST, RFC 9111, 4.2)", "relies on: stores", "Step 2, 3 s later", "Cache-Control: max-age=1"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let file = assay.run(&["conform", "show", "stores", "--toml"]).exits(0).stdout;
+    assert!(file.contains("topic = \"storing\""), "{file}");
+}

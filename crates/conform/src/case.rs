@@ -1,0 +1,245 @@
+//! A case: one requirement on a proxy or a cache, and the exchanges that show whether it is met.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How binding a requirement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Level {
+    /// The specification says MUST or MUST NOT, or an attack succeeds where the case fails.
+    #[serde(rename = "MUST")]
+    Must,
+    /// The specification says SHOULD or SHOULD NOT.
+    #[serde(rename = "SHOULD")]
+    Should,
+    /// The specification allows it.
+    #[serde(rename = "MAY")]
+    May,
+    /// The specification leaves it open, and users want to know.
+    #[serde(rename = "behaviour")]
+    Behaviour,
+}
+
+impl Level {
+    /// All of them, the most binding first.
+    pub const ALL: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Behaviour];
+
+    /// How it is written in cases, documents and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Must => "MUST",
+            Level::Should => "SHOULD",
+            Level::May => "MAY",
+            Level::Behaviour => "behaviour",
+        }
+    }
+
+    /// True where not behaving so is a failure.
+    pub fn binds(self) -> bool {
+        matches!(self, Level::Must | Level::Should)
+    }
+}
+
+/// What a case can be tried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// Any intermediary.
+    Proxy,
+    /// An intermediary that stores responses.
+    Cache,
+}
+
+/// A requirement with its exchanges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Unique among all cases; parts are joined by hyphens, a row of a parameterised case follows a slash.
+    pub name: String,
+    /// Topic of its file.
+    pub topic: String,
+    /// How binding the requirement is.
+    pub level: Level,
+    /// Number of the RFC; none: an attack or a behaviour that no RFC describes.
+    pub rfc: Option<u32>,
+    /// Section of the RFC, or where the attack or behaviour is described.
+    pub section: String,
+    /// The requirement in one sentence.
+    pub rule: String,
+    /// Names of the cases without which this one says nothing.
+    pub depends: Vec<String>,
+    /// What it can be tried on.
+    pub applies: Applies,
+    /// True if it may upset connections: it is tried last, on an instance of the target of its own.
+    pub isolated: bool,
+    /// The exchanges, in order.
+    pub steps: Vec<Step>,
+    /// Where it is written: file and line.
+    pub place: String,
+}
+
+impl Case {
+    /// Where the requirement comes from: `RFC 9111, 4.2.1`, or the words of the case.
+    pub fn reference(&self) -> String {
+        match self.rfc {
+            Some(rfc) => format!("RFC {rfc}, {}", self.section),
+            None => self.section.clone(),
+        }
+    }
+
+    /// Seconds that its steps wait, added up.
+    pub fn waits_s(&self) -> f64 {
+        self.steps.iter().map(|step| step.wait_s).sum()
+    }
+}
+
+/// One exchange: what the client sends, what the origin responds if it is reached, what must be seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What the client sends.
+    pub request: Request,
+    /// Seconds between the previous step and this one.
+    pub wait_s: f64,
+    /// If more seconds than this have passed since the previous response, the try says nothing.
+    pub within_s: Option<f64>,
+    /// True if its expectations are what the case relies on, and not what it is about.
+    pub is_setup: bool,
+    /// How many times the request is sent at the same time.
+    pub copies: u32,
+    /// What the origin responds.
+    pub origin: Response,
+    /// What it responds instead to a request with `If-None-Match` or `If-Modified-Since`.
+    pub validated: Option<Response>,
+    /// What must be seen.
+    pub expect: Expect,
+}
+
+/// A request, with placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The whole request as bytes, instead of everything below.
+    pub raw: Option<String>,
+    /// Method.
+    pub method: String,
+    /// What follows the URL of the case.
+    pub path: String,
+    /// `Host`, if it is not the origin's.
+    pub host: Option<String>,
+    /// `1.1` or `1.0`.
+    pub version: String,
+    /// Field lines.
+    pub fields: Vec<String>,
+    /// Body; it is sent with a `Content-Length`.
+    pub body: Option<String>,
+    /// True if it is sent on a connection of its own.
+    pub new_connection: bool,
+}
+
+/// A response of the origin, with placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// The whole response as bytes, instead of everything below; the connection ends after it.
+    pub raw: Option<String>,
+    /// Status.
+    pub status: u16,
+    /// Field lines; `Date` and the framing are added.
+    pub fields: Vec<String>,
+    /// Body; none: a text that names case and step.
+    pub body: Option<String>,
+    /// Seconds before it begins.
+    pub delay_s: f64,
+    /// The connection ends after this number of bytes of the body; 0: before the head.
+    pub cut: Option<usize>,
+    /// True if it is sent with the chunked coding.
+    pub chunked: bool,
+    /// False if no `Date` is added.
+    pub dated: bool,
+    /// Interim responses before it: status and field lines, each with its end of line.
+    pub interim: Vec<String>,
+    /// Trailer fields of a chunked body.
+    pub trailers: Vec<String>,
+}
+
+/// Who made the response that the client got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// The target alone: no response of the origin came before it.
+    Store,
+    /// The origin, in response to a request of this step.
+    Origin,
+    /// The origin confirmed a stored response in response to a conditional request.
+    Validated,
+    /// The origin was reached without a condition.
+    Fetched,
+}
+
+/// What must be seen of an exchange; what is not said is not looked at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expect {
+    /// Who made the response.
+    pub served: Option<Served>,
+    /// The body is that of the origin's response in one of these steps (from 1).
+    pub from: Vec<usize>,
+    /// The body is that of none of these steps.
+    pub not_from: Vec<usize>,
+    /// One of these statuses.
+    pub status: Vec<u16>,
+    /// None of these statuses.
+    pub not_status: Vec<u16>,
+    /// The whole body.
+    pub body: Option<String>,
+    /// The body, or what follows the head, does not contain it.
+    pub body_lacks: Option<String>,
+    /// It contains this.
+    pub body_has: Option<String>,
+    /// Conditions on fields of the response.
+    pub fields: Vec<FieldTest>,
+    /// Conditions on fields of the request as the origin got it.
+    pub forwarded: Vec<FieldTest>,
+    /// Request target as the origin got it.
+    pub target: Option<String>,
+    /// Method as the origin got it.
+    pub method: Option<String>,
+    /// Body of the request as the origin got it.
+    pub upload: Option<String>,
+    /// Most requests that reach the origin in this step.
+    pub most_requests: Option<usize>,
+    /// Fewest of them.
+    pub least_requests: Option<usize>,
+    /// The target refuses the request: an error status or the end of the connection, and nothing reaches the origin.
+    pub refused: bool,
+    /// The target may refuse the request instead of everything else that is expected.
+    pub or_refused: bool,
+    /// No request whose bytes contain this reaches the origin.
+    pub never: Option<String>,
+    /// The body is incomplete in a way that the client sees.
+    pub incomplete: bool,
+    /// The connection ends after the response.
+    pub closes: bool,
+    /// Interim responses that the client gets.
+    pub interim: Vec<u16>,
+}
+
+/// A condition on the fields of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldTest {
+    /// Name of the field.
+    pub name: String,
+    /// The condition.
+    pub test: Test,
+    /// True if the condition must not be met.
+    pub negated: bool,
+}
+
+/// What is looked for in a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// It is there.
+    Present,
+    /// A line, or all lines joined by commas, has this value, or it is a member of the list.
+    Is(String),
+    /// A line contains this, whatever the case.
+    Contains(String),
+    /// The first line is a number of at least this.
+    Least(i64),
+    /// The first line is a number of at most this.
+    Most(i64),
+}

@@ -1,0 +1,312 @@
+//! What was seen of a step, held against what the case expects. Pure.
+
+use crate::case::{Expect, FieldTest, Served, Step, Test};
+use crate::message::Message;
+use crate::observe::{Arrival, Observation};
+use crate::template::{Values, with_values};
+
+/// What is found out about a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It is as expected.
+    Met,
+    /// It is not: what was seen.
+    Unmet(String),
+    /// It says nothing: why.
+    Nothing(String),
+}
+
+/// Name of the field by which the origin says which step its response was made in.
+pub const STEP_FIELD: &str = "X-Step";
+
+/// Holds the step numbered `index` (from 0) against what was seen so far.
+pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -> Finding {
+    let Some(observation) = seen.get(index) else { return Finding::Nothing("it was not tried".to_owned()) };
+    let expect = &step.expect;
+    if *expect == Expect::default() {
+        return no_response(step, observation).map_or(Finding::Met, Finding::Nothing);
+    }
+    if expect.refused {
+        return refused(observation);
+    }
+    if expect.or_refused && refused(observation) == Finding::Met {
+        return Finding::Met;
+    }
+    if let Some(never) = &expect.never {
+        let part = with_values(never, values);
+        if let Some(arrival) =
+            seen.iter().flat_map(|step| &step.arrivals).find(|arrival| contains(&arrival.bytes, &part))
+        {
+            return Finding::Unmet(format!(
+                "a request with `{part}` reached the origin: {}",
+                arrival.request.start
+            ));
+        }
+    }
+    if let Some(found) = forwarded(expect, observation, values) {
+        return found;
+    }
+    if let Some(why) = no_response(step, observation) {
+        // That the response breaks off before its head is what such a case looks for.
+        return if expect.incomplete || only_of_the_origin(expect) {
+            Finding::Met
+        } else {
+            Finding::Nothing(why)
+        };
+    }
+    let Some(response) = observation.response() else { return Finding::Nothing("no response".to_owned()) };
+    of_response(expect, observation, response, values)
+        .or_else(|| origin_of_body(expect, step, seen, index))
+        .unwrap_or(Finding::Met)
+}
+
+/// Why a step has no response that could be looked at.
+fn no_response(step: &Step, observation: &Observation) -> Option<String> {
+    let received = observation.received.first()?;
+    match (&received.response, &received.problem) {
+        (Some(response), None) if response.status() > 0 => None,
+        (Some(response), None) => Some(format!("what came is not HTTP: {}", response.start)),
+        (Some(_), Some(_)) if step.expect.incomplete => None,
+        (_, problem) => Some(problem.clone().unwrap_or_else(|| "no response".to_owned())),
+    }
+}
+
+/// True where everything that is expected was seen at the origin.
+fn only_of_the_origin(expect: &Expect) -> bool {
+    let origin_only = Expect {
+        forwarded: expect.forwarded.clone(),
+        target: expect.target.clone(),
+        method: expect.method.clone(),
+        upload: expect.upload.clone(),
+        most_requests: expect.most_requests,
+        least_requests: expect.least_requests,
+        never: expect.never.clone(),
+        ..Expect::default()
+    };
+    *expect == origin_only
+}
+
+fn refused(observation: &Observation) -> Finding {
+    if let Some(arrival) = observation.arrivals.first() {
+        return Finding::Unmet(format!("the request reached the origin: {}", arrival.request.start));
+    }
+    match observation.response().map(Message::status) {
+        Some(status) if status < 400 => Finding::Unmet(format!("the response has status {status}")),
+        None if observation.received.first().is_some_and(|received| !received.closed) => {
+            Finding::Nothing("neither a response nor the end of the connection came".to_owned())
+        }
+        _ => Finding::Met,
+    }
+}
+
+/// What the origin got.
+fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
+    let unmet = |text: String| Some(Finding::Unmet(text));
+    if let Some(most) = expect.most_requests
+        && observation.arrivals.len() > most
+    {
+        return unmet(format!("{} requests reached the origin", observation.arrivals.len()));
+    }
+    if let Some(least) = expect.least_requests
+        && observation.arrivals.len() < least
+    {
+        return unmet(format!("{} requests reached the origin, not {least}", observation.arrivals.len()));
+    }
+    let looks_at_request = !expect.forwarded.is_empty()
+        || expect.target.is_some()
+        || expect.method.is_some()
+        || expect.upload.is_some();
+    if !looks_at_request {
+        return None;
+    }
+    let Some(Arrival { request, .. }) = observation.arrivals.first() else {
+        let status = observation
+            .response()
+            .map_or_else(String::new, |response| format!("; status {}", response.status()));
+        return Some(Finding::Nothing(format!("no request reached the origin{status}")));
+    };
+    for test in &expect.forwarded {
+        if let Some(words) = field_fails(test, request, values) {
+            return unmet(format!("the request that reached the origin {words}"));
+        }
+    }
+    let equal = [
+        ("target", expect.target.as_deref(), request.target().to_owned()),
+        ("method", expect.method.as_deref(), request.method().to_owned()),
+        ("body", expect.upload.as_deref(), String::from_utf8_lossy(&request.body).into_owned()),
+    ];
+    for (what, wanted, got) in equal {
+        if let Some(wanted) = wanted.map(|wanted| with_values(wanted, values))
+            && wanted != got
+        {
+            return unmet(format!(
+                "the request that reached the origin has the {what} `{got}`, not `{wanted}`"
+            ));
+        }
+    }
+    None
+}
+
+/// What the client got.
+fn of_response(
+    expect: &Expect,
+    observation: &Observation,
+    response: &Message,
+    values: &Values,
+) -> Option<Finding> {
+    let status = response.status();
+    if let Some(found) = expect.served.and_then(|wanted| served(wanted, observation, status)) {
+        return Some(found);
+    }
+    let unmet = |text: String| Some(Finding::Unmet(text));
+    if !expect.status.is_empty() && !expect.status.contains(&status) {
+        return unmet(format!("the response has status {status}, not {}", joined(&expect.status)));
+    }
+    if expect.not_status.contains(&status) {
+        return unmet(format!("the response has status {status}"));
+    }
+    for test in &expect.fields {
+        if let Some(words) = field_fails(test, response, values) {
+            return unmet(format!("the response {words}"));
+        }
+    }
+    if let Some(missing) = expect.interim.iter().find(|status| !response.interim.contains(status)) {
+        return unmet(format!("the interim response {missing} did not come"));
+    }
+    let received = observation.received.first()?;
+    if expect.incomplete && response.is_complete && status < 500 {
+        return unmet("the response looks complete, and the origin's was cut off".to_owned());
+    }
+    if !expect.incomplete && !response.is_complete {
+        return unmet(format!("the body is incomplete: it ended after {} bytes", response.body.len()));
+    }
+    if expect.closes && !received.closed {
+        return unmet("the connection stayed open".to_owned());
+    }
+    if let Some(wanted) = expect.body.as_ref().map(|body| with_values(body, values))
+        && response.body != wanted.as_bytes()
+    {
+        return unmet(format!("the body is `{}`, not `{wanted}`", short(&response.body)));
+    }
+    if let Some(part) = expect.body_has.as_ref().map(|part| with_values(part, values))
+        && !contains(&received.bytes, &part)
+    {
+        return unmet(format!("what the client got does not contain `{part}`"));
+    }
+    if let Some(part) = expect.body_lacks.as_ref().map(|part| with_values(part, values))
+        && contains(&received.bytes, &part)
+    {
+        return unmet(format!("what the client got contains `{part}`"));
+    }
+    None
+}
+
+/// Who made the response.
+fn served(wanted: Served, observation: &Observation, status: u16) -> Option<Finding> {
+    let reached: Vec<&Arrival> = observation.before_response().collect();
+    let conditional = reached.iter().any(|arrival| arrival.request.is_conditional());
+    let unmet = |text: &str| Some(Finding::Unmet(text.to_owned()));
+    match wanted {
+        Served::Store => match reached.first() {
+            Some(arrival) => {
+                unmet(&format!("the response came after a request to the origin: {}", arrival.request.start))
+            }
+            // Nothing that the origin has sent is an error of a gateway.
+            None if status >= 500 => {
+                Some(Finding::Nothing(format!("the target responded with status {status}")))
+            }
+            None => None,
+        },
+        _ if reached.is_empty() && status >= 400 => Some(Finding::Nothing(format!(
+            "no request reached the origin; the target responded with status {status}"
+        ))),
+        _ if reached.is_empty() => unmet("the response came from the store"),
+        Served::Validated if !conditional => unmet("the request that reached the origin has no condition"),
+        Served::Fetched if conditional => unmet("the request that reached the origin has a condition"),
+        Served::Validated | Served::Fetched | Served::Origin => None,
+    }
+}
+
+/// Which step's response the body is from.
+fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usize) -> Option<Finding> {
+    if expect.from.is_empty() && expect.not_from.is_empty() {
+        return None;
+    }
+    let response = seen.get(index)?.response()?;
+    let found = made_in(response, step.request.method == "HEAD", seen);
+    let words = |found: Option<usize>| match found {
+        Some(step) => format!("the response is the one of step {step}"),
+        None => format!("the response is none of the origin's: status {}", response.status()),
+    };
+    match found {
+        Some(step) if expect.not_from.contains(&step) => Some(Finding::Unmet(words(found))),
+        _ if expect.from.is_empty() => None,
+        Some(step) if expect.from.contains(&step) => None,
+        None if response.status() >= 500 => Some(Finding::Nothing(words(found))),
+        _ => Some(Finding::Unmet(format!("{}, not that of step {}", words(found), joined(&expect.from)))),
+    }
+}
+
+/// The step (from 1) in which the origin made a response: by its body, or by its mark where it has none.
+fn made_in(response: &Message, is_head: bool, seen: &[Observation]) -> Option<usize> {
+    if is_head || response.status() == 304 || response.body.is_empty() {
+        return response.value(STEP_FIELD)?.parse().ok();
+    }
+    let at = seen.iter().rposition(|step| step.origin_body == response.body)?;
+    // Steps may have the same body: then their mark decides.
+    let marked = response.value(STEP_FIELD).and_then(|step| step.parse::<usize>().ok());
+    let same = |step: &usize| seen.get(step - 1).is_some_and(|other| other.origin_body == response.body);
+    Some(marked.filter(|step| *step > 0 && same(step)).unwrap_or(at + 1))
+}
+
+/// How a message fails a condition on a field.
+fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<String> {
+    let name = &test.name;
+    let all: Vec<&str> = message.values(name).collect();
+    let number = || all.first().and_then(|value| value.parse::<i64>().ok());
+    let seen =
+        if all.is_empty() { format!("has no {name}") } else { format!("has `{name}: {}`", all.join(", ")) };
+    let (is_met, wanted) = match &test.test {
+        Test::Present => (!all.is_empty(), String::new()),
+        Test::Is(wanted) => {
+            let wanted = with_values(wanted, values);
+            let joined = all.join(", ");
+            let member = joined.split(',').any(|member| member.trim().eq_ignore_ascii_case(&wanted));
+            (all.contains(&wanted.as_str()) || joined == wanted || member, format!(", not `{wanted}`"))
+        }
+        Test::Contains(part) => {
+            let part = with_values(part, values).to_ascii_lowercase();
+            (
+                all.iter().any(|value| value.to_ascii_lowercase().contains(&part)),
+                format!(", without `{part}`"),
+            )
+        }
+        Test::Least(least) => {
+            (number().is_some_and(|number| number >= *least), format!(", not at least {least}"))
+        }
+        Test::Most(most) => (number().is_some_and(|number| number <= *most), format!(", not at most {most}")),
+    };
+    match (is_met, test.negated) {
+        (true, false) | (false, true) => None,
+        (false, false) => Some(format!("{seen}{wanted}")),
+        (true, true) => Some(seen),
+    }
+}
+
+fn contains(bytes: &[u8], part: &str) -> bool {
+    !part.is_empty() && bytes.windows(part.len()).any(|window| window == part.as_bytes())
+}
+
+fn joined<T: ToString>(all: &[T]) -> String {
+    all.iter().map(T::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+fn short(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let cut: String = text.chars().take(60).collect();
+    if cut.len() < text.len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -1,0 +1,267 @@
+//! Results as one document: what each case has shown of each target, with the exchanges as evidence. `docs/reference/conform.schema.json`
+//! is its schema.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::case::Level;
+use crate::message::shown;
+use crate::observe::Observation;
+use crate::run::Outcome;
+use crate::verdict::Verdict;
+
+/// Version of the document.
+pub const SCHEMA: &str = "assay-conform/1";
+/// Most bytes of a message that are kept as evidence.
+const MOST_SHOWN: usize = 4096;
+/// A target of whose MUST cases a larger share says nothing is not decided.
+const MOST_INCONCLUSIVE: f64 = 0.05;
+
+/// The results of cases on targets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    /// `assay-conform/1`.
+    pub schema: String,
+    /// Version of Assay.
+    pub version: String,
+    /// When the cases were tried: seconds since the epoch.
+    pub made_unix_s: u64,
+    /// What they were tried on.
+    pub targets: Vec<TargetInfo>,
+    /// A result for each case on each target, by target, topic and case.
+    pub results: Vec<CaseResult>,
+}
+
+/// A target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetInfo {
+    /// What it is called in results.
+    pub label: String,
+    /// Product and version, as it says itself.
+    pub software: String,
+    /// Settings that were chosen for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// How it ended by itself, if it did: its other cases are inconclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How long its cases took, in seconds, without the time that it took to start.
+    pub took_s: f64,
+}
+
+/// What a case has shown of a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseResult {
+    /// The target.
+    pub target: String,
+    /// The case.
+    pub case: String,
+    /// Its topic.
+    pub topic: String,
+    /// How binding its requirement is.
+    pub level: Level,
+    /// RFC of the requirement; none: an attack, or a behaviour that no RFC describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfc: Option<u32>,
+    /// Section of the RFC, or where the behaviour is described.
+    pub section: String,
+    /// The requirement.
+    pub rule: String,
+    /// What the case has shown.
+    pub verdict: Verdict,
+    /// What was seen, where it is not what the case describes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why the failure is accepted, where the file of known failures lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
+    /// How often the case was tried.
+    pub tries: usize,
+    /// The exchanges, where the verdict is not `pass` or `yes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<Exchange>,
+}
+
+/// One step as it was seen. Bytes outside printed ASCII are written as `\r`, `\n`, `\t` or `\x00`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Exchange {
+    /// Number of the step, from 1.
+    pub step: usize,
+    /// When it was sent: milliseconds since the case began.
+    pub at_ms: f64,
+    /// What the client sent.
+    pub sent: String,
+    /// What reached the origin meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origin: Vec<Reached>,
+    /// What the client got.
+    pub received: String,
+    /// Why there is no complete response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A request that reached the origin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reached {
+    /// When: milliseconds since the case began.
+    pub at_ms: f64,
+    /// The request.
+    pub request: String,
+    /// Status of the origin's response; 0: it sent none.
+    pub status: u16,
+}
+
+/// What results come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// No MUST fails that was not expected to.
+    Fine,
+    /// At least one does.
+    Failed,
+    /// Too many MUST cases of a target say nothing, or it ended by itself.
+    Undecided,
+}
+
+impl Document {
+    /// An empty document.
+    pub fn new(version: &str, made_unix_s: u64) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            version: version.to_owned(),
+            made_unix_s,
+            targets: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    /// Adds a target with its outcomes.
+    pub fn add(&mut self, target: TargetInfo, outcomes: &[Outcome]) {
+        self.results.extend(outcomes.iter().map(|outcome| result(&target.label, outcome)));
+        self.targets.push(target);
+    }
+
+    /// Its JSON Schema.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Document).to_value()
+    }
+
+    /// As JSON, with a line end.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+
+    /// From JSON; what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let document: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match document.schema == SCHEMA {
+            true => Ok(document),
+            false => Err(format!("its schema is `{}`, not `{SCHEMA}`", document.schema)),
+        }
+    }
+
+    /// The result of a case on a target.
+    pub fn find(&self, target: &str, case: &str) -> Option<&CaseResult> {
+        self.results.iter().find(|result| result.target == target && result.case == case)
+    }
+
+    /// How many results of a target have this level and this verdict.
+    pub fn count(&self, target: &str, level: Level, verdict: Verdict) -> usize {
+        let is_counted = |result: &&CaseResult| {
+            result.target == target && result.level == level && result.verdict == verdict
+        };
+        self.results.iter().filter(is_counted).count()
+    }
+
+    /// MUST failures that are neither known nor were there in the baseline.
+    pub fn failures<'d>(&'d self, baseline: Option<&Document>) -> Vec<&'d CaseResult> {
+        let failed_before = |result: &CaseResult| {
+            let before = baseline.and_then(|before| before.find(&result.target, &result.case));
+            // A case that is new has no past that could excuse it.
+            before.is_some_and(|before| before.verdict == Verdict::Fail)
+        };
+        let is_new = |result: &&CaseResult| {
+            result.level == Level::Must
+                && result.verdict == Verdict::Fail
+                && result.known.is_none()
+                && !failed_before(result)
+        };
+        self.results.iter().filter(is_new).collect()
+    }
+
+    /// Results with another verdict than in the baseline, with that one; what either of them says nothing of is left out.
+    pub fn changes<'d>(&'d self, baseline: &'d Document) -> Vec<(&'d CaseResult, Verdict)> {
+        let changed = |result: &'d CaseResult| {
+            let before = baseline.find(&result.target, &result.case)?.verdict;
+            let is_known = before != Verdict::Inconclusive && result.verdict != Verdict::Inconclusive;
+            (is_known && before != result.verdict).then_some((result, before))
+        };
+        self.results.iter().filter_map(changed).collect()
+    }
+
+    /// What the results come to.
+    pub fn conclusion(&self, baseline: Option<&Document>) -> Conclusion {
+        if !self.failures(baseline).is_empty() {
+            return Conclusion::Failed;
+        }
+        let is_undecided = |target: &TargetInfo| {
+            let all: usize =
+                Verdict::ALL.iter().map(|&verdict| self.count(&target.label, Level::Must, verdict)).sum();
+            let open = self.count(&target.label, Level::Must, Verdict::Inconclusive);
+            target.ended.is_some() || open as f64 > all as f64 * MOST_INCONCLUSIVE
+        };
+        if self.targets.iter().any(is_undecided) { Conclusion::Undecided } else { Conclusion::Fine }
+    }
+}
+
+fn result(target: &str, outcome: &Outcome) -> CaseResult {
+    let (case, judgement) = (&outcome.case, &outcome.judgement);
+    let exchanges = match judgement.verdict.holds() {
+        true => Vec::new(),
+        false => exchanges(&outcome.seen),
+    };
+    CaseResult {
+        target: target.to_owned(),
+        case: case.name.clone(),
+        topic: case.topic.clone(),
+        level: case.level,
+        rfc: case.rfc,
+        section: case.section.clone(),
+        rule: case.rule.clone(),
+        verdict: judgement.verdict,
+        reason: judgement.reason.clone(),
+        known: None,
+        tries: outcome.tries,
+        exchanges,
+    }
+}
+
+/// What was seen of the steps of a case, as text.
+pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
+    let reached = |observation: &Observation| {
+        let one = |arrival: &crate::observe::Arrival| Reached {
+            at_ms: tenths(arrival.at_ms),
+            request: shown(&arrival.bytes, MOST_SHOWN),
+            status: arrival.status,
+        };
+        observation.arrivals.iter().map(one).collect()
+    };
+    let exchange = |(step, observation): (usize, &Observation)| {
+        let received = observation.received.first();
+        Exchange {
+            step,
+            at_ms: tenths(observation.sent_ms),
+            sent: shown(&observation.sent, MOST_SHOWN),
+            origin: reached(observation),
+            received: received.map(|received| shown(&received.bytes, MOST_SHOWN)).unwrap_or_default(),
+            problem: received.and_then(|received| received.problem.clone()),
+        }
+    };
+    (1..).zip(seen).map(exchange).collect()
+}
+
+fn tenths(ms: f64) -> f64 {
+    (ms * 10.0).round() / 10.0
+}

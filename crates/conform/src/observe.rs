@@ -1,0 +1,63 @@
+//! What was seen of one try of a case, on both sides of the target.
+
+use crate::message::Message;
+
+/// What was seen of one step. Times are milliseconds since the start of the try.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// What the client sent, as bytes.
+    pub sent: Vec<u8>,
+    /// When.
+    pub sent_ms: f64,
+    /// What each copy of the request got; one, unless the step says otherwise.
+    pub received: Vec<Received>,
+    /// Requests that reached the origin before the next step.
+    pub arrivals: Vec<Arrival>,
+    /// Body of the origin's response in this step.
+    pub origin_body: Vec<u8>,
+}
+
+/// What a client got.
+#[derive(Debug, Clone, Default)]
+pub struct Received {
+    /// The response, if its head came.
+    pub response: Option<Message>,
+    /// Its bytes, and those that followed it.
+    pub bytes: Vec<u8>,
+    /// When its head was complete; without one, when the client gave up.
+    pub head_ms: f64,
+    /// When it was complete.
+    pub end_ms: f64,
+    /// True if the connection ended after it.
+    pub closed: bool,
+    /// Why there is no response.
+    pub problem: Option<String>,
+}
+
+/// A request as it reached the origin.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival {
+    /// The request.
+    pub request: Message,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// When its head was complete.
+    pub at_ms: f64,
+    /// When the origin began to respond; none: it never did.
+    pub responded_ms: Option<f64>,
+    /// Status of the origin's response; 0: it sent none.
+    pub status: u16,
+}
+
+impl Observation {
+    /// Requests to which the origin responded before the client got its response.
+    pub fn before_response(&self) -> impl Iterator<Item = &Arrival> {
+        let head_ms = self.received.first().map_or(f64::INFINITY, |received| received.head_ms);
+        self.arrivals.iter().filter(move |arrival| arrival.responded_ms.is_some_and(|at| at <= head_ms))
+    }
+
+    /// The response to the first copy of the request.
+    pub fn response(&self) -> Option<&Message> {
+        self.received.first().and_then(|received| received.response.as_ref())
+    }
+}

@@ -1,0 +1,288 @@
+//! Cases tried on one target: many at the same time, and those that do not hold once more by themselves.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::case::{Applies, Case};
+use crate::check::{Finding, check};
+use crate::client::{Client, Sent, written};
+use crate::observe::{Observation, Received};
+use crate::origin::{Origin, Try, body};
+use crate::verdict::{Judgement, Verdict, judge, resolve};
+
+/// Tries that are under way at the same time.
+const AT_ONCE: usize = 150;
+/// The same for cases that may upset connections.
+const ISOLATED_AT_ONCE: usize = 8;
+/// Time between a response and the next step: a target may store a response after it has passed it on.
+const SETTLE: Duration = Duration::from_millis(300);
+/// The same when a case is tried again by itself.
+const SETTLE_AGAIN: Duration = Duration::from_millis(1000);
+/// Most tries of a case.
+const MOST_TRIES: usize = 3;
+
+/// What is tried.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What clients write in `Host`.
+    pub host: String,
+    /// True if it stores responses; otherwise the cases for caches do not apply.
+    pub stores: bool,
+}
+
+/// What became of a case on a target.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The case.
+    pub case: Rc<Case>,
+    /// What it has shown.
+    pub judgement: Judgement,
+    /// What was seen in the try that the verdict is from; empty where the case does not apply.
+    pub seen: Vec<Observation>,
+    /// How often it was tried.
+    pub tries: usize,
+}
+
+/// Tries cases on a target, with its origin behind it. `told` is called after each try with how many are done and how many there are.
+/// Call it in a `LocalSet`.
+pub async fn run(
+    cases: &[Rc<Case>],
+    target: &Target,
+    origin: &Rc<Origin>,
+    told: impl Fn(usize, usize),
+) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for isolated in [false, true] {
+        let all: Vec<Rc<Case>> = cases.iter().filter(|case| case.isolated == isolated).cloned().collect();
+        let (apply, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|case| target.stores || case.applies == Applies::Proxy);
+        let at_once = if isolated { ISOLATED_AT_ONCE } else { AT_ONCE };
+        let done = Cell::new(outcomes.len());
+        let count = || {
+            done.set(done.get() + 1);
+            told(done.get(), cases.len());
+        };
+        outcomes.extend(tried(apply, target, origin, at_once, count).await);
+        outcomes.extend(others.into_iter().map(not_applicable));
+    }
+    settle(&mut outcomes);
+    outcomes.sort_by(|a, b| (&a.case.topic, &a.case.name).cmp(&(&b.case.topic, &b.case.name)));
+    outcomes
+}
+
+fn not_applicable(case: Rc<Case>) -> Outcome {
+    let judgement = Judgement::new(Verdict::NotApplicable, "the target stores no responses");
+    Outcome { case, judgement, seen: Vec::new(), tries: 0 }
+}
+
+/// Gives the outcomes of cases whose dependencies do not hold the verdict that says so.
+pub fn settle(outcomes: &mut [Outcome]) {
+    let cases: Vec<Case> = outcomes.iter().map(|outcome| (*outcome.case).clone()).collect();
+    let mut judged: BTreeMap<String, Judgement> =
+        outcomes.iter().map(|outcome| (outcome.case.name.clone(), outcome.judgement.clone())).collect();
+    resolve(&cases, &mut judged);
+    for outcome in outcomes {
+        if let Some(judgement) = judged.remove(&outcome.case.name) {
+            outcome.judgement = judgement;
+        }
+    }
+}
+
+/// Tries all, and then those again that do not hold. Two tries that disagree are decided by a third.
+async fn tried(
+    cases: Vec<Rc<Case>>,
+    target: &Target,
+    origin: &Rc<Origin>,
+    at_once: usize,
+    count: impl Fn(),
+) -> Vec<Outcome> {
+    let mut open = cases;
+    let mut verdicts: BTreeMap<String, Vec<Outcome>> = BTreeMap::new();
+    for round in 0..MOST_TRIES {
+        let pause = if round == 0 { SETTLE } else { SETTLE_AGAIN };
+        // A case that came too late is tried with less beside it.
+        let at_once = (at_once >> (2 * round)).max(1);
+        for outcome in one_round(open, target, origin, at_once, pause, || (round == 0).then(&count)).await {
+            verdicts.entry(outcome.case.name.clone()).or_default().push(outcome);
+        }
+        open =
+            verdicts.values().filter(|tries| is_open(tries)).map(|tries| Rc::clone(&tries[0].case)).collect();
+        if open.is_empty() {
+            break;
+        }
+    }
+    verdicts.into_values().filter_map(decided).collect()
+}
+
+/// True if a case is to be tried again: it does not hold, and no two tries agree on that.
+fn is_open(tries: &[Outcome]) -> bool {
+    let is_undecided = |outcome: &Outcome| outcome.judgement.verdict == Verdict::Inconclusive;
+    match tries {
+        [only] => !only.judgement.verdict.holds(),
+        [.., last] if is_undecided(last) => true,
+        many => !many.iter().any(|one| {
+            many.iter().filter(|other| other.judgement.verdict == one.judgement.verdict).count() > 1
+        }),
+    }
+}
+
+/// The outcome that most tries agree on; the last one, if they all differ.
+fn decided(tries: Vec<Outcome>) -> Option<Outcome> {
+    let count = tries.len();
+    let votes = |verdict: Verdict| tries.iter().filter(|other| other.judgement.verdict == verdict).count();
+    let is_decided = |outcome: &&Outcome| outcome.judgement.verdict != Verdict::Inconclusive;
+    let best = tries.iter().filter(is_decided).max_by_key(|outcome| votes(outcome.judgement.verdict));
+    let mut outcome = best.or(tries.last())?.clone();
+    let others = tries
+        .iter()
+        .filter(is_decided)
+        .filter(|other| other.judgement.verdict != outcome.judgement.verdict)
+        .count();
+    if count == MOST_TRIES
+        && others >= votes(outcome.judgement.verdict)
+        && outcome.judgement.verdict != Verdict::Inconclusive
+    {
+        outcome.judgement = Judgement::new(
+            Verdict::Inconclusive,
+            format!("{count} tries disagree: {}", outcome.judgement.reason),
+        );
+    }
+    outcome.tries = count;
+    Some(outcome)
+}
+
+async fn one_round(
+    cases: Vec<Rc<Case>>,
+    target: &Target,
+    origin: &Rc<Origin>,
+    at_once: usize,
+    pause: Duration,
+    count: impl Fn() -> Option<()>,
+) -> Vec<Outcome> {
+    let slots = Rc::new(Semaphore::new(at_once));
+    let mut tasks = JoinSet::new();
+    for case in cases {
+        let (slots, origin, target) = (Rc::clone(&slots), Rc::clone(origin), target.clone());
+        tasks.spawn_local(async move {
+            // It is never closed.
+            let _slot = slots.acquire().await;
+            one(case, &target, &origin, pause).await
+        });
+    }
+    let mut outcomes = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        if let Ok(outcome) = done {
+            outcomes.push(outcome);
+        }
+        count();
+    }
+    outcomes
+}
+
+/// One try of one case.
+async fn one(case: Rc<Case>, target: &Target, origin: &Rc<Origin>, pause: Duration) -> Outcome {
+    let attempt = origin.begin(&case, &target.host);
+    let (seen, late) = exchanges(&attempt, target, pause).await;
+    origin.end(&attempt);
+    let findings: Vec<Finding> = match late {
+        Some((step, why)) => (0..=step)
+            .map(|index| if index == step { Finding::Nothing(why.clone()) } else { Finding::Met })
+            .collect(),
+        None => {
+            (0..).zip(&case.steps).map(|(index, step)| check(step, index, &seen, &attempt.values)).collect()
+        }
+    };
+    let judgement = judge(&case, &findings);
+    Outcome { case, judgement, seen, tries: 1 }
+}
+
+/// The steps in order: what was seen, and which one came too late.
+async fn exchanges(
+    attempt: &Rc<Try>,
+    target: &Target,
+    pause: Duration,
+) -> (Vec<Observation>, Option<(usize, String)>) {
+    let mut client = Client::default();
+    let mut seen: Vec<Observation> = Vec::new();
+    let mut late = None;
+    for (index, step) in attempt.case.steps.iter().enumerate() {
+        if index > 0 {
+            sleep(pause.max(Duration::from_secs_f64(step.wait_s))).await;
+            let before =
+                seen.last().and_then(|last| last.received.first()).map_or(0.0, |received| received.end_ms);
+            let passed_s = (attempt.now_ms() - before) / 1000.0;
+            if late.is_none() && step.within_s.is_some_and(|most| passed_s > most) {
+                late = Some((
+                    index,
+                    format!(
+                        "it was sent {passed_s:.1} s after the step before it, which is too late to say anything"
+                    ),
+                ));
+            }
+        }
+        attempt.step.set(index);
+        let values = attempt.values_now();
+        let lingers = step.expect.closes
+            || step.expect.body_lacks.is_some()
+            || step.expect.body_has.is_some()
+            || attempt.case.isolated;
+        let sent = written(&step.request, lingers, &values);
+        let sent_ms = attempt.now_ms();
+        let received =
+            copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt).await;
+        seen.push(Observation {
+            sent: sent.bytes,
+            sent_ms,
+            received,
+            arrivals: Vec::new(),
+            origin_body: body(&step.origin, index, &values),
+        });
+        // Whoever does not respond once will not be waited for again and again.
+        let hangs = seen
+            .last()
+            .and_then(|last| last.received.first())
+            .is_some_and(|got| got.problem.is_some() && !got.closed);
+        if late.is_some() || hangs {
+            break;
+        }
+    }
+    // Requests that the target makes by itself may still be on their way.
+    sleep(pause.min(SETTLE)).await;
+    for (index, observation) in seen.iter_mut().enumerate() {
+        observation.arrivals = attempt.arrivals(index);
+    }
+    (seen, late)
+}
+
+/// Sends a request as often as the step says, each copy but the first on a connection of its own.
+async fn copies(
+    client: &mut Client,
+    copies: u32,
+    is_new: bool,
+    target: &Target,
+    sent: &Sent,
+    attempt: &Rc<Try>,
+) -> Vec<Received> {
+    let now_ms = || attempt.now_ms();
+    let mut others = JoinSet::new();
+    for _ in 1..copies {
+        let (sent, attempt, address) = (sent.clone(), Rc::clone(attempt), target.address);
+        others.spawn_local(async move {
+            Client::default().exchange(address, &sent, true, &|| attempt.now_ms()).await
+        });
+    }
+    let mut all = vec![client.exchange(target.address, sent, is_new, &now_ms).await];
+    while let Some(other) = others.join_next().await {
+        all.extend(other);
+    }
+    all
+}

@@ -1,0 +1,361 @@
+//! Results as text: for a terminal, as Markdown, and as JUnit's XML.
+
+use crate::case::{Case, Level, Step};
+use crate::document::{CaseResult, Document, TargetInfo};
+use crate::matrix::{rows, share};
+use crate::verdict::Verdict;
+
+/// Width of the name of a case in a matrix.
+const NAME_WIDTH: usize = 44;
+/// Most rows of a list in a terminal; the document has all.
+const MOST_ROWS: usize = 60;
+
+/// The results for a terminal: what fails, where targets disagree, numbers.
+pub fn terminal(document: &Document, baseline: Option<&Document>) -> String {
+    let mut out = String::new();
+    for target in document.targets.iter().filter(|target| target.ended.is_some()) {
+        let how = target.ended.as_deref().unwrap_or_default();
+        out.push_str(&format!("{} ended by itself while it was tried: {how}\n\n", target.label));
+    }
+    out.push_str(&overview(document));
+    if let Some(baseline) = baseline {
+        changes(&mut out, document, baseline);
+    }
+    failures(&mut out, document);
+    if document.targets.len() > 1 {
+        disagreements(&mut out, document);
+    } else {
+        behaviours(&mut out, document);
+    }
+    out
+}
+
+/// A line for each target: how many cases hold, of those that were decided.
+fn overview(document: &Document) -> String {
+    let mut lines = vec![[
+        "".to_owned(),
+        "MUST".into(),
+        "SHOULD".into(),
+        "MAY".into(),
+        "behaviour".into(),
+        "undecided".into(),
+        "time".into(),
+    ]];
+    for target in &document.targets {
+        let cell = |level: Level| {
+            let (holds, decided, _) = share(document, &target.label, level);
+            format!("{holds} of {decided}")
+        };
+        let open = |verdict: Verdict| {
+            Level::ALL.iter().map(|&level| document.count(&target.label, level, verdict)).sum::<usize>()
+        };
+        let undecided = format!(
+            "{} dep, {} ?, {} n/a",
+            open(Verdict::DependencyMissing),
+            open(Verdict::Inconclusive),
+            open(Verdict::NotApplicable)
+        );
+        lines.push([
+            name(target),
+            cell(Level::Must),
+            cell(Level::Should),
+            cell(Level::May),
+            cell(Level::Behaviour),
+            undecided,
+            format!("{:.1} s", target.took_s),
+        ]);
+    }
+    table(&lines)
+}
+
+fn name(target: &TargetInfo) -> String {
+    match target.software.is_empty() {
+        true => target.label.clone(),
+        false => format!("{} ({})", target.label, target.software),
+    }
+}
+
+/// Columns that are as wide as what is in them.
+fn table<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |cells: &[String; N]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(line).collect()
+}
+
+fn changes(out: &mut String, document: &Document, baseline: &Document) {
+    let changed = document.changes(baseline);
+    out.push_str(&format!("\nChanged since the baseline: {}\n", changed.len()));
+    for (result, before) in changed.iter().take(MOST_ROWS) {
+        out.push_str(&format!(
+            "  {:<9} {}  {}: {}, was {}\n",
+            result.level.word(),
+            result.target,
+            result.case,
+            result.verdict.words(),
+            before.words()
+        ));
+    }
+    more(out, changed.len());
+}
+
+fn failures(out: &mut String, document: &Document) {
+    for level in [Level::Must, Level::Should] {
+        let failed: Vec<&CaseResult> = document
+            .results
+            .iter()
+            .filter(|result| result.level == level && result.verdict == Verdict::Fail)
+            .collect();
+        if failed.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{} not met: {}\n", level.word(), failed.len()));
+        for result in failed.iter().take(MOST_ROWS) {
+            let known = result.known.as_ref().map_or_else(String::new, |why| format!(" (known: {why})"));
+            out.push_str(&format!("  {}: {}{known}\n", result.target, result.case));
+            out.push_str(&format!(
+                "      {} ({})\n      {}\n",
+                result.rule,
+                reference(result),
+                result.reason
+            ));
+        }
+        more(out, failed.len());
+    }
+}
+
+fn disagreements(out: &mut String, document: &Document) {
+    let all = rows(document);
+    let differ: Vec<_> = all.iter().filter(|row| row.differs()).collect();
+    out.push_str(&format!("\nWhere they disagree: {} of {} cases\n", differ.len(), all.len()));
+    let widths: Vec<usize> =
+        document.targets.iter().map(|target| target.label.chars().count().max(4)).collect();
+    let heads: Vec<String> = document
+        .targets
+        .iter()
+        .zip(&widths)
+        .map(|(target, &width)| format!("{:width$}", target.label))
+        .collect();
+    out.push_str(&format!("  {:<9} {:<NAME_WIDTH$} {}\n", "", "", heads.join("  ")).replace(" \n", "\n"));
+    for row in differ.iter().take(MOST_ROWS) {
+        let mark = |result: &Option<&CaseResult>| result.map_or("", |result| result.verdict.mark());
+        let cells: Vec<String> = row
+            .results
+            .iter()
+            .zip(&widths)
+            .map(|(result, &width)| format!("{:width$}", mark(result)))
+            .collect();
+        let line =
+            format!("  {:<9} {:<NAME_WIDTH$} {}", row.case.level.word(), row.case.case, cells.join("  "));
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    more(out, differ.len());
+}
+
+fn behaviours(out: &mut String, document: &Document) {
+    for (verdict, title) in [(Verdict::Yes, "It does"), (Verdict::No, "It does not")] {
+        let all: Vec<&CaseResult> =
+            document.results.iter().filter(|result| result.verdict == verdict).collect();
+        if all.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{title}: {}\n", all.len()));
+        for result in all.iter().take(MOST_ROWS) {
+            out.push_str(&format!("  {:<NAME_WIDTH$} {}\n", result.case, result.rule));
+        }
+        more(out, all.len());
+    }
+}
+
+fn more(out: &mut String, count: usize) {
+    if count > MOST_ROWS {
+        out.push_str(&format!(
+            "  … and {} more; --json, --html and --markdown have all\n",
+            count - MOST_ROWS
+        ));
+    }
+}
+
+fn reference(result: &CaseResult) -> String {
+    match result.rfc {
+        Some(rfc) => format!("RFC {rfc}, {}", result.section),
+        None => result.section.clone(),
+    }
+}
+
+/// The results as Markdown: a table of numbers, what fails, and the whole matrix.
+pub fn markdown(document: &Document) -> String {
+    let mut out = "| target | MUST | SHOULD | MAY | behaviour | dependency missing | inconclusive |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for target in &document.targets {
+        let cell = |level: Level| {
+            let (holds, decided, _) = share(document, &target.label, level);
+            format!("{holds} of {decided}")
+        };
+        let open = |verdict: Verdict| {
+            Level::ALL.iter().map(|&level| document.count(&target.label, level, verdict)).sum::<usize>()
+        };
+        out.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            escaped(&name(target)),
+            cell(Level::Must),
+            cell(Level::Should),
+            cell(Level::May),
+            cell(Level::Behaviour),
+            open(Verdict::DependencyMissing),
+            open(Verdict::Inconclusive)
+        ));
+    }
+    let failed = |result: &&CaseResult| result.verdict == Verdict::Fail && result.level == Level::Must;
+    let failures: Vec<&CaseResult> = document.results.iter().filter(failed).collect();
+    if !failures.is_empty() {
+        out.push_str("\n| target | MUST that is not met | source | seen |\n|---|---|---|---|\n");
+        for result in failures {
+            let cells =
+                [&result.target, &result.case, &reference(result), &result.reason].map(|cell| escaped(cell));
+            out.push_str(&format!("| {} | `{}` | {} | {} |\n", cells[0], cells[1], cells[2], cells[3]));
+        }
+    }
+    let labels: Vec<&str> = document.targets.iter().map(|target| target.label.as_str()).collect();
+    out.push_str(&format!(
+        "\n| case | level | {} |\n|---|---|{}\n",
+        labels.join(" | "),
+        "---|".repeat(labels.len())
+    ));
+    for row in rows(document) {
+        let cells: Vec<&str> =
+            row.results.iter().map(|result| result.map_or("", |result| result.verdict.mark())).collect();
+        out.push_str(&format!(
+            "| `{}` | {} | {} |\n",
+            row.case.case,
+            row.case.level.word(),
+            cells.join(" | ")
+        ));
+    }
+    out
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}
+
+/// The results as JUnit's XML: a suite for each target, a test for each case. Only MUST and SHOULD can fail.
+pub fn junit(document: &Document) -> String {
+    let mut out =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay conform\">\n".to_owned();
+    for target in &document.targets {
+        let all: Vec<&CaseResult> =
+            document.results.iter().filter(|result| result.target == target.label).collect();
+        let count =
+            |is_counted: &dyn Fn(&CaseResult) -> bool| all.iter().filter(|result| is_counted(result)).count();
+        let fails = |result: &CaseResult| result.verdict == Verdict::Fail && result.known.is_none();
+        let skipped = |result: &CaseResult| {
+            !result.verdict.is_decided() || (result.verdict == Verdict::Fail && result.known.is_some())
+        };
+        out.push_str(&format!(
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.1}\">\n",
+            xml(&name(target)),
+            all.len(),
+            count(&fails),
+            count(&skipped),
+            target.took_s
+        ));
+        for result in &all {
+            let head = format!(
+                "    <testcase classname=\"{}.{}\" name=\"{}\"",
+                xml(&target.label),
+                xml(&result.topic),
+                xml(&result.case)
+            );
+            let message = xml(&format!(
+                "{} ({}, {}): {}",
+                result.rule,
+                result.level.word(),
+                reference(result),
+                result.reason
+            ));
+            let known = result.known.as_deref().unwrap_or(result.verdict.words());
+            out.push_str(&match (fails(result), skipped(result)) {
+                (true, _) => format!("{head}>\n      <failure message=\"{message}\"/>\n    </testcase>\n"),
+                (_, true) => {
+                    format!("{head}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", xml(known))
+                }
+                _ => format!("{head}/>\n"),
+            });
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out + "</testsuites>\n"
+}
+
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A case in words: what it requires, what it relies on, and its steps.
+pub fn case(case: &Case) -> String {
+    let mut out = format!("{} ({}, {})\n  {}\n", case.name, case.level.word(), case.reference(), case.rule);
+    if !case.depends.is_empty() {
+        out.push_str(&format!("  relies on: {}\n", case.depends.join(", ")));
+    }
+    out.push_str(&format!("  topic: {}; written at {}\n", case.topic, case.place));
+    for (number, step) in (1..).zip(&case.steps) {
+        out.push_str(&format!("\n{}", one_step(number, step)));
+    }
+    out
+}
+
+fn one_step(number: usize, step: &Step) -> String {
+    let mut out = format!("Step {number}");
+    if step.wait_s > 0.0 {
+        out.push_str(&format!(", {} s later", step.wait_s));
+    }
+    if step.copies > 1 {
+        out.push_str(&format!(", {} times at once", step.copies));
+    }
+    if step.is_setup {
+        out.push_str(", which the case relies on");
+    }
+    out.push('\n');
+    let request = &step.request;
+    match &request.raw {
+        Some(raw) => out.push_str(&format!("  client sends  {raw:?}\n")),
+        None => {
+            out.push_str(&format!(
+                "  client sends  {} {{url}}{} HTTP/{}\n",
+                request.method, request.path, request.version
+            ));
+            let fields = request.fields.iter().map(|line| format!("                {line}\n"));
+            out.extend(fields);
+        }
+    }
+    let responses = [("origin sends", Some(&step.origin)), ("if validated", step.validated.as_ref())];
+    for (who, response) in responses {
+        let Some(response) = response else { continue };
+        match &response.raw {
+            Some(raw) => out.push_str(&format!("  {who}  {raw:?}\n")),
+            None => {
+                out.push_str(&format!("  {who}  {}\n", response.status));
+                out.extend(response.fields.iter().map(|line| format!("                {line}\n")));
+            }
+        }
+    }
+    for line in crate::explain::expectations(&step.expect) {
+        out.push_str(&format!("  expected      {line}\n"));
+    }
+    out
+}

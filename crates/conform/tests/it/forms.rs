@@ -1,0 +1,122 @@
+//! Results against their schema and as text; case files against theirs.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use assay_conform::document::{Conclusion, Document, TargetInfo};
+use assay_conform::origin::Origin;
+use assay_conform::run::{Target, run};
+use assay_conform::suite::BUNDLED;
+use assay_conform::verdict::Verdict;
+use assay_conform::{known, show};
+use serde_json::Value;
+
+use crate::targets::{cases, on_one_thread};
+
+fn reference(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
+}
+
+/// Results of two cases tried without a cache, of which one is made to fail.
+fn document() -> Document {
+    on_one_thread(async {
+        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+        let target = Target { address: origin.address, host: "h".into(), stores: true };
+        let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;
+        let mut document = Document::new("0", 1);
+        let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };
+        document.add(info("good"), &outcomes);
+        document.add(info("bad"), &outcomes);
+        let failing = document
+            .results
+            .iter_mut()
+            .find(|result| result.target == "bad" && result.case.starts_with("no-store"));
+        let failing = failing.unwrap();
+        (failing.verdict, failing.reason) = (Verdict::Fail, "step 2: <seen> & \"quoted\" | piped".into());
+        document
+    })
+}
+
+fn errors(schema: &Value, value: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(schema).unwrap();
+    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn the_document_is_what_its_schema_says() {
+    let schema = Document::json_schema();
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    let path = reference("conform.schema.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "UPDATE_GOLDEN=1 writes it again");
+    let document = document();
+    let json = document.to_json().unwrap();
+    assert_eq!(errors(&schema, &serde_json::from_str(&json).unwrap()), Vec::<String>::new());
+    assert_eq!(Document::from_json(&json).unwrap(), document);
+    assert!(
+        Document::from_json(&json.replace("assay-conform/1", "other/9")).unwrap_err().contains("other/9")
+    );
+}
+
+#[test]
+fn a_must_that_fails_decides_unless_it_is_known_or_failed_before() {
+    let mut document = document();
+    assert_eq!(document.conclusion(None), Conclusion::Failed);
+    assert_eq!(document.conclusion(Some(&document.clone())), Conclusion::Fine);
+    let mut before = document.clone();
+    before.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
+    assert_eq!(document.conclusion(Some(&before)), Conclusion::Failed);
+    assert_eq!(document.failures(Some(&before)).len(), 1);
+    let text = "[[known]]\ncase = \"no-store-response\"\nreason = \"why\"\n[[known]]\ncase = \"x\"\nreason = \"y\"\n";
+    let known = known::read("k.toml", text).unwrap();
+    let unused = known::apply(&mut document, &known);
+    assert_eq!(unused.iter().map(|known| known.case.as_str()).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(document.conclusion(None), Conclusion::Fine);
+    assert!(known::read("k.toml", "[[known]]\ncase = \"a\"\nreason = \" \"\n").is_err());
+}
+
+#[test]
+fn a_target_that_ended_leaves_its_results_undecided() {
+    let mut document = document();
+    document.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
+    assert_eq!(document.conclusion(None), Conclusion::Fine);
+    document.targets[0].ended = Some("it crashed".into());
+    assert_eq!(document.conclusion(None), Conclusion::Undecided);
+    assert!(
+        show::terminal(&document, None).starts_with("good ended by itself while it was tried: it crashed")
+    );
+}
+
+#[test]
+fn texts_say_what_fails_and_where_targets_disagree() {
+    let document = document();
+    let terminal = show::terminal(&document, None);
+    assert!(terminal.contains("MUST not met: 1\n  bad: no-store-response/plain"), "{terminal}");
+    assert!(terminal.contains("Where they disagree: 1 of 2 cases"), "{terminal}");
+    let markdown = show::markdown(&document);
+    assert!(markdown.contains("| bad | `no-store-response/plain` | RFC 9111, 5.2.2.5 |"), "{markdown}");
+    assert!(markdown.contains("\\| piped"), "{markdown}");
+    let junit = show::junit(&document);
+    assert!(
+        junit.contains("tests=\"2\" failures=\"1\"")
+            && junit.contains("&lt;seen&gt; &amp; &quot;quoted&quot;"),
+        "{junit}"
+    );
+}
+
+#[test]
+fn every_bundled_file_is_what_the_schema_of_case_files_says() {
+    let schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(reference("case.schema.json")).unwrap()).unwrap();
+    for (name, text) in BUNDLED {
+        let table: toml::Table = toml::from_str(text).unwrap();
+        let found = errors(&schema, &serde_json::to_value(table).unwrap());
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
+    for wrong in ["topic = \"t\"", "topic = \"t\"\ncase = [{ name = \"A b\" }]", "topic = \"t\"\nother = 1"] {
+        let table: toml::Table = toml::from_str(wrong).unwrap();
+        assert!(!errors(&schema, &serde_json::to_value(table).unwrap()).is_empty(), "{wrong}");
+    }
+}

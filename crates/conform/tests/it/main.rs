@@ -1,0 +1,4 @@
+//! Cases tried on targets that are simple enough to know what must come of them, and the forms of results and of case files.
+
+mod forms;
+mod targets;

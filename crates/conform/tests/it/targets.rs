@@ -1,0 +1,83 @@
+//! Targets that store nothing, end connections, or send what is not HTTP.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use assay_conform::case::Case;
+use assay_conform::origin::Origin;
+use assay_conform::run::{Outcome, Target, run};
+use assay_conform::suite::Suite;
+use assay_conform::verdict::Verdict;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::task::{LocalSet, spawn_local};
+
+/// Runs a test's future as the command does.
+pub fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(LocalSet::new().run_until(future))
+}
+
+/// Cases by name.
+pub fn cases(names: &[&str]) -> Vec<Rc<Case>> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    Suite::bundled().unwrap().chosen(&names).unwrap()
+}
+
+fn verdict(outcomes: &[Outcome], name: &str) -> Verdict {
+    outcomes.iter().find(|outcome| outcome.case.name == name).unwrap().judgement.verdict
+}
+
+async fn tried(names: &[&str], stores: bool, target: impl FnOnce(SocketAddr) -> SocketAddr) -> Vec<Outcome> {
+    let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+    let target = Target { address: target(origin.address), host: "h".into(), stores };
+    run(&cases(names), &target, &origin, |_, _| ()).await
+}
+
+#[test]
+fn without_a_cache_nothing_is_stored_and_nothing_wrong_is_served() {
+    on_one_thread(async {
+        let names = ["stores", "no-store-response/plain", "vary-differs/accept", "vary-both-missing"];
+        let outcomes = tried(&names, true, |origin| origin).await;
+        assert_eq!(verdict(&outcomes, "stores"), Verdict::No);
+        assert_eq!(verdict(&outcomes, "no-store-response/plain"), Verdict::Pass);
+        assert_eq!(verdict(&outcomes, "vary-differs/accept"), Verdict::Pass);
+        assert_eq!(verdict(&outcomes, "vary-both-missing"), Verdict::DependencyMissing);
+    });
+}
+
+#[test]
+fn cases_for_caches_do_not_apply_to_what_is_none() {
+    on_one_thread(async {
+        let outcomes = tried(&["stores", "authorization-forwarded"], false, |origin| origin).await;
+        assert_eq!(verdict(&outcomes, "stores"), Verdict::NotApplicable);
+        assert_eq!(verdict(&outcomes, "authorization-forwarded"), Verdict::Pass);
+    });
+}
+
+#[test]
+fn a_target_that_is_gone_says_nothing() {
+    on_one_thread(async {
+        let gone = |_| std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let outcomes = tried(&["no-store-response/plain"], true, gone).await;
+        assert_eq!(verdict(&outcomes, "no-store-response/plain"), Verdict::Inconclusive);
+    });
+}
+
+#[test]
+fn a_target_that_sends_no_http_says_nothing() {
+    on_one_thread(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        spawn_local(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(b"\x00\xffgarbage\r\n\r\n").await.unwrap();
+            }
+        });
+        let outcomes = tried(&["no-store-response/plain"], true, |_| address).await;
+        let outcome = outcomes.iter().find(|outcome| outcome.case.name == "no-store-response/plain").unwrap();
+        assert_eq!(outcome.judgement.verdict, Verdict::Inconclusive);
+        assert!(outcome.judgement.reason.contains("not HTTP"), "{}", outcome.judgement.reason);
+    });
+}
