@@ -16,16 +16,20 @@ use crate::commands::{
     compare::CompareArgs,
     completions::CompletionsArgs,
     conform::ConformArgs,
+    doctor::DoctorArgs,
     experiments::ExperimentsArgs,
+    init::InitArgs,
     lab::LabArgs,
     logs::LogsArgs,
     man::ManArgs,
+    open::OpenArgs,
     policies::PoliciesArgs,
     proxies::ProxiesArgs,
     replay::ReplayArgs,
     report::ReportArgs,
     role::RoleArgs,
     run::RunArgs,
+    runs::RunsArgs,
     simulate::SimulateArgs,
     spe::SpeArgs,
     switch::SwitchArgs,
@@ -54,6 +58,8 @@ Examples:
   assay logs /var/log/squid/access.log
       what do the logs of a proxy say?
   assay proxies            which proxies can this machine test?
+  assay init               an experiment or a workload of your own
+  assay doctor             what can this machine measure, what is missing?
 
 Exit codes:
   0 fine · 1 the run failed
@@ -120,6 +126,14 @@ pub enum Command {
     Workloads(WorkloadsArgs),
     /// List the experiments that come with Assay, or print one
     Experiments(ExperimentsArgs),
+    /// Write an experiment or a workload with comments, to begin with
+    Init(InitArgs),
+    /// Say what this machine can carry and measure, what it lacks, and what would mend that
+    Doctor(DoctorArgs),
+    /// Open the report of a run in the browser
+    Open(OpenArgs),
+    /// List the runs that are kept, or remove some
+    Runs(RunsArgs),
     /// Print the script with which a shell completes commands, flags and names
     Completions(CompletionsArgs),
     /// Print a manual page, or write all of them

@@ -81,13 +81,15 @@ enum Names {
 /// What the argument of a command (`lab show`, without `assay`) names; none: something that is nowhere listed.
 fn names(command: &str, argument: &str) -> Option<Names> {
     Some(match (command, argument) {
-        ("run" | "robots" | "origins" | "check", "workload") | ("workloads show", "name") => Names::Workloads,
+        ("run" | "robots" | "origins" | "check", "workload")
+        | ("workloads show", "name")
+        | ("init", "workload") => Names::Workloads,
         ("lab" | "lab show", "experiment") | ("experiments show", "name") => Names::Experiments,
         ("simulate" | "cluster", "cluster") => Names::Clusters,
         ("proxies show", "name") => Names::Proxies,
         (_, "proxy") => Names::Targets,
         (_, "settings") => Names::Settings,
-        ("report", "run_dir") | ("compare", "runs") => Names::Runs,
+        ("report", "run_dir") | ("open", "run") | ("compare" | "runs remove", "runs") => Names::Runs,
         _ => return None,
     })
 }
@@ -248,6 +250,10 @@ mod tests {
             ("proxies show", "name"),
             ("report", "run_dir"),
             ("compare", "runs"),
+            ("open", "run"),
+            ("runs remove", "runs"),
+            ("init", "workload"),
+            ("init", "proxy"),
         ] {
             let words = path.split(' ');
             let command = words.fold(&top, |command, word| command.find_subcommand(word).expect("a command"));

@@ -11,6 +11,7 @@ mod commands;
 mod completion;
 mod exit;
 mod experiments;
+mod hint;
 mod interrupt;
 mod kind;
 mod listeners;
@@ -57,6 +58,10 @@ fn main() -> std::process::ExitCode {
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
         Command::Experiments(args) => commands::experiments::experiments(&args),
+        Command::Init(args) => commands::init::init(&args),
+        Command::Doctor(args) => commands::doctor::doctor(&args),
+        Command::Open(args) => commands::open::open(&args),
+        Command::Runs(args) => commands::runs::runs(&args),
         Command::Completions(args) => commands::completions::completions(&args),
         Command::Man(args) => commands::man::man(&args, Cli::command()),
         Command::Version(args) => commands::version::version(&args),

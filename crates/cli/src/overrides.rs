@@ -76,7 +76,7 @@ pub fn robots(text: &str) -> Result<u32, String> {
 }
 
 /// Reads `500` or `500/s`.
-fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").or(text.strip_suffix("/sec")).unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= MOST_PER_S => Ok(rate),

@@ -32,7 +32,7 @@ mod probe;
 pub mod process;
 pub mod quiet;
 pub mod real;
-mod realtime;
+pub mod realtime;
 pub mod resting;
 pub mod roles;
 mod run;

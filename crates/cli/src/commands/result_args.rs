@@ -57,6 +57,11 @@ impl ResultArgs {
         }
     }
 
+    /// True if the result is text on standard output.
+    pub fn shows_words(&self) -> bool {
+        !self.json && self.output.is_none()
+    }
+
     /// Finds out before the run that its result could not be written.
     pub fn check(&self) -> Result<(), Failure> {
         output::check_result(self.output.as_deref())?;

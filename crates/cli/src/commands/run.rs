@@ -21,7 +21,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::{output, run_name, target, thresholds, units};
+use crate::{hint, output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -126,6 +126,9 @@ pub fn perform(mut plan: RunPlan, results: &ResultArgs, retries: u32) -> Result<
                 async { Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed) };
             let interrupts = runtime.block_on(listen)?;
             let exit = finish(results, &outcome, failed.is_some())?;
+            if let Some(hint) = hint::after_run(&outcome.run_dir).filter(|_| results.shows_words()) {
+                output::eprint(hint);
+            }
             if let Some(watching) = watching {
                 runtime.block_on(watching.end(interrupts));
             }

@@ -9,6 +9,7 @@ mod comparing;
 mod conform;
 mod documentation;
 mod experiments;
+mod first_minutes;
 mod logs;
 mod machine;
 mod matrix;
