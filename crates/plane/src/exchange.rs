@@ -248,8 +248,13 @@ async fn refuse<H: Handler>(handler: &mut H, refusal: Refusal, unread: &[u8]) ->
 impl<S: Stream> Exchange<S> {
     /// A new connection.
     pub fn new(stream: S, resources: &Rc<Resources>, limits: ClientLimits) -> Self {
+        Self::of(Connection::new(stream, resources), limits)
+    }
+
+    /// On a connection of which something may have been read.
+    pub fn of(connection: Connection<S>, limits: ClientLimits) -> Self {
         Self {
-            connection: Connection::new(stream, resources),
+            connection,
             version: Version::Http11,
             persists: true,
             leaves_unread: false,

@@ -2,7 +2,7 @@
 //!
 //! Robots, origins, the built-in proxy and all else that speaks HTTP here is made of these pieces: connections ([`connection`])
 //! with shared buffers ([`memory`]) and deadlines that cost nothing to set ([`watch`]), requests and responses on them
-//! ([`exchange`]), bodies taken apart ([`body`]),
+//! ([`exchange`]), requests of HTTP/2 as connections of that kind ([`http2`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
 //! servers and their reuse ([`upstream`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
@@ -10,7 +10,7 @@
 //! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
 //! process ([`stdio`]).
 //!
-//! *Does not:* decide what is requested, sent, stored or compared; that is left to its users. No TLS, no HTTP/2.
+//! *Does not:* decide what is requested, sent, stored or compared; that is left to its users.
 
 pub mod arrival;
 pub mod body;
@@ -23,6 +23,7 @@ pub mod exchange;
 pub mod fields;
 pub mod flow;
 pub mod gather;
+pub mod http2;
 pub mod interim;
 pub mod limits;
 pub mod listen;

@@ -3,39 +3,46 @@
 use std::net::SocketAddr;
 
 use assay_http::head::ResponseHead;
+use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::config::Check;
+use crate::secure::ToServer;
 
 /// Sends one probe.
-pub async fn is_well(address: SocketAddr, check: &Check) -> bool {
-    let status = timeout(check.timeout, probe(address, check)).await;
+pub async fn is_well(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> bool {
+    let status = timeout(check.timeout, probe(address, check, tls)).await;
     let Ok(Some(status)) = status else { return false };
     check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
 }
 
 /// The status of the response; none when there is no response, or it is not HTTP.
-async fn probe(address: SocketAddr, check: &Check) -> Option<u16> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
+async fn probe(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> Option<u16> {
+    let socket = TcpStream::connect(address).await.ok()?;
+    let session = tls.map(|tls| tls.client.connect(&tls.name, true)).transpose().ok()?;
+    let mut stream = ByteStream::new(socket, session);
+    stream.wait_open().await.ok()?;
     let host = check.host.clone().unwrap_or_else(|| address.to_string());
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay-switch\r\nConnection: close\r\n\r\n",
         check.path
     );
     stream.write_all(request.as_bytes()).await.ok()?;
+    stream.flush_all().await.ok()?;
     let mut response = Vec::new();
+    // A whole record of TLS must fit.
+    let mut room = vec![0; LEAST_ROOM];
     loop {
         match ResponseHead::parse(&response) {
             Err(_) => return None,
             Ok(Some((head, length))) if head.is_interim() => drop(response.drain(..length)),
             Ok(Some((head, _))) => return Some(head.status),
-            Ok(None) => {
-                if stream.read_buf(&mut response).await.ok()? == 0 {
-                    return None;
-                }
-            }
+            Ok(None) => match stream.read(&mut room).await.ok()? {
+                0 => return None,
+                count => response.extend_from_slice(&room[..count]),
+            },
         }
     }
 }

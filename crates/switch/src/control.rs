@@ -22,6 +22,7 @@ use crate::config::{Config, ServerSpec};
 use crate::health::{Active, Passive};
 use crate::metrics;
 use crate::plan::{News, NewsSender, Plan, Word};
+use crate::secure::Secure;
 use crate::slow_start::{next_change, weight_after};
 use crate::switch::SwitchError;
 use crate::tally::Snapshot;
@@ -32,7 +33,7 @@ pub enum Order {
     /// Report the counters.
     Snapshot(SyncSender<Snapshot>),
     /// Take on another configuration; the result is where it listens then.
-    Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
+    Reload(Box<(Config, Secure)>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
     /// Stop after all responses.
     Stop,
     /// Stop now.
@@ -114,6 +115,7 @@ type Verdict = (ServerId, bool);
 /// The thread that steers.
 pub struct Control {
     config: Arc<Config>,
+    secure: Arc<Secure>,
     servers: Vec<Kept>,
     next_id: u32,
     workers: Workers,
@@ -128,7 +130,7 @@ pub struct Control {
 impl Control {
     /// Steers until the switch has ended.
     pub fn run(
-        config: Config,
+        (config, secure): (Config, Secure),
         bound: Vec<(SocketAddr, Bound)>,
         metrics: Option<Bound>,
         requested: UnboundedReceiver<Order>,
@@ -138,11 +140,11 @@ impl Control {
             .enable_all()
             .build()
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
-        LocalSet::new().block_on(&runtime, Self::steer(config, bound, metrics, requested, ready))
+        LocalSet::new().block_on(&runtime, Self::steer((config, secure), bound, metrics, requested, ready))
     }
 
     async fn steer(
-        config: Config,
+        (config, secure): (Config, Secure),
         bound: Vec<(SocketAddr, Bound)>,
         metrics: Option<Bound>,
         mut requested: UnboundedReceiver<Order>,
@@ -154,6 +156,7 @@ impl Control {
         let listening = bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)).collect();
         let mut control = Self {
             config: Arc::new(config),
+            secure: Arc::new(secure),
             servers: Vec::new(),
             next_id: 0,
             workers: Vec::new(),
@@ -222,7 +225,7 @@ impl Control {
         match order {
             Some(Order::Snapshot(out)) => send_snapshot(self.workers.clone(), out),
             Some(Order::Reload(config, out)) => {
-                let taken = self.reload(*config).await;
+                let taken = self.reload(config.0, config.1).await;
                 // The caller may have gone.
                 let _ = out.send(taken);
             }
@@ -243,12 +246,16 @@ impl Control {
     }
 
     fn plan(&self) -> Plan {
-        let listen = self.config.listen.iter().filter_map(|wanted| self.listening.get(wanted)).copied();
+        let actual = |wanted: SocketAddr| self.listening.get(&wanted).copied();
+        let listen = self.config.addresses().filter_map(actual);
+        let secured = self.config.tls.iter().flat_map(|tls| tls.listen.iter().copied()).filter_map(actual);
         let standings = self.servers.iter().filter_map(|kept| kept.told.map(|weight| (kept.id, weight)));
         Plan {
             config: Arc::clone(&self.config),
             numbers: Arc::new(self.servers.iter().map(|kept| kept.id).collect()),
             listen: Arc::new(listen.collect()),
+            secured: Arc::new(secured.collect()),
+            secure: Arc::clone(&self.secure),
             standings: Arc::new(standings.collect()),
         }
     }
@@ -258,10 +265,9 @@ impl Control {
     fn take_servers(&mut self, up_since_ns: u64) {
         let mut former = std::mem::take(&mut self.servers);
         let config = Arc::clone(&self.config);
-        for spec in &config.servers {
-            let known = former
-                .iter()
-                .position(|kept| kept.spec.name == spec.name && kept.spec.address == spec.address);
+        let secure = Arc::clone(&self.secure);
+        for (place, spec) in config.servers.iter().enumerate() {
+            let known = former.iter().position(|kept| is_same(&kept.spec, spec));
             let mut kept = match known {
                 Some(place) => former.swap_remove(place),
                 None => {
@@ -293,8 +299,9 @@ impl Control {
             kept.told = kept.weigh(monotonic_ns());
             kept.checking = spec.check.clone().map(|check| {
                 let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
+                let tls = secure.servers.get(place).cloned().flatten();
                 let check_again = async move {
-                    while verdicts.send((id, is_well(address, &check).await)).is_ok() {
+                    while verdicts.send((id, is_well(address, &check, tls.as_ref()).await)).is_ok() {
                         sleep(check.interval).await;
                     }
                 };
@@ -304,7 +311,7 @@ impl Control {
         }
     }
 
-    async fn reload(&mut self, config: Config) -> Result<Vec<SocketAddr>, SwitchError> {
+    async fn reload(&mut self, config: Config, secure: Secure) -> Result<Vec<SocketAddr>, SwitchError> {
         if self.give_up.is_some() {
             return Err(SwitchError::Ended);
         }
@@ -312,8 +319,8 @@ impl Control {
             return Err(SwitchError::Workers(self.config.workers, config.workers));
         }
         let mut bound = Vec::new();
-        for wanted in config.listen.iter().filter(|wanted| !self.listening.contains_key(wanted)) {
-            bound.push((*wanted, listeners(*wanted, config.workers)?));
+        for wanted in config.addresses().filter(|wanted| !self.listening.contains_key(wanted)) {
+            bound.push((wanted, listeners(wanted, config.workers)?));
         }
         let is_shown = self.config.metrics == config.metrics;
         let metrics = match config.metrics {
@@ -321,8 +328,8 @@ impl Control {
             _ => None,
         };
         // From here on nothing can fail.
-        self.config = Arc::new(config);
-        self.listening.retain(|wanted, _| self.config.listen.contains(wanted));
+        (self.config, self.secure) = (Arc::new(config), Arc::new(secure));
+        self.listening.retain(|wanted, _| self.config.addresses().any(|address| address == *wanted));
         self.listening.extend(bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)));
         if !is_shown {
             self.metrics = self.metrics.take().and_then(|(_, showing)| {
@@ -413,6 +420,11 @@ impl Control {
         let showing = spawn_local(metrics::serve(listener, move || gather(workers.clone())));
         self.metrics = Some((address, showing.abort_handle()));
     }
+}
+
+/// Whether a server stays the same over a reload. One that speaks TLS in another way gets new connections.
+fn is_same(former: &ServerSpec, spec: &ServerSpec) -> bool {
+    former.name == spec.name && former.address == spec.address && former.tls == spec.tls
 }
 
 /// What all workers have done.

@@ -15,13 +15,16 @@ pub struct Peer {
     /// Its address as text.
     pub address: String,
     is_trusted: bool,
+    /// `http`, or `https` over TLS.
+    scheme: &'static str,
     /// `for=…;by=…;proto=http`, to which the host is added.
     element: String,
 }
 
 impl Peer {
-    /// A peer that connected from `from`, to a switch of this name.
-    pub fn new(from: SocketAddr, name: &str, trusted: &[Network]) -> Self {
+    /// A peer that connected from `from`, over TLS if it `is_secured`, to a switch of this name.
+    pub fn new(from: SocketAddr, name: &str, trusted: &[Network], is_secured: bool) -> Self {
+        let scheme = if is_secured { "https" } else { "http" };
         let ip = from.ip().to_canonical();
         let address = text(ip);
         let mut element = String::with_capacity(address.len() + name.len() + 32);
@@ -29,10 +32,10 @@ impl Peer {
         element.push_str(&address);
         element.push_str(if ip.is_ipv4() { "" } else { "]\"" });
         // A name that is no address is hidden behind an underscore (RFC 7239, 6.3).
-        for part in [";by=\"_", name, "\";proto=http"] {
+        for part in [";by=\"_", name, "\";proto=", scheme] {
             element.push_str(part);
         }
-        Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), element }
+        Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), scheme, element }
     }
 
     /// Whether a field of its requests is about clients, and so written anew, or not to be believed.
@@ -54,7 +57,7 @@ impl Peer {
         out.extend_from_slice(b"\r\nX-Forwarded-Proto: ");
         let told =
             self.is_trusted.then(|| fields.clone().find(|field| field.is("x-forwarded-proto"))).flatten();
-        out.extend_from_slice(told.map_or(b"http", |field| field.value));
+        out.extend_from_slice(told.map_or(self.scheme.as_bytes(), |field| field.value));
         out.extend_from_slice(b"\r\nForwarded: ");
         self.append_before(out, &fields, "forwarded");
         out.extend_from_slice(self.element.as_bytes());
@@ -130,7 +133,7 @@ mod tests {
     }
 
     fn told(from: &str, fields: &str) -> (String, String) {
-        let peer = Peer::new(from.parse().expect("an address"), "sw", &trusted());
+        let peer = Peer::new(from.parse().expect("an address"), "sw", &trusted(), false);
         let text = format!("GET / HTTP/1.1\r\nHost: a.example:80\r\n{fields}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
@@ -151,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn servers_learn_that_a_client_speaks_tls() {
+        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], true);
+        let mut out = Vec::new();
+        let (head, _) =
+            RequestHead::parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("is HTTP").expect("is complete");
+        peer.append(&mut out, head.headers(), None);
+        let out = String::from_utf8(out).expect("text");
+        assert!(out.contains("X-Forwarded-Proto: https\r\n") && out.contains(";proto=https"), "{out}");
+    }
+
+    #[test]
     fn what_a_trusted_peer_says_is_kept_and_ours_comes_last() {
         let fields = "X-Forwarded-For: 198.51.100.7, 10.2.2.2\r\nForwarded: for=\"_x,y\"\r\n\
                       X-Forwarded-Proto: https\r\n";
@@ -168,7 +182,7 @@ mod tests {
         let (out, client) = told("[2001:db8::1]:5", "");
         assert!(out.contains("X-Forwarded-For: 2001:db8::1\r\n") && client == "2001:db8::1");
         assert!(out.contains("for=\"[2001:db8::1]\";by=\"_sw\";proto=http;host=\"a.example:80\""), "{out}");
-        let peer = Peer::new("[::ffff:192.0.2.9]:1".parse().expect("an address"), "sw", &[]);
+        let peer = Peer::new("[::ffff:192.0.2.9]:1".parse().expect("an address"), "sw", &[], false);
         assert_eq!(peer.address, "192.0.2.9");
         let text = "GET / HTTP/1.1\r\nHost: a\"b\r\n\r\n";
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");

@@ -6,9 +6,9 @@
 //! requests on; one thread steers them ([`control`]): it checks the health of servers ([`health`]), brings new ones up
 //! slowly ([`slow_start`]), shows counters ([`metrics`]) and takes on another file without losing a request. What is decided
 //! without sockets and clocks stands apart: [`request`] and [`response`] rewrite heads, [`forwarded`] names the client, [`load`]
-//! reads what servers say of themselves, [`upgrade`] says which connections may change to another protocol.
+//! reads what servers say of themselves, [`secure`] reads certificates and authorities, [`upgrade`] says which connections may change to another protocol.
 //!
-//! *Does not:* store responses, speak TLS or HTTP/2, open tunnels to anywhere (CONNECT), look into bodies, or resolve names.
+//! *Does not:* store responses, speak HTTP/2 to servers, open tunnels to anywhere (CONNECT), look into bodies, or resolve names.
 //! Workers do not know of each other: with more than one, each has policies of its own and an even part of every limit.
 
 mod access_log;
@@ -25,6 +25,7 @@ mod metrics;
 mod plan;
 mod request;
 mod response;
+mod secure;
 mod slow_start;
 mod switch;
 pub mod tally;

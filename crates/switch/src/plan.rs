@@ -8,6 +8,7 @@ use assay_dispatch::ServerId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
+use crate::secure::Secure;
 use crate::tally::Snapshot;
 
 /// A configuration, and the number of each of its servers.
@@ -19,6 +20,10 @@ pub struct Plan {
     pub numbers: Arc<Vec<ServerId>>,
     /// Where to listen, with the ports that the system gave.
     pub listen: Arc<Vec<SocketAddr>>,
+    /// Those of them where clients speak TLS.
+    pub secured: Arc<Vec<SocketAddr>>,
+    /// Certificates and authorities.
+    pub secure: Arc<Secure>,
     /// Weights of servers that can get requests now, by number.
     pub standings: Arc<HashMap<ServerId, f64>>,
 }

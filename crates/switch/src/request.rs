@@ -181,7 +181,7 @@ mod tests {
         let (head, length) = parsed.expect("is complete");
         let target = target(&head)?;
         let facts = facts(&head, &limits)?;
-        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[]);
+        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], false);
         let mut out = Vec::new();
         append(
             &mut out,

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::access_log::LogWriter;
 use crate::config::Config;
 use crate::control::{Control, Order, listeners};
+use crate::secure::{Secure, SecureError};
 use crate::tally::Snapshot;
 
 /// Why a switch does not run, or does not take on a configuration. Causes are part of the message, and so no `source`.
@@ -33,6 +34,9 @@ pub enum SwitchError {
         /// What the system said.
         cause: io::Error,
     },
+    /// TLS cannot be spoken as it is configured.
+    #[error(transparent)]
+    Secure(#[from] SecureError),
     /// No thread.
     #[error("cannot start the switch's threads: {0}")]
     Start(String),
@@ -57,9 +61,10 @@ impl Switch {
     /// Starts one. It accepts connections when this returns.
     pub fn start(config: Config) -> Result<Self, SwitchError> {
         check_log(&config)?;
+        let secure = Secure::read(&config)?;
         let mut bound = Vec::new();
-        for address in &config.listen {
-            bound.push((*address, listeners(*address, config.workers)?));
+        for address in config.addresses() {
+            bound.push((address, listeners(address, config.workers)?));
         }
         let addresses: Vec<SocketAddr> = bound.iter().map(|(_, (actual, _))| *actual).collect();
         let metrics = config.metrics.map(|address| listeners(address, 1)).transpose()?;
@@ -68,7 +73,7 @@ impl Switch {
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("switch".into())
-            .spawn(move || Control::run(config, bound, metrics, requested, ready))
+            .spawn(move || Control::run((config, secure), bound, metrics, requested, ready))
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
         let mut switch = Self { requests, thread: Some(thread), addresses, metrics: metrics_address };
         // Nothing comes when the thread could not even begin: its own error says why.
@@ -79,7 +84,7 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Where it listens, with the ports that the system gave.
+    /// Where it listens, with the ports that the system gave: in the clear first, then with TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -99,8 +104,9 @@ impl Switch {
     /// would have. On an error, all is as it was.
     pub fn reload(&mut self, config: Config) -> Result<(), SwitchError> {
         check_log(&config)?;
+        let secure = Secure::read(&config)?;
         let (sender, receiver) = sync_channel(1);
-        self.addresses = self.order(Order::Reload(Box::new(config), sender), &receiver)??;
+        self.addresses = self.order(Order::Reload(Box::new((config, secure)), sender), &receiver)??;
         Ok(())
     }
 

@@ -3,17 +3,29 @@
 use std::sync::Arc;
 
 use assay_role::tls::Offer;
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::UnbufferedServerConnection;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, UnbufferedServerConnection};
+use rustls::sign::CertifiedKey;
 use rustls::{Error, ServerConfig};
 
-use crate::HTTP_1_1;
 use crate::error::TlsError;
 pub use crate::offer::SettingsError;
 use crate::offer::{provider, versions};
 use crate::session::Session;
+use crate::{HTTP_1_1, HTTP_2};
+
+/// A certificate with its key, as PEM.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    /// The certificate, and those that lead from it to its authority.
+    pub certificates: &'a [u8],
+    /// The private key of the first.
+    pub key: &'a [u8],
+}
 
 /// A server. Sessions can be resumed with tickets (RFC 8446, 4.6.1; RFC 5077), whose keys it keeps to itself.
 #[derive(Debug, Clone)]
@@ -22,31 +34,29 @@ pub struct Server(Arc<ServerConfig>);
 impl Server {
     /// With a certificate and those that lead to its authority, and the key of the first, as PEM.
     pub fn new(certificates: &[u8], key: &[u8], offer: &Offer) -> Result<Self, SettingsError> {
-        let what = || "the file of the server's certificate".to_owned();
-        let none = |cause: String| SettingsError::NoCertificate { what: what(), cause };
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificates)
-            .collect::<Result<_, _>>()
-            .map_err(|e| none(e.to_string()))?;
-        if chain.is_empty() {
-            return Err(none("nothing was found".into()));
-        }
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| SettingsError::NoKey {
-            what: "the file of the server's private key".into(),
-            cause: e.to_string(),
-        })?;
+        Self::with_names(&[Pair { certificates, key }], offer)
+    }
+
+    /// With several certificates: a client gets the first that is valid for the name that it sends (SNI), or else the first of all.
+    pub fn with_names(pairs: &[Pair<'_>], offer: &Offer) -> Result<Self, SettingsError> {
+        let provider = provider(offer)?;
         let unusable = |e: Error| SettingsError::Unusable(e.to_string());
-        let mut config = ServerConfig::builder_with_provider(provider(offer)?)
+        let keys = pairs.iter().map(|pair| certified(pair, &provider)).collect::<Result<_, _>>()?;
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(offer)?)
             .map_err(unusable)?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|e| match e {
-                Error::InconsistentKeys(_) => SettingsError::KeyMismatch,
-                other => unusable(other),
-            })?;
+            .with_cert_resolver(Arc::new(ByName(keys)));
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         config.ticketer = Ticketer::new().map_err(unusable)?;
         Ok(Self(Arc::new(config)))
+    }
+
+    /// The same server, accepting HTTP/2 and HTTP/1.1; HTTP/2 where the client leaves the choice.
+    pub fn speaking_both(&self) -> Self {
+        let mut config = ServerConfig::clone(&self.0);
+        config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+        Self(Arc::new(config))
     }
 
     /// The same server, accepting this application protocol alone.
@@ -60,4 +70,43 @@ impl Server {
     pub fn accept(&self) -> Result<Session, TlsError> {
         Ok(Session::server(UnbufferedServerConnection::new(Arc::clone(&self.0))?))
     }
+}
+
+/// Reads a certificate and its key, which must belong together.
+fn certified(pair: &Pair<'_>, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, SettingsError> {
+    let what = || "the file of the server's certificate".to_owned();
+    let none = |cause: String| SettingsError::NoCertificate { what: what(), cause };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pair.certificates)
+        .collect::<Result<_, _>>()
+        .map_err(|e| none(e.to_string()))?;
+    if chain.is_empty() {
+        return Err(none("nothing was found".into()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(|e| SettingsError::NoKey {
+        what: "the file of the server's private key".into(),
+        cause: e.to_string(),
+    })?;
+    let key = CertifiedKey::from_der(chain, key, provider).map_err(|e| match e {
+        Error::InconsistentKeys(_) => SettingsError::KeyMismatch,
+        other => SettingsError::Unusable(other.to_string()),
+    })?;
+    Ok(Arc::new(key))
+}
+
+/// Chooses a certificate by the name that a client sends.
+#[derive(Debug)]
+struct ByName(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().filter(|_| self.0.len() > 1);
+        let name = name.and_then(|name| ServerName::try_from(name).ok());
+        let named = name.and_then(|name| self.0.iter().find(|key| is_for(key, &name)));
+        named.or(self.0.first()).cloned()
+    }
+}
+
+fn is_for(key: &CertifiedKey, name: &ServerName<'_>) -> bool {
+    let certificate = key.cert.first().and_then(|certificate| ParsedCertificate::try_from(certificate).ok());
+    certificate.is_some_and(|certificate| verify_server_name(&certificate, name).is_ok())
 }

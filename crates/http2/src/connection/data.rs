@@ -115,7 +115,7 @@ impl Connection {
         }
         if is_end {
             self.end_receiving(stream);
-        } else {
+        } else if !self.config.keeps_data {
             self.give_back_on(stream, bytes as u32);
         }
         Ok(Some(Found::Data { stream, bytes, ends: is_end }))

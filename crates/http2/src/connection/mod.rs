@@ -49,6 +49,9 @@ pub struct Config {
     pub max_section_bytes: u32,
     /// Largest dynamic table for either direction, in bytes.
     pub table_bytes: u32,
+    /// Windows of streams are given back with [`Connection::release`] only, for an owner that keeps data before it uses it. The
+    /// window of the connection is given back as data comes: one stream that is not read must not hold up the others.
+    pub keeps_data: bool,
 }
 
 impl Default for Config {
@@ -59,6 +62,7 @@ impl Default for Config {
             connection_window: 16 << 20,
             max_section_bytes: 64 << 10,
             table_bytes: DEFAULT_TABLE_BYTES,
+            keeps_data: false,
         }
     }
 }

@@ -141,6 +141,12 @@ impl Connection {
         Ok(allowed)
     }
 
+    /// Gives back so much of a stream's window, where this side keeps data ([`Config::keeps_data`](super::Config::keeps_data)):
+    /// the bytes that were used since the last time. Nothing happens on a stream that has ended.
+    pub fn release(&mut self, stream: Stream, bytes: u32) {
+        self.give_back_on(stream, bytes);
+    }
+
     /// Ends a stream before its messages are complete. Nothing happens to one that has ended.
     pub fn reset(&mut self, stream: Stream, code: ErrorCode) {
         if self.streams.get(stream).is_some() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_dispatch::Choice;
 
-use super::{Config, GroupSpec};
+use super::{Config, GroupSpec, Http2};
 use crate::classes::Condition;
 
 /// A switch as text; what is odd comes last.
@@ -23,7 +23,28 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     let listen: Vec<String> = config.listen.iter().map(ToString::to_string).collect();
     let threads =
         if config.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", config.workers) };
-    writeln!(out, "listens on {} with {threads}", listen.join(" and "))?;
+    match listen.is_empty() {
+        true => writeln!(out, "listens with {threads}")?,
+        false => writeln!(out, "listens on {} with {threads}", listen.join(" and "))?,
+    }
+    if let Some(tls) = &config.tls {
+        let listen: Vec<String> = tls.listen.iter().map(ToString::to_string).collect();
+        let files: Vec<String> =
+            tls.certificates.iter().map(|files| files.certificate.display().to_string()).collect();
+        writeln!(
+            out,
+            "listens on {} with TLS {} and later, and shows {}",
+            listen.join(" and "),
+            tls.oldest.name(),
+            files.join(", ")
+        )?;
+    }
+    match config.http2 {
+        Http2::None => writeln!(out, "speaks HTTP/1.1 to clients")?,
+        Http2::OverTls if config.tls.is_none() => writeln!(out, "speaks HTTP/1.1 to clients")?,
+        Http2::OverTls => writeln!(out, "speaks HTTP/2 to clients that agree on it over TLS, else HTTP/1.1")?,
+        Http2::All => writeln!(out, "speaks HTTP/2 to clients that begin with it, else HTTP/1.1")?,
+    }
     match config.longest_rest {
         Duration::ZERO => writeln!(out, "never rests (rest-us)")?,
         rest => writeln!(
@@ -55,6 +76,12 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         }
         if let Some(check) = &server.check {
             write!(out, ", checked at {} every {:?}", check.path, check.interval)?;
+        }
+        if let Some(tls) = &server.tls {
+            match &tls.ca {
+                Some(ca) => write!(out, ", TLS verified by {}", ca.display())?,
+                None => write!(out, ", TLS that is not verified")?,
+            }
         }
         if server.is_backup {
             write!(out, ", backup")?;

@@ -4,12 +4,14 @@ mod explain;
 mod policy;
 mod read;
 mod table;
+mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_dispatch::Choice;
+use assay_role::tls::Version;
 
 use crate::classes::Condition;
 use crate::health::{ActiveRules, PassiveRules};
@@ -20,8 +22,12 @@ pub use read::read;
 /// A switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where clients connect.
+    /// Where clients connect in the clear.
     pub listen: Vec<SocketAddr>,
+    /// TLS to clients.
+    pub tls: Option<ListenTls>,
+    /// To which clients HTTP/2 is spoken.
+    pub http2: Http2,
     /// Threads; each has policies of its own and an even part of every limit.
     pub workers: usize,
     /// How long a busy worker may rest before it looks for messages, so that several come together; none: 0.
@@ -56,10 +62,59 @@ pub struct Config {
     pub groups: Vec<GroupSpec>,
 }
 
+impl Config {
+    /// Where clients connect, in the clear or with TLS.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listen.iter().chain(self.tls.iter().flat_map(|tls| &tls.listen)).copied()
+    }
+}
+
+/// TLS to clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenTls {
+    /// Where clients connect.
+    pub listen: Vec<SocketAddr>,
+    /// Certificates; a client gets the first that is valid for the name that it sends, else the first of all.
+    pub certificates: Vec<CertificateFiles>,
+    /// The oldest version.
+    pub oldest: Version,
+}
+
+/// Files of a certificate, read at the start and on every reload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and those that lead from it to its authority (PEM).
+    pub certificate: PathBuf,
+    /// Its private key (PEM).
+    pub key: PathBuf,
+}
+
+/// To which clients HTTP/2 is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Http2 {
+    /// To none.
+    None,
+    /// To those that agree on it over TLS (ALPN).
+    OverTls,
+    /// Also to those that begin with it in the clear (prior knowledge).
+    All,
+}
+
+/// TLS to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTls {
+    /// Authorities that its certificate is verified by (PEM); none: it is not verified.
+    pub ca: Option<PathBuf>,
+    /// The name that it is verified for, and that is sent (SNI); none: its address, which is not sent.
+    pub name: Option<String>,
+    /// The oldest version.
+    pub oldest: Version,
+}
+
 /// A server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
-    /// What it is called; it stays the same server over a reload by name and address.
+    /// What it is called; it stays the same server over a reload by name, address and TLS.
     pub name: String,
     /// Where it is.
     pub address: SocketAddr,
@@ -75,6 +130,8 @@ pub struct ServerSpec {
     pub drains: bool,
     /// Its health checks.
     pub check: Option<Check>,
+    /// It speaks TLS; its health checks do too.
+    pub tls: Option<ServerTls>,
 }
 
 /// How the health of a server is checked.

@@ -11,14 +11,18 @@ use assay_settings::{Fields, Mistake, Source, Value};
 
 use super::policy::{needs, policy};
 use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
+use super::tls;
 use super::{
     AccessLog, Check, ClassSpec, Config, GroupSpec, Limits, LogFormat, ServerSpec, StateQuery, Timeouts,
 };
 use crate::classes::{Condition, HeaderIs, QueryIs};
 use crate::health::{ActiveRules, PassiveRules};
 
-const TOP: [&str; 20] = [
+const TOP: [&str; 23] = [
     "listen",
+    "tls",
+    "certificate",
+    "http2",
     "workers",
     "rest-us",
     "name",
@@ -45,8 +49,8 @@ const LIMITS: [&str; 7] =
     ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
 const CHECK: [&str; 7] = ["path", "host", "interval", "timeout", "rise", "fall", "status"];
 const PASSIVE: [&str; 3] = ["failures", "within", "out"];
-const SERVER: [&str; 8] =
-    ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health"];
+const SERVER: [&str; 9] =
+    ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health", "tls"];
 const CLASS: [&str; 10] =
     ["name", "path", "prefix", "suffix", "method", "header", "query", "servers", "policy", "needs"];
 const ACCESS_LOG: [&str; 2] = ["file", "format"];
@@ -68,13 +72,10 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let table = source.parse()?;
     let top = Fields::whole(source, "a switch file", &table);
     top.only(&TOP)?;
-    let listen: Result<Vec<_>, Mistake> = top
-        .need("listen", "where clients connect, like \"127.0.0.1:8080\"")?
-        .list()?
-        .iter()
-        .map(address)
-        .collect();
-    let listen = listen?;
+    if top.get("tls").is_none() {
+        top.need("listen", "where clients connect, like \"127.0.0.1:8080\"")?;
+    }
+    let listen = texts(&top, "listen")?.iter().map(address).collect::<Result<Vec<_>, Mistake>>()?;
     let metrics = top.get("metrics").map(|value| beside(&value, &listen)).transpose()?;
     let workers = whole_or(&top, "workers", 1, (1, MOST_WORKERS))? as usize;
     let section = |key: &'static str, what: &'static str, known: &[&str]| {
@@ -96,6 +97,8 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let servers = servers(&top, &defaults)?;
     let (classes, groups) = classes(&top, &servers)?;
     Ok(Config {
+        tls: tls::to_clients(&top, &listen)?,
+        http2: tls::http2(&top)?,
         listen,
         workers,
         longest_rest: Duration::from_micros(whole_or(&top, "rest-us", USUAL_REST_US, (0, LONGEST_REST_US))?),
@@ -290,6 +293,7 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
         is_backup: flag("backup")?,
         drains: flag("drain")?,
         check,
+        tls: fields.get("tls").map(|value| tls::to_server(&value)).transpose()?,
     })
 }
 

@@ -11,10 +11,11 @@ use assay_http::head::RequestHead;
 use super::runtime::{now_ns, spawn};
 use super::setup::Setup;
 use super::slot::{Standing, Waiting};
+use super::socket::Socket;
 use super::stream::Stream;
 use super::{Shared, unix_s};
 use crate::access_log::Line;
-use crate::config::Config;
+use crate::config::{Config, Http2};
 use crate::document::document;
 use crate::forwarded::Peer;
 use crate::request::{self, Facts, Refusal};
@@ -23,6 +24,8 @@ use crate::tally::add;
 use crate::upgrade;
 use assay_plane::connection::Connection;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Handler, Next};
+use assay_plane::http2;
+use assay_tls::server::Server;
 
 /// A body up to this size that is here already goes out with its head.
 const INLINE_BYTES: u64 = 16 * 1024;
@@ -38,6 +41,8 @@ pub struct Client {
     peer: Peer,
     own: SocketAddr,
     said: Said,
+    /// None: a request of HTTP/2, whose connection is counted elsewhere.
+    _connected: Option<Connected>,
 }
 
 /// What the log tells of a request; empty when there is no log.
@@ -74,28 +79,68 @@ pub struct Done {
     pub reached_ns: [u64; 2],
 }
 
-/// Serves a connection in the background.
-pub fn start(stream: Stream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
-    shared.counts.clients.set(shared.counts.clients.get() + 1);
-    let setup = shared.setup();
-    let mut client = Client {
-        exchange: Exchange::new(stream, &shared.resources, limits(&setup.config)),
-        out: Vec::new(),
-        request: Vec::new(),
-        shared: Rc::clone(shared),
-        peer: Peer::new(peer, &setup.config.name, &setup.config.trusted),
-        own,
-        said: Said::default(),
-    };
-    // Errors are the client's own doing, or were reported to it: they are of no further interest.
-    spawn(async move { drop(exchange::serve(&mut client).await) });
+/// A connection of a client, as it is counted.
+struct Connected(Rc<Shared>);
+
+impl Connected {
+    fn new(shared: &Rc<Shared>) -> Self {
+        shared.counts.clients.set(shared.counts.clients.get() + 1);
+        Self(Rc::clone(shared))
+    }
 }
 
-impl Drop for Client {
+impl Drop for Connected {
     fn drop(&mut self) {
-        let counts = &self.shared.counts;
-        counts.clients.set(counts.clients.get() - 1);
-        self.shared.changed.notify_waiters();
+        let Self(shared) = self;
+        shared.counts.clients.set(shared.counts.clients.get() - 1);
+        shared.changed.notify_waiters();
+    }
+}
+
+/// Serves a connection in the background.
+pub fn start(socket: Socket, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
+    let connected = Connected::new(shared);
+    let setup = shared.setup();
+    let server = setup.secure.clients.as_ref().filter(|_| setup.secured.contains(&own));
+    let stream = match server.map(Server::accept) {
+        None => Stream::Clear(socket),
+        Some(Ok(session)) => Stream::secured(socket, session),
+        // The library cannot begin: the connection ends.
+        Some(Err(_)) => return,
+    };
+    let peer = Peer::new(peer, &setup.config.name, &setup.config.trusted, server.is_some());
+    let speaks_http2 = match setup.config.http2 {
+        Http2::None => false,
+        Http2::OverTls => server.is_some(),
+        Http2::All => true,
+    };
+    if speaks_http2 {
+        spawn(begin(stream, (peer, own), connected));
+    } else {
+        let exchange = Exchange::new(stream, &shared.resources, limits(&setup.config));
+        spawn(Client::new(exchange, (peer, own), shared, Some(connected)).serve());
+    }
+}
+
+/// Serves a connection in the version of HTTP that the client begins with.
+async fn begin(stream: Stream, (peer, own): (Peer, SocketAddr), connected: Connected) {
+    let shared = Rc::clone(&connected.0);
+    let limits = limits(&shared.setup().config);
+    let mut connection = Connection::new(stream, &shared.resources);
+    match http2::is_begun(&mut connection, &limits).await {
+        Ok(true) => {
+            let start = |pipe| {
+                let exchange = Exchange::new(Stream::Http2(pipe), &shared.resources, limits);
+                spawn(Client::new(exchange, (peer.clone(), own), &shared, None).serve());
+            };
+            drop(http2::serve(connection, limits, start).await);
+        }
+        Ok(false) => {
+            let exchange = Exchange::of(connection, limits);
+            Client::new(exchange, (peer, own), &shared, Some(connected)).serve().await;
+        }
+        // The client has gone, or has said nothing for too long.
+        Err(_) => {}
     }
 }
 
@@ -150,6 +195,29 @@ impl Handler for Client {
 }
 
 impl Client {
+    fn new(
+        exchange: Exchange<Stream>,
+        (peer, own): (Peer, SocketAddr),
+        shared: &Rc<Shared>,
+        connected: Option<Connected>,
+    ) -> Self {
+        Self {
+            exchange,
+            out: Vec::new(),
+            request: Vec::new(),
+            shared: Rc::clone(shared),
+            peer,
+            own,
+            said: Said::default(),
+            _connected: connected,
+        }
+    }
+
+    /// Errors are the client's own doing, or were reported to it: they are of no further interest.
+    async fn serve(mut self) {
+        drop(exchange::serve(&mut self).await);
+    }
+
     /// Takes what is to be known of a request from its head, and writes the one for the server.
     fn take_head(&mut self, request: &exchange::Request<'_>) -> Result<Order, Refusal> {
         let exchange::Request { head, bytes } = request;
@@ -167,7 +235,8 @@ impl Client {
             upgrade::append(&mut self.request, protocol);
         }
         if setup.logs {
-            self.said.take(head, &self.peer, &setup);
+            let is_http2 = self.exchange.connection.stream.is_http2();
+            self.said.take((head, is_http2), &self.peer, &setup);
         }
         self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_small_body(&facts);
@@ -260,12 +329,13 @@ impl Client {
 }
 
 impl Said {
-    fn take(&mut self, head: &RequestHead<'_>, peer: &Peer, setup: &Setup) {
+    fn take(&mut self, (head, is_http2): (&RequestHead<'_>, bool), peer: &Peer, setup: &Setup) {
         let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
             kept.clear();
             parts.iter().for_each(|part| kept.extend_from_slice(part));
         };
         let version: &[u8] = match head.facts.version {
+            _ if is_http2 => b" HTTP/2.0",
             assay_http::head::Version::Http10 => b" HTTP/1.0",
             assay_http::head::Version::Http11 => b" HTTP/1.1",
         };

@@ -20,7 +20,6 @@ use super::client::{Client, Done, Order};
 use super::runtime::now_ns;
 use super::server::{Server, Upstream};
 use super::slot::{Slot, Unserved, acquire};
-use super::stream::Stream;
 use crate::plan::News;
 use crate::request::Refusal;
 use crate::response::{self, Framing};
@@ -159,7 +158,7 @@ impl Client {
     async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.connect);
         add(&self.shared.counts.connects);
-        let mut connecting = std::pin::pin!(Stream::connect(server.address));
+        let mut connecting = std::pin::pin!(server.connect());
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
             Poll::Pending => wait(&self.exchange.connection.deadline, cx),

@@ -9,6 +9,7 @@ mod runtime;
 mod server;
 mod setup;
 mod slot;
+mod socket;
 mod stream;
 mod tunnel;
 mod upload;
@@ -33,7 +34,7 @@ use queue::Queue;
 use runtime::{Started, spawn};
 use server::Server;
 use setup::{Registry, Setup};
-use stream::Listener;
+use socket::Listener;
 
 /// Idle connections to servers are looked through, and the log is written, every so many ticks.
 const TICKS_PER_SWEEP: u64 = 20;

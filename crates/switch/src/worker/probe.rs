@@ -13,7 +13,6 @@ use super::group::Group;
 use super::moment;
 use super::runtime::spawn;
 use super::server::{Server, Upstream};
-use super::stream::Stream;
 use crate::load;
 use assay_plane::memory::write_all;
 
@@ -49,7 +48,7 @@ async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     deadline.set(PATIENCE);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
-        None => match Stream::connect(server.address).await {
+        None => match server.connect().await {
             Ok(stream) => Upstream::new(stream),
             Err(_) => return,
         },

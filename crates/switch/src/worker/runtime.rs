@@ -2,7 +2,7 @@
 //!
 //! A runtime that serves every purpose counts references in ways that threads can share, locks what no other thread touches, and
 //! makes a place for every socket that it takes away again. Here tasks are numbers in a list, nothing is shared, and a socket
-//! is only made known to the system once a task has to wait for it ([`super::stream`]).
+//! is only made known to the system once a task has to wait for it ([`super::socket`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};

@@ -1,11 +1,14 @@
 //! What a worker knows of a server, and which connections to it are idle.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use assay_dispatch::ServerId;
 
 use super::stream::Stream;
+use crate::secure::ToServer;
 use assay_plane::memory::Input;
 
 /// Most idle connections that are kept to one server.
@@ -27,6 +30,8 @@ pub struct Server {
     pub standing: Cell<Option<f64>>,
     /// Used only when no other server of a group is there.
     pub is_backup: Cell<bool>,
+    /// It speaks TLS.
+    pub tls: RefCell<Option<Rc<ToServer>>>,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -63,8 +68,15 @@ impl Server {
             most: Cell::new(u32::MAX),
             standing: Cell::new(None),
             is_backup: Cell::new(false),
+            tls: RefCell::new(None),
             idle: RefCell::default(),
         }
+    }
+
+    /// Connects to it.
+    pub async fn connect(&self) -> io::Result<Stream> {
+        let tls = self.tls.borrow().clone();
+        Stream::connect(self.address, tls.as_deref()).await
     }
 
     /// Whether one more request is allowed.
@@ -75,7 +87,7 @@ impl Server {
     /// The idle connection that was used last and is not known to be closed: bytes or an end make it useless.
     pub fn take_idle(&self) -> Option<Upstream> {
         let mut idle = self.idle.borrow_mut();
-        while let Some(Idle { stream, .. }) = idle.pop() {
+        while let Some(Idle { mut stream, .. }) = idle.pop() {
             if stream.is_quiet() {
                 return Some(Upstream::new(stream));
             }
@@ -101,7 +113,7 @@ impl Server {
     /// Closes what has been idle for longer than this, or was closed by the server.
     pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
         let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
-        self.idle.borrow_mut().retain(|idle| is_young(idle) && idle.stream.is_quiet());
+        self.idle.borrow_mut().retain_mut(|idle| is_young(idle) && idle.stream.is_quiet());
     }
 
     /// Closes all that are idle.

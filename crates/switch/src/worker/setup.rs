@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,12 +14,17 @@ use super::server::Server;
 use crate::classes::Classes;
 use crate::config::Config;
 use crate::plan::{Plan, part_of};
+use crate::secure::Secure;
 use crate::tally::LiveTally;
 
 /// A configuration at work.
 pub struct Setup {
     /// The settings.
     pub config: Arc<Config>,
+    /// Certificates for clients, and what servers are verified by.
+    pub secure: Arc<Secure>,
+    /// Where clients speak TLS.
+    pub secured: Arc<Vec<SocketAddr>>,
     /// Tells classes apart.
     pub classes: Classes,
     /// The servers, by number.
@@ -65,12 +71,14 @@ impl Setup {
             .servers
             .iter()
             .zip(plan.numbers.iter())
-            .map(|(spec, id)| {
+            .zip(&plan.secure.servers)
+            .map(|((spec, id), tls)| {
                 let known = former.and_then(|former| former.servers.get(id)).map(Rc::clone);
                 let server =
                     known.unwrap_or_else(|| Rc::new(Server::new(*id, spec.name.clone(), spec.address)));
                 server.most.set(part(spec.connections).max(1));
                 server.is_backup.set(spec.is_backup);
+                *server.tls.borrow_mut() = tls.clone().map(Rc::new);
                 server.standing.set(plan.standings.get(id).copied());
                 server
             })
@@ -98,6 +106,8 @@ impl Setup {
             all
         });
         Self {
+            secure: Arc::clone(&plan.secure),
+            secured: Arc::clone(&plan.secured),
             classes: Classes::new(config.classes.iter().map(|class| class.conditions.clone()).collect()),
             groups,
             most_clients: part(config.limits.connections).max(1),

@@ -1,449 +1,276 @@
-//! Connections that read and write with no more system calls than they must.
-//!
-//! A connection is only made known to the system ([`Place`]) when a task has to wait for it: one that brings its request with
-//! it, gets its response and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
-//! to read, no room) saves the call that would say so again.
+//! What a connection lies on: a socket in the clear, TLS on a socket, or a stream of HTTP/2.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
+use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_plane::exchange;
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,
-    send, shutdown, socket_with, sockopt,
-};
+use assay_plane::http2::Pipe;
+use assay_tls::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, Place, READABLE, WRITABLE, accepted, may_go_on, turn};
+use super::runtime::{ENDED, READABLE, WRITABLE, may_go_on};
+use super::socket::Socket;
+use crate::secure::ToServer;
 
-const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+thread_local! {
+    /// Room for data that should not come.
+    static QUIET: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
+}
 
 /// A connection.
-pub struct Stream {
-    /// What it is ready for while it has no place.
-    flags: Cell<u8>,
-    place: OnceCell<Place>,
-    socket: OwnedFd,
+pub enum Stream {
+    /// In the clear.
+    Clear(Socket),
+    /// With TLS.
+    Secured(Box<Secured>),
+    /// One request of a client that speaks HTTP/2.
+    Http2(Pipe),
+}
+
+/// TLS on a socket.
+pub struct Secured {
+    stream: ByteStream<Socket>,
+    /// Bytes that were taken, and not told to be: some of their records have not gone to the socket.
+    claimed: Option<usize>,
 }
 
 impl Stream {
-    fn new(socket: OwnedFd, flags: u8) -> Self {
-        Self { flags: Cell::new(flags), place: OnceCell::new(), socket }
+    /// TLS on a client's socket.
+    pub fn secured(socket: Socket, session: Session) -> Self {
+        Self::Secured(Box::new(Secured { stream: ByteStream::secured(socket, session), claimed: None }))
     }
 
-    /// Connects.
-    pub async fn connect(address: SocketAddr) -> io::Result<Self> {
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = socket_with(family, SocketType::STREAM, OPENED, None)?;
-        // Without it, the end of a request could wait for the acknowledgement of its beginning.
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        let stream = Self::new(socket, 0);
-        let begun = connect(&stream.socket, &address);
-        // The end of an idle connection must be heard of: it gets its place in any case.
-        stream.take_place()?;
-        match begun {
-            Ok(()) => stream.set(WRITABLE),
-            Err(Errno::INPROGRESS) => {
-                poll_fn(|cx| if stream.has(WRITABLE) { Poll::Ready(Ok(())) } else { stream.wait(cx) })
-                    .await?;
-                sockopt::socket_error(&stream.socket)??;
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(stream)
-    }
-
-    fn flags(&self) -> &Cell<u8> {
-        self.place.get().map_or(&self.flags, |place| &place.source.flags)
-    }
-
-    fn has(&self, flag: u8) -> bool {
-        self.flags().get() & flag != 0
-    }
-
-    fn set(&self, flag: u8) {
-        let flags = self.flags();
-        flags.set(flags.get() | flag);
-    }
-
-    /// There is nothing more to read, or no more room.
-    fn clear(&self, flag: u8) {
-        let flags = self.flags();
-        flags.set(flags.get() & !flag);
-    }
-
-    fn take_place(&self) -> io::Result<&Place> {
-        if let Some(place) = self.place.get() {
-            return Ok(place);
-        }
-        // What it is ready for already is told at once.
-        let place = Place::new(self.socket.as_fd(), self.flags.get(), false)?;
-        Ok(self.place.get_or_init(|| place))
-    }
-
-    /// Has this task woken when something happens.
-    fn wait<T>(&self, cx: &Context<'_>) -> Poll<io::Result<T>> {
-        match self.take_place() {
-            Ok(place) => {
-                place.source.wake_me(cx);
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
-    }
-
-    fn read_now(&self, room: &mut [u8]) -> Result<usize, Errno> {
-        let size = room.len();
-        loop {
-            match recv(&self.socket, &mut *room, RecvFlags::empty()) {
-                // Room is left: that was all, and more will be told of. An end is told of once, and stays.
-                Ok((_, count @ 1..)) => {
-                    if count < size && !self.has(ENDED) {
-                        self.clear(READABLE);
-                    }
-                    return Ok(count);
-                }
-                Ok((_, _)) => return Ok(0),
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    if error == Errno::AGAIN {
-                        self.clear(READABLE);
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    fn write_now(
-        &self,
-        mut write: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
-        loop {
-            match write(self.socket.as_fd()) {
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.clear(WRITABLE);
-                    return Err(Errno::AGAIN);
-                }
-                other => return other,
-            }
-        }
-    }
-
-    fn poll_write_with(
-        &self,
-        cx: &Context<'_>,
-        mut write: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
-    ) -> Poll<io::Result<usize>> {
-        if !may_go_on(cx) {
-            return Poll::Pending;
-        }
-        if self.has(WRITABLE) {
-            match self.write_now(&mut write) {
-                Err(Errno::AGAIN) => {}
-                other => return Poll::Ready(other.map_err(io::Error::from)),
-            }
-        }
-        self.wait(cx)
+    /// Connects to a server, and makes the handshake if it speaks TLS.
+    pub async fn connect(address: SocketAddr, tls: Option<&ToServer>) -> io::Result<Self> {
+        let socket = Socket::connect(address).await?;
+        let Some(tls) = tls else { return Ok(Self::Clear(socket)) };
+        let session = tls.client.connect(&tls.name, true).map_err(io::Error::other)?;
+        let mut secured = Secured { stream: ByteStream::secured(socket, session), claimed: None };
+        poll_fn(|cx| secured.poll_open(cx)).await?;
+        Ok(Self::Secured(Box::new(secured)))
     }
 
     /// Writes what there is room for now.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.has(WRITABLE) {
-            return Err(io::ErrorKind::WouldBlock.into());
+        match self {
+            Self::Clear(socket) => socket.try_write(bytes),
+            Self::Http2(pipe) => pipe.try_write(bytes),
+            // Records of which the socket takes a part would wait for a next write, and there may be none.
+            Self::Secured(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
-        self.write_now(|socket| send(socket, bytes, SendFlags::NOSIGNAL)).map_err(io::Error::from)
     }
 
-    /// Writes as much as there is room for, to go out together with the end of the connection: it is to be dropped next. One
-    /// packet instead of two. Only for a peer that sends nothing more: what it sent and was not read takes all of it back.
+    /// Writes as much as can go out together with the end of the connection ([`Socket::write_last`]).
     pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.has(WRITABLE) {
-            return Ok(0);
-        }
-        match self.write_now(|socket| send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)) {
-            Err(Errno::AGAIN) => Ok(0),
-            other => Ok(other?),
+        match self {
+            Self::Clear(socket) => socket.write_last(bytes),
+            Self::Secured(_) | Self::Http2(_) => Ok(0),
         }
     }
 
-    /// Nothing has come, and not the end. Costs no system call unless something came.
-    pub fn is_quiet(&self) -> bool {
-        !self.has(READABLE) || matches!(self.read_now(&mut [0]), Err(Errno::AGAIN))
+    /// Nothing has come, and not the end; what belongs to TLS alone may have.
+    pub fn is_quiet(&mut self) -> bool {
+        match self {
+            Self::Clear(socket) => socket.is_quiet(),
+            Self::Secured(secured) => secured.is_quiet(),
+            Self::Http2(_) => false,
+        }
+    }
+
+    /// The client speaks HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        matches!(self, Self::Http2(_))
+    }
+}
+
+impl Secured {
+    fn socket(&self) -> &Socket {
+        self.stream.socket()
+    }
+
+    /// Nothing can be read for now. Once the end has come, a read always has a result: the next one is tried at once.
+    fn has_more(&self) -> bool {
+        let has_ended = self.socket().has(ENDED);
+        if !has_ended {
+            self.socket().clear(READABLE);
+        }
+        has_ended
+    }
+
+    /// Makes the handshake of a client.
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.stream.shake_hands() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.stream.has_unsent() {
+                        self.socket().clear(WRITABLE);
+                    }
+                    if !self.has_more() {
+                        return self.socket().wait(cx);
+                    }
+                }
+                ended => return Poll::Ready(ended),
+            }
+        }
+    }
+
+    /// Gives the socket all that it was not given.
+    fn poll_flush(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        while self.stream.has_unsent() {
+            if !self.socket().has(WRITABLE) {
+                return self.socket().wait(cx);
+            }
+            match self.stream.flush() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket().clear(WRITABLE),
+                done => return Poll::Ready(done),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !may_go_on(cx) {
+            return Poll::Pending;
+        }
+        // The client may wait for the end of the handshake.
+        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+            return Poll::Ready(Err(error));
+        }
+        while self.socket().has(READABLE) {
+            match self.stream.recv(room.initialize_unfilled()) {
+                Ok(read) => {
+                    if !read.more && read.length > 0 {
+                        self.has_more();
+                    }
+                    room.advance(read.length);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.has_more() {
+                        break;
+                    }
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        if self.stream.has_unsent() {
+            self.socket().clear(WRITABLE);
+        }
+        self.socket().wait(cx)
+    }
+
+    /// Writes, and says so only when the socket has all records of it.
+    fn poll_write(&mut self, cx: &Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if !may_go_on(cx) {
+            return Poll::Pending;
+        }
+        while self.claimed.is_none() {
+            if !self.socket().has(WRITABLE) {
+                return self.socket().wait(cx);
+            }
+            match self.stream.send_parts(parts) {
+                Ok(count) => self.claimed = Some(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket().clear(WRITABLE),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        match self.poll_flush(cx) {
+            Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| self.claimed.take().unwrap_or(0))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        while self.socket().has(READABLE) {
+            let read = QUIET.with_borrow_mut(|room| self.stream.recv(room));
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.has_more() {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        true
     }
 }
 
 impl exchange::Stream for Stream {
     fn reset_on_close(&self) {
-        // Nothing more can be done if that fails.
-        let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+        match self {
+            Self::Clear(socket) => socket.reset_on_close(),
+            Self::Secured(secured) => {
+                secured.stream.break_off();
+                secured.socket().reset_on_close();
+            }
+            Self::Http2(pipe) => pipe.reset_on_close(),
+        }
     }
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if !may_go_on(cx) {
-            return Poll::Pending;
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(socket) => Pin::new(socket).poll_read(cx, room),
+            Self::Secured(secured) => secured.poll_read(cx, room),
+            Self::Http2(pipe) => Pin::new(pipe).poll_read(cx, room),
         }
-        if self.has(READABLE) {
-            match self.read_now(buffer.initialize_unfilled()) {
-                Ok(count) => {
-                    buffer.advance(count);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(Errno::AGAIN) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
-            }
-        }
-        self.wait(cx)
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL))
+        match self.get_mut() {
+            Self::Clear(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::Secured(secured) => secured.poll_write(cx, &[IoSlice::new(bytes)]),
+            Self::Http2(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+        }
     }
 
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
+        parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, |socket| rustix::io::writev(socket, slices))
+        match self.get_mut() {
+            Self::Clear(socket) => Pin::new(socket).poll_write_vectored(cx, parts),
+            Self::Secured(secured) => secured.poll_write(cx, parts),
+            Self::Http2(pipe) => Pin::new(pipe).poll_write_vectored(cx, parts),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(shutdown(&self.socket, Shutdown::Write).map_err(io::Error::from))
-    }
-}
-
-/// A listening socket.
-pub struct Listener {
-    place: Option<Place>,
-    /// Connections come so fast that a call that finds none costs less than being told of each.
-    is_busy: bool,
-    /// Accepted since a call found none.
-    taken: u32,
-    /// When it was last told of one, in turns of the worker.
-    told_at: u64,
-    socket: TcpListener,
-}
-
-impl Listener {
-    /// Of a socket that does not block.
-    pub fn new(socket: TcpListener) -> Self {
-        Self { place: None, is_busy: false, taken: 0, told_at: 0, socket }
-    }
-
-    /// Accepts no connection for the time being, and is not told of any.
-    pub fn rest(&mut self) {
-        if let Some(place) = self.place.take() {
-            place.leave(self.socket.as_fd());
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Secured(secured) => secured.poll_flush(cx),
+            Self::Clear(_) | Self::Http2(_) => Poll::Ready(Ok(())),
         }
     }
 
-    /// Accepts a connection that is there already.
-    pub fn try_accept(&self) -> io::Result<(Stream, SocketAddr)> {
-        let (socket, peer) = acceptfrom_with(&self.socket, OPENED)?;
-        let peer = peer.ok_or(Errno::AFNOSUPPORT).and_then(SocketAddr::try_from)?;
-        // The request may well be there too. That nothing waits for acknowledgements is inherited.
-        Ok((Stream::new(socket, READABLE | WRITABLE), peer))
-    }
-
-    /// Accepts a connection, or has this task woken when there is one.
-    pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, SocketAddr)>> {
-        let source = match &self.place {
-            Some(place) => &place.source,
-            None => &self.place.insert(Place::new(self.socket.as_fd(), 0, true)?).source,
-        };
-        source.wake_me(cx);
-        if source.flags.get() & READABLE == 0 || !may_go_on(cx) {
-            return Poll::Pending;
-        }
-        if !self.is_busy {
-            // One is there for certain; the system will tell again if there are more.
-            source.flags.set(0);
-            self.is_busy = turn() == self.told_at + 1;
-            (self.told_at, self.taken) = (turn(), 0);
-        }
-        let taken = self.try_accept();
-        match &taken {
-            Ok(_) => {
-                self.taken += 1;
-                accepted();
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.is_busy = self.taken > 1;
-                self.taken = 0;
-                if let Some(place) = &self.place {
-                    place.source.flags.set(0);
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Secured(secured) => {
+                if let Poll::Ready(Ok(())) = secured.poll_flush(cx) {
+                    secured.stream.say_end();
                 }
-                return Poll::Pending;
+                shutdown(secured.socket())
             }
-            Err(_) => {}
+            Self::Http2(pipe) => Pin::new(pipe).poll_shutdown(cx),
         }
-        Poll::Ready(taken)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
-
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    use super::super::runtime::{may_rest, run, spawn};
-    use super::*;
-
-    fn listener() -> (TcpListener, SocketAddr) {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-        socket.set_nonblocking(true).expect("a socket");
-        let address = socket.local_addr().expect("is bound");
-        (socket, address)
-    }
-
-    /// Sends back what comes on each connection, until its end.
-    async fn echo(mut listener: Listener) {
-        loop {
-            let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
-            spawn(async move {
-                let mut room = [0; 3000];
-                while let Ok(count @ 1..) = stream.read(&mut room).await {
-                    stream.write_all(&room[..count]).await.expect("is read");
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn many_connections_are_accepted_and_echoed_whole() {
-        let (socket, address) = listener();
-        let echoed = run(async move {
-            spawn(echo(Listener::new(socket)));
-            let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-            let all: Vec<u8> = (0..300_000u32).map(|number| number as u8).collect();
-            for _ in 0..20 {
-                let (all, told) = (all.clone(), told.clone());
-                spawn(async move {
-                    let stream = Stream::connect(address).await.expect("connects");
-                    let (mut from, mut to) = tokio::io::split(stream);
-                    let sent = all.clone();
-                    spawn(async move {
-                        to.write_all(&sent).await.expect("is read");
-                        to.shutdown().await.expect("ends");
-                    });
-                    let mut back = Vec::new();
-                    from.read_to_end(&mut back).await.expect("comes back");
-                    let _ = told.send(back == all);
-                });
-            }
-            let mut good = 0;
-            for _ in 0..20 {
-                good += u32::from(heard.recv().await == Some(true));
-            }
-            good
-        });
-        assert_eq!(echoed.expect("runs"), 20);
-    }
-
-    #[test]
-    fn connections_that_come_and_go_are_all_served_by_a_worker_that_rests() {
-        const CLIENTS: usize = 8;
-        let (socket, address) = listener();
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let request = move || -> io::Result<Vec<u8>> {
-            let mut client = TcpStream::connect(address)?;
-            client.write_all(b"question")?;
-            client.shutdown(std::net::Shutdown::Write)?;
-            let mut all = Vec::new();
-            client.read_to_end(&mut all).map(|_| all)
-        };
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| {
-                let told = told.clone();
-                std::thread::spawn(move || {
-                    (0..40).for_each(|_| assert_eq!(request().expect("a response"), b"question"));
-                    told.send(()).expect("is heard");
-                })
-            })
-            .collect();
-        let served = run(async move {
-            may_rest(Duration::from_micros(50));
-            spawn(echo(Listener::new(socket)));
-            for _ in 0..CLIENTS {
-                heard.recv().await.expect("a client that was served");
-            }
-        });
-        served.expect("runs");
-        clients.into_iter().for_each(|client| client.join().expect("no panic"));
-    }
-
-    #[test]
-    fn an_idle_connection_is_quiet_until_it_ends() {
-        let (socket, address) = listener();
-        let seen = run(async move {
-            let mut listener = Listener::new(socket);
-            let stream = Stream::connect(address).await.expect("connects");
-            let (mut peer, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
-            let before = stream.is_quiet();
-            peer.write_all(b"x").await.expect("is read");
-            drop(peer);
-            let mut stream = stream;
-            let mut room = [0; 10];
-            let count = stream.read(&mut room).await.expect("a byte");
-            // The end has come with it, or comes; a read waits for it.
-            let end = stream.read(&mut room).await.expect("the end");
-            (before, count, end, stream.is_quiet())
-        });
-        assert_eq!(seen.expect("runs"), (true, 1, 0, false));
-    }
-
-    #[test]
-    fn the_last_bytes_arrive_with_the_end() {
-        let (socket, address) = listener();
-        let client = std::thread::spawn(move || {
-            let mut client = TcpStream::connect(address).expect("connects");
-            client.write_all(b"q").expect("is read");
-            let mut all = String::new();
-            client.read_to_string(&mut all).map(|_| all)
-        });
-        let sent = run(async move {
-            let mut listener = Listener::new(socket);
-            let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
-            let mut room = [0; 10];
-            let count = stream.read(&mut room).await.expect("a byte");
-            (count, stream.write_last(b"answer").expect("has room"))
-        });
-        assert_eq!(sent.expect("runs"), (1, 6));
-        assert_eq!(client.join().expect("no panic").expect("a response"), "answer");
-    }
-
-    #[test]
-    fn a_connection_that_nobody_accepts_is_an_error() {
-        let (socket, address) = listener();
-        drop(socket);
-        let refused = run(Stream::connect(address)).expect("runs");
-        assert_eq!(refused.map(drop).map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionRefused));
-    }
+fn shutdown(socket: &Socket) -> Poll<io::Result<()>> {
+    let ended = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+    Poll::Ready(ended.map_err(io::Error::from))
 }

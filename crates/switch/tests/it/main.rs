@@ -18,6 +18,7 @@ mod recorder;
 mod reloading;
 #[path = "../../../http/tests/corpus/responses.rs"]
 mod responses;
+mod secured;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
 mod serving;

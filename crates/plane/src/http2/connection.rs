@@ -1,0 +1,318 @@
+//! A client's connection of HTTP/2: frames in, pipes out, and what is written into those back into frames.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Head, Stream as StreamId};
+
+use super::pipe::{Hub, Pipe, State};
+use super::response::Sent;
+use super::{MOST_PIPES, MOST_STREAMS, STREAM_WINDOW_BYTES};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::connection::{Connection, Resources};
+use crate::exchange::{ClientLimits, Stream};
+use crate::memory::wait;
+
+/// No more of bodies is made into frames while so many bytes have not been written.
+const MOST_UNWRITTEN: usize = 64 * 1024;
+/// Nothing is read while so many bytes have not been written: what is read may need an acknowledgement.
+const MOST_UNANSWERED: usize = 256 * 1024;
+/// What a stream sends of its body before it is another's turn.
+const TURN_BYTES: usize = 16 * 1024;
+
+/// What the deadline of the connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// Requests are under way: they have deadlines of their own.
+    Handlers,
+    /// No request is.
+    Idle,
+    /// The client does not take what is sent.
+    Writing,
+}
+
+struct Served<S, F> {
+    connection: Connection<S>,
+    limits: ClientLimits,
+    start: F,
+    wire: Wire,
+    hub: Rc<Hub>,
+    /// By the place of their stream.
+    streams: Vec<Option<Rc<RefCell<State>>>>,
+    /// Those with something to send, in turn.
+    turns: VecDeque<Rc<RefCell<State>>>,
+    /// Those whose window is used up.
+    stalled: Vec<Rc<RefCell<State>>>,
+    patience: Patience,
+    refilled_ns: u64,
+    /// The frames that were sent end with a GOAWAY for an error.
+    has_failed: bool,
+}
+
+/// Serves a connection until it ends. `start` is given each request; it has to see to it that it is served beside others. An error: the
+/// client did not take what was sent, or its connection was reset.
+pub async fn serve<S: Stream>(
+    connection: Connection<S>,
+    limits: ClientLimits,
+    start: impl FnMut(Pipe),
+) -> io::Result<()> {
+    let config = Config {
+        max_streams: MOST_STREAMS,
+        stream_window: STREAM_WINDOW_BYTES,
+        connection_window: 1 << 20,
+        max_section_bytes: u32::try_from(limits.head_bytes).unwrap_or(u32::MAX),
+        keeps_data: true,
+        ..Config::default()
+    };
+    let mut served = Served {
+        connection,
+        limits,
+        start,
+        wire: Wire::server(config),
+        hub: Rc::default(),
+        streams: Vec::new(),
+        turns: VecDeque::new(),
+        stalled: Vec::new(),
+        patience: Patience::Handlers,
+        refilled_ns: monotonic_ns(),
+        has_failed: false,
+    };
+    let input = std::mem::take(&mut served.connection.input);
+    served.take(input.unread());
+    let ended = poll_fn(|context| served.poll(context)).await;
+    served.let_go();
+    ended?;
+    Box::pin(served.connection.linger()).await;
+    Ok(())
+}
+
+impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self.hub.waker.borrow_mut() {
+            Some(known) => known.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        loop {
+            self.look();
+            self.send();
+            let is_blocked = self.poll_write(context)?.is_pending();
+            let is_written = self.wire.output().is_empty();
+            if is_written && !self.turns.is_empty() {
+                continue;
+            }
+            if self.has_failed || (is_written && self.wire.is_closing() && self.wire.open_streams() == 0) {
+                return Poll::Ready(Ok(()));
+            }
+            self.set_patience(is_blocked);
+            if self.wire.output().len() < MOST_UNANSWERED {
+                match self.poll_read(context) {
+                    Poll::Ready(Ok(true)) => continue,
+                    Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => {}
+                }
+            }
+            return match wait(&self.connection.deadline, context) {
+                Poll::Ready(Err(_)) if self.patience == Patience::Idle => {
+                    self.wire.go_away(ErrorCode::NO_ERROR);
+                    // The client is idle: the socket has room.
+                    let _ = self.poll_write(context)?;
+                    Poll::Ready(Ok(()))
+                }
+                waited => waited,
+            };
+        }
+    }
+
+    /// Writes what there is.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.wire.output().is_empty() {
+            let stream = Pin::new(&mut self.connection.stream);
+            let Poll::Ready(written) = stream.poll_write(context, self.wire.output()) else {
+                return Poll::Pending;
+            };
+            match written? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.wire.wrote(written),
+            }
+            if self.patience == Patience::Writing {
+                self.connection.deadline.set(self.limits.write);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads once, and acts on it; false: the client sends no more.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let resources: Rc<Resources> = Rc::clone(self.connection.resources());
+        let mut bytes = resources.memory.take();
+        let read = resources.memory.poll_read(&mut self.connection.stream, context, |read| {
+            bytes.extend_from_slice(read);
+        });
+        let read = read.map(|read| {
+            read.map(|()| {
+                let is_there = !bytes.is_empty();
+                self.take(&bytes);
+                is_there
+            })
+        });
+        resources.memory.give(bytes);
+        read
+    }
+
+    /// Sets the deadline when what is waited for has changed.
+    fn set_patience(&mut self, is_blocked: bool) {
+        let patience = match (is_blocked, self.wire.open_streams()) {
+            (true, _) => Patience::Writing,
+            (false, 0) => Patience::Idle,
+            (false, _) => Patience::Handlers,
+        };
+        if patience == self.patience {
+            return;
+        }
+        self.patience = patience;
+        let deadline = &self.connection.deadline;
+        deadline.set(match patience {
+            Patience::Writing => self.limits.write,
+            Patience::Idle => self.limits.idle,
+            Patience::Handlers => Duration::MAX,
+        });
+        deadline.set_idle(patience == Patience::Idle);
+    }
+
+    /// Acts on bytes that were read.
+    fn take(&mut self, bytes: &[u8]) {
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
+            self.refilled_ns = now_ns;
+            self.wire.refill();
+        }
+        let mut rest = bytes;
+        loop {
+            let Ok((used, event)) = self.wire.next(rest) else {
+                self.has_failed = true;
+                return;
+            };
+            rest = &rest[used..];
+            match event {
+                Event::NeedMore => return,
+                Event::Head { stream, head, ends } => {
+                    let state = new_state(stream, head, ends);
+                    self.begin(stream, state);
+                }
+                Event::Data { stream, data, ends } => {
+                    if let Some(state) = find(&self.streams, stream) {
+                        state.borrow_mut().take_data(data, ends);
+                    }
+                }
+                Event::Trailers { stream, .. } => {
+                    if let Some(state) = find(&self.streams, stream) {
+                        state.borrow_mut().end_body();
+                    }
+                }
+                Event::Reset { stream, .. } | Event::Failed { stream, .. } => self.lose(stream),
+                Event::Writable { .. } => self.turns.extend(self.stalled.drain(..)),
+                Event::Interim { .. }
+                | Event::GoAway { .. }
+                | Event::Unprocessed { .. }
+                | Event::Pong(_)
+                | Event::Priority { .. } => {}
+            }
+        }
+    }
+
+    /// A request has begun.
+    fn begin(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
+        if self.hub.pipes.get() >= MOST_PIPES {
+            self.wire.reset(stream, ErrorCode::REFUSED_STREAM);
+            return;
+        }
+        let place = stream.place as usize;
+        if self.streams.len() <= place {
+            self.streams.resize_with(place + 1, || None);
+        }
+        self.streams[place] = Some(Rc::clone(&state));
+        (self.start)(Pipe::new(&state, &self.hub));
+    }
+
+    /// A stream was reset.
+    fn lose(&mut self, stream: StreamId) {
+        if let Some(state) = find(&self.streams, stream) {
+            state.borrow_mut().go();
+            self.streams[stream.place as usize] = None;
+        }
+    }
+
+    /// Looks at the streams that something happened to.
+    fn look(&mut self) {
+        let touched = std::mem::take(&mut *self.hub.touched.borrow_mut());
+        for state in touched {
+            let mut it = state.borrow_mut();
+            it.is_touched = false;
+            if it.is_read() && it.held > 0 {
+                let held = std::mem::take(&mut it.held);
+                self.wire.release(it.stream, held);
+            }
+            drop(it);
+            self.turns.push_back(state);
+        }
+    }
+
+    /// Sends of responses what can be sent, each stream in turn.
+    fn send(&mut self) {
+        while self.wire.output().len() < MOST_UNWRITTEN {
+            let Some(state) = self.turns.pop_front() else { return };
+            let mut it = state.borrow_mut();
+            let it = &mut *it;
+            if it.response.is_complete() || !self.wire.is_open(it.stream) {
+                continue;
+            }
+            let stream = it.stream;
+            let sent = match it.is_broken {
+                true => Sent::Broken,
+                false => it.response.send(&mut self.wire, stream, &mut it.outgoing, it.is_over, TURN_BYTES),
+            };
+            match sent {
+                Sent::All => it.wake_writer(),
+                Sent::Some => {
+                    it.wake_writer();
+                    self.turns.push_back(Rc::clone(&state));
+                }
+                Sent::Stalled => self.stalled.push(Rc::clone(&state)),
+                Sent::Complete => {
+                    it.end();
+                    self.streams[stream.place as usize] = None;
+                    // What is left of the request is not needed (RFC 9113, 8.1).
+                    self.wire.reset(stream, ErrorCode::NO_ERROR);
+                }
+                Sent::Broken => {
+                    it.go();
+                    self.streams[stream.place as usize] = None;
+                    self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+                }
+            }
+        }
+    }
+
+    /// The connection has ended: so have all requests that are under way.
+    fn let_go(&mut self) {
+        for state in self.streams.drain(..).flatten() {
+            state.borrow_mut().go();
+        }
+    }
+}
+
+fn new_state(stream: StreamId, head: Head<'_>, ends: bool) -> Rc<RefCell<State>> {
+    Rc::new(RefCell::new(State::new(stream, head, ends)))
+}
+
+fn find(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId) -> Option<&Rc<RefCell<State>>> {
+    let state = streams.get(stream.place as usize)?.as_ref()?;
+    (state.borrow().stream == stream).then_some(state)
+}

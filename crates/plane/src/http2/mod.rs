@@ -1,0 +1,56 @@
+//! HTTP/2 from clients, for everything that serves HTTP/1.1: each stream is a connection of its own with one request.
+//!
+//! [`serve`] owns a client's connection. For each request it makes a [`Pipe`], a byte stream on which the request lies as HTTP/1.1
+//! writes it, and hands it to `start`, which serves it like any other connection ([`crate::exchange::serve`]). What is written into the
+//! pipe is a response of HTTP/1.1, and goes out as one of HTTP/2. So the rules for requests, bodies, time limits and refusals
+//! are the same for both versions, because they are the same code.
+//!
+//! *Bounds:* a stream keeps at most its window of a request's body, and [`pipe::MOST_OUTGOING`] bytes of a response; there are at most
+//! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
+//! connection (`assay_http2::flood`).
+//!
+//! *Does not:* push responses, pass on trailers, or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
+//! take turns.
+
+mod connection;
+pub mod pipe;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+pub use self::connection::serve;
+pub use self::pipe::Pipe;
+use crate::connection::Connection;
+use crate::exchange::{ClientLimits, Stream};
+
+/// Most streams that a client may have open.
+pub const MOST_STREAMS: u32 = 128;
+/// Most pipes of a connection: those of open streams, and those of streams that were reset and are still handled.
+pub const MOST_PIPES: usize = 2 * MOST_STREAMS as usize;
+/// What a client may send of a body that nobody reads, in bytes.
+pub const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+
+/// Whether a client begins with the preface of HTTP/2 (RFC 9113, 3.4), over TLS or in clear with prior knowledge. What it has sent
+/// stays in the input.
+pub async fn is_begun<S: Stream>(connection: &mut Connection<S>, limits: &ClientLimits) -> io::Result<bool> {
+    connection.deadline.set(limits.idle);
+    loop {
+        let unread = connection.input.unread();
+        let is_open = unread.len() < assay_http2::PREFACE.len() && assay_http2::PREFACE.starts_with(unread);
+        if !is_open {
+            return Ok(unread.starts_with(assay_http2::PREFACE));
+        }
+        let is_idle = unread.is_empty();
+        let mut input = std::mem::take(&mut connection.input);
+        let read = connection.wait(&mut input, is_idle).await;
+        connection.input = input;
+        if read? == 0 {
+            return Ok(false);
+        }
+        if is_idle {
+            connection.deadline.set(limits.head);
+        }
+    }
+}

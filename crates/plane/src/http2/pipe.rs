@@ -1,0 +1,253 @@
+//! A stream of HTTP/2 as a byte stream: a request of HTTP/1.1 is read from it, and the response written to it.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
+use assay_http2::{Head, Stream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::response::{Response, append_request};
+use crate::exchange;
+
+/// What is kept of a response that cannot be sent yet, in bytes.
+pub const MOST_OUTGOING: usize = 64 * 1024;
+
+/// The handler's end of a stream. Dropped before the response is complete, it resets the stream.
+pub struct Pipe {
+    state: Rc<RefCell<State>>,
+    hub: Rc<Hub>,
+}
+
+/// What a connection and the pipes of its streams share.
+#[derive(Default)]
+pub(super) struct Hub {
+    /// Pipes that something happened to.
+    pub(super) touched: RefCell<Vec<Rc<RefCell<State>>>>,
+    /// The connection's task.
+    pub(super) waker: RefCell<Option<Waker>>,
+    /// Pipes that handlers still have.
+    pub(super) pipes: Cell<usize>,
+}
+
+/// One stream.
+pub(super) struct State {
+    pub(super) stream: Stream,
+    pub(super) response: Response,
+    /// What the handler has written and was not sent.
+    pub(super) outgoing: Vec<u8>,
+    /// The handler writes nothing more.
+    pub(super) is_over: bool,
+    /// The handler has broken off: what it has written must not look complete.
+    pub(super) is_broken: bool,
+    /// It is among those that something happened to.
+    pub(super) is_touched: bool,
+    /// Payload that was handed to the handler or waits for it, and was not given back to the stream's window.
+    pub(super) held: u32,
+    /// The request, as far as it has come and was not read.
+    incoming: Vec<u8>,
+    /// So much of it was read.
+    read: usize,
+    /// The request's body is written in chunks.
+    in_chunks: bool,
+    /// There is nothing more to read: the response is complete.
+    is_ended: bool,
+    /// The stream was reset, or its connection has ended.
+    is_gone: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl State {
+    /// A request whose head has come; `ends`: it has no body.
+    pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool) -> Self {
+        let mut incoming = Vec::with_capacity(head.lines().len() + head.path().len() + 128);
+        let in_chunks = append_request(&mut incoming, head, ends);
+        Self {
+            stream,
+            response: Response::new(head.method() == "HEAD"),
+            outgoing: Vec::new(),
+            is_over: false,
+            is_broken: false,
+            is_touched: false,
+            held: 0,
+            incoming,
+            read: 0,
+            in_chunks,
+            is_ended: false,
+            is_gone: false,
+            reader: None,
+            writer: None,
+        }
+    }
+
+    /// A part of the request's body has come.
+    pub(super) fn take_data(&mut self, data: &[u8], ends: bool) {
+        self.held = self.held.saturating_add(data.len() as u32);
+        if self.in_chunks && !data.is_empty() {
+            let mut room = [0; CHUNK_HEAD_BYTES];
+            self.incoming.extend_from_slice(chunk_head(data.len() as u64, &mut room));
+            self.incoming.extend_from_slice(data);
+            self.incoming.extend_from_slice(CHUNK_END);
+        } else {
+            self.incoming.extend_from_slice(data);
+        }
+        if ends {
+            self.end_body();
+        }
+        self.wake_reader();
+    }
+
+    /// The request's body is complete.
+    pub(super) fn end_body(&mut self) {
+        if std::mem::take(&mut self.in_chunks) {
+            self.incoming.extend_from_slice(LAST_CHUNK);
+        }
+        self.wake_reader();
+    }
+
+    /// All that has come was read.
+    pub(super) fn is_read(&self) -> bool {
+        self.read == self.incoming.len()
+    }
+
+    /// The response is complete: the handler reads the end of its connection next.
+    pub(super) fn end(&mut self) {
+        self.is_ended = true;
+        self.wake_reader();
+        self.wake_writer();
+    }
+
+    /// The stream was reset, or its connection has ended.
+    pub(super) fn go(&mut self) {
+        self.is_gone = true;
+        (self.incoming, self.outgoing, self.read) = (Vec::new(), Vec::new(), 0);
+        self.wake_reader();
+        self.wake_writer();
+    }
+
+    /// The handler may write on.
+    pub(super) fn wake_writer(&mut self) {
+        if let Some(waker) = self.writer.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(waker) = self.reader.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Hub {
+    /// Has the connection look at a stream.
+    fn touch(&self, pipe: &Rc<RefCell<State>>, state: &mut State) {
+        if std::mem::replace(&mut state.is_touched, true) {
+            return;
+        }
+        self.touched.borrow_mut().push(Rc::clone(pipe));
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Pipe {
+    pub(super) fn new(state: &Rc<RefCell<State>>, hub: &Rc<Hub>) -> Self {
+        hub.pipes.set(hub.pipes.get() + 1);
+        Self { state: Rc::clone(state), hub: Rc::clone(hub) }
+    }
+
+    /// Writes what there is room for.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.state.borrow_mut();
+        if state.is_gone || state.is_over {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let count = bytes.len().min(MOST_OUTGOING.saturating_sub(state.outgoing.len()));
+        if count == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        // What follows a complete response is not sent.
+        if !state.is_ended {
+            state.outgoing.extend_from_slice(&bytes[..count]);
+            self.hub.touch(&self.state, &mut state);
+        }
+        Ok(count)
+    }
+
+    fn write_no_more(&self) {
+        let mut state = self.state.borrow_mut();
+        state.is_over = true;
+        self.hub.touch(&self.state, &mut state);
+    }
+}
+
+impl exchange::Stream for Pipe {
+    fn reset_on_close(&self) {
+        self.state.borrow_mut().is_broken = true;
+    }
+}
+
+impl AsyncRead for Pipe {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut state = self.state.borrow_mut();
+        let unread = &state.incoming[state.read..];
+        let count = unread.len().min(room.remaining());
+        if count > 0 {
+            room.put_slice(&unread[..count]);
+            state.read += count;
+            if state.is_read() {
+                (state.incoming, state.read) = (Vec::new(), 0);
+                if state.held > 0 {
+                    self.hub.touch(&self.state, &mut state);
+                }
+            }
+            return Poll::Ready(Ok(()));
+        }
+        if state.is_ended {
+            return Poll::Ready(Ok(()));
+        }
+        if state.is_gone {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        state.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.state.borrow_mut().writer = Some(context.waker().clone());
+                Poll::Pending
+            }
+            written => Poll::Ready(written),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.write_no_more();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.hub.pipes.set(self.hub.pipes.get() - 1);
+        self.write_no_more();
+    }
+}

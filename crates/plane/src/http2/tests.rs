@@ -1,0 +1,327 @@
+//! Requests of HTTP/2 over a stream in memory, served by a handler of HTTP/1.1.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_http::head::MAX_HEAD_BYTES;
+use assay_http2::{Config, Connection as Wire, ErrorCode, Event, RequestHead, Stream as StreamId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
+
+use super::*;
+use crate::connection::Resources;
+use crate::exchange::{self, Exchange, Framing, Handler, Next, Refusal, Request};
+
+/// Responds with method, target, host and body of a request; some targets have responses of their own.
+struct Echo {
+    exchange: Exchange<Pipe>,
+    handled: Rc<Cell<u32>>,
+}
+
+impl Handler for Echo {
+    type Stream = Pipe;
+
+    fn exchange(&mut self) -> &mut Exchange<Pipe> {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+        self.handled.set(self.handled.get() + 1);
+        match head.target {
+            "/unread" => {
+                self.exchange.give_up();
+                self.exchange.send_text(413, b"", "too long", false).await?;
+                return Ok(Next::Request);
+            }
+            "/breaks" => {
+                let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
+                self.exchange.append_framing(&mut response, Framing::Length(10));
+                self.exchange.write(&[&response, b"half"]).await?;
+                return Err(self.exchange.break_off(Framing::Length(10)));
+            }
+            "/long" => {
+                let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
+                self.exchange.append_framing(&mut response, Framing::Length(LONG as u64));
+                self.exchange.write(&[&response]).await?;
+                for _ in 0..LONG / PART {
+                    self.exchange.write(&[&[b'x'; PART]]).await?;
+                }
+                return Ok(Next::Request);
+            }
+            "/never" => std::future::pending().await,
+            _ => {}
+        }
+        let expects = head.expect_continue;
+        if expects {
+            self.exchange.send_continue().await?;
+        }
+        let host = head.header("host").unwrap_or(b"").escape_ascii();
+        let mut text = format!("{} {} {host} ", head.method, head.target).into_bytes();
+        while let Some(part) = self.exchange.next_part().await.map_err(io::Error::other)? {
+            text.extend_from_slice(&part);
+        }
+        let framing =
+            if head.target == "/chunks" { Framing::Chunked } else { Framing::Length(text.len() as u64) };
+        let mut response = b"HTTP/1.1 200 OK\r\nX-Own: yes\r\nConnection: close\r\n".to_vec();
+        self.exchange.append_framing(&mut response, framing);
+        let is_head = head.method == "HEAD";
+        let body = [text.into()];
+        self.exchange.write_body(&[&response], if is_head { &[] } else { &body }, framing, !is_head).await?;
+        Ok(Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        self.exchange.send_text(refusal.status(), b"", &refusal.to_string(), is_head).await
+    }
+}
+
+const LONG: usize = 400_000;
+const PART: usize = 1000;
+
+const LIMITS: ClientLimits = ClientLimits {
+    idle: Duration::from_secs(5),
+    head: Duration::from_secs(5),
+    read: Duration::from_secs(5),
+    write: Duration::from_secs(5),
+    head_bytes: MAX_HEAD_BYTES,
+    target_bytes: 1000,
+};
+
+/// What a stream brought.
+#[derive(Debug, Default, PartialEq)]
+struct Got {
+    interim: Vec<u16>,
+    status: u16,
+    fields: String,
+    body: Vec<u8>,
+    is_complete: bool,
+    reset: Option<ErrorCode>,
+}
+
+impl Got {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+struct Client {
+    socket: DuplexStream,
+    wire: Wire,
+    got: BTreeMap<u32, Got>,
+}
+
+impl Client {
+    fn get(&mut self, method: &str, path: &str, ends: bool) -> StreamId {
+        self.request(method, path, &[], ends)
+    }
+
+    fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], ends: bool) -> StreamId {
+        let (method, path) = (method.as_bytes(), path.as_bytes());
+        let head = RequestHead { method, scheme: b"http", authority: b"www.test", path };
+        let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let stream = self.wire.request(&head, fields, ends).expect("may be opened");
+        self.got.insert(stream.id, Got::default());
+        stream
+    }
+
+    async fn flush(&mut self) {
+        let out = self.wire.output().to_vec();
+        self.socket.write_all(&out).await.expect("is read");
+        self.wire.wrote(out.len());
+    }
+
+    /// Sends what is to be sent and reads until so many streams have ended; false: the connection has.
+    async fn until_ended(&mut self, count: usize) -> bool {
+        loop {
+            self.flush().await;
+            if self.got.values().filter(|got| got.is_complete || got.reset.is_some()).count() >= count {
+                return true;
+            }
+            let mut room = vec![0; 1 << 16];
+            let read = self.socket.read(&mut room).await.unwrap_or(0);
+            if read == 0 {
+                return false;
+            }
+            let mut rest = &room[..read];
+            loop {
+                let (used, event) = self.wire.next(rest).expect("is HTTP/2");
+                rest = &rest[used..];
+                match event {
+                    Event::NeedMore => break,
+                    Event::Interim { stream, head } => of(&mut self.got, stream).interim.push(head.status()),
+                    Event::Head { stream, head, ends } => {
+                        let got = of(&mut self.got, stream);
+                        got.status = head.status();
+                        got.fields = String::from_utf8_lossy(head.lines()).into_owned();
+                        got.is_complete = ends;
+                    }
+                    Event::Data { stream, data, ends } => {
+                        of(&mut self.got, stream).body.extend_from_slice(data);
+                        of(&mut self.got, stream).is_complete |= ends;
+                    }
+                    Event::Reset { stream, code } => of(&mut self.got, stream).reset = Some(code),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
+    got.get_mut(&stream.id).expect("was requested")
+}
+
+/// Runs a client against a server of [`Echo`]s; how many requests were handled.
+fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u32) {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let (socket, server) = tokio::io::duplex(1 << 14);
+        let resources = Resources::new();
+        resources.keep_deadlines();
+        let handled = Rc::new(Cell::new(0));
+        let count = Rc::clone(&handled);
+        let serving = spawn_local(async move {
+            let mut connection = Connection::new(server, &resources);
+            if !is_begun(&mut connection, &LIMITS).await.expect("is open") {
+                return;
+            }
+            let start = |pipe| {
+                let exchange = Exchange::new(pipe, &resources, LIMITS);
+                let mut echo = Echo { exchange, handled: Rc::clone(&count) };
+                spawn_local(async move { drop(exchange::serve(&mut echo).await) });
+            };
+            // The client may end in the middle of anything.
+            let _ = serve(connection, LIMITS, start).await;
+        });
+        let mut client = Client { socket, wire: Wire::client(config), got: BTreeMap::new() };
+        let told = script(&mut client).await;
+        drop(client);
+        serving.await.expect("no panic");
+        (told, handled.get())
+    })
+}
+
+#[test]
+fn requests_and_responses_mean_the_same_in_both_versions() {
+    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+        let get = client.get("GET", "/a?b=c", true);
+        let head = client.get("HEAD", "/h", true);
+        let chunks = client.get("GET", "/chunks", true);
+        let post = client.request("POST", "/p", &[("expect", "100-continue")], false);
+        client.wire.data(post, b"first ", false).expect("is open");
+        client.wire.data(post, b"last", true).expect("is open");
+        let told = client.request("PUT", "/t", &[("content-length", "4")], false);
+        client.wire.data(told, b"told", true).expect("is open");
+        assert!(client.until_ended(5).await);
+        let got = |stream: StreamId| &client.got[&stream.id];
+        assert_eq!(got(get).text(), "GET /a?b=c www.test ");
+        assert_eq!(
+            got(get).fields,
+            "x-own: yes\r\ncontent-length: 20\r\n",
+            "nothing of the connection of HTTP/1.1"
+        );
+        assert_eq!((got(head).status, got(head).text()), (200, String::new()));
+        assert!(got(head).fields.contains("content-length: 17"));
+        assert_eq!(got(chunks).text(), "GET /chunks www.test ");
+        assert!(!got(chunks).fields.contains("transfer-encoding"));
+        assert_eq!(
+            (got(post).text(), &got(post).interim[..]),
+            ("POST /p www.test first last".into(), &[100][..])
+        );
+        assert_eq!(got(told).text(), "PUT /t www.test told");
+    });
+    assert_eq!(handled, 5);
+}
+
+#[test]
+fn a_response_before_the_end_of_the_request_ends_the_stream_without_an_error() {
+    talk(Config::default(), async |client: &mut Client| {
+        let early = client.get("POST", "/unread", false);
+        client.wire.data(early, &[b'x'; 1000], false).expect("is open");
+        assert!(client.until_ended(1).await);
+        assert_eq!((client.got[&early.id].status, client.got[&early.id].text()), (413, "too long".into()));
+        // The connection is of further use.
+        client.get("GET", "/next", true);
+        assert!(client.until_ended(2).await);
+    });
+}
+
+#[test]
+fn a_body_that_breaks_off_is_a_reset_and_nothing_else_ends() {
+    talk(Config::default(), async |client: &mut Client| {
+        let broken = client.get("GET", "/breaks", true);
+        let other = client.get("GET", "/other", true);
+        assert!(client.until_ended(2).await);
+        let got = &client.got[&broken.id];
+        assert_eq!((got.reset, got.is_complete), (Some(ErrorCode::INTERNAL_ERROR), false));
+        assert!(client.got[&other.id].is_complete);
+    });
+}
+
+#[test]
+fn a_refused_request_has_its_status() {
+    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+        let long = client.get("GET", &format!("/{}", "x".repeat(2000)), true);
+        assert!(client.until_ended(1).await);
+        assert_eq!(client.got[&long.id].status, 414);
+    });
+    assert_eq!(handled, 0);
+}
+
+#[test]
+fn long_bodies_share_the_connection_and_wait_for_windows() {
+    let small = Config { stream_window: 65_535, connection_window: 65_535, ..Config::default() };
+    talk(small, async |client: &mut Client| {
+        let streams: Vec<StreamId> = (0..8).map(|_| client.get("GET", "/long", true)).collect();
+        let never = client.get("GET", "/never", true);
+        assert!(client.until_ended(8).await);
+        assert!(streams.iter().all(|stream| client.got[&stream.id].body.len() == LONG));
+        assert!(!client.got[&never.id].is_complete);
+        client.wire.reset(never, ErrorCode::CANCEL);
+        client.flush().await;
+    });
+}
+
+#[test]
+fn what_is_uploaded_beyond_the_window_waits_until_it_is_read() {
+    talk(Config::default(), async |client: &mut Client| {
+        let never = client.get("POST", "/never", false);
+        let body = vec![b'y'; 3 * STREAM_WINDOW_BYTES as usize];
+        // The settings of the server have to come first.
+        client.get("GET", "/first", true);
+        assert!(client.until_ended(1).await);
+        assert_eq!(client.wire.data(never, &body, true), Ok(STREAM_WINDOW_BYTES as usize));
+        let read = client.get("POST", "/read", false);
+        let mut sent = 0;
+        for count in 2.. {
+            sent += client.wire.data(read, &body[sent..], true).expect("is open");
+            if sent == body.len() {
+                break;
+            }
+            // Each response tells that the windows were given back meanwhile.
+            client.get("GET", "/more", true);
+            assert!(client.until_ended(count).await);
+        }
+        while !client.got[&read.id].is_complete {
+            let ended = client.got.values().filter(|got| got.is_complete).count();
+            assert!(client.until_ended(ended + 1).await);
+        }
+        assert!(client.got[&read.id].body.ends_with(&body));
+        assert_eq!(client.wire.sendable(never), 0, "nobody has read it");
+    });
+}
+
+#[test]
+fn what_is_not_http_2_ends_the_connection_with_a_goaway() {
+    talk(Config::default(), async |client: &mut Client| {
+        client.get("GET", "/never", true);
+        client.flush().await;
+        // SETTINGS on a stream.
+        client.socket.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 1]).await.expect("is read");
+        assert!(!client.until_ended(1).await);
+        assert!(client.wire.is_closing());
+    });
+}
