@@ -4,7 +4,8 @@
 //! [`storage`] says what may be stored and what drops it (RFC 9111, sections 3 and 4.4), [`freshness`] how
 //! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored response serves (4.1), [`conditional`]
 //! how conditional requests and 304 responses meet what is stored (4.3). [`lru`] is a store with an exact bound
-//! in bytes; [`ideal`] is a cache without bounds, which only says what it would have hit.
+//! in bytes; [`policy`] has replacement policies over numbered objects, for simulations at many sizes; [`ideal`] is a cache
+//! without bounds, which only says what it would have hit.
 //!
 //! *Does not:* parse HTTP, know a clock, or touch a socket or a file: facts and instants are arguments.
 
@@ -12,5 +13,6 @@ pub mod conditional;
 pub mod freshness;
 pub mod ideal;
 pub mod lru;
+pub mod policy;
 pub mod storage;
 pub mod vary;

@@ -31,6 +31,7 @@ use crate::commands::{
     run::RunArgs,
     runs::RunsArgs,
     simulate::SimulateArgs,
+    size::SizeArgs,
     spe::SpeArgs,
     switch::SwitchArgs,
     version::VersionArgs,
@@ -57,6 +58,7 @@ Examples:
   assay check image.pg     what would it do? explain it, run nothing
   assay logs /var/log/squid/access.log
       what do the logs of a proxy say?
+  assay size access.log    how large must its cache be?
   assay proxies            which proxies can this machine test?
   assay init               an experiment or a workload of your own
   assay doctor             what can this machine measure, what is missing?
@@ -102,6 +104,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
     Logs(Box<LogsArgs>),
+    /// Simulate caches on a log or a trace: hit ratio by size and policy, and the size that is enough
+    Size(Box<SizeArgs>),
     /// Send the requests of access logs, or of a list of URLs, to any address or through a proxy under test
     Replay(Box<ReplayArgs>),
     /// Compare runs, and say whether something got worse by more than is allowed

@@ -46,6 +46,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => commands::check::check(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Logs(args) => commands::logs::logs(&args),
+        Command::Size(args) => commands::size::size_caches(&args),
         Command::Replay(args) => commands::replay::replay(&args),
         Command::Compare(args) => commands::compare::compare(&args),
         Command::Conform(args) => commands::conform::conform(&args),

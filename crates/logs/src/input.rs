@@ -95,6 +95,16 @@ impl Input {
         &self.buffer[self.from..self.to]
     }
 
+    /// The next bytes, for a format without lines; none at the end.
+    pub fn next_bytes(&mut self) -> Option<&[u8]> {
+        while self.from == self.to && !self.ended {
+            self.fill();
+        }
+        let bytes = self.from..self.to;
+        self.from = self.to;
+        (!bytes.is_empty()).then(|| &self.buffer[bytes])
+    }
+
     /// The next lines; none at the end.
     pub fn next_piece(&mut self) -> Option<Piece<'_>> {
         loop {

@@ -16,7 +16,7 @@ pub mod class;
 pub mod document;
 pub mod error;
 pub mod format;
-mod hash;
+pub mod hash;
 pub mod input;
 mod not_logged;
 pub mod read;

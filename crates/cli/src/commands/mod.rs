@@ -30,6 +30,7 @@ pub mod run_args;
 pub mod runs;
 mod schedule;
 pub mod simulate;
+pub mod size;
 pub mod spe;
 pub mod spe_report;
 pub mod switch;

@@ -24,6 +24,7 @@ mod retrying;
 mod runs;
 mod shell;
 mod simulate;
+mod size;
 mod support;
 mod switch;
 mod taking_along;

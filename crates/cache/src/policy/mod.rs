@@ -1,0 +1,148 @@
+//! Replacement policies over objects that have numbers: which object goes when another one needs room. A policy decides
+//! the order and nothing else; [`Store`] counts bytes, finds hits and makes room, in the same way for every policy.
+//!
+//! Objects are numbered from 0 without gaps, so that everything known of an object is an element of an array: no hashing, and
+//! some 20 bytes for each object. Whoever has keys numbers them first.
+//!
+//! | policy | source | cost of a request |
+//! |---|---|---|
+//! | [`queues::Fifo`] | first in, first out | constant |
+//! | [`queues::Lru`] | least recently used | constant |
+//! | [`queues::Clock`] | Corbató 1968, one bit for each object | constant, amortised |
+//! | [`queues::Sieve`] | Zhang et al., NSDI 2024 | constant, amortised |
+//! | [`segments::Slru`] | Karedla et al. 1994, four equal segments | constant, amortised |
+//! | [`segments::S3Fifo`] | Yang et al., SOSP 2023 | constant, amortised |
+//! | [`ranks::Ranked`] | LFU; LFUDA, GDS and GDSF (Cao and Irani 1997; Cherkasova 1998) | logarithmic |
+//! | [`random::Random`] | any object with the same probability | constant |
+//! | [`belady::Belady`] | Belady 1966: the object whose next request is latest, which needs the future | logarithmic |
+//!
+//! FIFO, LRU, Clock, SIEVE, LFU and Belady count the misses that libCacheSim 0.3.5 counts, to the last request (`tests.rs`). GDSF
+//! follows its paper; libCacheSim's differs from it by up to 1 % of the misses.
+//!
+//! Three definitions hold for all of them, where publications leave them open: an object above the capacity is not stored; an
+//! object whose size has changed is a miss, and is stored as a new one; room is made before an object is stored.
+
+pub mod belady;
+mod lists;
+pub mod queues;
+pub mod random;
+pub mod ranks;
+pub mod segments;
+
+/// The order in which stored objects go. The store above it knows sizes and which objects are stored.
+pub trait Order {
+    /// A stored object was requested again.
+    fn hit(&mut self, object: u32);
+
+    /// An object that is not stored was requested and will be stored; called before room is made for it.
+    fn miss(&mut self, object: u32) {
+        let _ = object;
+    }
+
+    /// The object is stored now.
+    fn insert(&mut self, object: u32, bytes: u64);
+
+    /// Takes out the object that goes next; none: nothing is stored.
+    fn evict(&mut self) -> Option<u32>;
+
+    /// Takes out an object for another reason than room. It is stored.
+    fn remove(&mut self, object: u32);
+}
+
+/// What a request met in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// The object was stored, with the same size.
+    Hit,
+    /// It was not, and is stored now.
+    Stored,
+    /// It was not, and is larger than the store.
+    TooLarge,
+}
+
+/// The size of an object that is not stored.
+const ABSENT: u64 = u64::MAX;
+
+/// A store of so many bytes whose contents follow from a policy.
+#[derive(Debug)]
+pub struct Store<O> {
+    order: O,
+    /// Bytes by object.
+    sizes: Vec<u64>,
+    capacity_bytes: u64,
+    used_bytes: u64,
+    evictions: u64,
+}
+
+impl<O: Order> Store<O> {
+    /// An empty store for objects numbered below `objects`.
+    pub fn new(order: O, capacity_bytes: u64, objects: usize) -> Self {
+        Self { order, sizes: vec![ABSENT; objects], capacity_bytes, used_bytes: 0, evictions: 0 }
+    }
+
+    /// A request for an object of so many bytes: finds it, or stores it.
+    ///
+    /// # Panics
+    /// If the object's number is not below the store's number of objects.
+    #[inline]
+    pub fn request(&mut self, object: u32, bytes: u64) -> Lookup {
+        let stored = self.sizes[object as usize];
+        if stored == bytes && stored != ABSENT {
+            self.order.hit(object);
+            return Lookup::Hit;
+        }
+        if stored != ABSENT {
+            self.remove(object);
+        }
+        if bytes > self.capacity_bytes || bytes == ABSENT {
+            return Lookup::TooLarge;
+        }
+        self.order.miss(object);
+        self.make_room(bytes);
+        self.order.insert(object, bytes);
+        self.sizes[object as usize] = bytes;
+        self.used_bytes += bytes;
+        Lookup::Stored
+    }
+
+    /// Removes an object, if it is stored.
+    pub fn remove(&mut self, object: u32) {
+        let stored = std::mem::replace(&mut self.sizes[object as usize], ABSENT);
+        if stored != ABSENT {
+            self.order.remove(object);
+            self.used_bytes -= stored;
+        }
+    }
+
+    /// True if the object is stored, with whatever size.
+    pub fn is_stored(&self, object: u32) -> bool {
+        self.sizes[object as usize] != ABSENT
+    }
+
+    /// The policy, for those that are told something before a request.
+    pub fn order_mut(&mut self) -> &mut O {
+        &mut self.order
+    }
+
+    /// Bytes of the stored objects; never more than the capacity.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    /// Objects that went to make room, since the beginning.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    fn make_room(&mut self, bytes: u64) {
+        while self.used_bytes > self.capacity_bytes - bytes {
+            let Some(evicted) = self.order.evict() else { return };
+            let stored = std::mem::replace(&mut self.sizes[evicted as usize], ABSENT);
+            self.used_bytes -= stored;
+            self.evictions += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

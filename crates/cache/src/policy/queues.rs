@@ -1,0 +1,162 @@
+//! Policies with one queue: FIFO, LRU, Clock, SIEVE.
+
+use super::Order;
+use super::lists::{Links, List};
+
+/// First in, first out: requests change nothing.
+#[derive(Debug)]
+pub struct Fifo {
+    links: Links,
+    queue: List,
+}
+
+impl Fifo {
+    /// For objects numbered below `objects`.
+    pub fn new(objects: usize) -> Self {
+        Self { links: Links::new(objects), queue: List::EMPTY }
+    }
+}
+
+impl Order for Fifo {
+    #[inline]
+    fn hit(&mut self, _: u32) {}
+
+    #[inline]
+    fn insert(&mut self, object: u32, _: u64) {
+        self.queue.push(&mut self.links, object);
+    }
+
+    #[inline]
+    fn evict(&mut self) -> Option<u32> {
+        self.queue.pop(&mut self.links)
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.queue.remove(&mut self.links, object);
+    }
+}
+
+/// The object that was requested longest ago goes.
+#[derive(Debug)]
+pub struct Lru {
+    links: Links,
+    queue: List,
+}
+
+impl Lru {
+    /// For objects numbered below `objects`.
+    pub fn new(objects: usize) -> Self {
+        Self { links: Links::new(objects), queue: List::EMPTY }
+    }
+}
+
+impl Order for Lru {
+    #[inline]
+    fn hit(&mut self, object: u32) {
+        self.queue.renew(&mut self.links, object);
+    }
+
+    #[inline]
+    fn insert(&mut self, object: u32, _: u64) {
+        self.queue.push(&mut self.links, object);
+    }
+
+    #[inline]
+    fn evict(&mut self) -> Option<u32> {
+        self.queue.pop(&mut self.links)
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.queue.remove(&mut self.links, object);
+    }
+}
+
+/// FIFO in which an object that was requested since it was stored, or since it was last passed over, gets another turn.
+#[derive(Debug)]
+pub struct Clock {
+    links: Links,
+    queue: List,
+    requested: Vec<bool>,
+}
+
+impl Clock {
+    /// For objects numbered below `objects`.
+    pub fn new(objects: usize) -> Self {
+        Self { links: Links::new(objects), queue: List::EMPTY, requested: vec![false; objects] }
+    }
+}
+
+impl Order for Clock {
+    #[inline]
+    fn hit(&mut self, object: u32) {
+        self.requested[object as usize] = true;
+    }
+
+    #[inline]
+    fn insert(&mut self, object: u32, _: u64) {
+        self.requested[object as usize] = false;
+        self.queue.push(&mut self.links, object);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        loop {
+            let oldest = self.queue.pop(&mut self.links)?;
+            if !std::mem::take(&mut self.requested[oldest as usize]) {
+                return Some(oldest);
+            }
+            self.queue.push(&mut self.links, oldest);
+        }
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.queue.remove(&mut self.links, object);
+    }
+}
+
+/// As Clock, but an object that gets another turn keeps its place, and the hand goes on from where it stopped.
+#[derive(Debug)]
+pub struct Sieve {
+    links: Links,
+    queue: List,
+    requested: Vec<bool>,
+    /// The object to be looked at next; none: the oldest.
+    hand: Option<u32>,
+}
+
+impl Sieve {
+    /// For objects numbered below `objects`.
+    pub fn new(objects: usize) -> Self {
+        Self { links: Links::new(objects), queue: List::EMPTY, requested: vec![false; objects], hand: None }
+    }
+}
+
+impl Order for Sieve {
+    #[inline]
+    fn hit(&mut self, object: u32) {
+        self.requested[object as usize] = true;
+    }
+
+    #[inline]
+    fn insert(&mut self, object: u32, _: u64) {
+        self.requested[object as usize] = false;
+        self.queue.push(&mut self.links, object);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let mut at = self.hand.or(self.queue.oldest())?;
+        while std::mem::take(&mut self.requested[at as usize]) {
+            // Past the newest object, the hand begins again with the oldest one.
+            at = self.links.newer(at).or(self.queue.oldest())?;
+        }
+        self.hand = self.links.newer(at);
+        self.queue.remove(&mut self.links, at);
+        Some(at)
+    }
+
+    fn remove(&mut self, object: u32) {
+        if self.hand == Some(object) {
+            self.hand = self.links.newer(object);
+        }
+        self.queue.remove(&mut self.links, object);
+    }
+}

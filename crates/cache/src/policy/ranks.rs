@@ -1,0 +1,176 @@
+//! Policies that give every object a rank, and evict the one with the lowest: LFU, LFUDA, GDS, GDSF.
+
+use super::Order;
+
+/// How an object's rank follows from its requests and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// Its requests since it was stored.
+    Frequency,
+    /// The same, plus the age of the store (dynamic ageing).
+    AgedFrequency,
+    /// The inverse of its size, plus the age (Greedy-Dual-Size with a cost of one: the hits count, not the bytes).
+    InverseSize,
+    /// Its requests over its size, plus the age (Greedy-Dual-Size-Frequency).
+    FrequencyBySize,
+}
+
+/// Sizes count in millions of bytes, so that ranks of usual objects are not tiny beside the age.
+const MILLION: f64 = 1e6;
+
+/// A policy of ranks. Among equal ranks, the object that was requested longest ago goes. The age of the store is the rank of
+/// the object that was evicted last.
+#[derive(Debug)]
+pub struct Ranked {
+    rank: Rank,
+    heap: Heap,
+    requests: Vec<u32>,
+    sizes: Vec<u64>,
+    age: f64,
+    /// Requests until now.
+    now: u64,
+}
+
+impl Ranked {
+    /// For objects numbered below `objects`.
+    pub fn new(rank: Rank, objects: usize) -> Self {
+        let sizes = match rank {
+            Rank::InverseSize | Rank::FrequencyBySize => vec![0; objects],
+            Rank::Frequency | Rank::AgedFrequency => Vec::new(),
+        };
+        Self { rank, heap: Heap::new(objects), requests: vec![0; objects], sizes, age: 0.0, now: 0 }
+    }
+
+    fn key(&mut self, object: u32) -> Key {
+        self.now += 1;
+        let requests = f64::from(self.requests[object as usize]);
+        // An object of no bytes costs nothing to keep: it has the rank of one byte.
+        let size = || self.sizes[object as usize].max(1) as f64;
+        let rank = match self.rank {
+            Rank::Frequency => requests,
+            Rank::AgedFrequency => self.age + requests,
+            Rank::InverseSize => self.age + MILLION / size(),
+            Rank::FrequencyBySize => self.age + requests * MILLION / size(),
+        };
+        Key { rank, stamp: self.now }
+    }
+}
+
+impl Order for Ranked {
+    fn hit(&mut self, object: u32) {
+        let requests = &mut self.requests[object as usize];
+        *requests = requests.saturating_add(1);
+        let key = self.key(object);
+        self.heap.change(object, key);
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        self.requests[object as usize] = 1;
+        if let Some(size) = self.sizes.get_mut(object as usize) {
+            *size = bytes;
+        }
+        let key = self.key(object);
+        self.heap.push(object, key);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let (key, object) = self.heap.pop()?;
+        self.age = key.rank;
+        Some(object)
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.heap.remove(object);
+    }
+}
+
+/// What objects are ordered by: the rank, then when it was given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Key {
+    pub(super) rank: f64,
+    pub(super) stamp: u64,
+}
+
+impl Key {
+    #[inline]
+    fn is_below(self, other: Self) -> bool {
+        self.rank < other.rank || (self.rank == other.rank && self.stamp < other.stamp)
+    }
+}
+
+/// Children of a node of the heap: four keep a node's children within one line or two of the processor's cache.
+const CHILDREN: usize = 4;
+const NOWHERE: u32 = u32::MAX;
+
+/// A heap with the lowest key on top, in which an object can be found by its number.
+#[derive(Debug)]
+pub(super) struct Heap {
+    nodes: Vec<(Key, u32)>,
+    /// Where each object is in `nodes`.
+    places: Vec<u32>,
+}
+
+impl Heap {
+    pub(super) fn new(objects: usize) -> Self {
+        Self { nodes: Vec::new(), places: vec![NOWHERE; objects] }
+    }
+
+    pub(super) fn push(&mut self, object: u32, key: Key) {
+        self.nodes.push((key, object));
+        self.rise(self.nodes.len() - 1);
+    }
+
+    pub(super) fn change(&mut self, object: u32, key: Key) {
+        let at = self.places[object as usize] as usize;
+        let before = std::mem::replace(&mut self.nodes[at].0, key);
+        if key.is_below(before) { self.rise(at) } else { self.sink(at) }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(Key, u32)> {
+        let lowest = *self.nodes.first()?;
+        self.remove(lowest.1);
+        Some(lowest)
+    }
+
+    pub(super) fn remove(&mut self, object: u32) {
+        let at = std::mem::replace(&mut self.places[object as usize], NOWHERE) as usize;
+        let removed = self.nodes.swap_remove(at).0;
+        if let Some(&(moved, _)) = self.nodes.get(at) {
+            if moved.is_below(removed) { self.rise(at) } else { self.sink(at) }
+        }
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        let node = self.nodes[at];
+        while at > 0 {
+            let parent = (at - 1) / CHILDREN;
+            if !node.0.is_below(self.nodes[parent].0) {
+                break;
+            }
+            self.put(at, self.nodes[parent]);
+            at = parent;
+        }
+        self.put(at, node);
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        let node = self.nodes[at];
+        loop {
+            let first = at * CHILDREN + 1;
+            let last = (first + CHILDREN).min(self.nodes.len());
+            let lower = |a: usize, b: usize| if self.nodes[b].0.is_below(self.nodes[a].0) { b } else { a };
+            let Some(child) = (first..last).reduce(lower) else { break };
+            if !self.nodes[child].0.is_below(node.0) {
+                break;
+            }
+            self.put(at, self.nodes[child]);
+            at = child;
+        }
+        self.put(at, node);
+    }
+
+    fn put(&mut self, at: usize, node: (Key, u32)) {
+        self.places[node.1 as usize] = at as u32;
+        self.nodes[at] = node;
+    }
+}

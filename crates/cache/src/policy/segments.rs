@@ -1,0 +1,204 @@
+//! Policies with several queues, each with a share of the capacity: SLRU and S3-FIFO.
+
+use super::Order;
+use super::lists::{Links, List};
+
+/// A queue that counts its bytes.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    queue: List,
+    bytes: u64,
+}
+
+/// Which segment each object is in, and its size there. Segments share one pair of links for each object.
+#[derive(Debug)]
+struct Segments<const N: usize> {
+    links: Links,
+    segments: [Segment; N],
+    /// The segment of an object; N: none.
+    of: Vec<u8>,
+    sizes: Vec<u64>,
+}
+
+impl<const N: usize> Segments<N> {
+    fn new(objects: usize) -> Self {
+        Self {
+            links: Links::new(objects),
+            segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
+            of: vec![N as u8; objects],
+            sizes: vec![0; objects],
+        }
+    }
+
+    #[inline]
+    fn of(&self, object: u32) -> usize {
+        usize::from(self.of[object as usize])
+    }
+
+    fn bytes(&self, segment: usize) -> u64 {
+        self.segments[segment].bytes
+    }
+
+    fn push(&mut self, segment: usize, object: u32, bytes: u64) {
+        self.sizes[object as usize] = bytes;
+        self.of[object as usize] = segment as u8;
+        self.segments[segment].bytes += bytes;
+        self.segments[segment].queue.push(&mut self.links, object);
+    }
+
+    /// Takes an object out of its segment, if it is in one, and returns its size.
+    fn take(&mut self, object: u32) -> u64 {
+        let bytes = self.sizes[object as usize];
+        if let Some(segment) = self.segments.get_mut(usize::from(self.of[object as usize])) {
+            segment.queue.remove(&mut self.links, object);
+            segment.bytes -= bytes;
+            self.of[object as usize] = N as u8;
+        }
+        bytes
+    }
+
+    /// Takes out the oldest object of a segment: its number and its size.
+    fn pop(&mut self, segment: usize) -> Option<(u32, u64)> {
+        let oldest = self.segments[segment].queue.oldest()?;
+        Some((oldest, self.take(oldest)))
+    }
+}
+
+/// Segments of [`Slru`].
+const SLRU_SEGMENTS: usize = 4;
+
+/// Segmented LRU: an object enters the lowest of four equal segments, and each hit moves it one segment up. What a segment
+/// has no room for goes to the one below; the oldest object of the lowest segment that is not empty is evicted.
+#[derive(Debug)]
+pub struct Slru {
+    segments: Segments<SLRU_SEGMENTS>,
+    /// Bytes of each segment above the lowest one, which takes what is left.
+    share_bytes: u64,
+}
+
+impl Slru {
+    /// For objects numbered below `objects`.
+    pub fn new(capacity_bytes: u64, objects: usize) -> Self {
+        Self { segments: Segments::new(objects), share_bytes: capacity_bytes / SLRU_SEGMENTS as u64 }
+    }
+}
+
+impl Order for Slru {
+    fn hit(&mut self, object: u32) {
+        let upper = (self.segments.of(object) + 1).min(SLRU_SEGMENTS - 1);
+        let bytes = self.segments.take(object);
+        self.segments.push(upper, object, bytes);
+        for segment in (1..=upper).rev() {
+            while self.segments.bytes(segment) > self.share_bytes {
+                let Some((oldest, bytes)) = self.segments.pop(segment) else { break };
+                self.segments.push(segment - 1, oldest, bytes);
+            }
+        }
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        self.segments.push(0, object, bytes);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        (0..SLRU_SEGMENTS).find_map(|segment| self.segments.pop(segment)).map(|(object, _)| object)
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.segments.take(object);
+    }
+}
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOST: usize = 2;
+/// Requests of an object that are remembered, at most.
+const MOST_REQUESTS: u8 = 3;
+/// Requests beyond the first after which an object of the small queue enters the main one.
+const PROMOTED_FROM: u8 = 2;
+
+/// S3-FIFO: a small queue (a tenth of the capacity) from which objects with two or more further requests enter the main queue,
+/// and a ghost queue (nine tenths, sizes without bodies) that remembers what left the small queue. An object that the ghost queue
+/// knows enters the main queue at once; an object of the main queue gets another turn for each remembered request.
+///
+/// An object that is larger than the small queue is stored there all the same: the queues share the capacity, and only the order
+/// of eviction depends on their shares.
+#[derive(Debug)]
+pub struct S3Fifo {
+    segments: Segments<3>,
+    requests: Vec<u8>,
+    main_bytes: u64,
+    /// The object about to be stored was known to the ghost queue.
+    known: bool,
+}
+
+impl S3Fifo {
+    /// For objects numbered below `objects`.
+    pub fn new(capacity_bytes: u64, objects: usize) -> Self {
+        Self {
+            segments: Segments::new(objects),
+            requests: vec![0; objects],
+            main_bytes: capacity_bytes - capacity_bytes / 10,
+            known: false,
+        }
+    }
+
+    fn evict_small(&mut self) -> Option<u32> {
+        while let Some((object, bytes)) = self.segments.pop(SMALL) {
+            if self.requests[object as usize] >= PROMOTED_FROM {
+                self.requests[object as usize] = 0;
+                self.segments.push(MAIN, object, bytes);
+                continue;
+            }
+            self.segments.push(GHOST, object, bytes);
+            while self.segments.bytes(GHOST) > self.main_bytes {
+                self.segments.pop(GHOST);
+            }
+            return Some(object);
+        }
+        None
+    }
+
+    fn evict_main(&mut self) -> Option<u32> {
+        loop {
+            let (object, bytes) = self.segments.pop(MAIN)?;
+            let requests = &mut self.requests[object as usize];
+            if *requests == 0 {
+                return Some(object);
+            }
+            *requests -= 1;
+            self.segments.push(MAIN, object, bytes);
+        }
+    }
+}
+
+impl Order for S3Fifo {
+    #[inline]
+    fn hit(&mut self, object: u32) {
+        let requests = &mut self.requests[object as usize];
+        *requests = (*requests + 1).min(MOST_REQUESTS);
+    }
+
+    fn miss(&mut self, object: u32) {
+        self.known = self.segments.of(object) == GHOST;
+        if self.known {
+            self.segments.take(object);
+        }
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        self.requests[object as usize] = 0;
+        let queue = if std::mem::take(&mut self.known) { MAIN } else { SMALL };
+        self.segments.push(queue, object, bytes);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let from_small = self.segments.bytes(MAIN) <= self.main_bytes;
+        let evicted = if from_small { self.evict_small() } else { None };
+        evicted.or_else(|| self.evict_main()).or_else(|| self.evict_small())
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.segments.take(object);
+    }
+}

@@ -1,0 +1,138 @@
+//! `assay size`: hit ratio over cache size, from traces and access logs.
+
+use std::path::PathBuf;
+
+use assay_lab::units;
+use assay_logs::terminal::Look;
+use assay_report::sheet;
+use assay_size::document::{Document, Options};
+use assay_size::error::SizeError;
+use assay_size::policy::Policy;
+use assay_size::read::{Form, read};
+use assay_size::{csv, terminal};
+use clap::Args;
+
+use crate::commands::logs;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay size access.log    how large a cache these requests need
+  assay size 'access.log*' --policy lru,sieve,gdsf --html size.html
+      other policies, and a page with charts
+  assay size cluster52.oracleGeneral.zst --sizes 1GB,4GB,16GB
+      a trace of research, at given sizes
+  assay size requests.csv --warm-up 10% --json
+      the first tenth fills the caches and is not counted";
+
+/// Flags of `assay size`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SizeArgs {
+    /// Access logs or traces (oracleGeneral, CSV), plain, gzip or zstd; `*` and `?` in a name; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    pub files: Vec<PathBuf>,
+    /// Form of the input: oracleGeneral, csv, or a format of access logs; without, the name or the first lines decide
+    #[arg(short, long, value_name = "NAME|STRING")]
+    pub format: Option<String>,
+    /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, lfu, lfuda, gds, gdsf, random, belady
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = Policy::parse,
+          default_value = "lru,fifo,s3-fifo,gdsf")]
+    pub policy: Vec<Policy>,
+    /// Sizes of the cache; a number without a unit is in bytes, or in objects if the input has no sizes
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = size)]
+    pub sizes: Vec<u64>,
+    /// Share of the requests that fill the caches before any is counted, like 10%
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
+    pub warm_up: f64,
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the curves as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the result as one HTML page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the JSON Schema of the document instead
+    #[arg(long, conflicts_with_all = ["files", "json"])]
+    pub schema: bool,
+}
+
+/// Simulates caches.
+pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
+    if args.schema {
+        output::result(&output::json(&Document::json_schema())?, args.output.as_deref())?;
+        return Ok(Exit::Fine);
+    }
+    for file in [&args.output, &args.html, &args.csv] {
+        output::check_result(file.as_deref())?;
+    }
+    let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
+    let input = read(&args.files, form.as_ref()).map_err(failure)?;
+    let document = Document::of(&input, &options(args));
+    if let Some(path) = &args.html {
+        let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
+        output::result(&page, Some(path))?;
+    }
+    if let Some(path) = &args.csv {
+        output::result(&csv::write(&document), Some(path))?;
+    }
+    let text = if args.json {
+        document.to_json().map_err(Failure::failed)?
+    } else {
+        let style = output::style(args.output.as_deref());
+        terminal::render(&document, Look { colour: style.colour, width: style.width })
+    };
+    output::result(&text, args.output.as_deref())?;
+    Ok(Exit::Fine)
+}
+
+fn options(args: &SizeArgs) -> Options {
+    let mut policies = args.policy.clone();
+    // A policy that is named twice gets one curve.
+    let mut seen = Vec::new();
+    policies.retain(|policy| {
+        !seen.contains(policy) && {
+            seen.push(*policy);
+            true
+        }
+    });
+    Options { policies, sizes: args.sizes.clone(), warm_up: args.warm_up }
+}
+
+fn failure(error: SizeError) -> Failure {
+    let hint = match &error {
+        SizeError::Logs(error) => {
+            logs::hint(error).map(|hint| hint.replace("assay logs -`", "assay size -`"))
+        }
+        SizeError::Mixed { .. } => Some("simulate them one after the other".into()),
+        SizeError::NoRequests { .. } => Some("check that the input is what --format says".into()),
+        _ => None,
+    };
+    match hint {
+        Some(hint) => Failure::usage(error).hint(hint),
+        None => Failure::usage(error),
+    }
+}
+
+/// Reads `128MB`, or a number of bytes or objects.
+fn size(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
+        Ok(number) => Ok(number),
+        Err(_) => units::size(text),
+    }
+}
+
+/// Reads `10%`.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent.filter(|percent| (0.0..100.0).contains(percent)).map(|percent| percent / 100.0).ok_or_else(|| {
+        format!("`{text}` is not a share of the requests; write a percentage from 0% to below 100%, like 10%")
+    })
+}

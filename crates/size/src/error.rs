@@ -1,0 +1,50 @@
+//! Why there are no curves.
+
+use std::path::PathBuf;
+
+use assay_logs::error::LogsError;
+use assay_logs::format::FormatError;
+use thiserror::Error;
+
+use crate::trace::csv::ColumnsError;
+
+/// Why inputs could not be read or a result could not be written.
+#[derive(Debug, Error)]
+pub enum SizeError {
+    /// A file cannot be read, or an access log is of no known format.
+    #[error(transparent)]
+    Logs(#[from] LogsError),
+    /// The format that was given cannot be used.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The first line of a trace does not say where objects are.
+    #[error("{}", path.display())]
+    Columns {
+        /// The trace.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ColumnsError,
+    },
+    /// Traces and access logs at once.
+    #[error("cannot simulate {} together with {}: one is a trace, the other an access log", one.display(), other.display())]
+    Mixed {
+        /// A trace.
+        one: PathBuf,
+        /// An access log.
+        other: PathBuf,
+    },
+    /// Nothing to simulate.
+    #[error("there is no request in {names} (lines or records that could not be read: {malformed})")]
+    NoRequests {
+        /// The inputs.
+        names: String,
+        /// What could not be read.
+        malformed: u64,
+    },
+    /// More objects than numbers.
+    #[error("cannot simulate more than 4,294,967,294 different objects")]
+    TooManyObjects,
+    /// The result cannot be written as JSON.
+    #[error("cannot write the result as JSON")]
+    Json(#[from] serde_json::Error),
+}

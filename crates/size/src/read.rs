@@ -1,0 +1,259 @@
+//! Inputs: which form each has, and their requests.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use assay_logs::access::Access;
+use assay_logs::class;
+use assay_logs::format::{Fact, Format};
+use assay_logs::hash::{hash, hash_on};
+use assay_logs::input::{self, Input, Piece};
+use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
+
+use crate::error::SizeError;
+use crate::requests::{Gather, Requests, Sizes};
+use crate::trace::Record;
+use crate::trace::csv::Columns;
+use crate::trace::oracle::{Oracle, RECORD_BYTES};
+
+/// The form of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// libCacheSim's binary form.
+    Oracle,
+    /// Text with named columns.
+    Csv,
+    /// An access log; none: of a format that is recognised.
+    Log(Option<Box<Format>>),
+}
+
+impl Form {
+    /// Reads what was typed: `oracleGeneral`, `csv`, or a format of access logs.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn parse(text: &str) -> Result<Self, SizeError> {
+        match text.to_ascii_lowercase().as_str() {
+            "oraclegeneral" | "oracle" => Ok(Self::Oracle),
+            "csv" | "tsv" => Ok(Self::Csv),
+            _ => Ok(Self::Log(Some(Box::new(Format::parse(text)?)))),
+        }
+    }
+
+    /// What the name of a file says of its form.
+    fn of(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let plain =
+            [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+        if plain.contains("oraclegeneral") {
+            Self::Oracle
+        } else if plain.ends_with(".csv") || plain.ends_with(".tsv") {
+            Self::Csv
+        } else {
+            Self::Log(None)
+        }
+    }
+
+    fn is_log(&self) -> bool {
+        matches!(self, Self::Log(_))
+    }
+}
+
+/// Inputs and their requests.
+#[derive(Debug)]
+pub struct Read {
+    /// The files, in the order in which they were read.
+    pub files: Vec<PathBuf>,
+    /// Name of their form.
+    pub form: String,
+    /// All requests.
+    pub requests: Requests,
+    /// Lines or records that could not be read.
+    pub malformed: u64,
+    /// What a reader should know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Reads files, with `*` and `?` in their names. Traces are read in the given order, access logs in that of their times.
+///
+/// # Errors
+/// If a file cannot be read, has no known form, or there is no request in any of them.
+pub fn read(names: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
+    let mut files = Vec::new();
+    for name in names {
+        files.extend(input::expand(name)?);
+    }
+    let forms: Vec<Form> = files.iter().map(|file| form.cloned().unwrap_or_else(|| Form::of(file))).collect();
+    let log = forms.iter().position(Form::is_log);
+    let trace = forms.iter().position(|form| !form.is_log());
+    let read = match (trace, log) {
+        (Some(one), Some(other)) => {
+            let (one, other) = (files[one].clone(), files[other].clone());
+            return Err(SizeError::Mixed { one, other });
+        }
+        (None, _) => logs(&files, form)?,
+        (Some(_), None) => traces(files, &forms)?,
+    };
+    if read.requests.list.is_empty() {
+        let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
+        return Err(SizeError::NoRequests { names: names.join(", "), malformed: read.malformed });
+    }
+    Ok(read)
+}
+
+fn traces(files: Vec<PathBuf>, forms: &[Form]) -> Result<Read, SizeError> {
+    let (mut malformed, mut notes) = (0, Vec::new());
+    let mut gather = Gather::new(Sizes::Within(0));
+    for (path, form) in files.iter().zip(forms) {
+        let mut input = Input::open(path)?;
+        malformed += match form {
+            Form::Oracle => oracle(&mut input, &mut gather, &mut notes)?,
+            _ => csv(path, &mut input, &mut gather)?,
+        };
+        if let Some(broken) = &input.broken {
+            notes.push(format!("{} ends early ({broken}): what comes before that is simulated", input.name));
+        }
+    }
+    let form = if forms[0] == Form::Oracle { "oracleGeneral" } else { "csv" };
+    Ok(Read { files, form: form.into(), requests: gather.finish(), malformed, notes })
+}
+
+fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
+    let was_added = gather.whole(record.key, record.bytes.unwrap_or(1), record.at_s);
+    if was_added { Ok(()) } else { Err(SizeError::TooManyObjects) }
+}
+
+fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Result<u64, SizeError> {
+    let (mut oracle, mut result) = (Oracle::default(), Ok(()));
+    while let Some(piece) = input.next_bytes() {
+        oracle.read(piece, |record| {
+            if result.is_ok() {
+                result = add(gather, record);
+            }
+        });
+    }
+    result?;
+    let left_over = oracle.left_over();
+    if left_over > 0 {
+        notes.push(format!(
+            "{} ends in the middle of a record ({left_over} of {RECORD_BYTES} bytes): the records before it are simulated",
+            input.name
+        ));
+    }
+    Ok(u64::from(left_over > 0))
+}
+
+fn csv(path: &Path, input: &mut Input, gather: &mut Gather) -> Result<u64, SizeError> {
+    let (mut columns, mut malformed): (Option<Columns>, u64) = (None, 0);
+    while let Some(piece) = input.next_piece() {
+        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
+            malformed += 1;
+            continue;
+        };
+        for line in
+            text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
+        {
+            let Some(known) = columns else {
+                let found = Columns::of(line)
+                    .map_err(|source| SizeError::Columns { path: path.to_owned(), source })?;
+                if !found.has_sizes() {
+                    gather.set_sizes(Sizes::Unknown);
+                }
+                columns = Some(found);
+                continue;
+            };
+            match known.record(line, hash) {
+                Ok(record) => add(gather, record)?,
+                Err(_) => malformed += 1,
+            }
+        }
+    }
+    Ok(malformed)
+}
+
+fn logs(files: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
+    let format = match form {
+        Some(Form::Log(format)) => format.as_deref(),
+        _ => None,
+    };
+    let mut gather = Gather::new(Sizes::Within(0));
+    let mut log = Log::default();
+    let set = assay_logs::for_each_access(files, format, |access, format| {
+        log.take(access, format, &mut gather);
+        if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if log.is_full {
+        return Err(SizeError::TooManyObjects);
+    }
+    Ok(Read {
+        files: set.files,
+        form: set.format,
+        requests: gather.finish(),
+        malformed: set.malformed,
+        notes: log.notes,
+    })
+}
+
+/// What access logs say of requests.
+#[derive(Debug, Default)]
+struct Log {
+    /// Name of the format of the line before.
+    format: String,
+    assumes_get: bool,
+    assumes_success: bool,
+    is_full: bool,
+    notes: Vec<String>,
+}
+
+impl Log {
+    fn take(&mut self, access: &Access<'_>, format: &Format, gather: &mut Gather) {
+        if self.format != format.name {
+            self.begin(format, gather);
+        }
+        if !class::of(access).is_request() {
+            return;
+        }
+        let method = if self.assumes_get { b"GET" } else { access.method };
+        let status = if self.assumes_success { 200 } else { access.status };
+        let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
+        match wanted(method, status) {
+            Wanted::Whole => self.is_full |= !gather.whole(key(access), access.bytes, at_s),
+            Wanted::Part => gather.part(key(access), access.bytes, at_s),
+            Wanted::Never => gather.uncachable(access.bytes, at_s),
+        }
+    }
+
+    /// Before the first line of a format: what it leaves out, and what is assumed instead.
+    fn begin(&mut self, format: &Format, gather: &mut Gather) {
+        self.format.clone_from(&format.name);
+        let says = format.says();
+        let mut note = |is_missing: bool, text: &str| {
+            if is_missing && !self.notes.iter().any(|note| note == text) {
+                self.notes.push(text.to_owned());
+            }
+            is_missing
+        };
+        self.assumes_get =
+            note(!says.has(Fact::Method), "The log has no methods: all requests are taken for GETs.");
+        self.assumes_success =
+            note(!says.has(Fact::Status), "The log has no statuses: all are taken for 200.");
+        let has_heads = says.has(Fact::Bytes) && !format.counts_bodies();
+        note(
+            has_heads,
+            "The log counts heads of responses among their bytes: an object whose size differs by no more than 512 bytes is taken \
+             for unchanged.",
+        );
+        gather.set_sizes(match (says.has(Fact::Bytes), has_heads) {
+            (false, _) => Sizes::Unknown,
+            (true, true) => Sizes::Within(HEAD_BYTES),
+            (true, false) => Sizes::Within(0),
+        });
+    }
+}
+
+/// Stands for the object: its host and its URL with the query, as they were written.
+fn key(access: &Access<'_>) -> u64 {
+    let is_path = access.url.first() == Some(&b'/');
+    let url = if is_path { hash_on(hash(access.host()), access.url) } else { hash(access.url) };
+    if access.query.is_empty() { url } else { hash_on(url, access.query) }
+}

@@ -1,0 +1,89 @@
+//! The result on a terminal: what it says in sentences, then a table of sizes with a column for each policy.
+
+use assay_logs::terminal::Look;
+use assay_settings::show::count;
+
+use crate::document::{Document, Unit};
+use crate::words::{percent, size};
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+/// Columns of a policy in the table.
+const COLUMN: usize = 11;
+
+/// Writes the result for people.
+pub fn render(document: &Document, look: Look) -> String {
+    let paint = |code: &str, text: &str| {
+        if look.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    };
+    let mut lines = Vec::new();
+    for (number, sentence) in document.advice.iter().enumerate() {
+        let wrapped = wrap(sentence, look.width);
+        lines.extend(wrapped.into_iter().map(|line| if number == 0 { paint(BOLD, &line) } else { line }));
+    }
+    lines.push(String::new());
+    lines.extend(wrap(&input(document), look.width).iter().map(|line| paint(DIM, line)));
+    let columns = (look.width.saturating_sub(16) / COLUMN).max(1);
+    for curves in document.curves.chunks(columns) {
+        lines.push(String::new());
+        let heads: String = curves.iter().map(|curve| format!("{:>COLUMN$}", curve.policy.name())).collect();
+        lines.push(paint(BOLD, &format!("{:<16}{heads}", "hits by size")));
+        for (at, point) in curves[0].points.iter().enumerate() {
+            let ratio =
+                |curve: &crate::document::Curve| percent(curve.points.get(at).and_then(|p| p.figures.dhr));
+            let cells: String = curves.iter().map(|curve| format!("{:>COLUMN$}", ratio(curve))).collect();
+            lines.push(format!("{:<16}{cells}", size(point.size_bytes, document.input.unit)));
+        }
+        let most = format!("{:>COLUMN$}", percent(document.infinite.dhr)).repeat(curves.len());
+        lines.push(format!("{:<16}{most}", "infinite"));
+    }
+    if !document.notes.is_empty() {
+        lines.push(String::new());
+    }
+    for note in &document.notes {
+        lines.extend(wrap(note, look.width).iter().map(|line| paint(DIM, line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What was simulated.
+pub(crate) fn input(document: &Document) -> String {
+    let input = &document.input;
+    let bytes = match input.unit {
+        Unit::Bytes => format!(" of {} together", size(input.footprint_bytes, input.unit)),
+        Unit::Objects => String::new(),
+    };
+    let warm_up = match input.warm_up_requests {
+        0 => String::new(),
+        requests => format!(", the first {} to fill the caches", count(requests)),
+    };
+    format!(
+        "{} ({}): {} requests{warm_up}, for {} objects{bytes}.",
+        input.files.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
+        input.format,
+        count(input.requests),
+        count(input.objects)
+    )
+}
+
+/// A text without control characters, which might control the terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Lines of at most so many characters, broken between words.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a first line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width.max(20) {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}

@@ -1,0 +1,76 @@
+use std::io::Write as _;
+use std::path::Path;
+
+use assay_logs::terminal::Look;
+use assay_size::document::{Document, Options};
+use assay_size::policy::Policy;
+use assay_size::read::read;
+use assay_size::{sheet, terminal};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// The document for a file with this name and these bytes.
+fn document(name: &str, bytes: &[u8]) -> Document {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let options = Options { policies: Policy::ALL.to_vec(), sizes: Vec::new(), warm_up: 0.1 };
+    let mut document = Document::of(&read(&[path], None).unwrap(), &options);
+    // Where the file lies is a place on one machine, and may be long.
+    document.input.files = vec![name.into()];
+    document
+}
+
+fn csv() -> Document {
+    let lines = (0..500u64).map(|n| format!("{n},{},{}\n", n * n % 61, 1000 + n * n % 61 * 700));
+    document("a.csv", ("time,id,size\n".to_owned() + &lines.collect::<String>()).as_bytes())
+}
+
+#[test]
+fn the_document_is_what_its_schema_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/size.schema.json");
+    let schema = serde_json::to_string_pretty(&Document::json_schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), schema, "UPDATE_GOLDEN=1 writes it again");
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    for document in [csv(), document("b.csv", b"id\n1\n2\n1\n")] {
+        let value = serde_json::to_value(&document).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_terminal_keeps_within_its_width_and_shows_every_policy() {
+    let document = csv();
+    for width in [60, 80, 100] {
+        let text = terminal::render(&document, Look { colour: false, width });
+        let too_long: Vec<_> = text.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(too_long.is_empty() && !text.contains('\x1b'), "{width}: {too_long:#?}");
+        assert!(Policy::ALL.iter().all(|policy| text.contains(policy.name())), "{text}");
+    }
+    assert!(terminal::render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+}
+
+#[test]
+fn the_page_has_a_line_of_each_chart_for_every_policy() {
+    let page = sheet(&csv());
+    let curves = page.sections.iter().find(|section| section.id == "curves").unwrap();
+    let lines: Vec<usize> = curves.plots.iter().map(|plot| plot.lines.len()).collect();
+    assert_eq!(lines, [Policy::ALL.len(); 2]);
+}
+
+#[test]
+fn a_compressed_trace_that_is_cut_is_simulated_as_far_as_it_goes() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(b"time,id,size\n").unwrap();
+    for number in 0..100_000 {
+        writeln!(encoder, "{number},7,5").unwrap();
+    }
+    let bytes = encoder.finish().unwrap();
+    let cut = document("cut.csv.gz", &bytes[..bytes.len() / 2]);
+    assert!(cut.notes.iter().any(|note| note.contains("ends early")), "{:?}", cut.notes);
+    assert!((10_000..100_000).contains(&cut.input.requests), "{:?}", cut.input);
+}

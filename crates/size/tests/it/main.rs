@@ -1,0 +1,3 @@
+//! Curves from files, and the document in every form.
+
+mod forms;
