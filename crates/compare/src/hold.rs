@@ -4,6 +4,7 @@ use assay_report::format;
 
 use super::document::{Comparison, Contrast, Direction, MetricRow, MetricTable, Verdict};
 use super::gate::{Amount, Check, CheckOutcome, Gate, Outcome, Tolerance};
+use super::paired::FEWEST_PAIRS;
 use super::{metric, words};
 
 /// What is held against a tolerance for all beside the headline metrics.
@@ -47,7 +48,9 @@ fn check(table: &MetricTable, row: &MetricRow, contrast: &Contrast, tolerance: &
     let comparable = contrast.verdict != Verdict::NotComparable;
     let turn = if row.better == Direction::More { -1.0 } else { 1.0 };
     let worse_by = contrast.difference.filter(|_| comparable).map(|difference| difference * turn);
-    let interval = contrast.interval.filter(|_| comparable).map(|(low, high)| {
+    // From two repetitions there is an interval, so wide that it would hold any regression to be undecided.
+    let tested = contrast.pairs as usize >= FEWEST_PAIRS;
+    let interval = contrast.interval.filter(|_| comparable && tested).map(|(low, high)| {
         let (one, two) = (low * turn, high * turn);
         (one.min(two), one.max(two))
     });
@@ -161,6 +164,7 @@ mod tests {
         let contrast = Contrast {
             subject: "head".into(),
             base: "base".into(),
+            pairs: FEWEST_PAIRS as u32,
             difference: Some(difference),
             interval,
             ..Contrast::default()
@@ -212,6 +216,15 @@ mod tests {
             (Outcome::Held, CheckOutcome::Held),
             "better is never worse"
         );
+    }
+
+    #[test]
+    fn the_interval_of_two_repetitions_does_not_excuse_a_regression() {
+        let mut two = comparison(Direction::More, -10.0, Some((-70.0, 50.0)));
+        two.tables[0].rows[0].contrasts[0].pairs = 2;
+        let gate = hold(&two, &[tolerance("5%")]);
+        assert_eq!((gate.outcome, gate.checks[0].outcome), (Outcome::Regressed, CheckOutcome::Regressed));
+        assert_eq!(gate.checks[0].interval, None);
     }
 
     #[test]

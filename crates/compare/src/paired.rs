@@ -6,6 +6,9 @@ use super::student;
 
 /// Pairs that a verdict needs: with two, one difference between differences is all that is known of chance.
 pub const FEWEST_PAIRS: usize = 3;
+/// Pairs that an interval needs. With two it is valid, if runs are distributed normally, and 12.7 standard errors wide to
+/// either side: enough to see what a third repetition could still bring, and too little to test for a verdict.
+const FEWEST_FOR_AN_INTERVAL: usize = 2;
 /// What intervals leave out: they are of 95 %.
 pub const INTERVAL_TAIL: f64 = 0.05;
 
@@ -25,7 +28,7 @@ pub struct Estimate {
     pub pairs: usize,
     /// Mean of `other − base`.
     pub difference: f64,
-    /// Its interval; none under [`FEWEST_PAIRS`].
+    /// Its interval; none from a single pair.
     pub interval: Option<(f64, f64)>,
     /// Geometric mean of `other ÷ base`; none unless all values are positive.
     pub ratio: Option<f64>,
@@ -33,7 +36,7 @@ pub struct Estimate {
     pub ratio_interval: Option<(f64, f64)>,
     /// Hedges' g: the difference in standard deviations of a subject's runs; none where they do not vary.
     pub effect: Option<f64>,
-    /// The probability of a difference at least as large by chance alone.
+    /// The probability of a difference at least as large by chance alone; none under [`FEWEST_PAIRS`].
     pub p: Option<f64>,
 }
 
@@ -66,7 +69,7 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
         .map(|pair| (pair.base > 0.0 && pair.other > 0.0).then(|| libm::log(pair.other / pair.base)))
         .collect();
     estimate.ratio = logs.as_ref().map(|logs| libm::exp(mean(logs)));
-    if pairs.len() < FEWEST_PAIRS {
+    if pairs.len() < FEWEST_FOR_AN_INTERVAL {
         return Some(estimate);
     }
     let (count, freedom) = (pairs.len() as f64, (pairs.len() - 1) as f64);
@@ -76,16 +79,19 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
     let width = student::quantile(INTERVAL_TAIL, freedom);
     let around = |middle: f64, error: f64| (middle - width * error, middle + width * error);
     estimate.interval = Some(around(estimate.difference, error));
-    estimate.p = Some(match estimate.difference {
-        0.0 => 1.0,
-        difference => student::two_sided(difference.abs() / error, freedom),
-    });
     if let Some(logs) = logs {
         let bases: Vec<f64> = pairs.iter().map(|pair| pair.base).collect();
         let error = deviation(&logs).max(rounding / mean(&bases)) / libm::sqrt(count);
         let (low, high) = around(mean(&logs), error);
         estimate.ratio_interval = Some((libm::exp(low), libm::exp(high)));
     }
+    if pairs.len() < FEWEST_PAIRS {
+        return Some(estimate);
+    }
+    estimate.p = Some(match estimate.difference {
+        0.0 => 1.0,
+        difference => student::two_sided(difference.abs() / error, freedom),
+    });
     estimate.effect = hedges_g(pairs, estimate.difference);
     Some(estimate)
 }
@@ -250,11 +256,16 @@ mod tests {
     }
 
     #[test]
-    fn under_three_pairs_there_is_a_difference_and_nothing_more() {
+    fn one_pair_has_a_difference_and_two_an_interval_but_neither_is_tested() {
         assert_eq!(estimate(&[], 0.0), None);
+        let one = estimate(&pairs(&[1.0], &[2.0]), 0.0).unwrap();
+        assert_eq!((one.difference, one.interval, one.p), (1.0, None, None));
         let two = estimate(&pairs(&[1.0, 2.0], &[2.0, 4.0]), 0.0).unwrap();
-        assert_eq!((two.difference, two.interval, two.p, two.effect), (1.5, None, None, None));
+        assert_eq!((two.difference, two.p, two.effect), (1.5, None, None));
         assert!((two.ratio.unwrap() - 2.0).abs() < 1e-12);
+        // Differences of 1 and 2: a standard error of 0.5, and Student's factor for one degree of freedom, 12.706.
+        let (low, high) = two.interval.unwrap();
+        assert!((low - (1.5 - 6.353)).abs() < 1e-3 && (high - (1.5 + 6.353)).abs() < 1e-3, "{low} {high}");
     }
 
     #[test]
