@@ -5,14 +5,14 @@ use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_table::{Cell, Column, FileError, Kind, Table};
 
-use super::{TableSpec, rows};
+use super::{TableSpec, numbered, rows};
 
 /// What each role's processes used.
 pub(crate) const HOST: TableSpec = TableSpec {
     file: "host.parquet",
     about: "What each role's processes used (all of them, with those that came and went), a row per role and interval. \
             Processor time is counted in steps of 10 ms, but for a role with a control group of its own.",
-    columns: rows::columns::<HostInterval>,
+    columns: numbered::<HostInterval>,
 };
 
 /// What the network stack counted.

@@ -145,7 +145,7 @@ fn histogram_columns() -> Vec<Column> {
         Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
         Column::new("side", Kind::Text, "`robots`, `origins`, `host`, `threads`, `links` or `baseline`"),
         Column {
-            about: "`interval` of that side's table; of `host`, the number of the row, from 0",
+            about: "`interval` of that side's table; where a host.parquet has no such column, the number of the row, from 0",
             ..INTERVAL
         },
         START,

@@ -97,13 +97,7 @@ impl Tables {
             Measured::Robots(interval) => self.robots(interval),
             Measured::Origins(interval) => self.origins(interval),
             Measured::Host(interval) => {
-                let owner = Owner {
-                    side: "host",
-                    interval: self.next(&host::HOST),
-                    start_ms: interval.start_ms,
-                    phase: 0,
-                };
-                self.plain(&host::HOST, &**interval)?;
+                let owner = self.numbered(&host::HOST, "host", &**interval, interval.start_ms, 0)?;
                 self.histogram(owner, "waits", "all", &interval.waits)
             }
             Measured::Proxy(sample) => self.proxy(sample),
