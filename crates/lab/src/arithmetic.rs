@@ -17,8 +17,7 @@ use crate::prepare;
 
 /// Everything that a plan needs of this machine and that can run out. Nothing is started, made or claimed.
 pub fn arithmetic(plan: &RunPlan) -> Result<Vec<Need>, LabError> {
-    let timeline =
-        Timeline::with(&plan.workload, plan.options(), &[]).map_err(|e| LabError::plan(e.to_string()))?;
+    let timeline = plan.timeline()?;
     let cpus = placement::available();
     let placement = prepare::place(plan, &cpus)?;
     Ok(needs(plan, &timeline, &placement, &cpus))

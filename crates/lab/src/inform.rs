@@ -6,13 +6,15 @@ use std::time::Duration;
 use assay_health::host;
 use assay_random::{FNV_START, fnv1a};
 use assay_record::run::{
-    CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo,
+    CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo,
+    WorkloadInfo,
 };
 use assay_role::spread::{Share, spread};
 use assay_settings::show::bytes;
 use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;
+use assay_workload::{Freeze, Timeline};
 
 use crate::description::{Description, Store};
 use crate::plan::{Part, RunPlan, TargetChoice};
@@ -34,6 +36,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
             scale: plan.scale,
             overrides: overrides(plan),
             private_as_public: plan.private_as_public,
+            working_set: working_set(&prepared.timeline),
             explained: plan.explained.clone(),
         },
         seed: plan.seed,
@@ -165,6 +168,22 @@ fn describe_topology(info: &mut TargetInfo, plan: &RunPlan, prepared: &Prepared,
     };
     (info.memory_bytes, info.disk_bytes) = (sum(|cache| cache.memory_bytes), sum(|cache| cache.disk_bytes));
     info.notes.extend(topology.descriptions().flat_map(|description| description.notes.iter().cloned()));
+}
+
+/// The working set as it follows from a schedule; none: it depends on the target.
+pub fn working_set(timeline: &Timeline) -> Option<PlannedWorkingSet> {
+    let size = timeline.working_set().filter(|_| !timeline.is_endless())?;
+    let frozen_ms = match timeline.freeze() {
+        Freeze::At(at) if timeline.total().is_none_or(|total| at < total) => {
+            Some(u64::try_from(at.as_millis()).unwrap_or(u64::MAX))
+        }
+        Freeze::At(_) | Freeze::Never | Freeze::Live { .. } => None,
+    };
+    Some(PlannedWorkingSet {
+        objects: size.objects.round() as u64,
+        bytes: size.bytes.round() as u64,
+        frozen_ms,
+    })
 }
 
 fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use assay_measurement::health::Calibration;
 use assay_record::run::Verdict;
 use assay_role::proxy::Prefetch;
-use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
+use assay_workload::{Timeline, UniverseOptions};
 
 use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
@@ -194,6 +194,11 @@ impl RunPlan {
     /// How its universe is read.
     pub fn options(&self) -> UniverseOptions {
         UniverseOptions { private_as_public: self.private_as_public }
+    }
+
+    /// Its schedule in time.
+    pub fn timeline(&self) -> Result<Timeline, LabError> {
+        Timeline::with(&self.workload, self.options(), &[]).map_err(|error| LabError::plan(error.to_string()))
     }
 
     /// Whether roles live in networks that the lab makes.

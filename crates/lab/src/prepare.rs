@@ -62,8 +62,7 @@ pub struct Prepared {
 
 /// Checks a plan and makes the run directory; nothing else is left behind, and nothing runs.
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
-    let timeline =
-        Timeline::with(&plan.workload, plan.options(), &[]).map_err(|e| LabError::plan(e.to_string()))?;
+    let timeline = plan.timeline()?;
     check_target(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
@@ -102,7 +101,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 /// Checks what can be checked of a plan while nothing is made or started: that its proxy is installed, that its stores accept
 /// their sizes, that its processors are there, that its limits can be set.
 pub fn check(plan: &RunPlan) -> Result<(), LabError> {
-    Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+    plan.timeline()?;
     check_target(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;

@@ -98,8 +98,24 @@ pub struct WorkloadInfo {
     pub overrides: Option<OverridesInfo>,
     /// Private interest was treated as public.
     pub private_as_public: bool,
+    /// The working set as it follows from the schedule; none: robots wait for responses, or the schedule has no end, so it
+    /// depends on the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<PlannedWorkingSet>,
     /// The workload in words, a line each.
     pub explained: Vec<String>,
+}
+
+/// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PlannedWorkingSet {
+    /// Objects, embedded ones included.
+    pub objects: u64,
+    /// Their body bytes, before any coding.
+    pub bytes: u64,
+    /// When it is frozen, in milliseconds of the schedule; none: never.
+    pub frozen_ms: Option<u64>,
 }
 
 /// Length, rate, number of robots and versions of HTTP that the command line decided; each none: as the workload says.

@@ -478,6 +478,7 @@ pub fn workload(summary: &Summary) -> Vec<Fact> {
         ),
         fact("Digest of what came due", summary.total.due_digest.clone()),
     ];
+    facts.extend(words::working_set(summary).map(|text| fact("Working set", text)));
     if let Some(scale) = info.scale.filter(|scale| *scale > 0.0) {
         facts.push(fact(
             "Schedule multiplied by",

@@ -264,6 +264,9 @@ impl Page {
             let name = if origins_alone::is_so(summary) { "CPU" } else { "CPU/request" };
             self.fact(name, &cpu.join(", "));
         }
+        if let Some(text) = words::working_set(summary) {
+            self.fact("working set", &text);
+        }
         for (name, text) in words::used(total) {
             self.fact(name, &text);
         }

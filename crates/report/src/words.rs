@@ -424,6 +424,23 @@ pub(crate) fn notes(info: &RunInfo) -> Vec<String> {
 }
 
 /// What the proxy used beside processors: memory, disk, context switches.
+/// How large the working set became; none: the run was made before that was counted, or requested nothing.
+pub(crate) fn working_set(summary: &Summary) -> Option<String> {
+    let counts = &summary.total.counts;
+    if counts.working_set == 0 {
+        return None;
+    }
+    let mut text = format!("{} objects, {}", count(counts.working_set), bytes(counts.working_set_bytes));
+    if let Some(planned) = &summary.workload_info.working_set {
+        let frozen = match planned.frozen_ms {
+            Some(frozen_ms) => format!("frozen after {}", duration_s(frozen_ms as f64 / 1000.0)),
+            None => "never frozen".to_owned(),
+        };
+        text.push_str(&format!(" (planned: {}, {}, {frozen})", count(planned.objects), bytes(planned.bytes)));
+    }
+    Some(text)
+}
+
 pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(proxy) = figures.resources.get("proxy") {

@@ -142,6 +142,11 @@ impl ClosedRobot {
         }
     }
 
+    /// True until the working set is told to stop growing.
+    pub fn grows(&self) -> bool {
+        self.frozen_at.is_none()
+    }
+
     /// Requests so far in each phase up to the current one, in order.
     pub fn counts(&self) -> &[u64] {
         &self.counts

@@ -153,6 +153,11 @@ impl Stream {
         }
     }
 
+    /// True while the working set grows: a launch that is due then may add an object to it.
+    pub fn grows_at(&self, due: Duration) -> bool {
+        due.as_nanos() < u128::from(self.freeze_ns)
+    }
+
     /// When the next launch of any slice of the stream may be due; this one's is not sooner. None at the end.
     pub fn due(&self) -> Option<Duration> {
         let soonest = self.introductions.peek().into_iter().chain(self.arrivals.peek()).min();

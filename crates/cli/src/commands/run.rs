@@ -247,6 +247,7 @@ fn header(plan: &RunPlan) -> Header {
         origins: plan.workload.origins.len() as u32,
         seed: plan.seed,
         rehearsal: plan.scale.is_some(),
+        working_set: plan.timeline().ok().as_ref().and_then(assay_lab::inform::working_set),
     }
 }
 

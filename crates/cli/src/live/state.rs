@@ -12,7 +12,7 @@ use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, R
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::{HitRatio, Outcomes};
 use assay_record::event::{RunEvent, Stage};
-use assay_record::run::PhaseInfo;
+use assay_record::run::{PhaseInfo, PlannedWorkingSet};
 use assay_role::message::PhaseEvent;
 
 use super::own::Own;
@@ -40,6 +40,8 @@ pub struct Header {
     pub seed: u64,
     /// Squeezed schedule.
     pub rehearsal: bool,
+    /// The working set that is planned; none: it depends on the target.
+    pub working_set: Option<PlannedWorkingSet>,
 }
 
 /// One phase, planned and as it goes.

@@ -10,7 +10,7 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::measured::Measured;
 use assay_record::event::{RunEvent, Stage};
-use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_record::run::{PhaseInfo, PlannedWorkingSet, TargetInfo};
 use assay_role::message::PhaseEvent;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -51,6 +51,7 @@ fn second(at: u64) -> RobotInterval {
     let counts = &mut interval.counts;
     (counts.due, counts.due_basic, counts.offered_hits) = (due, due, due / 2);
     (counts.due_basic_bytes, counts.offered_hit_bytes) = (due * 1000, due * 480);
+    (counts.working_set, counts.working_set_bytes) = (due / 2, due * 520);
     (counts.ideal_basic, counts.ideal_hits) = (due, due / 2 - 2);
     (counts.ideal_basic_bytes, counts.ideal_hit_bytes) = (due * 1000, due * 470);
     (counts.sent, counts.completed, counts.basic) = (due, due - 1, due - 1);
@@ -86,6 +87,7 @@ fn state(seconds: u64) -> State {
         origins: 2,
         seed: 7,
         rehearsal: false,
+        working_set: Some(PlannedWorkingSet { objects: 2_000, bytes: 40 << 20, frozen_ms: Some(8_000) }),
     });
     started().iter().for_each(|event| state.take(event));
     for at in 0..seconds {

@@ -89,6 +89,11 @@ impl Agenda {
         (self.start_ns, self.last_cut_ns) = (start_ns, start_ns);
     }
 
+    /// True while the working set grows: a launch that is due then, in the time of the schedule, may add an object to it.
+    pub fn working_set_grows_at(&self, due: Duration) -> bool {
+        self.stream.grows_at(due)
+    }
+
     /// How many changes have been announced; none: there will be no changes.
     pub fn announced(&self) -> Option<usize> {
         self.pace.as_ref().map(|pace| pace.announced)

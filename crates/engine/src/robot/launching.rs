@@ -28,7 +28,8 @@ impl Crew {
         let robot = self.place_of(launch.robot);
         self.enter_session(robot, launch.session);
         let best_effort = self.robots[robot as usize].closed.is_some();
-        let page = self.open_page(launch, (robot, due_ns), best_effort);
+        let grows = self.working_set_grows(launch, robot);
+        let page = self.open_page(launch, (robot, due_ns), (best_effort, grows));
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let place = self.insert(Xact {
             method: launch.method,
@@ -47,17 +48,31 @@ impl Crew {
             self.submit(place);
         }
         // It is on its way; what can wait until then has waited.
-        self.count_launch(launch, &object, (robot, best_effort));
+        self.count_launch(launch, &object, robot, (best_effort, grows));
+    }
+
+    /// True if an object that this launch is the first to request becomes part of the working set.
+    fn working_set_grows(&self, launch: &Launch, robot: u32) -> bool {
+        match &self.robots[robot as usize].closed {
+            Some(closed) => closed.stream.grows(),
+            None => self.agenda.working_set_grows_at(launch.due),
+        }
     }
 
     /// Counts a launch as due.
-    fn count_launch(&mut self, launch: &Launch, object: &Object, (robot, best_effort): (u32, bool)) {
+    fn count_launch(
+        &mut self,
+        launch: &Launch,
+        object: &Object,
+        robot: u32,
+        (best_effort, grows): (bool, bool),
+    ) {
         let offered = self.setup.universe.offered(launch, object);
         let digest = launch_digest(launch, &self.setup.universe);
         let group = self.robots[robot as usize].group;
         let sent_bytes = self.setup.sent_bytes(group, object);
         let recorder = self.recorder(launch.phase);
-        count_due(recorder, &offered, sent_bytes);
+        count_due(recorder, &offered, grows, sent_bytes);
         recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
         if best_effort && offered.fill() {
             self.count_fill(launch.phase, object.size_bytes);
@@ -65,7 +80,12 @@ impl Crew {
     }
 
     /// Makes a page of a launch that brings embedded objects, and counts those as due.
-    fn open_page(&mut self, launch: &Launch, (robot, due_ns): (u32, u64), best_effort: bool) -> u32 {
+    fn open_page(
+        &mut self,
+        launch: &Launch,
+        (robot, due_ns): (u32, u64),
+        (best_effort, grows): (bool, bool),
+    ) -> u32 {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let content = &universe.workload().contents[usize::from(launch.object.content)];
@@ -84,7 +104,7 @@ impl Crew {
             children.push(child);
             let offered = universe.offered_child(launch, &child, &object);
             let sent_bytes = setup.sent_bytes(group, &object);
-            count_due(self.recorder(launch.phase), &offered, sent_bytes);
+            count_due(self.recorder(launch.phase), &offered, grows, sent_bytes);
             if best_effort && offered.fill() {
                 self.count_fill(launch.phase, object.size_bytes);
             }
@@ -238,10 +258,15 @@ fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
     now_ns > end_ns.saturating_add(GRACE_NS)
 }
 
-/// Counts a request as due whose response has so many bytes of body, as the origin sends it.
-fn count_due(recorder: &mut Recorder, offered: &Offered, sent_bytes: u64) {
+/// Counts a request as due whose response has so many bytes of body, as the origin sends it, and as an object of the working set
+/// if it is the first for it while that grows.
+fn count_due(recorder: &mut Recorder, offered: &Offered, grows: bool, sent_bytes: u64) {
     let counts = &mut recorder.counts;
     counts.due += 1;
+    if grows && !offered.revisit {
+        counts.working_set += 1;
+        counts.working_set_bytes += sent_bytes;
+    }
     if offered.basic {
         counts.due_basic += 1;
         counts.due_basic_bytes += sent_bytes;

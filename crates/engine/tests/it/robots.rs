@@ -18,7 +18,7 @@ use assay_record::xact_log::XactLog;
 use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::{Command, Event, PhaseEvent};
 use assay_workload::model::{Server as Kind, *};
-use assay_workload::{Universe, UniverseOptions};
+use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use crate::server::{Manner, Server};
 
@@ -274,6 +274,24 @@ fn best_effort_robots_do_what_the_phase_sets() {
     });
     let launched = launched.expect("the phase ended");
     assert_eq!((launched.len(), launched.iter().map(|&n| u64::from(n)).sum::<u64>()), (4, counts.due));
+}
+
+#[test]
+fn the_working_set_is_what_the_stream_introduces_before_the_freeze() {
+    let mut workload = simple();
+    workload.robots[0].pace = Pace::Rate { per_second: 50.0 };
+    workload.schedule.phases = vec![phase("first", lasts(400)), phase("second", lasts(400))];
+    let freeze = Duration::from_millis(500);
+    workload.schedule.working_set = WorkingSet::FrozenAfter(freeze);
+    let universe =
+        Arc::new(Universe::new(Arc::new(workload.clone()), SEED, 1, UniverseOptions::default()).unwrap());
+    let timeline = Arc::new(Timeline::new(&workload).unwrap());
+    let first_visits =
+        || Stream::new(universe.clone(), timeline.clone(), Slice::ALL).filter(|launch| !launch.revisit);
+    let before = first_visits().filter(|launch| launch.due < freeze).count();
+    assert!(0 < before && before < first_visits().count(), "some are introduced after the freeze");
+    let counts = run(&workload, Options { threads: 2, ..Options::default() }).total();
+    assert_eq!(counts.working_set, before as u64);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use assay_measurement::times::TimesRecorder;
 use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
-    HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
+    HostInfo, PhaseInfo, PlacementInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo, Verdict,
+    WorkloadInfo,
 };
 use assay_record::series::SeriesWriter;
 
@@ -224,6 +225,8 @@ fn robots(
     let offered = 0.15 + 0.40 * (start_ms as f64 / 20_000.0).min(1.0);
     c.offered_hits = (due as f64 * offered) as u64;
     c.offered_hit_bytes = c.offered_hits * size;
+    c.working_set = if start_ms < 10_000 { due - c.offered_hits } else { 0 };
+    c.working_set_bytes = c.working_set * size;
     c.due_digest = dice.next_u64();
     c.unsent = if overloaded { due / 5 } else { 0 };
     c.sent = due - c.unsent;
@@ -492,6 +495,11 @@ fn info(story: Story) -> RunInfo {
             scale: (!direct).then_some(1.0 / 540.0),
             overrides: None,
             private_as_public: false,
+            working_set: Some(PlannedWorkingSet {
+                objects: 30_000,
+                bytes: 130 << 20,
+                frozen_ms: Some(10_000),
+            }),
             explained: vec![
                 name("1,000 robots, each 2.40 requests per second at load factor 1, over 4 origins."),
                 "Images of 4.5 KB (exponential), 80 % cachable, life cycle 30 days.".into(),

@@ -9,7 +9,8 @@ use super::parts::{BAD, GOOD, QUIET, SLOW, boxed, head, right};
 use super::times;
 use crate::live::state::{PhaseState, State};
 use crate::live::words::{clock, percent, quantile_of, rate};
-use assay_settings::show::count;
+use assay_measurement::counts::RobotCounts;
+use assay_settings::show::{bytes, count};
 
 /// Columns from which on there are more figures.
 const WIDE: u16 = 118;
@@ -57,8 +58,19 @@ pub fn draw(frame: &mut Frame, area: Rect, state: &State, scrolled: usize) {
     let table = Table::new(rows.skip(first), widths.into_iter().map(Constraint::Length))
         .column_spacing(1)
         .header(head(names))
-        .block(boxed("phases"));
+        .block(boxed("phases").title_bottom(working_set(state)));
     frame.render_widget(table, area);
+}
+
+/// How large the working set is by now, of what is planned.
+fn working_set(state: &State) -> String {
+    let sum = |of: fn(&RobotCounts) -> u64| state.phases.iter().map(|phase| of(&phase.counts)).sum::<u64>();
+    let (objects, volume) = (sum(|counts| counts.working_set), sum(|counts| counts.working_set_bytes));
+    let planned = state.header.working_set.map_or(String::new(), |planned| {
+        let frozen = planned.frozen_ms.map_or(String::new(), |at| format!(", frozen after {}", clock(at)));
+        format!(" of {}{frozen}", bytes(planned.bytes))
+    });
+    format!(" working set: {} objects, {}{planned} ", count(objects), bytes(volume))
 }
 
 fn row(state: &State, phase: &PhaseState, wide: bool) -> Row<'static> {
