@@ -21,18 +21,57 @@ pub struct Stretch<'a> {
 /// What a chart shows of a step.
 type Read = fn(&Row) -> Option<f64>;
 
-/// Title, what is seen, unit, logarithmic, value.
-const OVER_TIME: [(&str, &str, &str, &str, bool, Read); 6] = [
-    ("rate", "Throughput", "Responses without error, per second; dashed: offered.", "1/s", false, |row| {
-        row.throughput
-    }),
-    ("response", "Response time", "Mean of what ended in each step.", "ms", true, |row| row.response_ms),
-    ("p99", "Response time, 99 %", "One request in a hundred took longer.", "ms", true, |row| row.p99_ms),
-    ("dhr", "Document hit ratio", "Measured, of plain GETs.", "%", false, |row| row.dhr_percent),
-    ("cpu", "Processors used", "By the proxy’s processes, user and system.", "processors", false, |row| {
-        row.cpu
-    }),
-    ("memory", "Memory", "Resident, of the proxy’s processes.", "MB", false, |row| row.memory_mb),
+/// What is drawn over time.
+struct OverTime {
+    id: &'static str,
+    title: &'static str,
+    about: &'static str,
+    unit: &'static str,
+    log: bool,
+    read: Read,
+}
+
+const fn over_time(id: &'static str, title: &'static str, unit: &'static str, read: Read) -> OverTime {
+    OverTime { id, title, about: "", unit, log: false, read }
+}
+
+impl OverTime {
+    const fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+
+    const fn log(self) -> Self {
+        Self { log: true, ..self }
+    }
+}
+
+const OVER_TIME: [OverTime; 14] = [
+    over_time("rate", "Throughput", "1/s", |row| row.throughput)
+        .about("Responses without error, per second; dashed: offered."),
+    over_time("bandwidth", "Bandwidth", "Mbit/s", |row| row.bandwidth_mbit_s)
+        .about("To the robots, heads included, in millions of bits."),
+    over_time("response", "Response time", "ms", |row| row.response_ms)
+        .about("Mean of what ended in each step.")
+        .log(),
+    over_time("hit", "Response time of hits", "ms", |row| row.hit_ms).about("Mean of each step.").log(),
+    over_time("miss", "Response time of misses", "ms", |row| row.miss_ms).about("Mean of each step.").log(),
+    over_time("p99", "Response time, 99 %", "ms", |row| row.p99_ms)
+        .about("One request in a hundred took longer.")
+        .log(),
+    over_time("dhr", "Document hit ratio", "%", |row| row.dhr_percent).about("Measured, of plain GETs."),
+    over_time("bhr", "Byte hit ratio", "%", |row| row.bhr_percent)
+        .about("Measured, of the bodies of plain GETs."),
+    over_time("connections", "Connections of robots", "connections", |row| row.connections)
+        .about("Open at once, at most."),
+    over_time("origin-connections", "Connections to origins", "connections", |row| row.origin_connections)
+        .about("Open at once, at most."),
+    over_time("origin-bandwidth", "Bandwidth from the origins", "Mbit/s", |row| row.origin_mbit_s)
+        .about("Heads included, in millions of bits."),
+    over_time("cpu", "Processors used", "processors", |row| row.cpu)
+        .about("By the proxy’s processes, user and system."),
+    over_time("memory", "Memory", "MB", |row| row.memory_mb).about("Resident, of the proxy’s processes."),
+    over_time("disk", "Disk", "MB/s", |row| row.disk_mb_s)
+        .about("Read from and written to the disk that the proxy’s files are on, by anybody."),
 ];
 
 /// The charts of a workload under a condition: for each subject its label and the rows of each of its runs, and response
@@ -45,17 +84,18 @@ pub fn panel(
     stretches: &[Stretch<'_>],
 ) -> Panel {
     let steps = axis.time.len();
-    let over_time = OVER_TIME.iter().map(|(id, title, about, unit, log, read)| {
+    let over_time = OVER_TIME.iter().map(|what| {
         let mut lines: Vec<Line> = Vec::new();
-        if *id == "rate" {
+        if what.id == "rate" {
             lines.extend(offered(subjects, steps));
         }
-        lines.extend(subject_lines(subjects, steps, *read));
-        let chart = chart::time_chart("", format!("{id}-{number}"), *title, *unit, *about, lines);
-        Chart { axis: number, log: *log, ..chart }
+        lines.extend(subject_lines(subjects, steps, what.read));
+        let id = format!("{}-{number}", what.id);
+        let chart = chart::time_chart("", id, what.title, what.unit, what.about, lines);
+        Chart { axis: number, log: what.log, ..chart }
     });
     let mut charts: Vec<Chart> = over_time.filter(|chart| chart.lines.iter().any(Line::is_known)).collect();
-    charts.push(against_rate(number, subjects, steps));
+    charts.extend([at_robots(number, subjects, steps), at_origins(number, subjects, steps)]);
     let labels: Vec<&str> = subjects.iter().map(|subject| subject.0).collect();
     let mut curves = stretches.iter().take(MOST_PHASES + 1).enumerate().map(|(index, stretch)| {
         let id = if index == 0 { format!("percentiles-{number}") } else { format!("phase{index}-{number}") };
@@ -66,14 +106,37 @@ pub fn panel(
     Panel { title, axis: axis.clone(), charts, phases }
 }
 
-fn against_rate(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
-    let lines = subject_lines(subjects, steps, |row| row.response_ms)
-        .into_iter()
-        .zip(subject_lines(subjects, steps, |row| row.throughput))
-        .map(|(line, rate)| Line { x: Some(rate.values), low: None, high: None, ..line });
+fn at_robots(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
+    let reads: [Read; 2] = [|row| row.response_ms, |row| row.throughput];
     let about = "A point per step, at the robots: a wall on the right is saturation.";
-    let id = format!("against-{number}");
-    let chart = chart::time_chart("", id, "Response time against rate", "ms", about, lines.collect());
+    against_rate(
+        (format!("against-{number}"), "Response time against rate", about),
+        number,
+        subjects,
+        steps,
+        reads,
+    )
+}
+
+fn at_origins(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
+    let reads: [Read; 2] = [|row| row.origin_ms, |row| row.origin_throughput];
+    let about = "A point per step, at the origins, think time included.";
+    let id = format!("against-origin-{number}");
+    against_rate((id, "Response time of origins against their rate", about), number, subjects, steps, reads)
+}
+
+fn against_rate(
+    (id, title, about): (String, &'static str, &'static str),
+    number: usize,
+    subjects: &[(&str, Vec<&[Row]>)],
+    steps: usize,
+    [time, rate]: [Read; 2],
+) -> Chart {
+    let lines = subject_lines(subjects, steps, time)
+        .into_iter()
+        .zip(subject_lines(subjects, steps, rate))
+        .map(|(line, rate)| Line { x: Some(rate.values), low: None, high: None, ..line });
+    let chart = chart::time_chart("", id, title, "ms", about, lines.collect());
     Chart { kind: Kind::Scatter, axis: number, x_label: Some("responses/s".into()), ..chart }
 }
 

@@ -15,6 +15,7 @@
 mod assemble;
 mod charts;
 pub mod document;
+mod figures;
 mod forest;
 pub mod gate;
 mod gather;
@@ -120,6 +121,17 @@ impl Comparison {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         Ok(text)
+    }
+
+    /// Draws every chart as SVG with its numbers as CSV into a directory; gives back their names. There are charts only as long
+    /// as the runs were read, as for [`Comparison::to_html`].
+    pub fn write_figures(&self, out: &Path) -> Result<Vec<String>, ReportError> {
+        figures::write_figures(self, out)
+    }
+
+    /// Writes the values and the differences of all metrics as CSV into a directory; gives back the paths.
+    pub fn write_csv(&self, out: &Path) -> Result<Vec<PathBuf>, ReportError> {
+        figures::write_csv(self, out)
     }
 
     /// JSON Schema of the document.

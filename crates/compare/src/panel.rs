@@ -1,7 +1,7 @@
 //! The charts of a workload under a condition as they stand on a page, their time axis, and what a run did in each of its
 //! steps.
 
-use assay_measurement::histogram::Histogram;
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::measured::Series;
 use assay_measurement::ratios::HitRatio;
 use assay_record::run::RunInfo;
@@ -31,11 +31,21 @@ pub struct Axis {
 pub struct Row {
     pub offered: Option<f64>,
     pub throughput: Option<f64>,
+    pub bandwidth_mbit_s: Option<f64>,
     pub response_ms: Option<f64>,
+    pub hit_ms: Option<f64>,
+    pub miss_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     pub dhr_percent: Option<f64>,
+    pub bhr_percent: Option<f64>,
+    pub connections: Option<f64>,
+    pub origin_connections: Option<f64>,
+    pub origin_throughput: Option<f64>,
+    pub origin_mbit_s: Option<f64>,
+    pub origin_ms: Option<f64>,
     pub cpu: Option<f64>,
     pub memory_mb: Option<f64>,
+    pub disk_mb_s: Option<f64>,
 }
 
 impl Axis {
@@ -75,18 +85,33 @@ impl Axis {
 }
 
 fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
-    let counts = &step.robots;
+    let (robots, origins) = (&step.robots, &step.origins);
     let all = Merged::of(step.all.iter().copied());
-    let dhr = HitRatio::of_documents(counts, &step.origins).measured;
+    let mean_ms =
+        |times: &[&SparseHistogram]| Merged::of(times.iter().copied()).mean_us().map(|us| us / 1000.0);
+    let percent = |ratio: HitRatio| ratio.measured.map(|share| share * 100.0);
+    let level = |level: u64| (!step.lengths.is_empty()).then_some(level as f64);
+    let megabits = |bytes: u64| step.per_second(bytes).map(|bytes| bytes * 8.0 / 1e6);
+    let megabytes = |bytes: u64| step.per_second(bytes).map(|bytes| bytes / 1e6);
     let proxy = step.roles.get("proxy");
     Row {
-        offered: step.per_second(counts.due),
-        throughput: step.per_second(counts.completed),
+        offered: step.per_second(robots.due),
+        throughput: step.per_second(robots.completed),
+        bandwidth_mbit_s: megabits(robots.wire_bytes_in),
         response_ms: all.mean_us().map(|us| us / 1000.0),
+        hit_ms: mean_ms(&step.hit),
+        miss_ms: mean_ms(&step.miss),
         p99_ms: all.quantile_us(0.99, ruler).map(|us| us / 1000.0),
-        dhr_percent: dhr.map(|ratio| ratio * 100.0),
+        dhr_percent: percent(HitRatio::of_documents(robots, origins)),
+        bhr_percent: percent(HitRatio::of_bytes(robots, origins)),
+        connections: level(step.levels.connections),
+        origin_connections: level(step.origin_connections),
+        origin_throughput: step.per_second(origins.responses),
+        origin_mbit_s: megabits(origins.wire_bytes_out),
+        origin_ms: mean_ms(&step.origin_service),
         cpu: proxy.filter(|used| used.watched_us > 0).map(|used| used.cpu_us as f64 / used.watched_us as f64),
         memory_mb: proxy.map(|used| used.rss_bytes as f64 / f64::from(1 << 20)),
+        disk_mb_s: step.store_disk_bytes.and_then(megabytes),
     }
 }
 

@@ -21,15 +21,22 @@ pub struct Step<'a> {
     pub robots: RobotCounts,
     /// What origins counted.
     pub origins: OriginCounts,
-    pub(crate) hit: Vec<&'a SparseHistogram>,
-    pub(crate) miss: Vec<&'a SparseHistogram>,
+    /// Response times of hits.
+    pub hit: Vec<&'a SparseHistogram>,
+    /// Response times of misses.
+    pub miss: Vec<&'a SparseHistogram>,
     /// Response times of all, and how long requests had waited that were given up or never sent.
     pub all: Vec<&'a SparseHistogram>,
     pub(crate) lateness: Vec<&'a SparseHistogram>,
-    pub(crate) origin_service: Vec<&'a SparseHistogram>,
+    /// Service times of origins, think time included.
+    pub origin_service: Vec<&'a SparseHistogram>,
     pub(crate) origin_lateness: Vec<&'a SparseHistogram>,
-    pub(crate) levels: RobotLevels,
-    pub(crate) origin_connections: u64,
+    /// The highest levels of robots.
+    pub levels: RobotLevels,
+    /// The most connections that origins had open.
+    pub origin_connections: u64,
+    /// Bytes read from and written to the disk that the target's files are on; none: nobody watched it.
+    pub store_disk_bytes: Option<u64>,
     /// What roles used, by their names.
     pub roles: BTreeMap<&'a str, Use>,
 }
@@ -85,6 +92,10 @@ pub fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step
         step.origin_service.push(&interval.service);
         step.origin_lateness.push(&interval.lateness);
         step.origin_connections = step.origin_connections.max(interval.connections);
+    }
+    for disk in series.disks.iter().filter(|disk| disk.holds == "store") {
+        let Some(step) = steps.get_mut(index(disk.start_ms)) else { continue };
+        *step.store_disk_bytes.get_or_insert_default() += disk.read_bytes + disk.written_bytes;
     }
     for interval in &series.host {
         let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };

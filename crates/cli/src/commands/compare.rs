@@ -8,6 +8,7 @@ use assay_compare::{self as compare, Comparison, Liberties, Named, Outcome, Tole
 use clap::Args;
 
 use super::report::Form;
+use super::take_along::TakeComparisonArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -59,6 +60,9 @@ pub struct CompareArgs {
     /// Write the comparison as one HTML page, which needs no network, to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What is taken along.
+    #[command(flatten)]
+    pub take: TakeComparisonArgs,
 }
 
 /// `LABEL=DIR`; a directory whose name has a `=` in it is taken as it is.
@@ -77,6 +81,7 @@ fn named(text: &str) -> Result<Named, String> {
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     output::check_result(args.output.as_deref())?;
     output::check_result(args.html.as_deref())?;
+    args.take.check()?;
     form(args)?;
     let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
     let command: Vec<String> =
@@ -90,6 +95,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     if !args.tolerance.is_empty() {
         comparison.hold(&args.tolerance);
     }
+    args.take.write(&comparison)?;
     print(args, &comparison)?;
     verdict(args, &comparison)
 }

@@ -12,7 +12,7 @@ use assay_report::{html, terminal};
 use assay_table::FileError;
 use clap::Args;
 
-use super::take_along::{TakeArgs, take_along};
+use super::take_along::{TakeArgs, TakeComparisonArgs, take_along};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -141,7 +141,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     };
     let form = Form::of(flags, args.output.as_deref())?;
     if compare::is_experiment(dir) {
-        make_comparison(dir, form, !args.no_report, args.output.as_deref())?;
+        make_comparison(dir, form, !args.no_report, args.output.as_deref(), None)?;
     } else if form == Form::Markdown {
         let why = anyhow!(
             "{} is no experiment directory, and only comparisons are written as Markdown",
@@ -155,9 +155,16 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
 }
 
 /// Compares the runs of an experiment, leaves `comparison.json` and (unless told not to) `comparison.html` in its
-/// directory, and prints the result.
-pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<(), Failure> {
+/// directory, writes what is taken along, and prints the result.
+pub fn make_comparison(
+    dir: &Path,
+    form: Form,
+    with_html: bool,
+    file: Option<&Path>,
+    take: Option<&TakeComparisonArgs>,
+) -> Result<(), Failure> {
     let comparison = compare::experiment(dir).map_err(Failure::failed)?;
+    take.map_or(Ok(()), |take| take.write(&comparison))?;
     let page = left(dir, || {
         comparison.write_json(dir)?;
         with_html.then(|| comparison.write_html(dir)).transpose()

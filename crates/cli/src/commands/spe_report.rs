@@ -6,6 +6,7 @@ use assay_record::spe::SpeDir;
 use assay_review::spe::{self, Evaluation};
 use clap::Args;
 
+use super::take_along::{check_figures, told_figures};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -30,6 +31,9 @@ pub struct SpeReportArgs {
     /// Make no HTML report
     #[arg(long)]
     pub no_report: bool,
+    /// Draw every chart into DIR as SVG for a paper, with its numbers as CSV
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// Print the JSON Schema of the document instead
     #[arg(long, conflicts_with_all = ["dir", "json", "no_report"])]
     pub schema: bool,
@@ -44,11 +48,17 @@ pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     };
     output::check_result(file)?;
+    output::check_directory(args.figures.as_deref())?;
+    check_figures(args.figures.as_deref())?;
     let dir = SpeDir::open(path).map_err(Failure::usage)?;
     let evaluation = spe::evaluate(&dir).map_err(Failure::failed)?;
     evaluation.write_json(&dir).map_err(Failure::failed)?;
     let page =
         if args.no_report { None } else { Some(evaluation.write_html(&dir).map_err(Failure::failed)?) };
+    if let Some(out) = &args.figures {
+        let names = evaluation.write_figures(out).map_err(Failure::failed)?;
+        output::eprint(&told_figures(&names, out));
+    }
     let text = match args.json {
         true => evaluation.to_json().map_err(Failure::failed)?,
         false => evaluation.to_terminal(page.as_deref(), &output::style(file)),

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use assay_compare::{self as compare, Comparison};
 use assay_record::dir::RunDir;
 use assay_report::ReportError;
 use assay_report::export::{self, Exported, TableForm};
@@ -46,26 +47,70 @@ impl TakeArgs {
         for directory in [&self.csv, &self.ndjson, &self.figures] {
             output::check_directory(directory.as_deref())?;
         }
-        self.check_figures()
+        check_figures(self.figures.as_deref())
+    }
+}
+
+/// Flags that write the charts and numbers of a comparison beside its result.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "To take along")]
+pub struct TakeComparisonArgs {
+    /// Write the values and the differences of all metrics into DIR as CSV
+    #[arg(long, value_name = "DIR")]
+    pub csv: Option<PathBuf>,
+    /// Draw every chart, subjects over each other, into DIR as SVG for a paper, with its numbers as CSV
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+impl TakeComparisonArgs {
+    /// Finds out before the work that something could not be written.
+    pub fn check(&self) -> Result<(), Failure> {
+        output::check_directory(self.csv.as_deref())?;
+        output::check_directory(self.figures.as_deref())?;
+        check_figures(self.figures.as_deref())
     }
 
-    /// Refuses the name of a picture where a directory is meant.
-    fn check_figures(&self) -> Result<(), Failure> {
-        let picture = |path: &&PathBuf| {
-            let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-            ["png", "jpg", "pdf", "svg"].iter().any(|form| extension.eq_ignore_ascii_case(form))
-        };
-        let Some(path) = self.figures.as_ref().filter(picture) else { return Ok(()) };
-        Err(Failure::usage(anyhow::anyhow!(
-            "cannot draw all figures into {}: they are written as SVG files into a directory; name a directory, and convert \
-             the files that are needed as pixels (`rsvg-convert -d 300 -p 300 rate.svg -o rate.png`)",
-            path.display()
-        )))
+    /// Writes the files that were requested.
+    pub fn write(&self, comparison: &Comparison) -> Result<(), Failure> {
+        let mut said = String::new();
+        if let Some(out) = &self.csv {
+            let files = comparison.write_csv(out).map_err(Failure::failed)?;
+            said.push_str(&format!("{} tables are in {}\n", files.len(), out.display()));
+        }
+        if let Some(out) = &self.figures {
+            let names = comparison.write_figures(out).map_err(Failure::failed)?;
+            said.push_str(&told_figures(&names, out));
+        }
+        output::eprint(&said);
+        Ok(())
     }
+}
+
+/// Refuses the name of a picture where a directory is meant.
+pub fn check_figures(directory: Option<&Path>) -> Result<(), Failure> {
+    let picture = |path: &&Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        ["png", "jpg", "pdf", "svg"].iter().any(|form| extension.eq_ignore_ascii_case(form))
+    };
+    let Some(path) = directory.filter(picture) else { return Ok(()) };
+    Err(Failure::usage(anyhow::anyhow!(
+        "cannot draw all figures into {}: they are written as SVG files into a directory; name a directory, and convert \
+         the files that are needed as pixels (`rsvg-convert -d 300 -p 300 rate.svg -o rate.png`)",
+        path.display()
+    )))
+}
+
+/// How many figures are where.
+pub fn told_figures(names: &[String], out: &Path) -> String {
+    format!("{} figures are in {}\n", names.len(), out.display())
 }
 
 /// Writes the files that were requested.
 pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Path>) -> Result<Exit, Failure> {
+    if compare::is_experiment(run_dir) {
+        return of_experiment(args, run_dir);
+    }
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     if let Some(name) = &args.table {
         return table(&dir, name, if json { TableForm::JsonLines } else { TableForm::Csv }, file);
@@ -84,9 +129,26 @@ pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Pat
     }
     if let Some(out) = &args.figures {
         let names = figure::write(&dir, out).map_err(Failure::failed)?;
-        said.push_str(&format!("{} figures are in {}\n", names.len(), out.display()));
+        said.push_str(&told_figures(&names, out));
     }
     output::eprint(&said);
+    Ok(Exit::Fine)
+}
+
+/// An experiment has the charts and numbers of its comparison; what else can be taken along is of one run.
+fn of_experiment(args: &TakeArgs, dir: &Path) -> Result<Exit, Failure> {
+    let of_a_run = [
+        ("--ndjson", args.ndjson.is_some()),
+        ("--table", args.table.is_some()),
+        ("--hdr", args.hdr.is_some()),
+    ];
+    if let Some((flag, _)) = of_a_run.iter().find(|(_, given)| *given) {
+        let why = anyhow::anyhow!("{flag} is of one run, and {} is an experiment", dir.display());
+        return Err(Failure::usage(why)
+            .hint("name one of the run directories in its cells/; an experiment has --csv and --figures"));
+    }
+    let comparison = compare::experiment(dir).map_err(Failure::failed)?;
+    TakeComparisonArgs { csv: args.csv.clone(), figures: args.figures.clone() }.write(&comparison)?;
     Ok(Exit::Fine)
 }
 

@@ -7,7 +7,7 @@ mod flat;
 mod hdr;
 mod rows;
 
-pub(crate) use rows::quoted;
+pub use rows::quoted;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -50,7 +50,7 @@ impl<'a> RowWriter<'a> {
 }
 
 /// A field with quotes where it needs them.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -1,4 +1,4 @@
-//! Figures for a paper: every chart of a run as SVG, and the numbers in it as CSV.
+//! Figures for a paper: every chart of a run, or of what compares several, as SVG, and the numbers in it as CSV.
 //!
 //! As wide as one column, text as text, phases as bands, lines that are told apart without colour. Beside the charts of
 //! the report there are those that the first published comparison of Varnish and Traffic Server printed, in its form
@@ -31,11 +31,39 @@ const HEIGHT: f64 = 118.0;
 const HEIGHT_OF_SEVERAL: f64 = 74.0;
 
 /// One figure: a chart, or several one above the other.
-struct Figure {
-    name: String,
-    title: String,
-    about: String,
-    panels: Vec<Chart>,
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What its files are called, without an ending; characters that a path must not have are replaced.
+    pub name: String,
+    /// Its title, in the list of figures.
+    pub title: String,
+    /// What it shows.
+    pub about: String,
+    /// From the top.
+    pub panels: Vec<Chart>,
+}
+
+impl Figure {
+    /// A chart that is a figure of its own, under its own name.
+    pub fn alone(chart: Chart) -> Self {
+        Self {
+            name: chart.id.to_string(),
+            title: chart.title.to_string(),
+            about: chart.about.to_string(),
+            panels: vec![chart],
+        }
+    }
+}
+
+/// Figures with one time axis.
+#[derive(Debug, Clone)]
+pub struct FigureSet<'a> {
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// Middles of the steps of the time axis, in seconds.
+    pub time: &'a [f64],
+    /// Phases above it.
+    pub bands: &'a [Band],
 }
 
 /// Draws all charts of a run into a directory: `NAME.svg` and `NAME.csv` of each, and a list of them. Gives
@@ -44,23 +72,13 @@ pub fn write(dir: &RunDir, out: &Path) -> Result<Vec<String>, ReportError> {
     let there = dir.read_what_is_there()?;
     let summary = Summary::from_parts(dir, &there);
     let charts = chart::charts(&summary, &there.series);
-    let alone = |chart: Chart| Figure {
-        name: chart.id.to_string(),
-        title: chart.title.to_string(),
-        about: chart.about.to_string(),
-        panels: vec![chart],
-    };
     let mut figures = study::figures(&summary, &charts);
-    figures.extend(charts.charts.into_iter().map(alone));
-    write_figures(&figures, &charts.time, &charts.phases, out)
+    figures.extend(charts.charts.into_iter().map(Figure::alone));
+    write_sets(&[FigureSet { figures, time: &charts.time, bands: &charts.phases }], out)
 }
 
-fn write_figures(
-    figures: &[Figure],
-    time: &[f64],
-    bands: &[Band],
-    out: &Path,
-) -> Result<Vec<String>, ReportError> {
+/// Draws figures into a directory: `NAME.svg` and `NAME.csv` of each, and `figures.csv`, a list of all. Gives back the names.
+pub fn write_sets(sets: &[FigureSet<'_>], out: &Path) -> Result<Vec<String>, ReportError> {
     let cannot = |path: &Path| {
         let path = path.to_owned();
         move |cause| ReportError::Export { path, cause }
@@ -68,13 +86,13 @@ fn write_figures(
     std::fs::create_dir_all(out).map_err(cannot(out))?;
     let mut list = "figure,title,about\n".to_owned();
     let mut names = Vec::new();
-    for figure in figures {
+    for (set, figure) in sets.iter().flat_map(|set| set.figures.iter().map(move |figure| (set, figure))) {
         let path =
             |extension: &str| -> PathBuf { out.join(format!("{}.{extension}", file_name(&figure.name))) };
-        let drawing = draw(figure, time, bands);
+        let drawing = draw(figure, set.time, set.bands);
         let (vectors, numbers) = (path("svg"), path("csv"));
         std::fs::write(&vectors, svg::svg(&drawing)).map_err(cannot(&vectors))?;
-        write_file(&numbers, |file| write_numbers(figure, time, file)).map_err(cannot(&numbers))?;
+        write_file(&numbers, |file| write_numbers(figure, set.time, file)).map_err(cannot(&numbers))?;
         let row = [&figure.name, &figure.title, &figure.about].map(|text| quoted(text));
         list.push_str(&format!("{}\n", row.join(",")));
         names.push(figure.name.clone());

@@ -25,6 +25,7 @@ mod views;
 use std::path::{Path, PathBuf};
 
 use assay_record::spe::SpeDir;
+use assay_report::figure::{self, Figure, FigureSet};
 
 pub use document::Evaluation;
 
@@ -71,6 +72,13 @@ impl Evaluation {
         let path = dir.summary_path();
         dir.write_whole(&path, self.to_json()?.as_bytes())?;
         Ok(path)
+    }
+
+    /// Draws every chart as SVG with its numbers as CSV into a directory; gives back their names. There are charts only as
+    /// long as the evaluation was read by [`evaluate`].
+    pub fn write_figures(&self, out: &Path) -> Result<Vec<String>, ReportError> {
+        let figures = self.charts.charts.iter().cloned().map(Figure::alone).collect();
+        figure::write_sets(&[FigureSet { figures, time: &self.charts.time, bands: &self.charts.phases }], out)
     }
 
     /// Writes `report.html` into the directory; says where it is.

@@ -8,6 +8,7 @@ use assay_record::experiment::ExperimentInfo;
 use assay_report::require::Requirement;
 use clap::{Args, Subcommand};
 
+use crate::commands::take_along::TakeComparisonArgs;
 use crate::{run_name, units};
 
 const EXPERIMENT: &str = "Experiment";
@@ -99,6 +100,9 @@ pub struct LabArgs {
     /// Write the comparison to FILE, in the form that its name says: .json, .md, .html or .txt; `-` is standard output
     #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
     pub output: Option<PathBuf>,
+    /// What is taken along.
+    #[command(flatten)]
+    pub take: TakeComparisonArgs,
     /// A line for each cell instead of the live view
     #[arg(long, help_heading = RECORD)]
     pub no_live: bool,

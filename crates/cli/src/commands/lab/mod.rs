@@ -38,6 +38,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
         return Err(Failure::usage(anyhow!("no experiment is named")).hint("assay lab EXPERIMENT.toml"));
     };
     output::check_result(args.output.as_deref())?;
+    args.take.check()?;
     form(args)?;
     let experiment = read(file)?;
     if args.dry_run {
@@ -284,5 +285,5 @@ fn form(args: &LabArgs) -> Result<Form, Failure> {
 
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.
 fn compare(args: &LabArgs, dir: &Path) -> Result<(), Failure> {
-    report::make_comparison(dir, form(args)?, true, args.output.as_deref())
+    report::make_comparison(dir, form(args)?, true, args.output.as_deref(), Some(&args.take))
 }
