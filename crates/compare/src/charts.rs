@@ -95,7 +95,10 @@ pub fn panel(
         Chart { axis: number, log: what.log, ..chart }
     });
     let mut charts: Vec<Chart> = over_time.filter(|chart| chart.lines.iter().any(Line::is_known)).collect();
-    charts.extend([at_robots(number, subjects, steps), at_origins(number, subjects, steps)]);
+    charts.push(at_robots(number, subjects, steps));
+    charts.extend(
+        Some(at_origins(number, subjects, steps)).filter(|chart| chart.lines.iter().any(Line::is_known)),
+    );
     let labels: Vec<&str> = subjects.iter().map(|subject| subject.0).collect();
     let mut curves = stretches.iter().take(MOST_PHASES + 1).enumerate().map(|(index, stretch)| {
         let id = if index == 0 { format!("percentiles-{number}") } else { format!("phase{index}-{number}") };

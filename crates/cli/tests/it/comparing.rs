@@ -140,6 +140,21 @@ fn the_result_comes_as_markdown_json_and_a_page() {
 }
 
 #[test]
+fn charts_and_numbers_of_both_subjects_are_taken_along() {
+    let assay = Assay::new();
+    base_and_head(&assay);
+    let said = assay.run(&["compare", "base", "head", "--figures", "figures", "--csv", "tables"]).exits(0);
+    assert!(said.stderr.contains("figures are in figures"), "{said:?}");
+    let rate = read(&assay.path("figures/rate.csv"));
+    assert!(rate.contains("rate-0,base,") && rate.contains("rate-0,head,"), "{rate}");
+    assert!(read(&assay.path("figures/miss.svg")).starts_with("<svg"), "what is drawn is a picture");
+    let lines = |file: &str, with: &str| read(&assay.path(file)).lines().filter(|l| l.contains(with)).count();
+    assert_eq!(lines("tables/metrics.csv", ",top1,response_p99_ms,"), 2, "one of each subject");
+    assert_eq!(lines("tables/differences.csv", ",top1,response_p99_ms,head,base,"), 1);
+    assay.run(&["compare", "base", "head", "--figures", "all.svg"]).exits(2).complains("name a directory");
+}
+
+#[test]
 fn mistakes_are_said_before_anything_is_compared() {
     let assay = Assay::new();
     base_and_head(&assay);
