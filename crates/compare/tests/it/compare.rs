@@ -232,8 +232,8 @@ fn every_chart_of_a_comparison_is_drawn_without_an_error_and_its_numbers_can_be_
         let figures = pages::figures(&dom);
         assert_eq!(
             figures.len(),
-            8 + 8 + 2,
-            "eight for each of two workloads, and small ones where there are phases"
+            16 + 16 + 2,
+            "sixteen for each of two workloads, and small ones where there are phases"
         );
         assert!(figures.iter().all(|figure| figure.contains("data-drawn=\"true\"")), "{figures:?}");
         let buttons = dom.matches("class=\"quiet csv\"").count();

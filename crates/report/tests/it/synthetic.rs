@@ -475,6 +475,7 @@ fn info(story: Story) -> RunInfo {
     let name =
         |name: &str| if story == Story::Hostile { format!("{name}{HOSTILE}") } else { name.to_owned() };
     let direct = story == Story::Direct;
+    let planned = PlannedWorkingSet { objects: 30_000, bytes: 130 << 20, frozen_ms: Some(10_000) };
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
         tries: 1,
@@ -495,11 +496,7 @@ fn info(story: Story) -> RunInfo {
             scale: (!direct).then_some(1.0 / 540.0),
             overrides: None,
             private_as_public: false,
-            working_set: Some(PlannedWorkingSet {
-                objects: 30_000,
-                bytes: 130 << 20,
-                frozen_ms: Some(10_000),
-            }),
+            working_set: Some(planned),
             explained: vec![
                 name("1,000 robots, each 2.40 requests per second at load factor 1, over 4 origins."),
                 "Images of 4.5 KB (exponential), 80 % cachable, life cycle 30 days.".into(),
