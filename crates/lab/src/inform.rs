@@ -20,6 +20,7 @@ use crate::description::{Description, Store};
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
 use crate::topology::Topology;
+use crate::watched;
 
 /// Everything about a run that is known before it starts.
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
@@ -127,9 +128,17 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             info.settings = description.settings_as_typed();
         }
         TargetChoice::Topology(topology) => describe_topology(&mut info, plan, prepared, topology),
+        TargetChoice::Running { .. } if !prepared.watched.is_empty() => {
+            info.notes.push(words_of_watched(&prepared.watched));
+        }
         TargetChoice::Direct | TargetChoice::Running { .. } => {}
     }
     info
+}
+
+fn words_of_watched(pids: &[u32]) -> String {
+    let each: Vec<String> = pids.iter().map(|pid| format!("{} ({pid})", watched::name(*pid))).collect();
+    format!("what the target uses is that of these processes, and of all below them: {}", each.join(", "))
 }
 
 /// Each cache, and what all have together.

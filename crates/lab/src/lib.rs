@@ -24,6 +24,7 @@ pub mod instant;
 pub mod led;
 pub mod leftovers;
 mod member;
+mod metering;
 pub mod mode;
 pub mod placement;
 pub mod plan;
@@ -44,6 +45,7 @@ mod testing;
 pub mod topology;
 pub mod units;
 mod versions;
+pub mod watched;
 mod work;
 
 pub use address::is_private;

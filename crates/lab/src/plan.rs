@@ -20,6 +20,7 @@ use crate::error::LabError;
 use crate::mode::Mode;
 use crate::secure::TlsPlan;
 use crate::topology::Topology;
+use crate::watched::Watched;
 
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
@@ -161,6 +162,8 @@ pub struct RunPlan {
     pub xact_log: bool,
     /// Trace requests to the disk that the proxy's files are on.
     pub trace_disk: bool,
+    /// What is watched of a target that already runs; none: only what goes over the network.
+    pub watched: Option<Watched>,
     /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
     /// are chosen (the system chooses for a target that is not on loopback).
     pub robot_sources: Vec<IpAddr>,

@@ -24,6 +24,7 @@ use crate::realtime;
 use crate::secure;
 use crate::topology::{Cache, Topology};
 use crate::versions;
+use crate::watched;
 use crate::work;
 
 /// How long a running proxy may take to accept a connection.
@@ -58,12 +59,15 @@ pub struct Prepared {
     pub descriptors: u64,
     /// Connections that robots may open at once.
     pub connections: u64,
+    /// The first processes of a target that already runs, where they are watched.
+    pub watched: Vec<u32>,
 }
 
 /// Checks a plan and makes the run directory; nothing else is left behind, and nothing runs.
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let timeline = plan.timeline()?;
     check_target(plan)?;
+    let watched = find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
     let cpus = placement::available();
@@ -95,6 +99,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         cpus,
         descriptors,
         connections: checks::demand::connections(&plan.workload, plan.timeout).0,
+        watched,
     })
 }
 
@@ -103,6 +108,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     plan.timeline()?;
     check_target(plan)?;
+    find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
     let placement = place(plan, &placement::available())?;
@@ -341,6 +347,24 @@ fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), 
             "no proxy accepts connections at {address}: {e}; is it running, and is the address right?"
         ))
     })
+}
+
+/// The first processes of what is to be watched.
+fn find_watched(plan: &RunPlan) -> Result<Vec<u32>, LabError> {
+    let Some(watched) = &plan.watched else { return Ok(Vec::new()) };
+    let TargetChoice::Running { address, .. } = &plan.target else {
+        let why = match plan.target {
+            TargetChoice::Direct => "there is no proxy to watch",
+            _ => "what the lab starts itself is always watched; leave --watch out",
+        };
+        return Err(LabError::plan(why));
+    };
+    if !is_local(address.ip()) {
+        return Err(LabError::plan(format!(
+            "the proxy {address} is on another machine, and processes can be watched on this one only; leave --watch out"
+        )));
+    }
+    watched::find(&watched.who, *address).map_err(LabError::plan)
 }
 
 /// A public address must be the user's.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_health::host::{Meter, Trace};
+use assay_health::host::Meter;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::measured::Measured;
 use assay_record::dir::RunDirError;
@@ -274,9 +274,10 @@ impl Session {
                 Some(command) = next_order(&mut orders) => cast.tell(RoleKind::Robots, command).await?,
                 Some((place, at_ms, counters)) = cast.counters() => self.take_counters(place, at_ms, counters)?,
                 _ = ticker.tick() => match &mut meter {
-                    None => meter = Some(Meter::new(cast.accounts(), cast.store(), trace.take())),
+                    None => meter = Some(Meter::new(self.accounts(cast), self.store(cast), trace.take())),
                     Some(meter) => {
                         self.keep_host(meter)?;
+                        self.look_at_watched();
                         if let Some(words) = cast.proxy_died() {
                             return Err(LabError::Target(words));
                         }
@@ -353,7 +354,7 @@ impl Session {
     }
 
     /// What was measured goes into the record, into what the run is judged by, and to whoever looks.
-    fn keep(&mut self, measured: Measured) -> Result<(), LabError> {
+    pub(crate) fn keep(&mut self, measured: Measured) -> Result<(), LabError> {
         self.writer.keep(&measured).map_err(cannot_write)?;
         match &measured {
             Measured::Robots(interval) => self.tally.robots(interval),
@@ -419,26 +420,6 @@ impl Session {
         self.info.boundaries[phase] = launched.to_vec();
     }
 
-    fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
-        meter.measure(self.now_ms(), |sample| {
-            sample.into_measured().try_for_each(|measured| self.keep(measured))
-        })
-    }
-
-    /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
-    fn trace_disk(&mut self, cast: &Cast) -> Option<Trace> {
-        if !self.plan.trace_disk {
-            return None;
-        }
-        let started = match cast.store() {
-            Some(store) => Trace::start(store),
-            None => {
-                Err("only of a proxy that Assay starts itself is it known where its files are".to_owned())
-            }
-        };
-        started.map_err(|why| self.tally.warn(format!("the disk was not traced (--trace-disk): {why}"))).ok()
-    }
-
     fn doubt(&mut self, doubt: Doubt) {
         self.tally.doubt(doubt.clone());
         // In the record at once: what is wrong with a run that is killed later is known, too. The next change of the
@@ -456,7 +437,7 @@ impl Session {
         self.prepared.dir.write_info(&self.info).map_err(cannot_write)
     }
 
-    fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         self.started.map_or(0, |started| started.elapsed_ms())
     }
 

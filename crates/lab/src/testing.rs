@@ -127,6 +127,7 @@ pub fn plan() -> RunPlan {
         start_at: None,
         xact_log: false,
         trace_disk: false,
+        watched: None,
         robot_sources: Vec::new(),
         origin_listen: None,
         bed: Default::default(),

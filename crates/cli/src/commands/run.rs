@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_lab::watched::Watched;
 use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
 use assay_workload::overrides::Overrides;
@@ -302,6 +303,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         start_at: None,
         xact_log: args.xact_log,
         trace_disk: args.trace_disk,
+        watched: args.watch.clone().map(|who| Watched { who, store: args.watch_store.clone() }),
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
         bed: BedPlan {

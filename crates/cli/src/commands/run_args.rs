@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::LinkSettings;
+use assay_lab::watched::Watch;
 use assay_workload::model::HttpVersion;
 use assay_workload::rehearse::Rehearsal;
 use clap::{Args, FromArgMatches};
@@ -78,6 +79,13 @@ pub struct RunArgs {
     /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
     #[arg(long, value_name = "DIR", help_heading = TARGET)]
     pub proxy_dir: Vec<PathBuf>,
+    /// Measure the processes of a proxy that already runs on this machine, like those of one that Assay starts: a process id,
+    /// unit:NAME (a systemd service), or listener (whoever listens at the proxy's address)
+    #[arg(long, value_name = "WHO", help_heading = TARGET)]
+    pub watch: Option<Watch>,
+    /// Where that proxy keeps its files, to measure the disk that they are on
+    #[arg(long, value_name = "DIR", requires = "watch", help_heading = TARGET)]
+    pub watch_store: Option<PathBuf>,
     /// You may load a target with a public address: it is yours
     #[arg(long, help_heading = TARGET)]
     pub i_own_this_target: bool,

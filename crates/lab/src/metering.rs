@@ -1,0 +1,58 @@
+//! What a run asks of the meters of its machine: whose processes they follow, and where its target's files are.
+
+use std::path::Path;
+
+use assay_health::host::{Meter, Trace};
+
+use crate::cast::Cast;
+use crate::error::LabError;
+use crate::run::Session;
+use crate::watched;
+
+impl Session {
+    pub(crate) fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
+        meter.measure(self.now_ms(), |sample| {
+            sample.into_measured().try_for_each(|measured| self.keep(measured))
+        })
+    }
+
+    /// First processes of each role, those of a target that is watched among them.
+    pub(crate) fn accounts(&self, cast: &Cast) -> Vec<(String, Vec<u32>)> {
+        let mut accounts = cast.accounts();
+        if !self.prepared.watched.is_empty() {
+            accounts.push(("proxy".into(), self.prepared.watched.clone()));
+        }
+        accounts
+    }
+
+    /// Where the target keeps its files, as far as that is known.
+    pub(crate) fn store<'a>(&'a self, cast: &'a Cast) -> Option<&'a Path> {
+        let watched = self.plan.watched.as_ref().and_then(|watched| watched.store.as_deref());
+        cast.store().or(watched)
+    }
+
+    /// Says, once, that a process ended which was watched: what the target uses is not known any more.
+    pub(crate) fn look_at_watched(&mut self) {
+        let ended = self.prepared.watched.iter().position(|pid| !watched::is_alive(*pid));
+        if let Some(place) = ended {
+            let pid = self.prepared.watched.remove(place);
+            let at_s = self.now_ms() / 1000;
+            self.tally.warn(format!(
+                "process {pid} of the target, which was watched, ended after {at_s} s: what the target used after that is \
+                 not, or not all, known"
+            ));
+        }
+    }
+
+    /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
+    pub(crate) fn trace_disk(&mut self, cast: &Cast) -> Option<Trace> {
+        if !self.plan.trace_disk {
+            return None;
+        }
+        let started = match self.store(cast) {
+            Some(store) => Trace::start(store),
+            None => Err("where the files of a proxy are that already runs is not known; say so with --watch-store DIR".to_owned()),
+        };
+        started.map_err(|why| self.tally.warn(format!("the disk was not traced (--trace-disk): {why}"))).ok()
+    }
+}
