@@ -186,7 +186,9 @@ fn address(hex: &str) -> Option<IpAddr> {
 fn holders(sockets: &BTreeSet<u64>) -> (Vec<u32>, bool) {
     let (mut found, mut hidden) = (Vec::new(), false);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         match fs::read_dir(entry.path().join("fd")) {
             Ok(descriptors) => {
                 let is_one = |link: PathBuf| {

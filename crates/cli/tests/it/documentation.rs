@@ -201,3 +201,58 @@ fn commands_of_the_manual_run_and_print_what_it_says() {
     }
     assert!(run > 5, "the manual has lost its examples: {run}");
 }
+
+/// The words of a command, with what is quoted as one word.
+fn shell_words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in command.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            _ => words.last_mut().expect("there is one").push(c),
+        }
+    }
+    words
+}
+
+/// Commands of the page that say where the source documents are: between backticks, as `assay check image`.
+fn commands_between_backticks(page: &str) -> Vec<Vec<String>> {
+    let spans = page.split('`').skip(1).step_by(2);
+    spans.filter_map(|span| span.strip_prefix("assay ")).map(shell_words).collect()
+}
+
+#[test]
+fn the_commands_that_stand_for_parts_of_the_source_documents_exist() {
+    let page = read(&root().join("docs/explanation/four-documents.md"));
+    let (assay, mut tried) = (Assay::new(), 0);
+    for words in commands_between_backticks(&page) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let explains = match words[..] {
+            ["lab" | "simulate" | "cluster" | "distributions" | "report", ..] => false,
+            _ => ["check", "show", "help"].iter().any(|verb| words.contains(verb)),
+        };
+        match words[..] {
+            ["lab", name, ..] => drop(assay.run(&["lab", "show", name]).exits(0)),
+            // Both read the same files.
+            ["simulate" | "cluster", name, ..] => drop(assay.run(&["simulate", name, "--show"]).exits(0)),
+            _ => {}
+        }
+        // An unknown flag is found before help is printed.
+        let all: Vec<&str> = if explains { words } else { words.into_iter().chain(["--help"]).collect() };
+        assay.run(&all).exits(0);
+        tried += 1;
+    }
+    assert!(tried > 30, "the page has lost its commands: {tried}");
+}
+
+#[test]
+fn no_row_of_the_source_documents_is_empty() {
+    let page = read(&root().join("docs/explanation/four-documents.md"));
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| in the document")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() >= 2 && !cells[1].is_empty(), "says nothing: {line}");
+        // What is not there says why.
+        assert!(cells[1] != "–" || cells.get(2).is_some_and(|why| why.len() > 20), "no reason: {line}");
+    }
+}
