@@ -78,7 +78,7 @@ counts! {
         offered_hits: "basic requests due that are revisits of cachable objects: offered hits",
             metric Metric::counter("offered_hits");
         offered_hit_bytes: "body bytes of offered hits", metric Metric::counter("offered_hits_body");
-        working_set: "objects that came due for the first time before the working set froze; the sum up to a moment is its size then",
+        working_set: "objects that came due for the first time before the working set froze and may be requested again; the sum up to a moment is its size then",
             metric Metric::counter("working_set_objects"), json #[serde(default)] working_set;
         working_set_bytes: "body bytes of these objects", metric Metric::counter("working_set_body"),
             json #[serde(default)] working_set_bytes;
