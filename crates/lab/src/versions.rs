@@ -47,9 +47,12 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
             ))
         }
         TargetChoice::Direct => Ok(()),
-        TargetChoice::Builtin(_) if robots || origins => Err(LabError::plan(
-            "the built-in proxy speaks HTTP/1.1 on both sides; for HTTP/2, choose a proxy that has it (--proxy) or leave the \
-             proxy out (--direct)",
+        TargetChoice::Builtin(_) if origins => Err(LabError::plan(
+            "the built-in proxy sends requests to origins over HTTP/1.1; choose --origin-http 1.1, or leave the proxy out \
+             (--direct)",
+        )),
+        TargetChoice::Builtin(Mode::Forward) if robots => Err(LabError::plan(
+            "robots speak HTTP/2 to reverse proxies only, and the built-in proxy is to be a forward proxy; leave --forward out",
         )),
         TargetChoice::Builtin(_) | TargetChoice::Running { .. } => Ok(()),
         TargetChoice::Described(description, mode) => check_described(description, *mode, plan, origins),
@@ -136,6 +139,13 @@ mod tests {
             ),
             (described("nginx", Mode::Reverse), &[Http2, Http11], Http11, "either HTTP/2 or HTTP/1.1"),
             (described("haproxy", Mode::Forward), &[Http2], Http11, "reverse proxies only"),
+            (
+                TargetChoice::Builtin(Mode::Reverse),
+                &[Http11],
+                Http2,
+                "the built-in proxy sends requests to origins",
+            ),
+            (TargetChoice::Builtin(Mode::Forward), &[Http2], Http11, "reverse proxies only"),
             (TargetChoice::Direct, &[Http2], Http11, "the same version"),
             (TargetChoice::Direct, &[Http2, Http11], Http2, "the same version"),
         ] {
@@ -148,6 +158,7 @@ mod tests {
         for name in ["nginx", "haproxy"] {
             assert_eq!(refusal(described(name, Mode::Reverse), &[Http2], Http11), None, "{name}");
         }
+        assert_eq!(refusal(TargetChoice::Builtin(Mode::Reverse), &[Http2, Http11], Http11), None);
         assert_eq!(refusal(TargetChoice::Direct, &[Http2], Http2), None);
         assert_eq!(refusal(described("squid", Mode::Forward), &[Http11], Http11), None);
     }

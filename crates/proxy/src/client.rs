@@ -24,6 +24,7 @@ use crate::target::Target;
 use crate::through::{self, Went};
 use crate::way::Way;
 use assay_plane::byte_stream::ByteStream;
+use assay_plane::client_stream::{ClientStream, serve_client};
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
@@ -31,7 +32,12 @@ use assay_plane::flow::{End, Reader, Taken};
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
 /// of no further interest.
 pub async fn serve(stream: ByteStream<TcpStream>, shared: Rc<Shared>) {
-    let _ = exchange::serve(&mut Client::new(shared, stream)).await;
+    let limits = shared.limits.of_clients();
+    let serve = |exchange| {
+        let shared = Rc::clone(&shared);
+        async move { drop(exchange::serve(&mut Client::new(shared, exchange)).await) }
+    };
+    serve_client(stream, &shared.resources, limits, serve).await;
 }
 
 /// What is to be done once the request's head is no longer needed.
@@ -49,7 +55,7 @@ impl Step {
 /// What happens rarely is boxed from here on: the state of a task is moved about for each request, and is as large as the
 /// largest way through it.
 impl Handler for Client {
-    type Stream = ByteStream<TcpStream>;
+    type Stream = ClientStream;
 
     fn exchange(&mut self) -> &mut Exchange<Self::Stream> {
         &mut self.exchange

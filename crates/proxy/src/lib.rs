@@ -38,8 +38,8 @@
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
-//! *Does not:* know robots, workloads or results; it is a proxy like any other. No TLS, no tunnels, no
-//! HTTP/2, no trailers, no disk.
+//! *Does not:* know robots, workloads or results; it is a proxy like any other. No tunnels, no
+//! HTTP/2 to origins, no trailers, no disk.
 
 mod access_log;
 mod client;

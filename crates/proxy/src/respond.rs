@@ -10,7 +10,6 @@ use std::rc::Rc;
 use assay_cache::storage::MethodClass;
 use assay_http::range::{ContentRange, Span};
 use assay_http::status::reason;
-use tokio::net::TcpStream;
 
 use crate::access_log::Note;
 use crate::client_request::ClientRequest;
@@ -21,7 +20,7 @@ use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
-use assay_plane::byte_stream::ByteStream;
+use assay_plane::client_stream::ClientStream;
 use assay_plane::exchange::{Exchange, Framing};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
@@ -33,7 +32,7 @@ pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub exchange: Exchange<ByteStream<TcpStream>>,
+    pub exchange: Exchange<ClientStream>,
     /// The request came from another cache.
     pub is_from_cache: bool,
     /// It has been here before.
@@ -49,9 +48,9 @@ pub struct Client {
 
 impl Client {
     /// A new connection.
-    pub fn new(shared: Rc<Shared>, stream: ByteStream<TcpStream>) -> Self {
+    pub fn new(shared: Rc<Shared>, exchange: Exchange<ClientStream>) -> Self {
         Self {
-            exchange: Exchange::new(stream, &shared.resources, shared.limits.of_clients()),
+            exchange,
             shared,
             is_from_cache: false,
             was_here: false,
@@ -66,8 +65,7 @@ impl Client {
     pub fn write_down(&mut self, complete: bool) {
         let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
         let unknown = IpAddr::from([0, 0, 0, 0]);
-        let address =
-            self.exchange.connection.stream.socket().peer_addr().map_or(unknown, |address| address.ip());
+        let address = self.exchange.connection.stream.peer().unwrap_or(unknown);
         log.borrow_mut().write(&note, address, complete);
     }
 

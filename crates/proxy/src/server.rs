@@ -50,7 +50,7 @@ impl Proxy {
             AccessLog::create(path).map_err(|cause| ProxyError::Log { path: path.clone(), cause })
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
-        let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+        let tls = spec.tls.as_ref().map(tls::server).transpose()?.map(|tls| tls.speaking_both());
         let origin_tls = spec.origin_tls.as_ref().map(|told| to_origins(spec, told)).transpose()?;
         let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log, origin_tls));
         Ok(Self { listener, tls, shared })

@@ -72,7 +72,8 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
     let workload = assay.file("special.pg", include_str!("special.pg"));
     let over_http2 = &["--direct", "--robot-http", "2", "--origin-http", "2"][..];
     let encrypted = &[over_http2, &["--robot-tls", "--origin-tls"]].concat()[..];
-    for target in [&["--direct"][..], &[], &["--forward"], over_http2, encrypted] {
+    let through_proxy = &["--robot-http", "2", "--robot-tls"][..];
+    for target in [&["--direct"][..], &[], &["--forward"], over_http2, encrypted, through_proxy] {
         let dir = format!("r{}", target.concat());
         let arguments = [&["run", workload, "--run-dir", &dir, "--no-report", "--json"], target].concat();
         let total = &document(&assay.run(&arguments))["total"];
@@ -134,7 +135,8 @@ fn the_stream_is_the_same_over_http_2_and_nothing_of_it_is_lost() {
 fn a_target_that_does_not_speak_http_2_is_refused_before_anything_starts() {
     let assay = Assay::new();
     for (arguments, why) in [
-        (&["--robot-http", "2"][..], "the built-in proxy speaks HTTP/1.1 on both sides"),
+        (&["--origin-http", "2"][..], "the built-in proxy sends requests to origins over HTTP/1.1"),
+        (&["--forward", "--robot-http", "2"], "the built-in proxy is to be a forward proxy"),
         (&["--proxy", "squid", "--robot-http", "2"], "Squid does not speak HTTP/2 to clients"),
         (&["--proxy", "varnish", "--origin-http", "2"], "sends requests to origins over HTTP/1.1"),
         (&["--direct", "--robot-http", "2"], "must speak the same version of HTTP"),

@@ -26,6 +26,9 @@ const MOST_UNANSWERED: usize = 256 * 1024;
 /// What a stream sends of its body before it is another's turn.
 const TURN_BYTES: usize = 16 * 1024;
 
+/// The status of the response to CONNECT.
+const NOT_IMPLEMENTED: u16 = 501;
+
 /// What the deadline of the connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
@@ -202,6 +205,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             rest = &rest[used..];
             match event {
                 Event::NeedMore => return,
+                // A tunnel is no request of HTTP/1.1 with a body: its bytes would be taken for chunks.
+                Event::Head { stream, head, .. } if head.method() == "CONNECT" => {
+                    // One that has ended needs no response.
+                    let _ = self.wire.respond(stream, NOT_IMPLEMENTED, std::iter::empty(), true);
+                    self.wire.reset(stream, ErrorCode::NO_ERROR);
+                }
                 Event::Head { stream, head, ends } => {
                     let state = new_state(stream, head, ends);
                     self.begin(stream, state);

@@ -9,7 +9,7 @@
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
 //! connection (`assay_http2::flood`).
 //!
-//! *Does not:* push responses, pass on trailers, or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
+//! *Does not:* push responses, pass on trailers, open tunnels (CONNECT gets a 501 response), or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
 //! take turns.
 
 mod connection;

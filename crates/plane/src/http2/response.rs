@@ -7,8 +7,7 @@ use crate::carrier::Carrier;
 
 /// Appends the head of a request. Its body comes in chunks unless it has none or its length is told: whether it does.
 pub(super) fn append_request(out: &mut Vec<u8>, head: Head<'_>, ends: bool) -> bool {
-    let target = if head.method() == "CONNECT" { head.authority() } else { Some(head.path().as_bytes()) };
-    for part in [head.method().as_bytes(), b" ", target.unwrap_or(b"/"), b" HTTP/1.1\r\n"] {
+    for part in [head.method().as_bytes(), b" ", head.path().as_bytes(), b" HTTP/1.1\r\n"] {
         out.extend_from_slice(part);
     }
     if let Some(host) = head.host() {

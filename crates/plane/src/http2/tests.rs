@@ -272,6 +272,29 @@ fn a_refused_request_has_its_status() {
 }
 
 #[test]
+fn no_tunnel_is_opened() {
+    let (seen, handled) = talk(Config::default(), async |client: &mut Client| {
+        client.flush().await;
+        // HEADERS of stream 1 that end it not: `:method` CONNECT and `:authority` a:80, not indexed.
+        let block = [&[2, 7][..], b"CONNECT", &[1, 4], b"a:80"].concat();
+        let frame = [&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1][..], &block].concat();
+        client.socket.write_all(&frame).await.expect("is read");
+        let mut frames: Vec<(u8, u8)> = Vec::new();
+        while frames.last().is_none_or(|(kind, _)| *kind != 3) {
+            let mut head = [0; 9];
+            client.socket.read_exact(&mut head).await.expect("goes on");
+            let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+            client.socket.read_exact(&mut vec![0; length]).await.expect("goes on");
+            frames.push((head[3], head[4]));
+        }
+        frames
+    });
+    // HEADERS that end the stream, and RST_STREAM for the rest of the request.
+    assert!(seen.ends_with(&[(1, 5), (3, 0)]), "{seen:?}");
+    assert_eq!(handled, 0);
+}
+
+#[test]
 fn long_bodies_share_the_connection_and_wait_for_windows() {
     let small = Config { stream_window: 65_535, connection_window: 65_535, ..Config::default() };
     talk(small, async |client: &mut Client| {

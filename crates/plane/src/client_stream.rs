@@ -1,0 +1,128 @@
+//! What a client's connection lies on, for whoever serves both versions of HTTP: a socket, or a stream of HTTP/2.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+
+use crate::byte_stream::ByteStream;
+use crate::connection::{Connection, Resources};
+use crate::exchange::{ClientLimits, Exchange, Stream};
+use crate::http2::{self, Pipe};
+
+/// What a client's connection lies on.
+pub enum ClientStream {
+    /// A connection of HTTP/1, in the clear or with TLS.
+    Socket(ByteStream<TcpStream>),
+    /// One request of HTTP/2, and where the client is.
+    Http2(Pipe, Option<SocketAddr>),
+}
+
+/// Serves a client in the version of HTTP that it begins with, until it ends: `serve` gets its connection, or each request of HTTP/2 as
+/// a connection of its own. Errors are the client's own doing, or were reported to it: they are of no further interest.
+pub async fn serve_client<F: Future<Output = ()> + 'static>(
+    stream: ByteStream<TcpStream>,
+    resources: &Rc<Resources>,
+    limits: ClientLimits,
+    mut serve: impl FnMut(Exchange<ClientStream>) -> F,
+) {
+    let peer = stream.socket().peer_addr().ok();
+    let mut connection = Connection::new(ClientStream::Socket(stream), resources);
+    match http2::is_begun(&mut connection, &limits).await {
+        Ok(true) => {
+            let start = |pipe| {
+                let stream = ClientStream::Http2(pipe, peer);
+                spawn_local(serve(Exchange::new(stream, resources, limits)));
+            };
+            drop(http2::serve(connection, limits, start).await);
+        }
+        Ok(false) => serve(Exchange::of(connection, limits)).await,
+        // The client has gone, or has said nothing for too long.
+        Err(_) => {}
+    }
+}
+
+impl ClientStream {
+    /// Where the client is; none where the system does not say.
+    pub fn peer(&self) -> Option<IpAddr> {
+        let address = match self {
+            Self::Socket(stream) => stream.socket().peer_addr().ok(),
+            Self::Http2(_, address) => *address,
+        };
+        address.map(|address| address.ip())
+    }
+
+    /// Writes what there is room for now.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Socket(stream) => stream.try_write(bytes),
+            Self::Http2(pipe, _) => pipe.try_write(bytes),
+        }
+    }
+}
+
+impl Stream for ClientStream {
+    fn reset_on_close(&self) {
+        match self {
+            Self::Socket(stream) => stream.reset_on_close(),
+            Self::Http2(pipe, _) => pipe.reset_on_close(),
+        }
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Socket(stream) => Pin::new(stream).poll_read(context, room),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_read(context, room),
+        }
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Socket(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Socket(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_write_vectored(context, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Socket(stream) => Pin::new(stream).poll_flush(context),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Socket(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_shutdown(context),
+        }
+    }
+}
