@@ -13,6 +13,7 @@ mod exit;
 mod experiments;
 mod hint;
 mod interrupt;
+mod junit;
 mod kind;
 mod listeners;
 mod live;

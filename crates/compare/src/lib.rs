@@ -43,7 +43,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 pub use document::Comparison;
-pub use gate::{Gate, Outcome, Tolerance};
+pub use gate::{Check, CheckOutcome, Gate, Outcome, Tolerance};
 pub use gather::Named;
 pub use read::Liberties;
 pub use verdict::ERROR_PROBABILITY;

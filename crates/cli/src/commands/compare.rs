@@ -10,7 +10,7 @@ use clap::Args;
 use super::report::Form;
 use super::take_along::TakeComparisonArgs;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{junit, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,6 +21,7 @@ Examples:
       which runs belong together, said outright
   assay compare base/ head/ --tolerance p99=10% --tolerance dhr=1pt \\
     --markdown -o comment.md
+  assay compare base/ head/ --tolerance 5% --junit junit.xml
   assay compare varnish-vs-ats   an experiment: its subjects, compared
 
 The first subject is the baseline. Runs of the same target, version and settings are repetitions of one \
@@ -57,6 +58,9 @@ pub struct CompareArgs {
     /// Write the result to FILE, in the form that its name says: .json, .md, .html or .txt; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Also write what was held against the tolerances as JUnit's XML to FILE
+    #[arg(long, value_name = "FILE", requires = "tolerance")]
+    pub junit: Option<PathBuf>,
     /// Write the comparison as one HTML page, which needs no network, to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -82,6 +86,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     output::check_result(args.output.as_deref())?;
     output::check_result(args.html.as_deref())?;
     args.take.check()?;
+    output::check_result(args.junit.as_deref())?;
     form(args)?;
     let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
     let command: Vec<String> =
@@ -97,6 +102,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     }
     args.take.write(&comparison)?;
     print(args, &comparison)?;
+    junit::of_comparison(args.junit.as_deref(), &comparison)?;
     verdict(args, &comparison)
 }
 

@@ -24,6 +24,9 @@ pub struct ResultArgs {
     /// Write the result to FILE, in the form that its name says (.json, .html or .txt); `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Also write what was required of the run, and what came of it, as JUnit's XML to FILE
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     /// Make no HTML report (`assay report RUN_DIR` makes it later)
     #[arg(long)]
     pub no_report: bool,
@@ -65,6 +68,7 @@ impl ResultArgs {
     /// Finds out before the run that its result could not be written.
     pub fn check(&self) -> Result<(), Failure> {
         output::check_result(self.output.as_deref())?;
+        output::check_result(self.junit.as_deref())?;
         self.form().map(|_| ())
     }
 }

@@ -22,7 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::{hint, output, run_name, target, thresholds, units};
+use crate::{hint, junit, output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -168,6 +168,7 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
 fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<Exit, Failure> {
     let form = results.form()?;
     let summary = report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
+    junit::of_run(results.junit.as_deref(), &summary)?;
     if outcome.verdict.partial && !stopped {
         return Ok(Exit::Interrupted);
     }

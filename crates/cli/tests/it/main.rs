@@ -3,6 +3,7 @@
 mod adapting;
 mod architecture;
 mod by_hand;
+mod ci;
 mod circles;
 mod clusters;
 mod comparing;

@@ -103,6 +103,9 @@ pub struct LabArgs {
     /// What is taken along.
     #[command(flatten)]
     pub take: TakeComparisonArgs,
+    /// Also write how each cell ended, and what was required of it, as JUnit's XML to FILE
+    #[arg(long, value_name = "FILE", help_heading = RECORD)]
+    pub junit: Option<PathBuf>,
     /// A line for each cell instead of the live view
     #[arg(long, help_heading = RECORD)]
     pub no_live: bool,

@@ -13,6 +13,7 @@ use assay_experiment::cells::{Course, Ending, Experiment, ExperimentDir, differe
 use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_report::require::Judged;
 use assay_report::summary::Summary;
 use assay_settings::suggest::or_did_you_mean;
 use tokio::sync::{mpsc, watch};
@@ -27,7 +28,7 @@ use crate::experiments::{self, EXPERIMENTS};
 use crate::interrupt::Interrupts;
 use crate::kind::{self, Kind};
 use crate::live::{Style, cells};
-use crate::{bundled, output, run_name};
+use crate::{bundled, junit, output, run_name};
 
 /// Runs, explains or goes on with an experiment.
 pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
@@ -39,6 +40,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     };
     output::check_result(args.output.as_deref())?;
     args.take.check()?;
+    output::check_result(args.junit.as_deref())?;
     form(args)?;
     let experiment = read(file)?;
     if args.dry_run {
@@ -249,7 +251,9 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
             dir.display()
         ));
     }
-    let unmet = unmet(dir, info);
+    let judged = judged(dir, info);
+    junit::of_experiment(args.junit.as_deref(), info, &judged)?;
+    let unmet = unmet(&judged);
     unmet.iter().for_each(|line| output::eprint(&format!("{line}\n")));
     Ok(match (ending.interrupted, failed, invalid) {
         (true, ..) => Exit::Interrupted,
@@ -261,19 +265,24 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     })
 }
 
-/// Requirements that did not hold in cells that are done, a line each.
-fn unmet(dir: &Path, info: &ExperimentInfo) -> Vec<String> {
+/// What was required of cells that are done, and what came of it, by the name of the cell.
+fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
     let done = info.cells.iter().filter(|cell| cell.state == CellState::Done);
     let judged = done.filter_map(|cell| {
         let run = RunDir::open(&dir.join(cell.run.as_ref()?)).ok()?;
         // Most have none, and a summary takes its time.
         let required = run.read_info().is_ok_and(|info| !info.requirements.is_empty());
         let summary = required.then(|| Summary::from_run(&run).ok()).flatten()?;
-        Some((cell, summary.requirements))
+        Some((cell.id.clone(), summary.requirements))
     });
-    let failed = judged.flat_map(|(cell, judged)| {
-        let failed = judged.into_iter().filter(|one| one.held == Some(false));
-        failed.map(|one| format!("{}: requirement failed: {} ({})", cell.id, one.text, one.seen))
+    judged.collect()
+}
+
+/// Requirements that did not hold, a line each.
+fn unmet(judged: &[(String, Vec<Judged>)]) -> Vec<String> {
+    let failed = judged.iter().flat_map(|(cell, judged)| {
+        let failed = judged.iter().filter(|one| one.held == Some(false));
+        failed.map(move |one| format!("{cell}: requirement failed: {} ({})", one.text, one.seen))
     });
     failed.collect()
 }
