@@ -43,7 +43,7 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
         return Ok((bundled.name.to_owned(), bundled.text.to_owned()));
     }
     let path = Path::new(named);
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(|error| {
         let failure = match error.kind() {
             io::ErrorKind::NotFound => {
                 let meant = or_did_you_mean(named, CLUSTERS.iter().map(|cluster| cluster.name));
@@ -79,7 +79,7 @@ fn extended_file(folder: &Path, extended: &str) -> Result<Extended, String> {
         return Ok(Extended { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });
     }
     let path = folder.join(extended);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = assay_files::text(&path, assay_files::SETTINGS_MAX).map_err(|error| {
         format!("cannot read {}, and no bundled cluster has that name: {error}", path.display())
     })?;
     Ok(Extended { name: path.display().to_string(), text })

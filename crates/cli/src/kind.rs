@@ -49,7 +49,10 @@ pub fn of_named(named: &str) -> Option<Kind> {
     if ends_with("pg") {
         return Some(Kind::Workload);
     }
-    ends_with("toml").then(|| std::fs::read_to_string(path).ok()).flatten().and_then(|text| of_text(&text))
+    ends_with("toml")
+        .then(|| assay_files::text(path, assay_files::SETTINGS_MAX).ok())
+        .flatten()
+        .and_then(|text| of_text(&text))
 }
 
 /// What a TOML file holds.

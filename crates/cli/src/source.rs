@@ -1,7 +1,7 @@
 //! Where a workload comes from. A file, standard input, or the workloads that are compiled in.
 
 use std::cell::OnceCell;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -121,15 +121,15 @@ impl Files for FileSystem {
     fn text(&self, path: &str) -> Result<Option<String>, String> {
         if path == "-" {
             let read = || {
-                let mut text = String::new();
-                io::stdin().read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
+                let bytes = assay_files::limited(io::stdin(), assay_files::SOURCE_MAX);
+                let bytes = bytes.map_err(|error| error.to_string())?;
+                String::from_utf8(bytes).map_err(|_| "it is not text (UTF-8)".to_owned())
             };
             return self.standard_input.get_or_init(read).clone().map(Some);
         }
-        match std::fs::read(path) {
-            Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not text (UTF-8)".to_owned()),
+        match assay_files::text(Path::new(path), assay_files::SOURCE_MAX) {
+            Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err("it is a directory".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

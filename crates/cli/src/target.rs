@@ -55,7 +55,7 @@ fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetCho
 /// Caches that work together, as a file names them; what it leaves open is as on the command line.
 fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let text = assay_files::text(file, assay_files::SETTINGS_MAX)
         .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let usual = Usual {

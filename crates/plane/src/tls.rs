@@ -1,6 +1,5 @@
 //! Clients and servers of TLS from what a role was told: the files are read here.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -64,5 +63,6 @@ pub fn server(told: &ServerTls) -> Result<Server, TlsSetupError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
-    fs::read(path).map_err(|cause| TlsSetupError::Read { path: path.to_owned(), cause })
+    assay_files::bytes(path, assay_files::SETTINGS_MAX)
+        .map_err(|cause| TlsSetupError::Read { path: path.to_owned(), cause })
 }

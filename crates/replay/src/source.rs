@@ -256,9 +256,10 @@ impl List {
         for path in &self.files {
             let read = |cause| ReplayError::List { path: path.clone(), cause };
             let text = match path.as_os_str() == "-" {
-                true => std::io::read_to_string(std::io::stdin()).map_err(read)?.into_bytes(),
-                false => std::fs::read(path).map_err(read)?,
+                true => assay_files::limited(std::io::stdin(), assay_files::SOURCE_MAX),
+                false => assay_files::bytes(path, assay_files::SOURCE_MAX),
             };
+            let text = text.map_err(read)?;
             for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
                 if line.is_empty() || line[0] == b'#' || calls.len() >= MOST_URLS {
                     continue;

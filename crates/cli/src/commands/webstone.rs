@@ -173,7 +173,7 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     let attempt = || format!("cannot read {}", path.display());
-    std::fs::read_to_string(path).with_context(attempt).map_err(Failure::usage)
+    assay_files::text(path, assay_files::SETTINGS_MAX).with_context(attempt).map_err(Failure::usage)
 }
 
 fn resolve(name: &str) -> Result<SocketAddr, Failure> {

@@ -79,6 +79,23 @@ fn a_workload_that_is_not_text_or_is_a_directory_exits_with_2() {
 }
 
 #[test]
+fn what_is_no_regular_file_is_refused_before_it_is_read() {
+    let assay = Assay::new();
+    let words = "it is a device, and a regular file is needed";
+    assay.run(&["check", "/dev/zero"]).exits(2).complains(words);
+    let include = assay.file("include.pg", "#include \"/dev/zero\"\n");
+    assay.run(&["check", include]).exits(2).complains(words);
+    let table = assay.file("table.pg", &format!("{SMALL}\nsize_distr d = table(\"/dev/zero\", \"size\");\n"));
+    assay.run(&["check", table]).exits(2).complains(words);
+    assay.run(&["switch", "/dev/zero"]).exits(2).complains(words);
+    assay.run(&["lab", "/dev/zero"]).exits(2).complains(words);
+    assay.run(&["simulate", "/dev/zero"]).exits(2).complains(words);
+    assay.run(&["run", "demo", "--topology", "/dev/zero"]).exits(2).complains(words);
+    assay.run(&["spe", "--rules", "/dev/zero", "--duration", "1s"]).complains(words);
+    assay.run(&["replay", "--urls", "/dev/zero", "--to", "127.0.0.1:9"]).exits(2).complains(words);
+}
+
+#[test]
 fn a_workload_without_agents_is_told_in_one_message() {
     let assay = Assay::new();
     let name = assay.file("nothing.pg", "// Nothing at all.");

@@ -76,7 +76,7 @@ fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
 
 fn read_file(path: &Path) -> Result<Description, DescriptionError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| DescriptionError {
+    let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(|e| DescriptionError {
         message: format!("cannot read the proxy description {file}: {e}"),
     })?;
     Description::read(&file, &text)

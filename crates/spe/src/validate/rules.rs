@@ -123,8 +123,8 @@ impl Rules {
     pub fn load(file: Option<&Path>) -> Result<Self, RulesError> {
         let Some(path) = file else { return Ok(Self::usual()) };
         let file = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|cause| RulesError::Read { file: file.clone(), cause })?;
+        let text = assay_files::text(path, assay_files::SETTINGS_MAX)
+            .map_err(|cause| RulesError::Read { file: file.clone(), cause })?;
         Ok(read(&file, &text)?)
     }
 

@@ -94,7 +94,7 @@ fn read(file: &Path) -> Result<Experiment, Failure> {
     if let Some(other) = kind::of_named(&named).filter(|kind| *kind != Kind::Experiment) {
         return Err(other.refused(&named, Kind::Experiment));
     }
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = assay_files::text(file, assay_files::SETTINGS_MAX).map_err(|error| {
         let meant = or_did_you_mean(&named, EXPERIMENTS.iter().map(|experiment| experiment.name));
         Failure::usage(anyhow!("cannot read the experiment {named}: {error}{meant}")).hint(
             "an experiment is a TOML file, or the name of a bundled one: `assay experiments` lists them",
