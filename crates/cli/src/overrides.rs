@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_settings::show::plain;
+use assay_workload::model::MOST_ROBOTS;
 use assay_workload::model::{Goal, HttpVersion};
 use assay_workload::overrides::Overrides;
 use assay_workload::rehearse::Rehearsal;
@@ -12,8 +13,6 @@ use clap::Args;
 use crate::exit::Failure;
 use crate::units::{self, show_duration};
 
-/// More robots than any machine can be.
-const MOST_ROBOTS: u32 = 10_000_000;
 /// More requests per second than any machine can send.
 const MOST_PER_S: f64 = 100_000_000.0;
 

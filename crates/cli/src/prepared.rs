@@ -17,9 +17,15 @@ use assay_workload::{Timeline, Universe, UniverseOptions};
 use crate::exit::Failure;
 use crate::{bundled, overrides, source};
 
-/// Requests per robot in a stream digest, unless the user says otherwise: enough to tell streams apart, and done
-/// in a moment.
-pub const DIGEST_REQUESTS: u64 = 100;
+/// Requests per robot in a stream digest, unless the user says otherwise: enough to tell streams apart.
+const DIGEST_REQUESTS: u64 = 100;
+/// Requests of all robots together in a stream digest, so that it is done in a moment; robots beyond that have one each.
+const DIGEST_REQUESTS_IN_ALL: u64 = 1_000_000;
+
+/// Requests of each robot in the stream digest of a workload with so many robots.
+fn digest_requests(robots: u32) -> u64 {
+    (DIGEST_REQUESTS_IN_ALL / u64::from(robots.max(1))).clamp(1, DIGEST_REQUESTS)
+}
 
 /// What the user said about a workload.
 #[derive(Debug)]
@@ -39,7 +45,7 @@ pub struct Wish<'a> {
     /// Treat private interests as public ones.
     pub private_as_public: bool,
     /// Requests per robot in the digest.
-    pub digest_requests: u64,
+    pub digest_requests: Option<u64>,
     /// Threads that compute the digest; none: as many as there are processors.
     pub threads: Option<u32>,
     /// What the compiler remarks about a bundled workload is said, too. Who only runs one cannot change it.
@@ -61,6 +67,8 @@ pub struct Prepared {
     pub explained: Vec<String>,
     /// Digest of the first requests of every robot.
     pub stream_digest: String,
+    /// How many requests of each.
+    pub stream_digest_requests: u64,
     /// Texts it was compiled from: name and text.
     pub sources: Vec<(String, String)>,
     /// What the compiler warned of, a line each.
@@ -97,7 +105,9 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     explained.extend(changes.iter().map(|changes| format!("note: {changes}")));
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
-    let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
+    let stream_digest_requests =
+        wish.digest_requests.unwrap_or_else(|| digest_requests(workload.robot_count()));
+    let stream_digest = digest(&workload, &timeline, wish, stream_digest_requests).map_err(cannot_run)?;
     let notes = [
         changes,
         endless(&timeline),
@@ -107,13 +117,25 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let notes = notes.into_iter().flatten().chain(dropped).collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     let overrides = wish.overrides;
-    Ok(Prepared { workload, scale, overrides, timeline, explained, stream_digest, sources, warnings, notes })
+    Ok(Prepared {
+        workload,
+        scale,
+        overrides,
+        timeline,
+        explained,
+        stream_digest,
+        stream_digest_requests,
+        sources,
+        warnings,
+        notes,
+    })
 }
 
 impl Prepared {
     /// The same workload with another seed.
     pub fn reseeded(&self, wish: &Wish) -> Result<Self, Failure> {
-        let stream_digest = digest(&self.workload, &self.timeline, wish).map_err(Failure::usage)?;
+        let stream_digest = digest(&self.workload, &self.timeline, wish, self.stream_digest_requests)
+            .map_err(Failure::usage)?;
         Ok(Self { stream_digest, ..self.clone() })
     }
 }
@@ -129,11 +151,16 @@ fn unused_depth(workload: &Workload) -> Option<String> {
     Some(format!("pipeline_depth of {} does not apply to HTTP/2: streams are not pipelined", group.kind))
 }
 
-fn digest(workload: &Arc<Workload>, timeline: &Arc<Timeline>, wish: &Wish) -> Result<String, Error> {
+fn digest(
+    workload: &Arc<Workload>,
+    timeline: &Arc<Timeline>,
+    wish: &Wish,
+    requests: u64,
+) -> Result<String, Error> {
     let options = UniverseOptions { private_as_public: wish.private_as_public };
     // The world's tag is in paths only, and paths are in no digest.
     let universe = Universe::new(workload.clone(), wish.seed, 0, options)?;
-    Ok(stream_digest(&Arc::new(universe), timeline, wish.digest_requests, threads(wish.threads)))
+    Ok(stream_digest(&Arc::new(universe), timeline, requests, threads(wish.threads)))
 }
 
 /// Requirements of the workload about phases that an override replaced cannot be judged; says which are left out.

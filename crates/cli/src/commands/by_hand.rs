@@ -13,7 +13,7 @@ use super::result_args::ResultArgs;
 use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::overrides::{self, LoadArgs};
-use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::prepared::{Prepared, Wish, prepare};
 use crate::{output, run_name, units};
 
 const WHAT: &str = "What";
@@ -212,7 +212,7 @@ fn prepared(together: &Together) -> Result<Prepared, Failure> {
         overrides: together.load.with_robots(together.all_robots),
         seed: together.seed,
         private_as_public: together.private_as_public,
-        digest_requests: DIGEST_REQUESTS,
+        digest_requests: None,
         threads: together.threads,
         remarks_on_bundled: false,
     })

@@ -16,7 +16,7 @@ use super::{distributions, machine, schedule};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::overrides::{self, LoadArgs};
-use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::prepared::{Prepared, Wish, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,9 +42,9 @@ pub struct CheckArgs {
     /// Length and rate.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Requests of each robot that the stream digest covers
-    #[arg(long, value_name = "N", default_value_t = DIGEST_REQUESTS)]
-    pub stream_digest: u64,
+    /// Requests of each robot that the stream digest covers [default: 100; fewer where there are more than 10,000 robots]
+    #[arg(long, value_name = "N")]
+    pub stream_digest: Option<u64>,
     /// Threads that compute the digest; it is the same for any number [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -142,7 +142,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
         scale: prepared.scale,
         seed: args.seed,
         stream_digest: &prepared.stream_digest,
-        stream_digest_requests: args.stream_digest,
+        stream_digest_requests: prepared.stream_digest_requests,
         stream_version: assay_workload::STREAM_VERSION,
         length_s: seconds(prepared.timeline.total()),
         phases: prepared.timeline.phases().iter().map(phase).collect(),
@@ -169,7 +169,7 @@ fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
     let _ = writeln!(
         text,
         "\nstream digest {} (first {} requests of every robot, seed {})",
-        prepared.stream_digest, args.stream_digest, args.seed
+        prepared.stream_digest, prepared.stream_digest_requests, args.seed
     );
     for note in &prepared.notes {
         let _ = writeln!(text, "note: {note}");

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
-use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::prepared::{Prepared, Wish, prepare};
 use crate::{hint, junit, output, run_name, target, thresholds, units};
 
 /// Runs a workload.
@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         rehearse: args.rehearse.filter(|_| !args.calibrate && args.peak.find_peak.is_none()),
         seed: args.seed,
         private_as_public: args.private_as_public,
-        digest_requests: DIGEST_REQUESTS,
+        digest_requests: None,
         threads: args.threads,
         remarks_on_bundled: false,
     })?;
@@ -285,7 +285,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         overrides: prepared.overrides,
         explained: prepared.explained.clone(),
         stream_digest: prepared.stream_digest.clone(),
-        stream_digest_requests: DIGEST_REQUESTS,
+        stream_digest_requests: prepared.stream_digest_requests,
         seed: args.seed,
         world: world(),
         private_as_public: args.private_as_public,

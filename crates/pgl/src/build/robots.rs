@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use assay_workload::model::{
-    ContentIndex, Distribution, HttpVersion, OriginIndex, Pace, Popularity, RobotGroup, ServerIndex, Weighted,
+    ContentIndex, Distribution, HttpVersion, MOST_ROBOTS, OriginIndex, Pace, Popularity, RobotGroup,
+    ServerIndex, Weighted,
 };
 
 use super::Builder;
@@ -72,8 +73,9 @@ impl Builder<'_> {
             group.origins = Weighted::new(origins.into_iter().map(|origin| (origin, 1.0)));
         }
         self.robot_count += u64::from(group.count());
-        if self.robot_count > u64::from(u32::MAX) {
-            self.error(Code::TooMany, span, "too many robots", format!("{} in all", self.robot_count));
+        if self.robot_count > u64::from(MOST_ROBOTS) {
+            let label = format!("{} in all; at most {MOST_ROBOTS} in a workload", self.robot_count);
+            self.error(Code::TooMany, span, "too many robots", label);
             return;
         }
         let substitution = record.get("minimize_new_conn").map(|slot| slot.span);

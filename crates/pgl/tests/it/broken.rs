@@ -14,6 +14,27 @@ impl Dice {
     }
 }
 
+#[test]
+fn robots_that_no_machine_can_be_are_refused_without_making_them() {
+    let text = |times: &str| {
+        format!(
+            "Content C = {{ kind = \"c\"; size = const(1KB); cachable = 80%; }};
+             Server S = {{ kind = \"s\"; contents = [ C ]; direct_access = contents; addresses = ['127.0.0.1:9'] ** 1; }};
+             Robot R = {{ kind = \"r\"; origins = S.addresses; req_rate = 1/sec; addresses = ['127.0.0.1' ** {times}]; }};
+             Phase p = {{ name = \"p\"; goal.duration = 1sec; }};
+             schedule(p); use(S, R);"
+        )
+    };
+    for times in ["10000001", "1000000000", "2147483647"] {
+        let said = said(&compile_text(&text(times), &[]));
+        assert!(said.contains("too many robots") && said.contains("at most 10000000"), "{said}");
+    }
+    assert_eq!(
+        compile_text(&text("10000000"), &[]).expect("is a workload").workload.robot_count(),
+        10_000_000
+    );
+}
+
 /// The text cut at the borders of words, numbers, blanks and marks.
 fn tokens(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();

@@ -27,6 +27,9 @@ pub type ContentIndex = u16;
 pub type ServerIndex = u16;
 /// Index into [`Workload::origins`].
 pub type OriginIndex = u16;
+/// Most robots of a workload: more than any machine can be. Each is a few bytes of memory at least.
+pub const MOST_ROBOTS: u32 = 10_000_000;
+
 /// A robot's number, counted over all groups in order: 0 .. [`Workload::robot_count`].
 pub type RobotIndex = u32;
 

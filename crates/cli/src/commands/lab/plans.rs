@@ -17,7 +17,7 @@ use super::args::LabArgs;
 use crate::commands::result_args::ResultArgs;
 use crate::commands::run::{self, RunArgs};
 use crate::exit::Failure;
-use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::prepared::{Prepared, Wish, prepare};
 use crate::{bundled, experiments, target, units};
 
 /// Everything that is needed to make the plan of any cell.
@@ -73,7 +73,7 @@ impl Plans {
                 rehearse: self.experiment.rehearse.map(Rehearsal::Length),
                 seed,
                 private_as_public: self.experiment.private_as_public,
-                digest_requests: DIGEST_REQUESTS,
+                digest_requests: None,
                 threads: None,
                 remarks_on_bundled: false,
             };
