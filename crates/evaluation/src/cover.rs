@@ -136,7 +136,7 @@ impl Evaluation {
             match next {
                 Some((from, Said::Event(event))) => match *event {
                     Event::Ready { listening } if from == kind => return Ok(listening),
-                    other => self.take(other)?,
+                    other => self.take(other),
                 },
                 Some((from, Said::Ended)) => {
                     let words = self.obituary(from).await;
@@ -177,7 +177,7 @@ impl Evaluation {
     async fn hear(&mut self, kind: RoleKind, said: Said) -> Result<(), LabError> {
         match said {
             Said::Event(event) if matches!(*event, Event::Done) => self.done.push(kind),
-            Said::Event(event) => self.take(*event)?,
+            Said::Event(event) => self.take(*event),
             Said::Ended if self.done.contains(&kind) => {}
             Said::Ended if matches!(kind, RoleKind::Proxy(_)) => {
                 // Its responses are missing from now on; nothing else is.
@@ -205,20 +205,24 @@ impl Evaluation {
         died.into_iter().for_each(|words| self.tell(SpeEvent::Died(words)));
     }
 
-    fn take(&mut self, event: Event) -> Result<(), LabError> {
+    fn take(&mut self, event: Event) {
         match event {
             Event::Multiplier(counters) => self.standing.multiplier = *counters,
             Event::Collector(interval) => {
                 self.standing.collector = interval.counters;
-                if let Some(writer) = &mut self.listener_rows {
-                    for row in &interval.listeners {
-                        writer.push(row).map_err(|e| LabError::run(e.to_string()))?;
-                    }
+                let rows = interval.listeners.iter();
+                let failed = match &mut self.listener_rows {
+                    Some(writer) => rows.map(|row| writer.push(row)).find_map(Result::err),
+                    None => None,
+                };
+                // Clients are served all the same.
+                if let Some(error) = failed {
+                    self.tell(SpeEvent::Fault(error.to_string()));
                 }
             }
+            Event::Fault { message, .. } => self.tell(SpeEvent::Fault(message)),
             _ => {}
         }
-        Ok(())
     }
 
     /// Lets clients and proxies finish, then hears the last of both roles.

@@ -81,6 +81,8 @@ pub enum SpeEvent {
     Second(Box<Standing>),
     /// A proxy ended by itself.
     Died(String),
+    /// Something that was measured could not be written down.
+    Fault(String),
     /// The last responses are waited for.
     Draining,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,6 +85,30 @@ impl ColumnBuffer {
         }
     }
 
+    /// Bytes that its values take at most in the file.
+    fn bytes(&self) -> u64 {
+        let values = match &self.buffer {
+            Buffer::Int(values) => 8 * values.len(),
+            Buffer::Float(values) => 8 * values.len(),
+            Buffer::Text(values, _) => values.iter().map(|value| 4 + value.len()).sum(),
+            Buffer::Bool(values) => values.len(),
+        };
+        (values + self.levels.len()) as u64
+    }
+
+    fn clear(&mut self) {
+        match &mut self.buffer {
+            Buffer::Int(values) => values.clear(),
+            Buffer::Float(values) => values.clear(),
+            Buffer::Text(values, seen) => {
+                values.clear();
+                seen.clear();
+            }
+            Buffer::Bool(values) => values.clear(),
+        }
+        self.levels.clear();
+    }
+
     fn write<W: std::io::Write + Send>(
         &mut self,
         optional: bool,
@@ -94,36 +119,30 @@ impl ColumnBuffer {
         };
         let levels = optional.then_some(self.levels.as_slice());
         match &mut self.buffer {
-            Buffer::Int(values) => {
-                writer.typed::<Int64Type>().write_batch(values, levels, None)?;
-                values.clear();
-            }
-            Buffer::Float(values) => {
-                writer.typed::<DoubleType>().write_batch(values, levels, None)?;
-                values.clear();
-            }
-            Buffer::Bool(values) => {
-                writer.typed::<BoolType>().write_batch(values, levels, None)?;
-                values.clear();
-            }
-            Buffer::Text(values, seen) => {
-                writer.typed::<ByteArrayType>().write_batch(values, levels, None)?;
-                values.clear();
-                seen.clear();
-            }
-        }
-        self.levels.clear();
+            Buffer::Int(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
+            Buffer::Float(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
+            Buffer::Bool(values) => writer.typed::<BoolType>().write_batch(values, levels, None)?,
+            Buffer::Text(values, _) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
+        };
         writer.close()
     }
 }
 
+/// Room that is left free on a disk for what belongs to a table beside its rows, its footer above all.
+const MARGIN_BYTES: u64 = 256 * 1024;
+
 /// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
+///
+/// A disk without room for more rows costs these rows, and not those before them: a row group is only begun if there is room for
+/// it, since one that breaks off makes all of the file unreadable.
 pub struct TableWriter {
     path: PathBuf,
     partial: PathBuf,
     columns: Vec<Column>,
     buffers: Vec<ColumnBuffer>,
     rows: usize,
+    /// Rows that could not be written.
+    lost: u64,
     writer: SerializedFileWriter<File>,
 }
 
@@ -150,10 +169,16 @@ impl TableWriter {
         };
         let writer = build().map_err(|source| FileError::write_parquet(&partial, source))?;
         let buffers = columns.iter().map(|column| ColumnBuffer::new(column.kind)).collect();
-        Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, writer })
+        Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, lost: 0, writer })
     }
 
-    /// Adds a row; writes a row group when enough have come together.
+    /// Rows that could not be written so far, because the disk is full.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Adds a row; writes a row group when enough have come together. After an error, more can be added: rows that have come
+    /// together are lost, and what was written before is not.
     pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), FileError> {
         debug_assert_eq!(row.len(), self.columns.len());
         for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
@@ -163,10 +188,33 @@ impl TableWriter {
         if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), FileError> {
+    /// Writes the rows that have come together.
+    pub fn flush(&mut self) -> Result<(), FileError> {
+        // Where that is not known, it is tried.
+        let free = rustix::fs::statvfs(&self.partial)
+            .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        self.flush_into(free)
+    }
+
+    /// Writes the rows that have come together, if there are so many bytes of room on the disk.
+    fn flush_into(&mut self, free_bytes: u64) -> Result<(), FileError> {
         if self.rows == 0 {
             return Ok(());
         }
+        let bytes: u64 = self.buffers.iter().map(ColumnBuffer::bytes).sum();
+        let written = match bytes.saturating_add(MARGIN_BYTES) <= free_bytes {
+            true => self.write_group(),
+            false => Err(FileError::write(&self.partial, io::ErrorKind::StorageFull.into())),
+        };
+        if written.is_err() {
+            self.lost += self.rows as u64;
+        }
+        self.buffers.iter_mut().for_each(ColumnBuffer::clear);
+        self.rows = 0;
+        written
+    }
+
+    fn write_group(&mut self) -> Result<(), FileError> {
         let mut write = || -> Result<(), ParquetError> {
             let mut group = self.writer.next_row_group()?;
             for (buffer, column) in self.buffers.iter_mut().zip(&self.columns) {
@@ -175,14 +223,18 @@ impl TableWriter {
             group.close()?;
             Ok(())
         };
-        write().map_err(|source| FileError::write_parquet(&self.partial, source))?;
-        self.rows = 0;
-        Ok(())
+        write().map_err(|source| FileError::write_parquet(&self.partial, source))
     }
 
-    /// Writes what is left and the footer, and gives the file its name.
+    /// Writes what is left and the footer, and gives the file its name; also where there is no room for what is left, which is then
+    /// an error.
     pub fn finish(mut self) -> Result<(), FileError> {
-        self.flush()?;
+        let flushed = self.flush();
+        self.finish_file()?;
+        flushed
+    }
+
+    fn finish_file(self) -> Result<(), FileError> {
         self.writer.close().map_err(|source| FileError::write_parquet(&self.partial, source))?;
         std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))
     }
@@ -235,6 +287,24 @@ mod tests {
             assert_eq!(table.opt_text("word", row).unwrap(), (row % 2 == 0).then_some("even"));
             assert_eq!(table.bool("yes", row).unwrap(), row % 5 == 0);
         }
+    }
+
+    #[test]
+    fn rows_that_a_full_disk_has_no_room_for_take_no_others_with_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = TableWriter::create(&path, vec![Column::new("id", Kind::Uint, "")]).unwrap();
+        let mut write = |rows: std::ops::Range<u64>, free_bytes| {
+            rows.for_each(|id| writer.push(&[Cell::Uint(id)]).unwrap());
+            (writer.flush_into(free_bytes).map_err(|error| error.to_string()), writer.lost())
+        };
+        assert_eq!(write(0..1000, u64::MAX), (Ok(()), 0));
+        let (failed, lost) = write(1000..1500, MARGIN_BYTES + 500 * 8 - 1);
+        assert!(lost == 500 && failed.is_err_and(|why| why.contains("t.parquet.partial")));
+        assert_eq!(write(1500..2000, MARGIN_BYTES + 500 * 8), (Ok(()), 500));
+        writer.finish().unwrap();
+        let table = Table::read(&path, &["id"]).unwrap();
+        assert_eq!((table.rows(), table.uint("id", 1000).unwrap()), (1500, 1500));
     }
 
     #[test]

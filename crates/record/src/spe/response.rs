@@ -220,6 +220,16 @@ impl ResponseWriter {
         ])?)
     }
 
+    /// Writes what has come together.
+    pub fn flush(&mut self) -> Result<(), RunDirError> {
+        Ok(self.writer.flush()?)
+    }
+
+    /// Responses that could not be written, because the disk is full.
+    pub fn lost(&self) -> u64 {
+        self.writer.lost()
+    }
+
     /// Writes what is left and gives the file its name.
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)

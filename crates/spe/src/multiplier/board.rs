@@ -99,7 +99,8 @@ pub struct Board {
     most_waiting: u64,
     targets: Vec<TargetBoard>,
     held: AtomicU64,
-    lost: AtomicU64,
+    /// Shared with the thread that writes.
+    lost: Arc<AtomicU64>,
     entries: SyncSender<ToWrite>,
     /// Connections of clients.
     pub clients: AtomicU64,
@@ -121,14 +122,19 @@ pub fn count(counter: &AtomicU64) {
 }
 
 impl Board {
-    /// For so many proxies, of each of which so many responses may be outstanding; entries go to `entries`.
-    pub fn new(proxies: usize, most_waiting: u32, entries: SyncSender<ToWrite>) -> Self {
+    /// For so many proxies, of each of which so many responses may be outstanding; entries go to `entries`, and those that are
+    /// not written are counted in `lost`.
+    pub fn new(
+        proxies: usize,
+        most_waiting: u32,
+        (entries, lost): (SyncSender<ToWrite>, Arc<AtomicU64>),
+    ) -> Self {
         Self {
             start_ns: AtomicU64::new(monotonic_ns()),
             most_waiting: most_waiting.into(),
             targets: (0..=proxies).map(|_| TargetBoard::default()).collect(),
             held: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
+            lost,
             entries,
             clients: AtomicU64::new(0),
             open_clients: AtomicU64::new(0),
@@ -289,7 +295,7 @@ mod tests {
     #[test]
     fn no_more_wait_for_a_proxy_than_may_and_each_response_makes_room() {
         let (entries, _written) = sync_channel(10);
-        let board = Board::new(2, 2, entries);
+        let board = Board::new(2, 2, (entries, Arc::default()));
         assert!(board.admit(1) && board.admit(1) && !board.admit(1));
         assert!(board.admit(2), "the other proxy has room of its own");
         let waiting: Vec<u64> = board.counters().targets.iter().map(|target| target.waiting).collect();
@@ -302,7 +308,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_in_time_is_counted_as_lost() {
         let (entries, written) = sync_channel(1);
-        let board = Board::new(1, 9, entries);
+        let board = Board::new(1, 9, (entries, Arc::default()));
         board.tell(entry(1, Verdict::Ok));
         board.tell(entry(1, Verdict::BodyMismatch));
         let counters = board.counters();
@@ -315,7 +321,7 @@ mod tests {
     #[test]
     fn room_for_bodies_is_bounded_and_given_back() {
         let (entries, _written) = sync_channel(1);
-        let board = Arc::new(Board::new(1, 9, entries));
+        let board = Arc::new(Board::new(1, 9, (entries, Arc::default())));
         let first = board.hold(MOST_HELD).unwrap();
         assert!(board.hold(1).is_none());
         drop(first);

@@ -5,12 +5,16 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_plane::clock::monotonic_ns;
+use assay_record::dir::RunDirError;
 use assay_record::spe::{ResponseRow, ResponseWriter};
 
 use super::board::{Entry, Measured, ToWrite};
@@ -27,6 +31,16 @@ const TEXT: &str = "responses.log";
 /// The writing thread.
 pub struct Writer {
     thread: JoinHandle<Result<(), MultiplierError>>,
+    standing: Arc<Standing>,
+}
+
+/// How writing goes.
+#[derive(Default)]
+struct Standing {
+    /// What was not written.
+    lost: Arc<AtomicU64>,
+    /// The first thing that went wrong.
+    trouble: OnceLock<String>,
 }
 
 /// What it writes to.
@@ -38,6 +52,7 @@ struct Files {
     labels: Vec<String>,
     /// Nanoseconds of `CLOCK_MONOTONIC` at the beginning of 1970.
     unix_offset_ns: i128,
+    standing: Arc<Standing>,
 }
 
 impl Writer {
@@ -54,13 +69,24 @@ impl Writer {
         let table = ResponseWriter::create(&directory.join(TABLE)).map_err(MultiplierError::Table)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
         let unix_offset_ns = now - i128::from(monotonic_ns());
-        let files = Files { table, text, text_path, labels, unix_offset_ns };
+        let standing = Arc::new(Standing::default());
+        let files = Files { table, text, text_path, labels, unix_offset_ns, standing: Arc::clone(&standing) };
         let (sender, entries) = sync_channel(MOST_WAITING);
         let thread = std::thread::Builder::new()
             .name("responses".into())
             .spawn(move || files.fill(&entries))
             .map_err(MultiplierError::Start)?;
-        Ok((Self { thread }, sender))
+        Ok((Self { thread, standing }, sender))
+    }
+
+    /// Counts what is not written.
+    pub fn lost(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.standing.lost)
+    }
+
+    /// The first thing that went wrong, if something has.
+    pub fn trouble(&self) -> Option<&str> {
+        self.standing.trouble.get().map(String::as_str)
     }
 
     /// Waits until everything is written. It must have been told that it was all.
@@ -70,15 +96,40 @@ impl Writer {
 }
 
 impl Files {
+    /// A disk that is full costs what it has no room for, and nothing else: clients and proxies go on, and so does this.
     fn fill(mut self, entries: &Receiver<ToWrite>) -> Result<(), MultiplierError> {
         while let Ok(ToWrite::Entry { entry, start_ns }) = entries.recv() {
-            self.table.push(&row(&entry, start_ns)).map_err(MultiplierError::Table)?;
-            self.say(&entry).map_err(|cause| MultiplierError::Log { path: self.text_path.clone(), cause })?;
+            self.write(|table| table.push(&row(&entry, start_ns)));
+            if let Err(cause) = self.say(&entry) {
+                self.end_text(cause);
+            }
         }
-        if let Some(text) = &mut self.text {
-            text.flush().map_err(|cause| MultiplierError::Log { path: self.text_path.clone(), cause })?;
+        if let Some(Err(cause)) = self.text.as_mut().map(BufWriter::flush) {
+            self.end_text(cause);
         }
+        self.write(ResponseWriter::flush);
         self.table.finish().map_err(MultiplierError::Table)
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut ResponseWriter) -> Result<(), RunDirError>) {
+        let before = self.table.lost();
+        let written = write(&mut self.table).map_err(MultiplierError::Table);
+        self.standing.lost.fetch_add(self.table.lost() - before, Relaxed);
+        self.note(written);
+    }
+
+    fn note(&self, written: Result<(), MultiplierError>) {
+        if let Err(error) = written {
+            let text = format!("{error}; what cannot be written is lost, and clients are served as before");
+            let _ = self.standing.trouble.set(text);
+        }
+    }
+
+    /// A text that lacks lines would look whole: it ends where it could not go on.
+    fn end_text(&mut self, cause: io::Error) {
+        self.note(Err(MultiplierError::Log { path: self.text_path.clone(), cause }));
+        // What is buffered cannot be written either.
+        drop(self.text.take().map(BufWriter::into_parts));
     }
 
     fn say(&mut self, entry: &Entry) -> io::Result<()> {

@@ -80,7 +80,7 @@ impl Multiplier {
         let address = listener.local_addr().map_err(refused)?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
-        let board = Arc::new(Board::new(count, spec.most_waiting, entries));
+        let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
         let addresses = spec.proxies.iter().map(|proxy| proxy.address).collect();
         let patience = Duration::from_millis(spec.patience_ms);
         let requested = (Arc::clone(&board), Arc::clone(&rules));
@@ -116,6 +116,11 @@ impl Multiplier {
     /// What it has done so far.
     pub fn counters(&self) -> MultiplierCounters {
         self.shared.board.counters()
+    }
+
+    /// Why responses cannot be written down, once they cannot.
+    pub fn trouble(&self) -> Option<&str> {
+        self.writer.trouble()
     }
 
     /// From now on, times count from this instant (`CLOCK_MONOTONIC`).

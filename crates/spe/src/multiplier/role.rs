@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assay_measurement::doubt::Reason;
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_role::evaluation::MultiplierSpec;
@@ -35,13 +36,20 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
     emit(&Event::Ready { listening: vec![multiplier.address()] })?;
     let mut tick = interval(REPORT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_told_of_trouble = false;
     let told = {
         let serving = multiplier.serve();
         tokio::pin!(serving);
         loop {
             tokio::select! {
                 () = &mut serving => {}
-                _ = tick.tick() => report(multiplier.counters())?,
+                _ = tick.tick() => {
+                    report(multiplier.counters())?;
+                    if let Some(trouble) = multiplier.trouble().filter(|_| !is_told_of_trouble) {
+                        fault(trouble)?;
+                        is_told_of_trouble = true;
+                    }
+                }
                 command = commands.next() => match command? {
                     Some(Command::Start { at_monotonic_ns, .. }) => multiplier.start(at_monotonic_ns),
                     Some(Command::Stop) => break true,
@@ -55,8 +63,19 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
     if !told {
         return multiplier.abandon();
     }
-    report(multiplier.finish().await?)?;
+    match multiplier.finish().await {
+        Ok(counters) => report(counters)?,
+        Err(error) => {
+            // Its own log may be on a disk without room, too.
+            fault(&error.to_string())?;
+            return Err(error);
+        }
+    }
     Ok(emit(&Event::Done)?)
+}
+
+fn fault(message: &str) -> Result<(), MultiplierError> {
+    Ok(emit(&Event::Fault { reason: Reason::SamplesDropped, message: message.to_owned() })?)
 }
 
 fn report(mut counters: assay_role::evaluation::MultiplierCounters) -> Result<(), MultiplierError> {

@@ -28,7 +28,7 @@ impl View {
             }
             SpeEvent::Starting(what) => format!("starting {what}\n"),
             SpeEvent::Listening(address) => format!("ready: clients may come to {address}; Ctrl-C ends it\n"),
-            SpeEvent::Died(words) => format!("warning: {words}\n"),
+            SpeEvent::Died(words) | SpeEvent::Fault(words) => format!("warning: {words}\n"),
             SpeEvent::Draining => {
                 "ending: the last responses are waited for, some seconds at most; Ctrl-C again: not at all\n"
                     .into()
@@ -126,7 +126,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     if multiplier.responses_lost > 0 {
         let _ = writeln!(
             text,
-            "{} responses could not be written down in time and are missing: the disk was too slow",
+            "{} responses could not be written down and are missing: the disk was too slow, or full",
             multiplier.responses_lost
         );
     }
