@@ -72,6 +72,9 @@ pub struct Results {
     /// What the cache did, where the origins behind it were simulated.
     #[serde(default)]
     pub cache: Option<Cache>,
+    /// How the proxy that was started for it ended by itself, if it did: it served nothing after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_ended: Option<String>,
 }
 
 /// Times in milliseconds.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use assay_record::spe::{Ended, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Target, Verdict};
 
-use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
+use crate::support::{Assay, Said, assert_nothing_left, process_of, send, wait_for};
 
 /// A server that responds to everything, on one connection after the other.
 fn server() -> SocketAddr {
@@ -108,6 +108,29 @@ fn a_log_goes_through_a_proxy_before_simulated_origins_and_its_hits_are_told() {
     assay.run(&["replay", log, "--proxy", "builtin", "--dir", "out"]).exits(2).complains("is not empty");
     assay.run(&["replay", "-", "--proxy", "builtin"]).exits(2).complains("read once");
     assay.run(&["replay", log, "--proxy", "127.0.0.1:9"]).exits(2).complains("--origins");
+}
+
+#[test]
+fn a_replay_whose_proxy_is_killed_has_failed_and_says_so() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &squid_log());
+    let typed = ["replay", log, "--proxy", "builtin", "--speed", "4", "--dir", "out"];
+    let mut child =
+        assay.command(&typed).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    wait_for(&mut lines, " proxy");
+    let proxy = process_of(&assay.path("out"), "proxy.json");
+    // SAFETY: a plain system call; the process is one that our child has started and holds.
+    assert_eq!(unsafe { libc::kill(proxy, libc::SIGKILL) }, 0);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let said = Said::from(child.wait_with_output().expect("ends"));
+    assert_eq!(said.code, Some(1), "{said:?} {rest:#?}");
+    let words = rest.join("\n");
+    assert!(words.contains("did not last until the end") && words.contains("SIGKILL"), "{words}");
+    let document = std::fs::read_to_string(assay.path("out/replay.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert!(document["proxy_ended"].as_str().is_some_and(|how| how.contains("SIGKILL")), "{document}");
+    assert_nothing_left(assay.directory.path());
 }
 
 /// A proxy that goes on and on and never responds.

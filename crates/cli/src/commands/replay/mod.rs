@@ -37,7 +37,8 @@ Examples:
       a list of URLs at random: 1,000 connections, one a second
 
 Exit codes:
-  0 fine · 1 it failed, or no request got a response · 2 usage error
+  0 fine · 1 it failed, no request got a response, or the proxy ended by itself
+  2 usage error
   105 interrupted";
 
 /// Flags of `assay replay`.
@@ -161,6 +162,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     output::result(&text, file)?;
     let lost = results.without_response();
     match lost {
+        _ if results.proxy_ended.is_some() => Err(proxy_ended(&results)),
         _ if results.interrupted => Ok(Exit::Interrupted),
         Some(words) if results.responses == 0 => Err(Failure::failed(anyhow!("{words}")).hint(format!(
             "check that something listens at {} and speaks HTTP, like `curl -v http://{}/`",
@@ -173,6 +175,14 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         }
         _ => Ok(Exit::Fine),
     }
+}
+
+/// The proxy did not last until the end: what came back is of the time before.
+fn proxy_ended(results: &Results) -> Failure {
+    let how = results.proxy_ended.as_deref().unwrap_or_default();
+    let lost = results.without_response().unwrap_or_else(|| "every request got a response".into());
+    Failure::failed(anyhow!("the proxy did not last until the end of the replay ({lost}): {how}"))
+        .hint("its configuration and logs are in the directory of the replay")
 }
 
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.

@@ -112,14 +112,13 @@ pub async fn replay(
     options.xacts.get_or_insert_with(|| prepared.plan.directory.join("xacts.parquet"));
     let stop = async move { interrupts.next().await };
     let driven = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure);
-    if let Some(words) = led.died().await {
-        output::eprint(&format!("warning: the proxy ended by itself: {words}\n"));
-    }
+    let ended = led.died().await;
     let software = led.software.clone();
     led.stop().await;
     drop(origins);
     let mut results = driven?;
     name_proxy(&mut results, &software);
+    results.proxy_ended = ended;
     let document = prepared.plan.directory.join("replay.json");
     let text = results.to_json().map_err(Failure::failed)?;
     std::fs::write(&document, text)
