@@ -166,6 +166,9 @@ impl<'b> RequestHead<'b> {
         let (Some(method), Some(target)) = (raw.method, raw.path) else {
             return Err(HeadError::Syntax("no method or target"));
         };
+        if has_bare_line_feed(&buf[..length]) {
+            return Err(HeadError::Syntax("a line of the head ends with LF alone"));
+        }
         let mut facts = Facts::new(raw.version);
         let (mut hosts, mut host, mut expect_continue) = (0, None, false);
         for header in raw.headers.iter() {
@@ -425,6 +428,12 @@ fn complete_length(buf: &[u8], status: httparse::Status<usize>) -> Result<Option
         _ if is_first_line_whole(&buf[..MAX_HEAD_BYTES.min(buf.len())]) => Err(HeadError::TooLong),
         _ => Err(HeadError::LineTooLong),
     }
+}
+
+/// Whether a line of a head, or one before it, ends without CR. A recipient may take such an end for one, or not (RFC 9112, 2.2): a
+/// field behind it is a field for one and part of a value for another.
+fn has_bare_line_feed(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
 }
 
 fn is_first_line_whole(buf: &[u8]) -> bool {

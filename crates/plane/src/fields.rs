@@ -10,8 +10,10 @@ pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
         2 => field.is("te"),
         7 => field.is("trailer") || field.is("upgrade"),
         10 => field.is("connection") || field.is("keep-alive"),
+        // Where `_` becomes `-`, as in the environment of a CGI program, it would say where the body ends.
+        14 => field.is("content_length"),
         16 => field.is("proxy-connection"),
-        17 => field.is("transfer-encoding"),
+        17 => field.is("transfer-encoding") || field.is("transfer_encoding"),
         19 => field.is("proxy-authorization"),
         _ => false,
     }

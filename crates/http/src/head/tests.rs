@@ -28,9 +28,22 @@ fn a_request_gives_its_line_its_facts_and_its_fields() {
 
 #[test]
 fn empty_lines_before_a_request_are_passed_over() {
-    let text = "\r\n\nGET / HTTP/1.0\r\nA: b\r\n\r\n";
+    let text = "\r\n\r\nGET / HTTP/1.0\r\nA: b\r\n\r\n";
     let (head, length) = request(text).unwrap().unwrap();
     assert_eq!((head.header("a"), length), (Some(&b"b"[..]), text.len()));
+}
+
+#[test]
+fn a_line_feed_alone_ends_no_line_of_a_request() {
+    for text in [
+        "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\n",
+        "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let refused = request(text).map(drop).unwrap_err();
+        assert!(matches!(refused, HeadError::Syntax(why) if why.contains("LF alone")), "{text:?}: {refused}");
+    }
 }
 
 #[test]
