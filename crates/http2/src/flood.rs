@@ -16,6 +16,9 @@ pub const MAX_EMPTY_FRAMES: u32 = 200;
 pub const MAX_CONTINUATIONS: u32 = 32;
 /// Messages in a second that were malformed, beyond those that were not.
 pub const MAX_MALFORMED: u32 = 200;
+/// Acknowledgements of PING and SETTINGS frames that the peer has not let go out, however long that takes: one that requests them
+/// and reads nothing would have all of them kept (RFC 9113, 10.5).
+pub const MAX_PENDING: u32 = 1000;
 
 /// What a peer sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -32,6 +35,11 @@ pub enum Flood {
     /// Pieces of a header block.
     #[error("a header block has more than {MAX_CONTINUATIONS} CONTINUATION frames")]
     Continuations,
+    /// Acknowledgements that are not read.
+    #[error(
+        "the peer requested more than {MAX_PENDING} acknowledgements of PING and SETTINGS frames, and read none of them"
+    )]
+    Pending,
     /// Malformed messages.
     #[error(
         "the peer sent more than {MAX_MALFORMED} malformed messages in a second, beyond those that ended"
@@ -50,12 +58,14 @@ pub(crate) struct Counters {
     ended: u32,
     /// Of the current header block.
     continuations: u32,
+    /// Acknowledgements since all of the output had gone out.
+    pending: u32,
 }
 
 impl Counters {
     /// Counts anew.
     pub(crate) fn refill(&mut self) {
-        *self = Self { continuations: self.continuations, ..Self::default() };
+        *self = Self { continuations: self.continuations, pending: self.pending, ..Self::default() };
     }
 
     /// A stream came to its regular end.
@@ -72,6 +82,18 @@ impl Counters {
     pub(crate) fn control(&mut self) -> Result<(), Flood> {
         self.control += 1;
         bound(self.control, MAX_CONTROL_FRAMES, Flood::Control)
+    }
+
+    /// One more acknowledgement is about to be kept until it goes out.
+    pub(crate) fn acknowledges(&mut self) -> Result<(), Flood> {
+        self.pending += 1;
+        bound(self.pending, MAX_PENDING, Flood::Pending)
+    }
+
+    /// All of the output has gone out.
+    #[inline]
+    pub(crate) fn drained(&mut self) {
+        self.pending = 0;
     }
 
     pub(crate) fn empty(&mut self) -> Result<(), Flood> {

@@ -61,6 +61,7 @@ impl Connection {
         self.shift_windows(before.window_bytes, self.peer.window_bytes)
             .map_err(ConnectionError::WindowOverflow)?;
         self.encoder.set_limit(self.peer.header_table_bytes);
+        self.flood.acknowledges()?;
         frame::write_settings_ack(&mut self.out);
         Ok(Some(Found::Writable { stream: None }))
     }
@@ -91,6 +92,7 @@ impl Connection {
         if head.has(flag::ACK) {
             return Ok(Some(Found::Pong(payload)));
         }
+        self.flood.acknowledges()?;
         frame::write_ping(&mut self.out, payload, true);
         Ok(None)
     }

@@ -228,6 +228,7 @@ impl Connection {
         if self.written == self.out.len() {
             self.out.clear();
             self.written = 0;
+            self.flood.drained();
         } else if self.written > self.out.len() / 2 {
             self.out.copy_within(self.written.., 0);
             self.out.truncate(self.out.len() - self.written);

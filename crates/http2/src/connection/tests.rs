@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{ConnectionError, Ended, StreamError};
-use crate::flood::{Flood, MAX_CONTROL_FRAMES, MAX_EMPTY_FRAMES, MAX_MALFORMED, MAX_RESETS};
+use crate::flood::{Flood, MAX_CONTROL_FRAMES, MAX_EMPTY_FRAMES, MAX_MALFORMED, MAX_PENDING, MAX_RESETS};
 use crate::frame::{self, flag, kind};
 use crate::hpack::HpackError;
 use crate::message::Malformed;
@@ -318,6 +318,29 @@ fn floods_end_the_connection_and_a_busy_peer_does_not() {
         let lines = transcript(&mut server, &one_second_later, usize::MAX);
         assert_eq!(lines.last().map(String::as_str), Some("error ENHANCE_YOUR_CALM"), "{flood:?}");
     }
+}
+
+#[test]
+fn a_peer_that_requests_acknowledgements_and_reads_none_is_given_up_however_slowly_it_does() {
+    let ping = raw(kind::PING, 0, 0, &[0; 8]);
+    let (mut server, _) = serve(&[]);
+    let take_all = |server: &mut Connection| {
+        let bytes = server.output().len();
+        server.wrote(bytes);
+    };
+    take_all(&mut server);
+    // A peer that reads may go on like this.
+    for _ in 0..2 * MAX_PENDING {
+        server.refill();
+        assert!(transcript(&mut server, &ping, usize::MAX).is_empty());
+        take_all(&mut server);
+    }
+    for _ in 0..MAX_PENDING {
+        server.refill();
+        assert!(transcript(&mut server, &ping, usize::MAX).is_empty());
+    }
+    server.refill();
+    assert_eq!(transcript(&mut server, &ping, usize::MAX), ["error ENHANCE_YOUR_CALM"]);
 }
 
 #[test]
