@@ -218,6 +218,12 @@ impl GzipReader {
         }
     }
 
+    /// It may decode to so many bytes more.
+    pub fn allow(&mut self, bytes: u64) {
+        self.left = self.left.saturating_add(bytes);
+        self.limit = self.limit.saturating_add(bytes);
+    }
+
     /// True when the body may end here. A body that ends elsewhere was cut off.
     pub fn is_done(&self) -> bool {
         self.is_done

@@ -126,6 +126,9 @@ impl Handler for Client {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+        if head.max_forwards() == Some(0) {
+            return self.respond_as_last(head.method).await;
+        }
         let number = self.shared.next_request.get();
         let order = match Order::new(head, (number, self.ip), self.shared.is_forward, &self.shared.name) {
             Ok(order) => order,
@@ -152,6 +155,19 @@ impl Handler for Client {
 }
 
 impl Client {
+    /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.
+    async fn respond_as_last(&mut self, method: &str) -> io::Result<Next> {
+        if !self.exchange.is_read() {
+            self.exchange.give_up();
+        }
+        let (status, lines, text): (u16, &[u8], &str) = match method {
+            "OPTIONS" => (200, b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n", ""),
+            _ => (501, b"", "a trace is passed on, or gets no other response\n"),
+        };
+        self.exchange.send_text(status, lines, text, false).await?;
+        Ok(Next::Request)
+    }
+
     /// Refuses a request that is not served; after that the connection cannot be used.
     pub async fn send_refusal(&mut self, status: u16, words: &str, is_head: bool) -> io::Result<()> {
         self.exchange.give_up();

@@ -59,7 +59,10 @@ impl Response {
         let bytes = received.bytes;
         let mut passing = Vec::with_capacity(bytes.len() + 64);
         let line_end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
-        passing.extend_from_slice(bytes[..line_end].trim_ascii_end());
+        // The space before an empty reason is part of the line (RFC 9112, 4).
+        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let length = bytes[..line_end].iter().rposition(|byte| !is_line_end(byte)).map_or(0, |at| at + 1);
+        passing.extend_from_slice(&bytes[..length]);
         passing.extend_from_slice(b"\r\n");
         fields::append_passing(&mut passing, head.headers(), is_the_collectors);
         Self {

@@ -173,9 +173,13 @@ fn written(head: &RequestHead<'_>, (target, host): (&str, Option<&str>), name: &
     let ours = |field: &Field<'_>| {
         ["content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
             || (host.is_some() && field.is("host"))
+            || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
     fields::append_end_to_end(&mut out, head.headers(), (head.facts.version, name), ours);
     fields::append_number(&mut out, number::REQUEST, number);
+    if let Some(left) = head.max_forwards() {
+        fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
+    }
     match head.body() {
         BodyFraming::Length(bytes) => fields::append_number(&mut out, "Content-Length", bytes),
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -259,6 +263,23 @@ mod tests {
         );
         assert_eq!(order.about.url, "http://a/~x?y");
         assert!(order.persists && order.old_style && !order.about.is_validation);
+    }
+
+    #[test]
+    fn how_often_it_may_still_be_passed_on_is_counted_down() {
+        let options = "OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 3\r\n\r\n";
+        let sent = text(order(options, false).unwrap().for_proxies());
+        assert!(sent.contains("Max-Forwards: 2\r\n") && !sent.contains("Max-Forwards: 3"), "{sent}");
+        let get = "GET / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 3\r\n\r\n";
+        assert!(text(order(get, false).unwrap().for_proxies()).contains("Max-Forwards: 3\r\n"));
+    }
+
+    #[test]
+    fn a_host_that_is_none_is_refused_in_front_of_an_origin() {
+        for host in ["a:b", "a:99999", "[::1", "a/b", "u@a"] {
+            let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert!(matches!(order(&text, false), Err(Refusal::Target(_))), "{host}");
+        }
     }
 
     #[test]

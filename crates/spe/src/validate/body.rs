@@ -9,8 +9,10 @@ use super::json;
 use super::patterns::{self, Pattern};
 use super::rules::Rules;
 
-/// More than this does not come out of a coded body: it is compared as it came.
-const MOST_DECODED: u64 = 1 << 30;
+/// So many bytes may come out of a coded body, and so many more for each byte of it: one that holds more is compared as it came.
+/// A body of a megabyte can hold a gigabyte, and clients wait while it is decoded; what people write is coded to a tenth at best.
+const MOST_DECODED: u64 = 8 << 20;
+const MOST_DECODED_PER_BYTE: u64 = 32;
 /// Bytes kept of a body whose type is compared by more than its checksum, where the rule does not say.
 pub const USUAL_MOST_KEPT: usize = 1 << 20;
 
@@ -154,6 +156,7 @@ impl Digester {
                     decoded.update(piece);
                     keep(kept, piece);
                 };
+                reader.allow(MOST_DECODED_PER_BYTE * bytes.len() as u64);
                 if reader.push(bytes, sink).is_err() {
                     self.decoder = Decoder::Unknown;
                 }
@@ -229,6 +232,8 @@ pub fn are_parts(head: &ResponseHead<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_http::coding::GzipWriter;
+
     use super::super::read;
     use super::*;
 
@@ -245,6 +250,19 @@ mod tests {
         let field = format!("Content-Type: {media_type}\r\n");
         let [one, other] = [one, other].map(|body| digested(&rules, &field, body.as_bytes()));
         compare(&rules, (&one, Some(media_type.as_bytes())), &other)
+    }
+
+    #[test]
+    fn a_body_that_holds_far_more_than_its_size_is_compared_as_it_came() {
+        let coded = |bytes: usize| {
+            let mut body = Vec::new();
+            GzipWriter::new().encode([vec![0; bytes].as_slice()], &mut body);
+            let digested = digested(&Rules::usual(), "Content-Encoding: gzip\r\n", &body);
+            (digested.decoded.is_some(), digested.decoded_bytes)
+        };
+        assert_eq!(coded(1 << 20), (true, 1 << 20));
+        let (is_decoded, decoded_bytes) = coded(24 << 20);
+        assert!(!is_decoded && decoded_bytes < 12 << 20, "{decoded_bytes}");
     }
 
     #[test]

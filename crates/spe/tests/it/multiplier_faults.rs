@@ -267,3 +267,19 @@ fn a_broken_body_does_not_look_whole_to_a_client_that_takes_the_end_for_its_end(
         }
     });
 }
+
+#[test]
+fn a_request_that_may_not_be_passed_on_is_not_and_an_empty_reason_keeps_its_space() {
+    run(async {
+        let collector = Server::of(vec![send("HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n")]).await;
+        let bed = Bed::start(&collector, &[]);
+        let mut client = bed.client().await;
+        let last = client.request("OPTIONS", "*", "Max-Forwards: 0\r\n").await;
+        assert_eq!((last.status, last.field("Allow").is_some(), collector.count()), (200, true, 0));
+        assert_eq!(client.request("TRACE", "/", "Max-Forwards: 0\r\n").await.status, 501);
+        let passed = client.request("OPTIONS", "*", "Max-Forwards: 1\r\n").await;
+        assert!(passed.head.starts_with("HTTP/1.1 200 \r\n"), "{}", passed.head);
+        assert!(collector.seen()[0].has("Max-Forwards: 0"));
+        bed.finish().await;
+    });
+}
