@@ -71,7 +71,7 @@ fn once(files: Vec<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The format of a log; none when it is empty.
+/// The format of a log; none when it is empty. One of which nothing could be read is not.
 fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised>, LogsError> {
     if let Some(format) = format {
         return Ok(Some(Recognised { format: format.clone(), tried: 0, fit: 0 }));
@@ -79,7 +79,10 @@ fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised
     let name = input.name.clone();
     let head = input.head();
     if head.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
+        return match input.broken.take() {
+            Some(source) => Err(LogsError::Read { path: name.into(), source }),
+            None => Ok(None),
+        };
     }
     match recognise(head) {
         Some(recognised) => Ok(Some(recognised)),
@@ -115,4 +118,20 @@ fn first_time(path: &Path, format: Option<&Format>) -> Result<Option<i64>, LogsE
         access.time_us
     };
     Ok(input.head().split(|byte| *byte == b'\n').find_map(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressed_log_of_which_nothing_can_be_read_is_not_called_empty() {
+        let input =
+            |bytes: &[u8]| Input::new("a.gz".into(), Box::new(std::io::Cursor::new(bytes.to_vec()))).unwrap();
+        let corrupt = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff";
+        assert!(
+            matches!(known(&mut input(corrupt), None), Err(LogsError::Read { path, .. }) if path.ends_with("a.gz"))
+        );
+        assert!(matches!(known(&mut input(b""), None), Ok(None)));
+    }
 }
