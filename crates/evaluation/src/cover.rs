@@ -49,6 +49,8 @@ pub(crate) struct Evaluation {
     listener_rows: Option<ListenerWriter>,
     standing: Standing,
     start: Option<StartInstant>,
+    /// The last thing that a role said went wrong.
+    fault: Option<String>,
     done: Vec<RoleKind>,
 }
 
@@ -82,6 +84,7 @@ impl Evaluation {
             listener_rows: Some(listener_rows),
             standing,
             start: None,
+            fault: None,
             done: Vec::new(),
         };
         evaluation.write_info()?;
@@ -184,7 +187,14 @@ impl Evaluation {
                 let words = self.obituary(kind).await;
                 self.tell(SpeEvent::Died(words));
             }
-            Said::Ended => return Err(LabError::Assay(self.obituary(kind).await)),
+            Said::Ended => {
+                let words = self.obituary(kind).await;
+                // Its own log may be where there is no room for it.
+                return Err(match self.fault.take() {
+                    Some(fault) => LabError::run(format!("the {} gave up: {fault}", kind.name())),
+                    None => LabError::Assay(words),
+                });
+            }
             Said::Nonsense(words) => {
                 return Err(LabError::Assay(format!("{} said what is no event: {words}", kind.name())));
             }
@@ -220,7 +230,10 @@ impl Evaluation {
                     self.tell(SpeEvent::Fault(error.to_string()));
                 }
             }
-            Event::Fault { message, .. } => self.tell(SpeEvent::Fault(message)),
+            Event::Fault { message, .. } => {
+                self.tell(SpeEvent::Fault(message.clone()));
+                self.fault = Some(message);
+            }
             _ => {}
         }
     }
@@ -277,6 +290,9 @@ impl Evaluation {
         }
         for (_, proxy) in std::mem::take(&mut self.reals) {
             proxy.settle().await;
+            if let Some(words) = proxy.deaths() {
+                self.tell(SpeEvent::Died(words));
+            }
             proxy.stop(None).await;
         }
         if let Some(mut collector) = self.collector.take() {

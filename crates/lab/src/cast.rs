@@ -243,6 +243,7 @@ impl Farewell {
                 self.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
             }
         }
+        self.warnings.extend(proxy.deaths());
         let (stopped, counters, files) = proxy.stop_programs(reader.as_mut()).await;
         self.removals.push(tokio::spawn(files.remove()));
         self.counters.extend(counters.or(last).map(|counters| (place, counters)));

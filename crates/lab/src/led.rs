@@ -215,6 +215,11 @@ impl Led {
         }
     }
 
+    /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.
+    pub fn deaths(&self) -> Option<String> {
+        self.real.as_ref().and_then(|real| real.deaths())
+    }
+
     /// Ends it.
     pub async fn stop(mut self) {
         if let Some(mut role) = self.builtin.take() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use assay_health::owner::abandoned;
 use rustix::process::{Pid, Signal};
 
-use crate::{cgroup, work};
+use crate::{cgroup, shared_memory, work};
 
 /// Removes what an Assay that is gone left behind: work directories and control groups. Says what it did, a line each.
 pub fn clear() -> Vec<String> {
@@ -24,6 +24,7 @@ pub fn clear_in(temp_dirs: &[PathBuf], group_parents: &[PathBuf]) -> Vec<String>
         said.push(told("the control group", &group, done, ended));
     }
     for dir in abandoned(temp_dirs) {
+        shared_memory::remove(&dir);
         let done = fs::remove_dir_all(&dir);
         said.push(told("the work directory", &dir, done, 0));
     }

@@ -17,6 +17,7 @@ pub mod cgroup;
 pub mod checks;
 mod counter_reader;
 mod counters;
+mod deaths;
 pub mod description;
 pub mod error;
 pub mod inform;
@@ -38,6 +39,7 @@ pub mod resting;
 pub mod roles;
 mod run;
 mod secure;
+mod shared_memory;
 mod start;
 mod tally;
 #[cfg(test)]

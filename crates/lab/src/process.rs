@@ -176,7 +176,7 @@ pub struct Keeper {
     input: Option<ChildStdin>,
 }
 
-/// `$1` signal, `$2` directory. Told `group N`, it stops that group before the directory goes; told `done`, it
+/// `$1` signal, `$2` directory, `$3` the instance whose shared memory goes too. Told `group N`, it stops that group before the directory goes; told `done`, it
 /// does nothing. What ends late may still be writing into the directory, so that takes more than one attempt.
 const KEEPER_SCRIPT: &str = r#"trap '' INT TERM HUP QUIT
 group=
@@ -198,14 +198,15 @@ for pause in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf -- "$2" && break
     sleep 0.2
 done
+rm -f -- "/dev/shm/$3"-*.shm
 "#;
 
 impl Keeper {
     /// Begins to watch over a directory.
-    pub fn start(signal: &str, directory: &Path, output: &Path) -> io::Result<Self> {
+    pub fn start(signal: &str, directory: &Path, instance: &str, output: &Path) -> io::Result<Self> {
         let words = ["-c", KEEPER_SCRIPT, "assay-keeper", signal].map(OsString::from);
         let mut arguments = words.to_vec();
-        arguments.push(directory.into());
+        arguments.extend([directory.into(), instance.into()]);
         let launch = Launch {
             program: "/bin/sh".into(),
             arguments,
@@ -326,20 +327,21 @@ pub async fn run_to_end(
 pub fn last_words(files: &[&Path]) -> String {
     let mut lines = Vec::new();
     for file in files {
-        let tail = tail(file).unwrap_or_default();
+        let tail = tail(file, LAST_BYTES).unwrap_or_default();
         lines.extend(tail.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
     }
     let from = lines.len().saturating_sub(LAST_LINES);
     lines.split_off(from).join("\n")
 }
 
-fn tail(file: &Path) -> io::Result<String> {
+/// The end of a file, of so many bytes at most.
+pub(crate) fn tail(file: &Path, most_bytes: u64) -> io::Result<String> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = File::open(file)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(most_bytes)))?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(most_bytes).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -9,12 +9,14 @@ use assay_role::message::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counter_reader::CounterReader;
+use crate::deaths;
 use crate::description::{Circle, Description, Leg, Origin, Program, Settings, StopSignal, TLS_FILES};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
 use crate::secure::{Probe, ProxyTls};
+use crate::shared_memory;
 use crate::work::{self, WorkDir};
 
 /// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
@@ -115,7 +117,8 @@ impl RealProxy {
         let cannot_watch = |e| LabError::run(format!("cannot watch over {title}: {e}"));
         // Before anything is written: whenever the lab is killed, the directory goes.
         let mut keeper =
-            Keeper::start(signal, work.path(), &work.path().join(OUTPUT)).map_err(cannot_watch)?;
+            Keeper::start(signal, work.path(), &instance(work.path()), &work.path().join(OUTPUT))
+                .map_err(cannot_watch)?;
         let set_up = set_up(&choice, &settings, &work).await;
         // Whatever happened: its configuration is worth looking at.
         let started = match set_up {
@@ -231,6 +234,18 @@ impl RealProxy {
         })
     }
 
+    /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.
+    pub fn deaths(&self) -> Option<String> {
+        let logs = self.choice.description.logs.iter().map(String::as_str).chain([OUTPUT]);
+        let told = deaths::told(logs.map(|log| self.work.path().join(log)));
+        let last = told.last()?;
+        let title = &self.choice.description.title;
+        Some(format!(
+            "{} of the processes of {title} were killed or crashed; the last it said of that: {last}",
+            told.len()
+        ))
+    }
+
     /// A reader of its counters.
     pub fn counter_reader(&self) -> CounterReader {
         CounterReader::new(
@@ -311,6 +326,7 @@ impl Drop for RealProxy {
         if !self.kept {
             keep(&self.choice, &self.work);
         }
+        shared_memory::remove(self.work.path());
     }
 }
 
@@ -381,7 +397,7 @@ fn legs(tls: Option<&ProxyTls>) -> Vec<Leg> {
 }
 
 /// A name that no other instance has: the work directory's is one already, and its end tells it from others.
-fn instance(work: &Path) -> String {
+pub(crate) fn instance(work: &Path) -> String {
     let name = work.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let letters: Vec<char> = name.chars().filter(char::is_ascii_alphanumeric).collect();
     if letters.len() <= INSTANCE_LETTERS {

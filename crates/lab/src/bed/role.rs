@@ -1,7 +1,9 @@
 //! The process that carries the packets of all links, and reports what it carried once a second.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
 use assay_link::{Counts, Forwarder, LinkSettings};
@@ -53,6 +55,9 @@ pub enum LinkRoleError {
     Setup(io::Error),
 }
 
+/// The device number of `/dev/net/tun`: 10, 200.
+const TUN: u64 = 10 << 8 | 200;
+
 struct Carried {
     spec: LinkSpec,
     forwarder: Forwarder,
@@ -62,21 +67,36 @@ struct Carried {
 /// Carries packets until the parent has heard everything or is gone. The descriptors that the spec names are taken over;
 /// it must be called before anything else uses them.
 pub fn run(spec: LinkRoleSpec) -> Result<(), LinkRoleError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut links = Vec::new();
-    for spec in spec.links {
+    if let Some((link, descriptor)) = repeated(&spec.links) {
+        let cause = io::Error::other(format!("descriptor {descriptor} is named twice"));
+        return Err(LinkRoleError::Link { link: link.to_owned(), cause });
+    }
+    // Before the runtime opens descriptors of its own.
+    let taken: Vec<_> = spec.links.iter().map(|spec| spec.devices.map(take)).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    for (spec, [one, other]) in spec.links.into_iter().zip(taken) {
         let cannot = |cause| LinkRoleError::Link { link: spec.name.clone(), cause };
-        let devices = [take(spec.devices[0]).map_err(cannot)?, take(spec.devices[1]).map_err(cannot)?];
+        let devices = [one.map_err(cannot)?, other.map_err(cannot)?];
         let forwarder = Forwarder::start(devices, &spec.settings, spec.seed).map_err(cannot)?;
         links.push(Carried { forwarder, before: Default::default(), spec });
     }
     runtime.map_err(LinkRoleError::Setup)?.block_on(serve(links))
 }
 
-/// An inherited descriptor becomes ours; the standard ones are the process's own.
+/// A descriptor that is named a second time, and the link that does so.
+fn repeated(links: &[LinkSpec]) -> Option<(&str, RawFd)> {
+    let mut seen = BTreeSet::new();
+    let mut all = links.iter().flat_map(|link| link.devices.map(|device| (link.name.as_str(), device)));
+    all.find(|(_, device)| !seen.insert(*device))
+}
+
+/// An inherited TUN device becomes ours; any other descriptor is somebody else's.
 fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
-    if descriptor <= libc::STDERR_FILENO {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let is_tun = std::fs::metadata(format!("/proc/self/fd/{descriptor}"))
+        .is_ok_and(|file| file.file_type().is_char_device() && file.rdev() == TUN);
+    if descriptor <= libc::STDERR_FILENO || !is_tun {
+        return Err(io::Error::other(format!("descriptor {descriptor} is no TUN device")));
     }
     // SAFETY: a plain system call on a number; one that is no descriptor is refused.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -155,4 +175,34 @@ fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // The clock starts at boot: neither is negative.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn link(name: &str, devices: [RawFd; 2]) -> LinkSpec {
+        let ends = ["a".to_owned(), "b".to_owned()];
+        LinkSpec { name: name.to_owned(), ends, settings: LinkSettings::default(), seed: 1, devices }
+    }
+
+    #[test]
+    fn descriptors_that_are_no_tun_devices_are_left_to_their_owners() {
+        let file = std::fs::File::open("/dev/null").expect("is there");
+        for descriptor in [0, 2, file.as_raw_fd(), 1_000_000, -1] {
+            let error = take(descriptor).expect_err("is refused").to_string();
+            assert!(error.contains("no TUN device"), "{error}");
+        }
+        // It was not closed.
+        assert!(file.metadata().is_ok());
+    }
+
+    #[test]
+    fn a_descriptor_that_is_named_twice_is_found_in_one_link_and_in_two() {
+        assert_eq!(repeated(&[link("x", [5, 6]), link("y", [7, 8])]), None);
+        assert_eq!(repeated(&[link("x", [5, 5])]), Some(("x", 5)));
+        assert_eq!(repeated(&[link("x", [5, 6]), link("y", [7, 6])]), Some(("y", 6)));
+    }
 }

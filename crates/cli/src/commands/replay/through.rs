@@ -113,6 +113,9 @@ pub async fn replay(
     let stop = async move { interrupts.next().await };
     let driven = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure);
     let ended = led.died().await;
+    if let Some(words) = led.deaths() {
+        output::eprint(&format!("warning: {words}\n"));
+    }
     let software = led.software.clone();
     led.stop().await;
     drop(origins);
