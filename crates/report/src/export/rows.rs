@@ -1,5 +1,6 @@
 //! A row as CSV, and as a line of JSON.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use assay_table::Cell;
@@ -58,6 +59,15 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
+/// Text that a spreadsheet takes for text: one that begins like a formula gets the `'` before it that says so. URLs and names are
+/// chosen by others, and a formula may run programs.
+fn defused(text: &str) -> Cow<'_, str> {
+    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 fn csv(cell: Cell<'_>) -> String {
     match cell {
         Cell::Null => String::new(),
@@ -67,7 +77,7 @@ fn csv(cell: Cell<'_>) -> String {
         Cell::Float(value) => value.to_string(),
         // Two quotes are an empty text, nothing is null.
         Cell::Text("") => "\"\"".to_owned(),
-        Cell::Text(text) => quoted(text),
+        Cell::Text(text) => quoted(&defused(text)),
         Cell::Bool(value) => value.to_string(),
     }
 }
@@ -102,6 +112,14 @@ mod tests {
             text,
             "n,\"a \"\"name\"\", quoted\",x\n18446744073709551615,\"two\nlines, \"\"one\"\" comma\",\n-1,\"\",0.1\ntrue,é,\n"
         );
+    }
+
+    #[test]
+    fn text_that_begins_like_a_formula_is_text() {
+        for text in ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1", "\r=1"] {
+            assert_eq!(csv(Cell::Text(text)).trim_matches('"'), format!("'{text}"));
+        }
+        assert_eq!((csv(Cell::Text("/a=b")), csv(Cell::Int(-1))), ("/a=b".into(), "-1".into()));
     }
 
     #[test]
