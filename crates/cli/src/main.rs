@@ -22,6 +22,7 @@ mod output;
 mod overrides;
 mod prepared;
 mod run_name;
+mod shown;
 mod source;
 mod target;
 mod thresholds;

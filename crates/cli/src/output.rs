@@ -9,6 +9,7 @@ use rustix::fs::{Access, access};
 use assay_report::terminal::Style;
 
 use crate::exit::Failure;
+use crate::shown::on_terminal;
 
 /// Columns of a summary that goes to no terminal, and the most that are good to read.
 const WIDTH: usize = 100;
@@ -22,8 +23,14 @@ pub fn complain(failure: &Failure) {
     eprint(&text);
 }
 
-/// Prints to standard error. That nobody reads it is no reason to fail.
+/// Prints to standard error, where what others have named or sent must not move the cursor. That nobody reads it is no reason to
+/// fail.
 pub fn eprint(text: &str) {
+    draw(&on_terminal(text));
+}
+
+/// Prints to standard error as it is: for views that move the cursor themselves, and hold nobody else's text.
+pub fn draw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -107,6 +114,8 @@ pub fn result(text: &str, file: Option<&Path>) -> Result<(), Failure> {
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.
 pub fn stdout(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    // What another program reads gets it as it is.
+    let text = if out.is_terminal() { on_terminal(text) } else { text.into() };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(anyhow::Error::new(error).context("cannot write to standard output")))

@@ -96,6 +96,21 @@ fn what_is_no_regular_file_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn an_escape_sequence_in_what_is_read_is_shown_and_not_obeyed() {
+    let assay = Assay::new();
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}";
+    let toml = assay.file("hostile.toml", &format!("listen = \"{hostile}\"\n"));
+    let pgl = assay.file("hostile.pg", &format!("Robot {hostile} = {{ }};\n"));
+    for typed in [["switch", toml], ["lab", toml], ["check", pgl], ["run", hostile]] {
+        let said = assay.run(&typed).exits(2).stderr;
+        assert!(
+            !said.contains('\u{7}') && !said.contains("\u{1b}[2J") && !said.contains("\u{1b}]"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn a_workload_without_agents_is_told_in_one_message() {
     let assay = Assay::new();
     let name = assay.file("nothing.pg", "// Nothing at all.");

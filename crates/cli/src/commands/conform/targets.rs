@@ -232,13 +232,13 @@ impl Progress {
     fn one(&self) {
         self.done.set(self.done.get() + 1);
         if self.is_shown {
-            output::eprint(&format!("\r{} of {} cases", self.done.get(), self.all));
+            output::draw(&format!("\r{} of {} cases", self.done.get(), self.all));
         }
     }
 
     fn end(&self) {
         if self.is_shown {
-            output::eprint("\r\u{1b}[K");
+            output::draw("\r\u{1b}[K");
         }
     }
 }

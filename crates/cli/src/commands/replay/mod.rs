@@ -155,7 +155,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     // A log may still be being read; nobody waits for that.
     runtime.shutdown_background();
     if !args.quiet && output::is_watched() {
-        output::eprint("\r\u{1b}[K");
+        output::draw("\r\u{1b}[K");
     }
     let Some(results) = results? else { return Ok(Exit::Interrupted) };
     let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
@@ -265,7 +265,7 @@ fn tell(args: &ReplayArgs, so_far: &Results) {
     }
     let mean = so_far.response_ms.mean.map_or_else(String::new, |ms| format!(", {ms:.1} ms on average"));
     let failed: u64 = so_far.errors.values().sum();
-    output::eprint(&format!(
+    output::draw(&format!(
         "\r{:.0} s: {} sent, {} under way, {} answered, {failed} failed{mean}\u{1b}[K",
         so_far.duration_s, so_far.requests, so_far.under_way, so_far.responses
     ));

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::output;
+use crate::shown::on_terminal;
 
 /// A line names so many servers; more would not fit.
 const SERVERS_IN_LINE: usize = 6;
@@ -104,7 +105,7 @@ impl Show {
         let view = view(now, &second_in_words(now, &total, &before), &by_server, &self.by_server);
         // Up to where the last one began, and clear from there.
         let over = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
-        output::eprint(&format!("{over}{view}"));
+        output::draw(&format!("{over}{}", on_terminal(&view)));
         (self.drawn, self.by_server) = (view.lines().count(), by_server);
         Ok(())
     }
