@@ -31,5 +31,6 @@ mod switch;
 mod taking_along;
 mod terms;
 mod tls;
+mod unsafe_uses;
 mod watching;
 mod workloads;
