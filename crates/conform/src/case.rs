@@ -108,6 +108,8 @@ pub struct Step {
     pub origin: Response,
     /// What it responds instead to a request with `If-None-Match` or `If-Modified-Since`.
     pub validated: Option<Response>,
+    /// What it responds instead to a request with `Range`.
+    pub part: Option<Response>,
     /// What must be seen.
     pub expect: Expect,
 }
@@ -208,7 +210,7 @@ pub struct Expect {
     pub refused: bool,
     /// The target may refuse the request instead of everything else that is expected.
     pub or_refused: bool,
-    /// No request whose bytes contain this reaches the origin.
+    /// No request whose head contains this reaches the origin.
     pub never: Option<String>,
     /// The body is incomplete in a way that the client sees.
     pub incomplete: bool,

@@ -24,7 +24,13 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     let Some(observation) = seen.get(index) else { return Finding::Nothing("it was not tried".to_owned()) };
     let expect = &step.expect;
     if *expect == Expect::default() {
-        return no_response(step, observation).map_or(Finding::Met, Finding::Nothing);
+        // Whatever came of it: only who never gets a response cannot go on.
+        let hangs = observation
+            .received
+            .first()
+            .is_some_and(|received| received.problem.is_some() && !received.closed);
+        let why = no_response(step, observation).filter(|_| hangs);
+        return why.map_or(Finding::Met, Finding::Nothing);
     }
     if expect.refused {
         return refused(observation);
@@ -35,7 +41,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     if let Some(never) = &expect.never {
         let part = with_values(never, values);
         if let Some(arrival) =
-            seen.iter().flat_map(|step| &step.arrivals).find(|arrival| contains(&arrival.bytes, &part))
+            seen.iter().flat_map(|step| &step.arrivals).find(|arrival| contains(head(&arrival.bytes), &part))
         {
             return Finding::Unmet(format!(
                 "a request with `{part}` reached the origin: {}",
@@ -46,18 +52,37 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     if let Some(found) = forwarded(expect, observation, values) {
         return found;
     }
+    if let Some(found) = lacks(expect, observation, values) {
+        return found;
+    }
     if let Some(why) = no_response(step, observation) {
-        // That the response breaks off before its head is what such a case looks for.
-        return if expect.incomplete || only_of_the_origin(expect) {
-            Finding::Met
-        } else {
-            Finding::Nothing(why)
-        };
+        return without_response(expect, observation, why);
     }
     let Some(response) = observation.response() else { return Finding::Nothing("no response".to_owned()) };
     of_response(expect, observation, response, values)
         .or_else(|| origin_of_body(expect, step, seen, index))
         .unwrap_or(Finding::Met)
+}
+
+/// What a step without a response comes to.
+fn without_response(expect: &Expect, observation: &Observation, why: String) -> Finding {
+    let is_closed =
+        observation.received.first().is_some_and(|received| received.closed && received.bytes.is_empty());
+    let interim = observation.received.first().and_then(|received| received.interim.first());
+    match interim {
+        // That the response breaks off before its head is what such a case looks for.
+        _ if expect.incomplete || only_of_the_origin(expect) => Finding::Met,
+        _ if is_closed && only_negative(expect) => Finding::Met,
+        Some(status) => Finding::Unmet(format!("after the interim response {status} no final one came")),
+        None => Finding::Nothing(why),
+    }
+}
+
+/// What the client got and must not have got, whether or not it is a response.
+fn lacks(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
+    let part = expect.body_lacks.as_ref().map(|part| with_values(part, values))?;
+    let received = observation.received.first()?;
+    contains(&received.bytes, &part).then(|| Finding::Unmet(format!("what the client got contains `{part}`")))
 }
 
 /// Why a step has no response that could be looked at.
@@ -69,6 +94,18 @@ fn no_response(step: &Step, observation: &Observation) -> Option<String> {
         (Some(_), Some(_)) if step.expect.incomplete => None,
         (_, problem) => Some(problem.clone().unwrap_or_else(|| "no response".to_owned())),
     }
+}
+
+/// True where a response is expected not to be something, and an end of the connection without one is not that either.
+fn only_negative(expect: &Expect) -> bool {
+    let negative = Expect {
+        not_from: expect.not_from.clone(),
+        not_status: expect.not_status.clone(),
+        body_lacks: expect.body_lacks.clone(),
+        never: expect.never.clone(),
+        ..Expect::default()
+    };
+    *expect == negative
 }
 
 /// True where everything that is expected was seen at the origin.
@@ -155,7 +192,8 @@ fn of_response(
     values: &Values,
 ) -> Option<Finding> {
     let status = response.status();
-    if let Some(found) = expect.served.and_then(|wanted| served(wanted, observation, status)) {
+    let is_own = response.value(STEP_FIELD).is_none();
+    if let Some(found) = expect.served.and_then(|wanted| served(wanted, observation, status, is_own)) {
         return Some(found);
     }
     let unmet = |text: String| Some(Finding::Unmet(text));
@@ -193,16 +231,11 @@ fn of_response(
     {
         return unmet(format!("what the client got does not contain `{part}`"));
     }
-    if let Some(part) = expect.body_lacks.as_ref().map(|part| with_values(part, values))
-        && contains(&received.bytes, &part)
-    {
-        return unmet(format!("what the client got contains `{part}`"));
-    }
     None
 }
 
 /// Who made the response.
-fn served(wanted: Served, observation: &Observation, status: u16) -> Option<Finding> {
+fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) -> Option<Finding> {
     let reached: Vec<&Arrival> = observation.before_response().collect();
     let conditional = reached.iter().any(|arrival| arrival.request.is_conditional());
     let unmet = |text: &str| Some(Finding::Unmet(text.to_owned()));
@@ -211,13 +244,13 @@ fn served(wanted: Served, observation: &Observation, status: u16) -> Option<Find
             Some(arrival) => {
                 unmet(&format!("the response came after a request to the origin: {}", arrival.request.start))
             }
-            // Nothing that the origin has sent is an error of a gateway.
-            None if status >= 500 => {
+            // An error that the origin has not sent is the target's own.
+            None if status >= 500 && is_own => {
                 Some(Finding::Nothing(format!("the target responded with status {status}")))
             }
             None => None,
         },
-        _ if reached.is_empty() && status >= 400 => Some(Finding::Nothing(format!(
+        _ if reached.is_empty() && status >= 400 && is_own => Some(Finding::Nothing(format!(
             "no request reached the origin; the target responded with status {status}"
         ))),
         _ if reached.is_empty() => unmet("the response came from the store"),
@@ -291,6 +324,12 @@ fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<S
         (false, false) => Some(format!("{seen}{wanted}")),
         (true, true) => Some(seen),
     }
+}
+
+/// The bytes of a message up to its body: what a body contains is nobody's request.
+fn head(bytes: &[u8]) -> &[u8] {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    end.map_or(bytes, |end| &bytes[..end + 4])
 }
 
 fn contains(bytes: &[u8], part: &str) -> bool {

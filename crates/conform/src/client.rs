@@ -14,7 +14,7 @@ use crate::observe::Received;
 use crate::template::{Values, with_values};
 
 /// How long a response may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(6);
 /// How long after a response is watched for more bytes, or for the end of the connection.
 const LINGER: Duration = Duration::from_millis(300);
 
@@ -118,13 +118,12 @@ impl Client {
         };
         // A target may refuse a request before all of it is sent, so what it sends is read even if writing fails.
         let wrote = timeout_at(deadline, stream.write_all(&sent.bytes)).await.map_err(late)?;
-        let mut interim = Vec::new();
         let mut at = 0;
         loop {
             if let Some((mut head, length)) = Message::head(&received.bytes[at..]) {
                 let status = head.status();
                 if (100..200).contains(&status) && status != 101 {
-                    interim.push(status);
+                    received.interim.push(status);
                     at += length;
                     continue;
                 }
@@ -133,7 +132,7 @@ impl Client {
                 }
                 let framing = head.response_framing(&sent.method);
                 if head.take_body(&received.bytes[at + length..], framing, received.closed).is_some() {
-                    head.interim = interim;
+                    head.interim.clone_from(&received.interim);
                     let is_complete = head.is_complete;
                     received.response = Some(head);
                     if !is_complete {

@@ -38,7 +38,7 @@ pub fn expectations(expect: &Expect) -> Vec<String> {
         ("target of the request at the origin:", &expect.target),
         ("method of the request at the origin:", &expect.method),
         ("body of the request at the origin:", &expect.upload),
-        ("no request reaches the origin that contains", &expect.never),
+        ("no request reaches the origin whose head contains", &expect.never),
     ];
     for (what, text) in texts {
         text.iter().for_each(|text| say(format!("{what} {text:?}")));

@@ -30,6 +30,8 @@ pub struct Received {
     pub end_ms: f64,
     /// True if the connection ended after it.
     pub closed: bool,
+    /// Interim responses that came.
+    pub interim: Vec<u16>,
     /// Why there is no response.
     pub problem: Option<String>,
 }

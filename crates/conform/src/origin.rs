@@ -184,7 +184,7 @@ async fn respond(stream: &mut TcpStream, of: &Rc<Try>, request: Message, bytes: 
     let Some(step) = of.case.steps.get(index) else { return Ok(false) };
     let response = match &step.validated {
         Some(validated) if is_met(&request, &of.case, index, &of.values) => validated,
-        _ => &step.origin,
+        _ => step.part.as_ref().filter(|_| request.value("Range").is_some()).unwrap_or(&step.origin),
     };
     let (is_head, wants_close) = (
         request.method() == "HEAD",

@@ -6,7 +6,7 @@ use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Se
 use crate::template::{unknown, with_row};
 
 const TOP: [&str; 5] = ["topic", "about", "applies", "isolated", "case"];
-const CASE: [&str; 12] = [
+const CASE: [&str; 13] = [
     "name",
     "level",
     "rfc",
@@ -19,8 +19,9 @@ const CASE: [&str; 12] = [
     "applies",
     "isolated",
     "validated",
+    "part",
 ];
-const STEP: [&str; 16] = [
+const STEP: [&str; 17] = [
     "method",
     "path",
     "host",
@@ -35,6 +36,7 @@ const STEP: [&str; 16] = [
     "copies",
     "origin",
     "validated",
+    "part",
     "expect",
     "note",
 ];
@@ -194,6 +196,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
     let usual = Usual {
         origin: fields.get("origin").map(|value| response(&value, row)).transpose()?,
         validated: fields.get("validated").map(|value| response(&value, row)).transpose()?,
+        part: fields.get("part").map(|value| response(&value, row)).transpose()?,
     };
     let count = steps.len();
     let steps: Vec<Step> =
@@ -225,6 +228,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
 struct Usual {
     origin: Option<Response>,
     validated: Option<Response>,
+    part: Option<Response>,
 }
 
 fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Step, Mistake> {
@@ -250,6 +254,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
     };
     let own_origin = fields.get("origin").map(|value| response(&value, row)).transpose()?;
     let own_validated = fields.get("validated").map(|value| response(&value, row)).transpose()?;
+    let own_part = fields.get("part").map(|value| response(&value, row)).transpose()?;
     Ok(Step {
         request,
         wait_s: seconds("wait")?.unwrap_or(0.0),
@@ -258,6 +263,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
         copies: fields.get("copies").map_or(Ok(1), |value| value.whole(1, MOST_COPIES))? as u32,
         origin: own_origin.or_else(|| usual.origin.clone()).unwrap_or_else(usual_response),
         validated: own_validated.or_else(|| usual.validated.clone()),
+        part: own_part.or_else(|| usual.part.clone()),
         expect: fields.get("expect").map_or(Ok(Expect::default()), |value| expect(&value, row, count))?,
     })
 }

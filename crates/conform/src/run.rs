@@ -127,6 +127,8 @@ async fn tried(
 fn is_open(tries: &[Outcome]) -> bool {
     let is_undecided = |outcome: &Outcome| outcome.judgement.verdict == Verdict::Inconclusive;
     match tries {
+        // The same happens each time: once more would tell nothing new.
+        [first, second] if first.judgement == second.judgement => false,
         [only] => !only.judgement.verdict.holds(),
         [.., last] if is_undecided(last) => true,
         many => !many.iter().any(|one| {

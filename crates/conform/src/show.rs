@@ -343,7 +343,11 @@ fn one_step(number: usize, step: &Step) -> String {
             out.extend(fields);
         }
     }
-    let responses = [("origin sends", Some(&step.origin)), ("if validated", step.validated.as_ref())];
+    let responses = [
+        ("origin sends", Some(&step.origin)),
+        ("if validated", step.validated.as_ref()),
+        ("for a part  ", step.part.as_ref()),
+    ];
     for (who, response) in responses {
         let Some(response) = response else { continue };
         match &response.raw {

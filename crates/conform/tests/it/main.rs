@@ -1,4 +1,5 @@
 //! Cases tried on targets that are simple enough to know what must come of them, and the forms of results and of case files.
 
 mod forms;
+mod mutants;
 mod targets;

@@ -97,6 +97,9 @@ pub struct ConformArgs {
     /// Write the results to FILE; `-` is standard output
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     pub output: Option<PathBuf>,
+    /// Write the results as one HTML page that needs no network, with the exchanges as evidence
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
+    pub html: Option<PathBuf>,
     /// Write the results as Markdown
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub markdown: Option<PathBuf>,
@@ -151,7 +154,7 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
         output::result(&output::json(&Document::json_schema())?, args.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.output, &args.markdown, &args.junit] {
+    for file in [&args.output, &args.html, &args.markdown, &args.junit] {
         output::check_result(file.as_deref())?;
     }
     let cases = suite(args.cases.as_deref())?.chosen(&args.chosen).map_err(Failure::usage)?;
@@ -202,6 +205,10 @@ fn write(args: &ConformArgs, document: &Document, baseline: Option<&Document>) -
         if let Some(file) = file {
             output::result(&render(document), Some(file))?;
         }
+    }
+    if let Some(file) = &args.html {
+        let page = assay_review::conform::page(document).map_err(Failure::failed)?;
+        output::result(&page, Some(file))?;
     }
     let text = match args.json {
         true => document.to_json().map_err(Failure::failed)?,

@@ -1,0 +1,339 @@
+//! Deliberately wrong caches: the built-in proxy with one rule broken each, and the case that must find it.
+//!
+//! A rule is broken from outside, by a relay on each side of the proxy that edits messages: a proxy that never sees `Vary`
+//! ignores it.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use assay_conform::message::Message;
+use assay_conform::origin::Origin;
+use assay_conform::run::{Target, run};
+use assay_conform::verdict::Verdict;
+use assay_proxy::{Clock, Limits, Proxy};
+use assay_role::proxy::{EVERY_HOST, OriginRoute, ProxySpec};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinSet, spawn_local};
+
+use crate::targets::{cases, on_one_thread};
+
+/// Changes a message as it passes.
+type Edit = fn(String) -> String;
+
+/// Where a rule is broken.
+enum Broken {
+    /// In requests before they reach the proxy.
+    ToProxy(Edit),
+    /// In requests that it sends to the origin.
+    ToOrigin(Edit),
+    /// In responses before they reach the proxy.
+    FromOrigin(Edit),
+    /// In responses that it sends to clients.
+    ToClient(Edit),
+}
+
+use Broken::{FromOrigin, ToClient, ToOrigin, ToProxy};
+
+/// The field lines of a message without those of this name.
+fn without(text: &str, name: &str) -> String {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let is_other =
+        |line: &&str| !line.to_ascii_lowercase().starts_with(&format!("{}:", name.to_ascii_lowercase()));
+    let kept: Vec<&str> = head.split("\r\n").filter(is_other).collect();
+    format!("{}\r\n\r\n{body}", kept.join("\r\n"))
+}
+
+fn with(text: &str, line: &str) -> String {
+    text.replacen("\r\n", &format!("\r\n{line}\r\n"), 1)
+}
+
+fn is_status(text: &str, status: u16) -> bool {
+    text.starts_with(&format!("HTTP/1.1 {status} "))
+}
+
+/// What the wrong cache does, how it is made wrong, and the case that names the rule.
+const MUTANTS: &[(&str, Broken, &str)] = &[
+    ("ignores Vary", FromOrigin(|text| text.replace("\r\nVary:", "\r\nX-Vary:")), "vary-differs/unknown"),
+    (
+        "ignores a star in Vary",
+        FromOrigin(|text| text.replace("\r\nVary: *", "\r\nX-Vary: *")),
+        "vary-star/alone",
+    ),
+    ("serves what is private", FromOrigin(|text| text.replace("private", "public")), "private/with-max-age"),
+    (
+        "stores what is no-store",
+        FromOrigin(|text| text.replace("no-store", "x-none")),
+        "no-store-response/with-max-age",
+    ),
+    (
+        "serves what is no-cache",
+        FromOrigin(|text| text.replace("no-cache", "x-none")),
+        "no-cache-response/with-max-age",
+    ),
+    (
+        "ignores Age on arrival",
+        FromOrigin(|text| without(&text, "Age")),
+        "age-of-origin-counts/older-than-lifetime",
+    ),
+    (
+        "counts Age twice",
+        FromOrigin(|text| text.replace("\r\nAge: 100\r\n", "\r\nAge: 200\r\n")),
+        "age-adds-to-arrival",
+    ),
+    ("ignores Date", FromOrigin(|text| without(&text, "Date")), "date-counts-towards-age/max-age"),
+    ("forgets to count", ToClient(|text| text.replace("\r\nAge:", "\r\nAge: 0\r\nX-Age:")), "age-grows"),
+    ("sends no Age", ToClient(|text| without(&text, "Age")), "age-sent"),
+    (
+        "serves what is stale",
+        FromOrigin(|text| text.replace("max-age=1\r", "max-age=99\r")),
+        "stale-max-age/one",
+    ),
+    (
+        "ignores s-maxage",
+        FromOrigin(|text| text.replace("s-maxage", "x-maxage")),
+        "stale-max-age/s-maxage-above-max-age",
+    ),
+    (
+        "heeds Expires before max-age",
+        FromOrigin(|text| text.replace("max-age=1\r", "public\r")),
+        "max-age-over-expires",
+    ),
+    (
+        "takes a bad Expires for a date",
+        FromOrigin(|text| text.replace("Expires: 0", "Cache-Control: max-age=60")),
+        "invalid-expires/zero",
+    ),
+    (
+        "serves what is stale on errors",
+        FromOrigin(|text| text.replace("must-revalidate", "stale-if-error=60")),
+        "must-revalidate-with-broken-origin/must-revalidate",
+    ),
+    (
+        "shares what needs credentials",
+        ToProxy(|text| text.replace("\r\nAuthorization:", "\r\nX-Own:")),
+        "authorization/max-age",
+    ),
+    (
+        "forgets to invalidate",
+        ToProxy(|text| if text.starts_with("POST ") { text.replacen(" HTTP", "? HTTP", 1) } else { text }),
+        "invalidates/post",
+    ),
+    (
+        "invalidates for POST alone",
+        ToProxy(|text| if text.starts_with("PUT ") { text.replacen(" HTTP", "? HTTP", 1) } else { text }),
+        "invalidates/put",
+    ),
+    (
+        "stores errors",
+        FromOrigin(
+            |text| if is_status(&text, 503) { with(&text, "Cache-Control: max-age=60") } else { text },
+        ),
+        "unknown-status-without-freshness/503",
+    ),
+    (
+        "completes what broke off",
+        FromOrigin(|text| text.replace("Content-Length: 40", "Content-Length: 20")),
+        "incomplete-is-shown",
+    ),
+    (
+        "takes any tag for its own",
+        ToProxy(|text| text.replace("If-None-Match: \"v2\"", "If-None-Match: *")),
+        "if-none-match-differs/other",
+    ),
+    (
+        "takes any date for newer",
+        ToProxy(|text| text.replace("Since: Sun, 06 Nov 1994 08:49:36", "Since: Sun, 06 Nov 1994 08:49:37")),
+        "if-modified-since-earlier",
+    ),
+    ("ignores If-Range", ToProxy(|text| without(&text, "If-Range")), "if-range-differs/other-tag"),
+    (
+        "sends 304 without a tag",
+        ToClient(|text| if is_status(&text, 304) { without(&text, "ETag") } else { text }),
+        "304-from-store-has/etag",
+    ),
+    (
+        "sends 206 without Vary",
+        ToClient(|text| if is_status(&text, 206) { without(&text, "Vary") } else { text }),
+        "206-has/vary",
+    ),
+    (
+        "does not update by 304",
+        FromOrigin(|text| if is_status(&text, 304) { without(&text, "X-Unheard-Of") } else { text }),
+        "304-updates/unknown",
+    ),
+    (
+        "lets a foreign 304 confirm",
+        FromOrigin(|text| if is_status(&text, 304) { text.replace("\"v2\"", "\"v1\"") } else { text }),
+        "304-with-another-tag",
+    ),
+    (
+        "leaves the query out of its key",
+        ToProxy(|text| text.replace("?a=1", "").replace("?a=2", "")),
+        "key-has/query",
+    ),
+    (
+        "leaves the host out of its key",
+        ToProxy(|text| text.replace("Host: b.example", "Host: a.example")),
+        "key-has-host/name",
+    ),
+    ("keys without regard to case", ToProxy(|text| text.replace("/A HTTP", "/a HTTP")), "key-has/path-case"),
+    ("decodes slashes", ToProxy(|text| text.replace("%2F", "/")), "key-has/encoded-slash"),
+    (
+        "passes on what Connection names",
+        ToProxy(|text| without(&text, "Connection")),
+        "connection-not-forwarded/own",
+    ),
+    ("adds itself to no Via", ToOrigin(|text| without(&text, "Via")), "via-to-origin"),
+    (
+        "does not count Max-Forwards",
+        ToOrigin(|text| text.replace("Max-Forwards: 4", "Max-Forwards: 5")),
+        "max-forwards-decremented",
+    ),
+    ("drops unknown fields", ToOrigin(|text| without(&text, "X-Unheard-Of")), "unknown-field-to-origin"),
+    (
+        "drops unknown fields of responses",
+        ToClient(|text| without(&text, "X-Unheard-Of")),
+        "unknown-field-to-client",
+    ),
+    ("joins Set-Cookie", ToClient(|text| text.replace("\r\nSet-Cookie: b", ", b")), "set-cookie-not-joined"),
+    ("changes bodies", ToClient(|text| text.replace("two  spaces", "two..spaces")), "no-transform"),
+    (
+        "reads a length with a sign",
+        ToProxy(|text| text.replace("Content-Length: +5", "Content-Length: 5")),
+        "bad-content-length/plus",
+    ),
+    (
+        "takes the first of two hosts",
+        ToProxy(|text| text.replace("\r\nHost: other.example", "")),
+        "host-twice/different",
+    ),
+];
+
+#[test]
+fn every_wrong_cache_is_found_by_the_case_that_names_the_rule() {
+    assert!(MUTANTS.len() >= 30);
+    let missed = on_one_thread(async {
+        let mut tasks = JoinSet::new();
+        for (what, broken, case) in MUTANTS {
+            tasks.spawn_local(async move { (*what, *case, verdict(Some(broken), case).await) });
+        }
+        let mut missed = Vec::new();
+        while let Some(done) = tasks.join_next().await {
+            let (what, case, verdict) = done.unwrap();
+            if verdict != Verdict::Fail {
+                missed.push(format!("a cache that {what}: `{case}` says {verdict:?}"));
+            }
+        }
+        missed
+    });
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn the_cache_that_nothing_is_wrong_with_passes_what_finds_the_others() {
+    let wrong = on_one_thread(async {
+        let mut tasks = JoinSet::new();
+        for (_, _, case) in MUTANTS {
+            tasks.spawn_local(async move { (*case, verdict(None, case).await) });
+        }
+        let all = tasks.join_all().await;
+        all.into_iter().filter(|(_, verdict)| *verdict != Verdict::Pass).collect::<Vec<_>>()
+    });
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// What a case says of the built-in proxy with a rule broken.
+async fn verdict(broken: Option<&'static Broken>, case: &str) -> Verdict {
+    let same: Edit = |text| text;
+    let (mut to_proxy, mut to_origin, mut from_origin, mut to_client) = (same, same, same, same);
+    match broken {
+        Some(ToProxy(edit)) => to_proxy = *edit,
+        Some(ToOrigin(edit)) => to_origin = *edit,
+        Some(FromOrigin(edit)) => from_origin = *edit,
+        Some(ToClient(edit)) => to_client = *edit,
+        None => {}
+    }
+    let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+    let behind = relay(origin.address, to_origin, from_origin).await;
+    let proxy = Rc::new(Proxy::bind(&spec(behind), Clock::System, Limits::default()).unwrap());
+    let serving = Rc::clone(&proxy);
+    spawn_local(async move { serving.serve().await });
+    let target = Target {
+        address: relay(proxy.address(), to_proxy, to_client).await,
+        host: "a.example".into(),
+        stores: true,
+    };
+    let outcomes = run(&cases(&[case]), &target, &origin, |_, _| ()).await;
+    outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict
+}
+
+fn spec(origin: SocketAddr) -> ProxySpec {
+    ProxySpec {
+        name: "assay".into(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        threads: 1,
+        cpus: Vec::new(),
+        memory_bytes: 10_000_000,
+        stale_if_error_s: 0,
+        origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: origin }],
+        cooperation: None,
+        access_log: None,
+        prefetch: None,
+        tls: None,
+        origin_tls: None,
+    }
+}
+
+/// Passes messages on to `upstream`, each changed by its edit.
+async fn relay(upstream: SocketAddr, request: Edit, response: Edit) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            spawn_local(async move { exchanges(stream, upstream, request, response).await });
+        }
+    });
+    address
+}
+
+/// The exchanges of one connection; none: it ended.
+async fn exchanges(mut client: TcpStream, upstream: SocketAddr, request: Edit, response: Edit) -> Option<()> {
+    let mut server = TcpStream::connect(upstream).await.ok()?;
+    let (mut from_client, mut from_server) = (Vec::new(), Vec::new());
+    loop {
+        let (message, _) = message(&mut client, &mut from_client, None).await?;
+        let method = message.split(' ').next()?.to_owned();
+        server.write_all(request(message).as_bytes()).await.ok()?;
+        loop {
+            let (message, is_complete) = self::message(&mut server, &mut from_server, Some(&method)).await?;
+            let is_interim = message.starts_with("HTTP/1.1 1");
+            client.write_all(response(message).as_bytes()).await.ok()?;
+            if !is_complete {
+                return None;
+            }
+            if !is_interim {
+                break;
+            }
+        }
+    }
+}
+
+/// The next message, and whether it is complete; bodies in these cases are ASCII. `method`: it is the response to such a request.
+async fn message(stream: &mut TcpStream, buf: &mut Vec<u8>, method: Option<&str>) -> Option<(String, bool)> {
+    let mut ended = false;
+    loop {
+        if let Some((mut head, length)) = Message::head(buf) {
+            let framing =
+                method.map_or_else(|| head.request_framing(), |method| head.response_framing(method));
+            if let Some(used) = head.take_body(&buf[length..], framing, ended) {
+                let bytes: Vec<u8> = buf.drain(..length + used).collect();
+                return Some((String::from_utf8(bytes).ok()?, head.is_complete && !ended));
+            }
+        }
+        if ended {
+            return None;
+        }
+        ended = stream.read_buf(buf).await.ok()? == 0;
+    }
+}
