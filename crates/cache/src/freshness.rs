@@ -129,6 +129,11 @@ impl Freshness {
         }
     }
 
+    /// True if it may never be used while it is stale, whatever the request takes and whether or not its origin can be reached.
+    pub fn is_never_stale(&self) -> bool {
+        self.never_stale
+    }
+
     /// Its age (4.2.3), in milliseconds.
     pub fn age_ms(&self, now_ms: i64) -> i64 {
         now_ms.saturating_sub(self.born_ms).max(0)

@@ -208,6 +208,8 @@ pub struct Expect {
     pub least_requests: Option<usize>,
     /// The target refuses the request: an error status or the end of the connection, and nothing reaches the origin.
     pub refused: bool,
+    /// A response comes: not to get one is a failure, and not a reason to say nothing.
+    pub responds: bool,
     /// The target may refuse the request instead of everything else that is expected.
     pub or_refused: bool,
     /// No request whose head contains this reaches the origin.

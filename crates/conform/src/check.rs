@@ -74,6 +74,7 @@ fn without_response(expect: &Expect, observation: &Observation, why: String) -> 
         _ if expect.incomplete || only_of_the_origin(expect) => Finding::Met,
         _ if is_closed && only_negative(expect) => Finding::Met,
         Some(status) => Finding::Unmet(format!("after the interim response {status} no final one came")),
+        None if expect.responds => Finding::Unmet(why),
         None => Finding::Nothing(why),
     }
 }

@@ -54,6 +54,7 @@ pub fn expectations(expect: &Expect) -> Vec<String> {
             expect.refused,
             "the request is refused: an error status or the end of the connection, and nothing reaches the origin",
         ),
+        (expect.responds, "a response comes at all"),
         (expect.or_refused, "or the request is refused"),
         (expect.incomplete, "the client can tell that the response is incomplete"),
         (expect.closes, "the connection ends after the response"),

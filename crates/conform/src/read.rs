@@ -42,7 +42,7 @@ const STEP: [&str; 17] = [
 ];
 const ORIGIN: [&str; 10] =
     ["status", "fields", "body", "raw", "delay", "cut", "chunked", "date", "interim", "trailers"];
-const EXPECT: [&str; 23] = [
+const EXPECT: [&str; 24] = [
     "served",
     "from",
     "not-from",
@@ -52,6 +52,7 @@ const EXPECT: [&str; 23] = [
     "body-lacks",
     "body-has",
     "or-refused",
+    "responds",
     "fields",
     "not-fields",
     "forwarded",
@@ -338,6 +339,7 @@ fn expect(value: &Value<'_>, row: &Row, steps: usize) -> Result<Expect, Mistake>
         body_lacks: row.text_in(&fields, "body-lacks")?,
         body_has: row.text_in(&fields, "body-has")?,
         or_refused: flag("or-refused")?,
+        responds: flag("responds")?,
         fields: [tests("fields", false)?, tests("not-fields", true)?].concat(),
         forwarded: [tests("forwarded", false)?, tests("not-forwarded", true)?].concat(),
         target: row.text_in(&fields, "target")?,

@@ -1,5 +1,9 @@
 //! Results as text: for a terminal, as Markdown, and as JUnit's XML.
 
+use std::collections::BTreeMap;
+
+use assay_http::date::{DATE_BYTES, write_date};
+
 use crate::case::{Case, Level, Step};
 use crate::document::{CaseResult, Document, TargetInfo};
 use crate::matrix::{rows, share};
@@ -187,41 +191,34 @@ fn reference(result: &CaseResult) -> String {
     }
 }
 
-/// The results as Markdown: a table of numbers, what fails, and the whole matrix.
+/// The results as a page of Markdown: a table of numbers, what fails, and the whole matrix.
 pub fn markdown(document: &Document) -> String {
-    let mut out = "| target | MUST | SHOULD | MAY | behaviour | dependency missing | inconclusive |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let labels: Vec<&str> = document.targets.iter().map(|target| target.label.as_str()).collect();
+    let mut day = [0; DATE_BYTES];
+    write_date(document.made_unix_s, &mut day);
+    let day = String::from_utf8_lossy(&day);
+    let mut out = format!("# Conformance of {}\n\n", escaped(&labels.join(", ")));
+    out.push_str(&format!(
+        "Assay {}, {}. Numbers are cases that hold, of those that were decided.\n\n",
+        document.version, day
+    ));
+    out.push_str("| target | MUST | SHOULD | MAY | behaviour | dependency missing | inconclusive |\n|---|---|---|---|---|---|---|\n");
     for target in &document.targets {
-        let cell = |level: Level| {
+        let cells = Level::ALL.map(|level| {
             let (holds, decided, _) = share(document, &target.label, level);
             format!("{holds} of {decided}")
-        };
-        let open = |verdict: Verdict| {
+        });
+        let open = [Verdict::DependencyMissing, Verdict::Inconclusive].map(|verdict| {
             Level::ALL.iter().map(|&level| document.count(&target.label, level, verdict)).sum::<usize>()
-        };
-        out.push_str(&format!(
-            "| {} | {} | {} | {} | {} | {} | {} |\n",
-            escaped(&name(target)),
-            cell(Level::Must),
-            cell(Level::Should),
-            cell(Level::May),
-            cell(Level::Behaviour),
-            open(Verdict::DependencyMissing),
-            open(Verdict::Inconclusive)
-        ));
+        });
+        let name = escaped(&name(target));
+        out.push_str(&format!("| {name} | {} | {} | {} |\n", cells.join(" | "), open[0], open[1]));
     }
-    let failed = |result: &&CaseResult| result.verdict == Verdict::Fail && result.level == Level::Must;
-    let failures: Vec<&CaseResult> = document.results.iter().filter(failed).collect();
-    if !failures.is_empty() {
-        out.push_str("\n| target | MUST that is not met | source | seen |\n|---|---|---|---|\n");
-        for result in failures {
-            let cells =
-                [&result.target, &result.case, &reference(result), &result.reason].map(|cell| escaped(cell));
-            out.push_str(&format!("| {} | `{}` | {} | {} |\n", cells[0], cells[1], cells[2], cells[3]));
-        }
+    for level in [Level::Must, Level::Should] {
+        failures_by_target(&mut out, document, level);
     }
-    let labels: Vec<&str> = document.targets.iter().map(|target| target.label.as_str()).collect();
     out.push_str(&format!(
-        "\n| case | level | {} |\n|---|---|{}\n",
+        "\n## All cases\n\nWhere targets disagree first.\n\n| case | level | {} |\n|---|---|{}\n",
         labels.join(" | "),
         "---|".repeat(labels.len())
     ));
@@ -238,8 +235,43 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
+/// What is not met, a line for each target and case, with the rows of the case in it.
+fn failures_by_target(out: &mut String, document: &Document, level: Level) {
+    let mut lines: BTreeMap<(usize, &str, &str), Vec<&CaseResult>> = BTreeMap::new();
+    for result in
+        document.results.iter().filter(|result| result.level == level && result.verdict == Verdict::Fail)
+    {
+        let place = document.targets.iter().position(|target| target.label == result.target).unwrap_or(0);
+        let base = result.case.split('/').next().unwrap_or_default();
+        lines.entry((place, &result.topic, base)).or_default().push(result);
+    }
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str(&format!(
+        "\n## {} not met\n\n| target | case | rows | source | seen |\n|---|---|---|---|---|\n",
+        level.word()
+    ));
+    for ((_, _, base), results) in lines {
+        let rows: Vec<&str> =
+            results.iter().filter_map(|result| Some(result.case.split_once('/')?.1)).collect();
+        let Some(first) = results.first() else { continue };
+        let cells = [first.target.as_str(), &rows.join(", "), &reference(first), &first.reason].map(escaped);
+        out.push_str(&format!("| {} | `{base}` | {} | {} | {} |\n", cells[0], cells[1], cells[2], cells[3]));
+    }
+}
+
+/// A cell of a table: text that is no markup, on one line.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '<' | '>' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// The results as JUnit's XML: a suite for each target, a test for each case. Only MUST and SHOULD can fail.

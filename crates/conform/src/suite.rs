@@ -157,6 +157,8 @@ impl Suite {
     }
 
     fn check_dependencies(&self) -> Result<(), SuiteError> {
+        let by_name: BTreeMap<&str, &Case> =
+            self.cases.iter().map(|case| (case.name.as_str(), &**case)).collect();
         for case in &self.cases {
             let wrong = |on: &str, why: String| SuiteError::Dependency {
                 place: case.place.clone(),
@@ -165,11 +167,11 @@ impl Suite {
                 why,
             };
             for on in &case.depends {
-                if self.find(on).is_none() {
-                    let meant = or_did_you_mean(on, self.cases.iter().map(|case| case.name.as_str()));
+                let Some(other) = by_name.get(on.as_str()) else {
+                    let meant = or_did_you_mean(on, by_name.keys().copied());
                     return Err(wrong(on, format!("no case is called{meant}")));
-                }
-                if self.with_dependencies(vec![on.clone()]).iter().any(|other| other.name == case.name) {
+                };
+                if relies_on(other, &case.name, &by_name) {
                     return Err(wrong(on, "depends on it in turn".to_owned()));
                 }
             }
@@ -216,6 +218,20 @@ impl Suite {
         }
         self.cases.iter().filter(|case| wanted.contains(&case.name)).cloned().collect()
     }
+}
+
+/// True if a case is the one of this name, or depends on it, directly or by others.
+fn relies_on(case: &Case, name: &str, by_name: &BTreeMap<&str, &Case>) -> bool {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![case]);
+    while let Some(next) = open.pop() {
+        if next.name == name {
+            return true;
+        }
+        if seen.insert(next.name.as_str()) {
+            open.extend(next.depends.iter().filter_map(|on| by_name.get(on.as_str()).copied()));
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -16,7 +16,14 @@ pub fn date_s(text: &[u8]) -> Option<i64> {
 
 /// `Age`, in seconds (0 when it is no number); none: there is none.
 pub fn age_s(head: &ResponseHead<'_>) -> Option<u64> {
-    head.header("age").map(|age| decimal(age).unwrap_or(0))
+    head.header("age").map(age_value)
+}
+
+/// What `Age` says: of a list its first member, and the most that a cache can count where it is more than that (RFC 9111, 5.1, 1.2.2).
+fn age_value(text: &[u8]) -> u64 {
+    let first = text.split(|&byte| byte == b',').next().unwrap_or_default().trim_ascii();
+    let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
+    decimal(first).unwrap_or(if is_number { u64::MAX } else { 0 })
 }
 
 /// The directives of a request. `pragma_no_cache` counts only where there is no `Cache-Control` (RFC 9111, 5.4).
@@ -98,7 +105,7 @@ impl<'h> ResponseFields<'h> {
 
     /// `Age`, in seconds (0 when it is no number); none: there is none.
     pub fn age_s(&self) -> Option<u64> {
-        self.age.map(|age| decimal(age).unwrap_or(0))
+        self.age.map(age_value)
     }
 
     /// What they come to.
@@ -132,6 +139,15 @@ impl<'h> ResponseFields<'h> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn age_is_its_first_member_and_no_number_is_too_large() {
+        for (text, age_s) in
+            [("5", 5), ("7200, 0", 7200), ("99999999999999999999", u64::MAX), ("-1", 0), ("1.5", 0), ("", 0)]
+        {
+            assert_eq!(age_value(text.as_bytes()), age_s, "{text}");
+        }
+    }
 
     fn facts(fields: &str) -> ResponseFacts {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");

@@ -113,7 +113,7 @@ impl Task {
             self.shared.count(|c| c.origin_errors += 1);
             self.fetch.settle(match self.rescue() {
                 Some(stored) => Outcome::Stale { stored, status: None },
-                None => Outcome::Failed(Rc::new(failure)),
+                None => Outcome::Failed(Rc::new(self.unconfirmed(failure))),
             });
         }
         self.close();
@@ -215,6 +215,19 @@ impl Task {
         let now_ms = shared.clock.now_ms();
         let may = freshness.serves_on_error(&self.order.control, shared.stale_if_error_s, now_ms);
         may.then(|| Rc::clone(stored))
+    }
+
+    /// A failure of the origin, where it was to confirm what may not be used without it.
+    fn unconfirmed(&self, failure: Failure) -> Failure {
+        let stored = self.order.validating.as_ref();
+        match failure {
+            Failure::Upstream(error)
+                if stored.is_some_and(|stored| stored.response.freshness.is_never_stale()) =>
+            {
+                Failure::Unconfirmed(error)
+            }
+            other => other,
+        }
     }
 
     /// Hands a full response to the requests that wait for it, and stores it.

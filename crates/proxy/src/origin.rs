@@ -25,6 +25,9 @@ pub enum Failure {
     /// A 304 to a request without a condition of ours.
     #[error("the origin at {0} confirmed what was not in the request")]
     BadConfirmation(SocketAddr),
+    /// What is stored may not be used without it (RFC 9111, 5.2.2.2), and it did not respond.
+    #[error("what is stored may not be used without its origin: {0}")]
+    Unconfirmed(UpstreamError),
     /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
@@ -35,6 +38,7 @@ impl Failure {
     pub fn status(&self) -> u16 {
         match self {
             Failure::Upstream(error) => error.status(),
+            Failure::Unconfirmed(_) => 504,
             Failure::Loop => 508,
             _ => 502,
         }

@@ -207,7 +207,7 @@ fn view<'d>(row: &Row<'d>) -> RowOfPage<'d> {
         differs: row.differs(),
         fails: row.results.iter().flatten().any(|result| result.verdict == Verdict::Fail),
         cells: row.results.iter().map(cell).collect(),
-        evidence: shown.map(|result| evidence(&result)).collect(),
+        evidence: shown.map(evidence).collect(),
     }
 }
 
@@ -237,4 +237,52 @@ fn text(exchange: &Exchange) -> String {
 fn cut(text: &str) -> String {
     let short: String = text.chars().take(MOST_SHOWN).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_conform::document::TargetInfo;
+
+    use super::*;
+
+    fn document() -> Document {
+        let mut document = Document::new("0", 0);
+        let result = |target: &str, verdict| CaseResult {
+            target: target.into(),
+            case: "stores".into(),
+            topic: "storing".into(),
+            level: Level::Must,
+            rfc: Some(9111),
+            section: "3".into(),
+            rule: "It is <b>stored</b>.".into(),
+            verdict,
+            reason: "step 1: </script><img src=x>".into(),
+            known: None,
+            tries: 1,
+            exchanges: vec![Exchange {
+                step: 1,
+                at_ms: 0.0,
+                sent: "GET /<x>".into(),
+                origin: Vec::new(),
+                received: String::new(),
+                problem: None,
+            }],
+        };
+        for (label, verdict) in [("one", Verdict::Pass), ("two", Verdict::Fail)] {
+            document.targets.push(TargetInfo { label: label.into(), ..TargetInfo::default() });
+            document.results.push(result(label, verdict));
+        }
+        document
+    }
+
+    #[test]
+    fn the_page_shows_what_fails_and_lets_nothing_out_of_its_place() {
+        let page = page(&document()).unwrap();
+        for words in
+            ["meets 0 of 1 MUST cases", "In 1 of 1 cases", "data-differs=\"1\"", "GET &#x2f;&lt;x&gt;"]
+        {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(!page.contains("<img src=x>") && !page.contains("<b>stored"));
+    }
 }

@@ -96,7 +96,7 @@ fn texts_say_what_fails_and_where_targets_disagree() {
     assert!(terminal.contains("MUST not met: 1\n  bad: no-store-response/plain"), "{terminal}");
     assert!(terminal.contains("Where they disagree: 1 of 2 cases"), "{terminal}");
     let markdown = show::markdown(&document);
-    assert!(markdown.contains("| bad | `no-store-response/plain` | RFC 9111, 5.2.2.5 |"), "{markdown}");
+    assert!(markdown.contains("| bad | `no-store-response` | plain | RFC 9111, 5.2.2.5 |"), "{markdown}");
     assert!(markdown.contains("\\| piped"), "{markdown}");
     let junit = show::junit(&document);
     assert!(

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use assay_conform::message::Message;
 use assay_conform::origin::Origin;
 use assay_conform::run::{Target, run};
+use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_role::proxy::{EVERY_HOST, OriginRoute, ProxySpec};
@@ -16,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, spawn_local};
 
-use crate::targets::{cases, on_one_thread};
+use crate::targets::on_one_thread;
 
 /// Changes a message as it passes.
 type Edit = fn(String) -> String;
@@ -214,9 +215,11 @@ const MUTANTS: &[(&str, Broken, &str)] = &[
 fn every_wrong_cache_is_found_by_the_case_that_names_the_rule() {
     assert!(MUTANTS.len() >= 30);
     let missed = on_one_thread(async {
+        let suite = Rc::new(Suite::bundled().unwrap());
         let mut tasks = JoinSet::new();
         for (what, broken, case) in MUTANTS {
-            tasks.spawn_local(async move { (*what, *case, verdict(Some(broken), case).await) });
+            let suite = Rc::clone(&suite);
+            tasks.spawn_local(async move { (*what, *case, verdict(&suite, Some(broken), case).await) });
         }
         let mut missed = Vec::new();
         while let Some(done) = tasks.join_next().await {
@@ -233,9 +236,11 @@ fn every_wrong_cache_is_found_by_the_case_that_names_the_rule() {
 #[test]
 fn the_cache_that_nothing_is_wrong_with_passes_what_finds_the_others() {
     let wrong = on_one_thread(async {
+        let suite = Rc::new(Suite::bundled().unwrap());
         let mut tasks = JoinSet::new();
         for (_, _, case) in MUTANTS {
-            tasks.spawn_local(async move { (*case, verdict(None, case).await) });
+            let suite = Rc::clone(&suite);
+            tasks.spawn_local(async move { (*case, verdict(&suite, None, case).await) });
         }
         let all = tasks.join_all().await;
         all.into_iter().filter(|(_, verdict)| *verdict != Verdict::Pass).collect::<Vec<_>>()
@@ -244,7 +249,7 @@ fn the_cache_that_nothing_is_wrong_with_passes_what_finds_the_others() {
 }
 
 /// What a case says of the built-in proxy with a rule broken.
-async fn verdict(broken: Option<&'static Broken>, case: &str) -> Verdict {
+async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> Verdict {
     let same: Edit = |text| text;
     let (mut to_proxy, mut to_origin, mut from_origin, mut to_client) = (same, same, same, same);
     match broken {
@@ -264,8 +269,16 @@ async fn verdict(broken: Option<&'static Broken>, case: &str) -> Verdict {
         host: "a.example".into(),
         stores: true,
     };
-    let outcomes = run(&cases(&[case]), &target, &origin, |_, _| ()).await;
+    let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;
     outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict
+}
+
+/// The built-in proxy in front of an origin: where it listens.
+pub fn built_in(origin: SocketAddr) -> SocketAddr {
+    let proxy = Rc::new(Proxy::bind(&spec(origin), Clock::System, Limits::default()).unwrap());
+    let address = proxy.address();
+    spawn_local(async move { proxy.serve().await });
+    address
 }
 
 fn spec(origin: SocketAddr) -> ProxySpec {

@@ -1,0 +1,31 @@
+//! The built-in proxy is the reference: it meets everything that binds.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use assay_conform::origin::Origin;
+use assay_conform::run::{Target, run};
+use assay_conform::suite::Suite;
+use assay_conform::verdict::Verdict;
+
+use crate::mutants::built_in;
+use crate::targets::on_one_thread;
+
+#[test]
+fn the_built_in_proxy_fails_no_must_and_no_should() {
+    let failed = on_one_thread(async {
+        let suite = Suite::bundled().unwrap();
+        let binding = suite.cases.iter().filter(|case| case.level.binds()).map(|case| case.name.clone());
+        let cases = suite.chosen(&binding.collect::<Vec<_>>()).unwrap();
+        assert!(cases.len() > 400, "{} cases", cases.len());
+        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+        let target = Target { address: built_in(origin.address), host: "a.example".into(), stores: true };
+        let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
+        let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
+        let wrong = outcomes.iter().filter(|outcome| is_wrong(outcome.judgement.verdict));
+        wrong
+            .map(|outcome| format!("{}: {}", outcome.case.name, outcome.judgement.reason))
+            .collect::<BTreeSet<_>>()
+    });
+    assert!(failed.is_empty(), "{failed:#?}");
+}
