@@ -2,12 +2,14 @@
 //! cache of C bytes hits exactly the requests whose distance, with the object itself, is at most C (Mattson et al. 1970), so
 //! one pass gives the hits at every size.
 //!
-//! Every object lies at the position of its last request on a line. Sums over blocks of sixteen positions, blocks of sixteen
+//! Every object lies at the position of its last request on a line. Sums over blocks of eight positions, blocks of eight
 //! such blocks, and so on, make the bytes behind a position a sum of a few terms for each level; two positions that are near
 //! each other share their upper blocks, which are then not touched. When the line is full, objects move up.
 
-/// Positions in a block.
-const BLOCK: usize = 16;
+/// Positions in a block: as many sums as fit into a line of a processor's cache.
+const BLOCK: usize = 8;
+/// Requests that are looked up together before they are made.
+pub const BATCH: usize = 32;
 const NEVER: u32 = u32::MAX;
 
 /// Objects by their last request.
@@ -17,7 +19,7 @@ pub struct Distances {
     levels: Vec<Vec<u64>>,
     /// Position by object.
     last: Vec<u32>,
-    /// Object by position.
+    /// Object by position; it has left all but its last position, which are not cleared.
     objects: Vec<u32>,
     next: usize,
 }
@@ -51,8 +53,23 @@ impl Distances {
             self.add(to, bytes);
             return None;
         }
-        self.objects[from as usize] = NEVER;
         Some(bytes + self.shift(from as usize, to, bytes))
+    }
+
+    /// Reads what at most [`BATCH`] coming requests will need, and returns a number without a meaning. Each of these places is
+    /// likely to be in no cache of the processor; read together, they are waited for once and not one after the other.
+    #[inline]
+    pub fn warm(&self, objects: impl Iterator<Item = u32>) -> u64 {
+        let mut positions = [NEVER; BATCH];
+        for (position, object) in positions.iter_mut().zip(objects) {
+            *position = self.last.get(object as usize).copied().unwrap_or(NEVER);
+        }
+        let read = |level: usize, at: usize| self.levels.get(level).and_then(|sums| sums.get(at)).copied();
+        let sums = positions.iter().filter(|position| **position != NEVER).flat_map(|position| {
+            let at = *position as usize;
+            [read(0, at), read(1, at / BLOCK)]
+        });
+        sums.flatten().fold(0, u64::wrapping_add)
     }
 
     /// Moves bytes from one position to the newest one, and returns the bytes between the two.
@@ -91,8 +108,8 @@ impl Distances {
         }
         let mut to = 0;
         for (from, size) in sizes.into_iter().enumerate() {
-            let object = std::mem::replace(&mut self.objects[from], NEVER);
-            if object != NEVER {
+            let object = self.objects[from];
+            if self.last[object as usize] == from as u32 {
                 self.objects[to] = object;
                 self.last[object as usize] = to as u32;
                 self.add(to, size);

@@ -7,7 +7,7 @@ use assay_cache::policy::ranks::{Rank, Ranked};
 use assay_cache::policy::segments::{S3Fifo, Slru};
 use assay_cache::policy::{Lookup, Order, Store};
 
-use crate::distance::Distances;
+use crate::distance::{BATCH, Distances};
 use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
 
@@ -108,9 +108,15 @@ pub fn infinite(requests: &Requests, warm_up: usize) -> Counts {
 /// the smallest of the caches: then what a cache holds is the beginning of one list for all of them.
 pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], warm_up: usize) -> Vec<Counts> {
     let mut distances = Distances::new(requests.objects);
+    let mut warmed = 0;
     // Hits by the smallest cache that has them; what fits into none is counted behind the last.
     let mut by_size = vec![Counts::default(); sizes.len() + 1];
     let all = each(requests, warm_up, |number, request| {
+        if number >= warmed {
+            let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
+            std::hint::black_box(distances.warm(coming));
+            warmed = number + BATCH;
+        }
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
         if number >= warm_up {
             by_size[sizes.partition_point(|size| *size < distance)].count(request, true);
