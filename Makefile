@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -17,6 +17,8 @@ help:
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
 	@echo "make fuzz    the property tests, a thousand times as long"
+	@echo "make dist    packages, in target/dist: a tarball with an install script, .deb, .rpm, checksums, a list of materials"
+	@echo "make dist-check     build and package twice, and compare (needs twice the time)"
 	@echo "make man     manual pages, in target/man/man1"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
 
@@ -74,6 +76,13 @@ fuzz:
 		--package assay-cache --package assay-workload --package assay-record
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
+
+# Static, with the C library of GNU. What it needs beside Rust: binutils, dpkg-deb, python3; for the .rpm, rpmbuild.
+dist:
+	scripts/dist.sh
+
+dist-check:
+	scripts/dist-check.sh
 
 # `man -M target/man assay-run` shows one of them.
 man:

@@ -17,6 +17,7 @@ mod matrix;
 mod mistakes;
 mod newcomers;
 mod overriding;
+mod packages;
 mod peak;
 mod recount;
 mod replaying;
