@@ -229,7 +229,7 @@ fn the_commands_that_stand_for_parts_of_the_source_documents_exist() {
     for words in commands_between_backticks(&page) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let explains = match words[..] {
-            ["lab" | "simulate" | "cluster" | "distributions" | "report", ..] => false,
+            ["lab" | "simulate" | "cluster" | "report", ..] => false,
             _ => ["check", "show", "help"].iter().any(|verb| words.contains(verb)),
         };
         match words[..] {
