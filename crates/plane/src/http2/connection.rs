@@ -38,6 +38,8 @@ enum Patience {
     Idle,
     /// The client does not take what is sent.
     Writing,
+    /// It does not open the window of a stream whose handler has written all: nobody else waits for it.
+    Window,
 }
 
 struct Served<S, F> {
@@ -171,10 +173,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
 
     /// Sets the deadline when what is waited for has changed.
     fn set_patience(&mut self, is_blocked: bool) {
-        let patience = match (is_blocked, self.wire.open_streams()) {
-            (true, _) => Patience::Writing,
-            (false, 0) => Patience::Idle,
-            (false, _) => Patience::Handlers,
+        let is_left = |state: &Rc<RefCell<State>>| state.borrow().is_over;
+        let patience = match self.wire.open_streams() {
+            _ if is_blocked => Patience::Writing,
+            0 => Patience::Idle,
+            _ if self.stalled.iter().any(is_left) => Patience::Window,
+            _ => Patience::Handlers,
         };
         if patience == self.patience {
             return;
@@ -182,7 +186,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         self.patience = patience;
         let deadline = &self.connection.deadline;
         deadline.set(match patience {
-            Patience::Writing => self.limits.write,
+            Patience::Writing | Patience::Window => self.limits.write,
             Patience::Idle => self.limits.idle,
             Patience::Handlers => Duration::MAX,
         });
@@ -226,7 +230,15 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     }
                 }
                 Event::Reset { stream, .. } | Event::Failed { stream, .. } => self.lose(stream),
-                Event::Writable { .. } => self.turns.extend(self.stalled.drain(..)),
+                Event::Writable { .. } => {
+                    for state in self.stalled.drain(..) {
+                        state.borrow_mut().is_stalled = false;
+                        self.turns.push_back(state);
+                    }
+                    if self.patience == Patience::Window {
+                        self.connection.deadline.set(self.limits.write);
+                    }
+                }
                 Event::Interim { .. }
                 | Event::GoAway { .. }
                 | Event::Unprocessed { .. }
@@ -254,6 +266,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
     fn lose(&mut self, stream: StreamId) {
         if let Some(state) = find(&self.streams, stream) {
             state.borrow_mut().go();
+            self.stalled.retain(|other| !Rc::ptr_eq(other, state));
             self.streams[stream.place as usize] = None;
         }
     }
@@ -293,7 +306,11 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     it.wake_writer();
                     self.turns.push_back(Rc::clone(&state));
                 }
-                Sent::Stalled => self.stalled.push(Rc::clone(&state)),
+                Sent::Stalled if it.is_stalled => {}
+                Sent::Stalled => {
+                    it.is_stalled = true;
+                    self.stalled.push(Rc::clone(&state));
+                }
                 Sent::Complete => {
                     it.end();
                     self.streams[stream.place as usize] = None;

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) is_broken: bool,
     /// It is among those that something happened to.
     pub(super) is_touched: bool,
+    /// It is among those whose window is used up.
+    pub(super) is_stalled: bool,
     /// Payload that was handed to the handler or waits for it, and was not given back to the stream's window.
     pub(super) held: u32,
     /// The request, as far as it has come and was not read.
@@ -73,6 +75,7 @@ impl State {
             is_over: false,
             is_broken: false,
             is_touched: false,
+            is_stalled: false,
             held: 0,
             incoming,
             read: 0,

@@ -51,6 +51,13 @@ impl Handler for Echo {
                 }
                 return Ok(Next::Request);
             }
+            // The handler is done with it before the client is.
+            "/page" => {
+                let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
+                self.exchange.append_framing(&mut response, Framing::Length(PAGE as u64));
+                self.exchange.write(&[&response, &[b'x'; PAGE]]).await?;
+                return Ok(Next::Request);
+            }
             "/never" => std::future::pending().await,
             _ => {}
         }
@@ -80,6 +87,8 @@ impl Handler for Echo {
 
 const LONG: usize = 400_000;
 const PART: usize = 1000;
+/// Longer than the least window, and no longer than with what a pipe keeps.
+const PAGE: usize = 80_000;
 
 const LIMITS: ClientLimits = ClientLimits {
     idle: Duration::from_secs(5),
@@ -176,6 +185,14 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
 
 /// Runs a client against a server of [`Echo`]s; how many requests were handled.
 fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u32) {
+    talk_within(LIMITS, config, script)
+}
+
+fn talk_within<T>(
+    limits: ClientLimits,
+    config: Config,
+    script: impl AsyncFnOnce(&mut Client) -> T,
+) -> (T, u32) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
@@ -185,16 +202,16 @@ fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u3
         let count = Rc::clone(&handled);
         let serving = spawn_local(async move {
             let mut connection = Connection::new(server, &resources);
-            if !is_begun(&mut connection, &LIMITS).await.expect("is open") {
+            if !is_begun(&mut connection, &limits).await.expect("is open") {
                 return;
             }
             let start = |pipe| {
-                let exchange = Exchange::new(pipe, &resources, LIMITS);
+                let exchange = Exchange::new(pipe, &resources, limits);
                 let mut echo = Echo { exchange, handled: Rc::clone(&count) };
                 spawn_local(async move { drop(exchange::serve(&mut echo).await) });
             };
             // The client may end in the middle of anything.
-            let _ = serve(connection, LIMITS, start).await;
+            let _ = serve(connection, limits, start).await;
         });
         let mut client = Client { socket, wire: Wire::client(config), got: BTreeMap::new() };
         let told = script(&mut client).await;
@@ -334,6 +351,25 @@ fn what_is_uploaded_beyond_the_window_waits_until_it_is_read() {
         }
         assert!(client.got[&read.id].body.ends_with(&body));
         assert_eq!(client.wire.sendable(never), 0, "nobody has read it");
+    });
+}
+
+#[test]
+fn a_window_that_is_never_opened_ends_the_connection_in_time() {
+    let small = Config { stream_window: 65_535, ..Config::default() };
+    let limits =
+        ClientLimits { write: Duration::from_millis(50), idle: Duration::from_millis(100), ..LIMITS };
+    talk_within(limits, small, async |client: &mut Client| {
+        let long = client.get("GET", "/page", true);
+        client.flush().await;
+        // What comes is read, and no window is opened: nothing of this side is sent any more.
+        let mut room = vec![0; 1 << 16];
+        let mut total = 0;
+        while let Ok(read @ 1..) = client.socket.read(&mut room).await {
+            total += read;
+        }
+        assert!((65_535..70_000).contains(&total), "{total}");
+        assert!(!client.got[&long.id].is_complete);
     });
 }
 
