@@ -55,6 +55,8 @@ pub enum ErrorKind {
     TlsFailed,
     /// A body that ends with its connection was cut off: there was no `close_notify`.
     TlsTruncated,
+    /// The target reset a stream of HTTP/2 before a response began, for another reason than that it did nothing for the request.
+    StreamReset,
     /// The connection was reset or closed before a response began (after one retry on a fresh connection).
     ConnectionLost,
     /// No complete response in time.
@@ -70,7 +72,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 26] = [
+    pub const ALL: [ErrorKind; 27] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -92,6 +94,7 @@ impl ErrorKind {
         ErrorKind::TlsNotSpoken,
         ErrorKind::TlsFailed,
         ErrorKind::TlsTruncated,
+        ErrorKind::StreamReset,
         ErrorKind::ConnectionLost,
         ErrorKind::TimedOut,
         ErrorKind::QueueOverflow,
@@ -123,6 +126,7 @@ impl ErrorKind {
             ErrorKind::TlsNotSpoken => "tls_not_spoken",
             ErrorKind::TlsFailed => "tls_failed",
             ErrorKind::TlsTruncated => "tls_truncated",
+            ErrorKind::StreamReset => "stream_reset",
             ErrorKind::ConnectionLost => "connection_lost",
             ErrorKind::TimedOut => "timed_out",
             ErrorKind::QueueOverflow => "queue_overflow",
@@ -166,6 +170,7 @@ impl ErrorKind {
                 | ErrorKind::TlsNoCommonParameters
                 | ErrorKind::TlsNotSpoken
                 | ErrorKind::TlsFailed
+                | ErrorKind::StreamReset
                 | ErrorKind::ConnectionLost
                 | ErrorKind::TimedOut
                 | ErrorKind::QueueOverflow

@@ -193,7 +193,7 @@ mod tests {
             move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.to_owned(), 101)
         };
         assert!(kept_up(&|_| {}, false));
-        for kind in ["timed_out", "connect_failed", "connection_lost", "queue_overflow"] {
+        for kind in ["timed_out", "connect_failed", "stream_reset", "connection_lost", "queue_overflow"] {
             assert!(!kept_up(&error(kind), false), "{kind}");
         }
         assert!(!kept_up(&|figures| figures.counts.unsent = 101, false));

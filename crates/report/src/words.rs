@@ -277,6 +277,7 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "tls_not_spoken" => "without TLS on the other side",
         "tls_failed" => "failed TLS handshakes or records",
         "tls_truncated" => "cut off without close_notify",
+        "stream_reset" => "reset streams",
         "connection_lost" => "lost connections",
         "timed_out" => "timed out",
         "queue_overflow" => "over the waiting limit",
@@ -337,6 +338,7 @@ pub(crate) fn kind_meaning(kind: &str) -> &'static str {
         "tls_truncated" => {
             "The body ends with the connection, and that ended without close_notify: nobody can tell whether all of it came."
         }
+        "stream_reset" => "The target reset the stream before a response, and the connection went on.",
         "connection_lost" => "The connection ended before the response did.",
         "timed_out" => "No complete response came in time.",
         "queue_overflow" => {

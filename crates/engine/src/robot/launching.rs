@@ -247,6 +247,7 @@ impl Crew {
             | ErrorKind::TlsNoCommonParameters
             | ErrorKind::TlsNotSpoken
             | ErrorKind::TlsFailed
+            | ErrorKind::StreamReset
             | ErrorKind::ConnectionLost
             | ErrorKind::QueueOverflow
             | ErrorKind::PortsExhausted

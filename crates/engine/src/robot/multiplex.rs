@@ -384,7 +384,7 @@ impl Crew {
             }
             None => {
                 let detail = format!("the target reset the stream without a response ({code})");
-                self.fail_carried(carried, ErrorKind::ConnectionLost, &detail, now_ns);
+                self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
             }
         }
     }

@@ -95,7 +95,7 @@ fn what_the_target_has_not_acted_on_is_sent_again() {
 fn every_fault_of_a_stream_is_counted_under_its_own_name() {
     for (manner, kind) in [
         (Http2Manner::ResetsWithin, ErrorKind::TruncatedBody),
-        (Http2Manner::ResetsBefore, ErrorKind::ConnectionLost),
+        (Http2Manner::ResetsBefore, ErrorKind::StreamReset),
         (Http2Manner::Pushes, ErrorKind::Malformed),
         (Http2Manner::NoStatus, ErrorKind::Malformed),
     ] {
