@@ -156,6 +156,8 @@ mod tests {
             listen: "127.0.0.1:0".parse().unwrap(),
             mode: Mode::Reverse,
             origin: Some(("origin.example".into(), "127.0.0.1:9".parse().unwrap())),
+            tls: None,
+            origin_tls: None,
             proxies,
             listeners: Some("127.0.0.1:0".parse().unwrap()),
             when: When::After,

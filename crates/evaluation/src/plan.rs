@@ -8,6 +8,7 @@ use assay_lab::Mode;
 use assay_lab::led::UnderTest;
 use assay_record::spe::How;
 use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
+use assay_role::tls::{ClientTls, ServerTls};
 
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
@@ -25,6 +26,10 @@ pub struct SpePlan {
     pub mode: Mode,
     /// Reverse: the one origin behind all, by name and by address.
     pub origin: Option<(String, SocketAddr)>,
+    /// How clients are spoken to over TLS; none: in the clear.
+    pub tls: Option<ServerTls>,
+    /// How that origin is spoken to over TLS; none: in the clear.
+    pub origin_tls: Option<ClientTls>,
     /// The proxies under test.
     pub proxies: Vec<UnderTest>,
     /// First address of the Collector's listeners, the others on the next ports; none: chosen.

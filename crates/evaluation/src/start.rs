@@ -9,7 +9,7 @@ use assay_lab::real::{self, RealProxy};
 use assay_lab::roles::{Role, RoleKind};
 use assay_lab::{LabError, Mode, prepare};
 use assay_record::spe::DIRECT;
-use assay_role::evaluation::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest};
+use assay_role::evaluation::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest};
 use assay_role::proxy::Prefetch;
 
 use crate::check;
@@ -40,6 +40,11 @@ impl Evaluation {
             listeners,
             origins: Vec::new(),
             default_origin: plan.origin.as_ref().map(|(_, address)| *address),
+            origin_tls: plan
+                .origin
+                .as_ref()
+                .zip(plan.origin_tls.clone())
+                .map(|((authority, _), client)| OriginTls { client, authority: authority.clone() }),
             minimum_freshness_ms: millis(plan.minimum_freshness),
             maximum_age_ms: millis(plan.maximum_age),
             replay: plan.replay,
@@ -138,6 +143,7 @@ impl Evaluation {
             self.listeners.first().copied().ok_or_else(|| LabError::run("the Collector has no listener"))?;
         let spec = MultiplierSpec {
             listen: plan.listen,
+            tls: plan.tls.clone(),
             collector: prepare::reachable(collector),
             proxies: named
                 .map(|(proxy, &address)| ProxyUnderTest { label: proxy.label.clone(), address })

@@ -290,7 +290,7 @@ impl Upstream {
     }
 
     /// Opens a connection, with TLS if there is a session for it.
-    async fn open(
+    pub async fn open(
         address: SocketAddr,
         session: Option<Session>,
         patience: Patience,

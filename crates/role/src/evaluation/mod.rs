@@ -4,4 +4,6 @@ mod counters;
 mod spec;
 
 pub use counters::{CollectorCounters, CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
-pub use spec::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, Route, Turns, When};
+pub use spec::{
+    CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest, Route, Turns, When,
+};

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tls::{ClientTls, ServerTls};
+
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectorSpec {
@@ -15,6 +17,9 @@ pub struct CollectorSpec {
     pub origins: Vec<Route>,
     /// Where a request that names no known host goes (reverse); none: to the host that it names.
     pub default_origin: Option<SocketAddr>,
+    /// How that origin is spoken to over TLS; none: in the clear.
+    #[serde(default)]
+    pub origin_tls: Option<OriginTls>,
     /// How long a response that may not be cached is kept for listeners that have not seen it, in milliseconds.
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
@@ -27,6 +32,15 @@ pub struct CollectorSpec {
     pub disk: Option<DiskSpec>,
     /// Processors the thread is pinned to; empty: not pinned.
     pub cpus: Vec<u32>,
+}
+
+/// TLS to an origin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OriginTls {
+    /// What is offered and trusted.
+    pub client: ClientTls,
+    /// The authority (`host` or `host:port`) whose host the certificate is verified for.
+    pub authority: String,
 }
 
 /// A listening address of the Collector.
@@ -81,6 +95,9 @@ pub enum Turns {
 pub struct MultiplierSpec {
     /// Where clients come in.
     pub listen: SocketAddr,
+    /// How clients are spoken to over TLS; none: in the clear.
+    #[serde(default)]
+    pub tls: Option<ServerTls>,
     /// The Collector's listener for the Multiplier.
     pub collector: SocketAddr,
     /// The proxies under test.

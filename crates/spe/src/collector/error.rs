@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_plane::stdio::StdioError;
+use assay_plane::tls::TlsSetupError;
 use assay_plane::worker::WorkerError;
+use assay_tls::client::SettingsError;
 use thiserror::Error;
 
 /// What ends the Collector. Causes are part of the message, and so no `source`.
@@ -35,6 +37,12 @@ pub enum CollectorError {
         /// What the system said.
         cause: io::Error,
     },
+    /// TLS to the origin cannot be spoken as it was told.
+    #[error(transparent)]
+    OriginTls(#[from] TlsSetupError),
+    /// The origin's name cannot be verified.
+    #[error("the origin: {0}")]
+    OriginName(SettingsError),
     /// The thread could not be tied to its processor.
     #[error(transparent)]
     Pin(#[from] WorkerError),

@@ -108,7 +108,7 @@ async fn attempt<T>(
     let address = shared.address_of(&order.place).await?;
     let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = Upstream::connect(address, patience, &shared.resources).await?.timed();
+    let mut origin = shared.connect(address).await?.timed();
     steps.connected_ns = offset();
     let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
     // Where that fails, it may have responded before it closed.

@@ -42,7 +42,7 @@ impl Collector {
             Disk::open(disk, spec.memory_bytes / INDEX_SHARE)
                 .map_err(|cause| CollectorError::Disk { directory: disk.directory.clone(), cause })
         });
-        let shared = Shared::new(spec, &addresses, disk.transpose()?).map_err(CollectorError::Runtime)?;
+        let shared = Shared::new(spec, &addresses, disk.transpose()?)?;
         Ok(Self { listeners, addresses, shared: Rc::new(shared) })
     }
 

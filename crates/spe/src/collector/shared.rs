@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,12 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::timer::{Ticket, Timer};
-use assay_plane::upstream::{self, Patience, UpstreamError};
-use assay_role::evaluation::{CollectorSpec, Route};
+use assay_plane::upstream::{self, Patience, Upstream, UpstreamError};
+use assay_role::evaluation::{CollectorSpec, OriginTls, Route};
+use assay_tls::client::{Client, Name};
 use tokio::sync::Notify;
 
 use crate::collector::choice::Limits;
 use crate::collector::disk::Disk;
+use crate::collector::error::CollectorError;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
 
@@ -93,6 +94,8 @@ pub struct Shared {
     pub replays: bool,
     /// Where the origins are.
     pub routes: Routes,
+    /// The origin that is spoken to over TLS: what is trusted, and the name that its certificate is verified for.
+    origin_tls: Option<(SocketAddr, (Client, Name))>,
     /// When something is due.
     pub timer: Timer<Rc<Notify>>,
     listeners: Box<[Listener]>,
@@ -107,7 +110,11 @@ struct Listener {
 
 impl Shared {
     /// At the beginning; `addresses` are those of the listeners. Needs a tokio runtime.
-    pub fn new(spec: &CollectorSpec, addresses: &[SocketAddr], disk: Option<Disk>) -> io::Result<Self> {
+    pub fn new(
+        spec: &CollectorSpec,
+        addresses: &[SocketAddr],
+        disk: Option<Disk>,
+    ) -> Result<Self, CollectorError> {
         let ns = |ms: u64| ms.saturating_mul(1_000_000);
         let limits = Limits {
             minimum_freshness_ns: ns(spec.minimum_freshness_ms),
@@ -118,12 +125,14 @@ impl Shared {
             is_direct: listener.who == DIRECT,
             counters: Cell::default(),
         });
+        let origin_tls = spec.origin_tls.as_ref().map(origin_tls).transpose()?;
         Ok(Self {
+            origin_tls: spec.default_origin.zip(origin_tls),
             shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
-            timer: Timer::new(0)?,
+            timer: Timer::new(0).map_err(CollectorError::Runtime)?,
             listeners: listeners.collect(),
             totals: Cell::default(),
         })
@@ -179,6 +188,14 @@ impl Shared {
         PATIENCE
     }
 
+    /// Connects to an origin, with TLS if that is how it is spoken to.
+    pub async fn connect(&self, address: SocketAddr) -> Result<Box<Upstream>, UpstreamError> {
+        let tls = self.origin_tls.as_ref().filter(|(origin, _)| *origin == address);
+        let session = tls.map(|(_, (client, name))| client.connect(name, true)).transpose();
+        let session = session.map_err(|error| UpstreamError::Tls(address, error.to_string()))?;
+        Upstream::open(address, session, self.patience(), &self.resources).await
+    }
+
     /// The address of a place; names are looked up each time, since that is part of what a response costs.
     pub async fn address_of(&self, place: &Place) -> Result<SocketAddr, FetchError> {
         let address = match place {
@@ -199,6 +216,12 @@ impl Shared {
             bell.notified().await;
         }
     }
+}
+
+/// What is trusted, and the name that a certificate is verified for.
+fn origin_tls(told: &OriginTls) -> Result<(Client, Name), CollectorError> {
+    let name = Name::of_authority(&told.authority).map_err(CollectorError::OriginName)?;
+    Ok((assay_plane::tls::client(&told.client)?, name))
 }
 
 /// A deadline that is taken back when nothing waits for it any more.

@@ -10,6 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_plane::byte_stream::ByteStream;
+use assay_plane::client_stream::{ClientStream, serve_client};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
 use assay_plane::upstream::{Patience, Pool};
@@ -85,29 +87,40 @@ pub struct Shared {
     pub next_request: Cell<u64>,
 }
 
-/// A client's connection.
+/// A client's connection, or a request of HTTP/2 on it.
 pub struct Client {
     /// What it shares with others.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub exchange: exchange::Exchange,
-    /// Its number.
+    pub exchange: exchange::Exchange<ClientStream>,
+    /// Its number: the same for all requests of a connection.
     pub id: u64,
     /// Who it is.
     pub ip: IpAddr,
+    _connected: Rc<Connected>,
+}
+
+/// A connection, as it is counted; dropped after the last request on it.
+struct Connected {
+    shared: Rc<Shared>,
+    id: u64,
 }
 
 /// Serves a connection until it ends. Errors are the client's own doing, and of no further interest.
-pub async fn serve(stream: TcpStream, (id, ip): (u64, IpAddr), shared: Rc<Shared>) {
+pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), shared: Rc<Shared>) {
     let limits = ClientLimits::new(shared.limits.client_read, shared.limits.client_write);
-    let exchange = exchange::Exchange::new(stream, &shared.resources, limits);
-    let mut client = Client { shared, exchange, id, ip };
-    count(&client.shared.board.clients);
-    count(&client.shared.board.open_clients);
-    let _ = exchange::serve(&mut client).await;
+    count(&shared.board.clients);
+    count(&shared.board.open_clients);
+    let connected = Rc::new(Connected { shared: Rc::clone(&shared), id });
+    let serve = |exchange| {
+        let (shared, _connected) = (Rc::clone(&shared), Rc::clone(&connected));
+        let mut client = Client { shared, exchange, id, ip, _connected };
+        async move { drop(exchange::serve(&mut client).await) }
+    };
+    serve_client(stream, &shared.resources, limits, serve).await;
 }
 
-impl Drop for Client {
+impl Drop for Connected {
     fn drop(&mut self) {
         let shared = Rc::clone(&self.shared);
         shared.board.open_clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
@@ -119,9 +132,9 @@ impl Drop for Client {
 }
 
 impl Handler for Client {
-    type Stream = TcpStream;
+    type Stream = ClientStream;
 
-    fn exchange(&mut self) -> &mut exchange::Exchange {
+    fn exchange(&mut self) -> &mut exchange::Exchange<ClientStream> {
         &mut self.exchange
     }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_plane::stdio::StdioError;
+use assay_plane::tls::TlsSetupError;
 use assay_plane::worker::WorkerError;
 use assay_record::dir::RunDirError;
 use thiserror::Error;
@@ -24,6 +25,9 @@ pub enum MultiplierError {
         /// What the system said.
         cause: io::Error,
     },
+    /// TLS to clients cannot be spoken as it was told.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupError),
     /// More proxies than an order has room for.
     #[error("{0} proxies are more than the 64 that one evaluation can have")]
     TooMany(usize),

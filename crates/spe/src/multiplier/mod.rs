@@ -28,11 +28,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use assay_plane::byte_stream::ByteStream;
 use assay_plane::connection::Resources;
 use assay_plane::listen::{accept, listen};
+use assay_plane::tls;
 use assay_plane::upstream::Pool;
 use assay_role::evaluation::MultiplierCounters;
 use assay_role::evaluation::MultiplierSpec;
+use assay_tls::server::Server;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -62,6 +65,8 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Multiplier {
     listener: TcpListener,
     address: SocketAddr,
+    /// How clients are spoken to over TLS; none: in the clear.
+    tls: Option<Server>,
     shared: Rc<Shared>,
     proxies_done: oneshot::Receiver<()>,
     writer: Writer,
@@ -78,6 +83,7 @@ impl Multiplier {
         let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
+        let tls = spec.tls.as_ref().map(tls::server).transpose()?.map(|tls| tls.speaking_both());
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
         let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
@@ -105,7 +111,7 @@ impl Multiplier {
             left: Notify::new(),
             next_request: Cell::new(0),
         });
-        Ok(Self { listener, address, shared, proxies_done, writer, next_client: Cell::new(0) })
+        Ok(Self { listener, address, tls, shared, proxies_done, writer, next_client: Cell::new(0) })
     }
 
     /// Where it listens.
@@ -140,8 +146,11 @@ impl Multiplier {
                 (stream, peer) = accept(&self.listener) => {
                     let id = self.next_client.get();
                     self.next_client.set(id + 1);
+                    // A session that cannot begin is a client that gets no response.
+                    let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
                     // Without it, the end of a response could wait for the acknowledgement of its beginning.
                     if stream.set_nodelay(true).is_ok() {
+                        let stream = ByteStream::new(stream, session);
                         spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
                     }
                 }

@@ -26,7 +26,7 @@ struct Evaluation {
 }
 
 /// A built-in proxy that is led to a listener for everything.
-fn proxy(listener: SocketAddr) -> SocketAddr {
+pub fn proxy(listener: SocketAddr) -> SocketAddr {
     let spec = ProxySpec {
         tls: None,
         origin_tls: None,

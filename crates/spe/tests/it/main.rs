@@ -8,3 +8,4 @@ mod multiplier;
 mod multiplier_bed;
 mod multiplier_faults;
 mod reverse;
+mod secured;

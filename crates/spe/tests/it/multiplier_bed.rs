@@ -41,6 +41,7 @@ impl Bed {
         let name = |(index, &address)| ProxyUnderTest { label: format!("p{index}"), address };
         let mut spec = MultiplierSpec {
             listen: "127.0.0.1:0".parse().unwrap(),
+            tls: None,
             collector: collector.address,
             proxies: proxies.iter().enumerate().map(name).collect(),
             forward: false,

@@ -1,5 +1,6 @@
 //! `assay spe`: several proxies at once, on the requests of real clients.
 
+mod secured;
 pub(crate) mod targets;
 mod words;
 
@@ -68,9 +69,21 @@ pub struct SpeArgs {
     /// Clients speak to a proxy: requests carry whole URLs (the default without `--origin`)
     #[arg(long, help_heading = WHO)]
     pub forward: bool,
-    /// The origin that all stand for
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "forward", help_heading = WHO)]
+    /// The origin that all stand for; with https://, it is spoken to over TLS
+    #[arg(long, value_name = "[https://]HOST:PORT", conflicts_with = "forward", help_heading = WHO)]
     pub origin: Option<String>,
+    /// Clients speak TLS, and get this certificate, with those that lead to its authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = WHO)]
+    pub certificate: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = WHO)]
+    pub key: Option<PathBuf>,
+    /// Authorities by which the certificate of an https origin is verified (PEM)
+    #[arg(long, value_name = "FILE", requires = "origin", conflicts_with = "origin_insecure", help_heading = WHO)]
+    pub origin_ca: Option<PathBuf>,
+    /// The certificate of an https origin is not verified
+    #[arg(long, requires = "origin", help_heading = WHO)]
+    pub origin_insecure: bool,
     /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
     /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
     #[arg(long = "collector-listen", alias = "doors", value_name = "ADDR:PORT", help_heading = WHO)]
@@ -260,7 +273,9 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
 fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.origin.is_some() { Mode::Reverse } else { Mode::Forward };
-    let origin = args.origin.as_ref().map(|name| Ok((name.clone(), resolve(name)?))).transpose()?;
+    let origin = args.origin.as_ref().map(|origin| secured::of(origin, args)).transpose()?;
+    let (origin, origin_tls) = origin.map_or((None, None), |(name, tls)| (Some(name), tls));
+    let origin = origin.map(|name| resolve(&name).map(|address| (name, address))).transpose()?;
     let proxies =
         targets::under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
     let name: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
@@ -275,6 +290,8 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         listen: args.listen,
         mode,
         origin,
+        tls: secured::to_clients(args)?,
+        origin_tls,
         proxies,
         listeners: args.listeners,
         when: if args.at_once { When::AtOnce } else { When::After },
@@ -321,6 +338,24 @@ mod tests {
         assert_eq!(plan(&args(&["--forward"])).unwrap().mode, Mode::Forward);
         let reverse = plan(&args(&["--origin", "127.0.0.1:9000"])).unwrap();
         assert_eq!((reverse.mode, reverse.origin.unwrap().0.as_str()), (Mode::Reverse, "127.0.0.1:9000"));
+    }
+
+    #[test]
+    fn an_https_origin_is_verified_or_that_is_declined() {
+        let refused = |typed: &[&str]| plan(&args(typed)).expect_err("is refused").error.to_string();
+        let https = "https://127.0.0.1";
+        assert!(refused(&["--origin", https]).contains("--origin-ca FILE"));
+        assert!(
+            refused(&["--origin", "127.0.0.1:80", "--origin-insecure"]).contains("write --origin https://")
+        );
+        assert!(
+            refused(&["--origin", https, "--origin-ca", "/nowhere.pem"]).contains("cannot read /nowhere.pem")
+        );
+        let files = ["--certificate", "/nowhere.pem", "--key", "/nowhere.key"];
+        assert!(refused(&files).contains("cannot read /nowhere.pem"));
+        let taken = plan(&args(&["--origin", https, "--origin-insecure"])).unwrap();
+        assert_eq!(taken.origin.unwrap().0, "127.0.0.1:443");
+        assert!(taken.origin_tls.is_some_and(|tls| tls.ca.is_none()) && taken.tls.is_none());
     }
 
     #[test]
