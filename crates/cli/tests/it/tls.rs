@@ -97,6 +97,39 @@ fn a_certificate_for_another_name_is_found_every_time_and_both_are_named() {
     }
 }
 
+/// An address that is free now.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+#[test]
+fn a_target_that_runs_already_is_verified_by_its_authority_or_not_at_all() {
+    let assay = Assay::new();
+    let validity = Validity::around(now_unix_s());
+    let authority = Authority::new(KeyKind::P256, validity).expect("can be made");
+    let identity = authority.issue(&["10.0.0.1".to_owned()], validity).expect("can be made");
+    let (workload, ca) = (assay.file("small.pg", SMALL), assay.file("ca.pem", &authority.certificate));
+    assay.file("own.pem", &identity.certificate);
+    assay.file("own.key", &identity.key);
+    let (origin, dir) = (free(), assay.directory.path().display());
+    let text = format!(
+        "[tls]\nlisten = \"127.0.0.1:0\"\n[[certificate]]\nfile = \"{dir}/own.pem\"\nkey = \"{dir}/own.key\"\n\
+         [[server]]\naddress = \"{origin}\"\n"
+    );
+    let config = assay_switch::read("own.toml", &text).expect("is a switch file");
+    let switch = assay_switch::Switch::start(config).expect("starts");
+    let (target, origin) = (switch.addresses()[0].to_string(), origin.to_string());
+    for trust in [&["--ca", ca][..], &["--insecure", "--robot-http", "2"]] {
+        let flags = ["--proxy", &target, "--robot-tls", "--origin-listen", &origin, "--json"];
+        let said = assay.run(&[&["run", workload][..], &flags, trust].concat());
+        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+        let total = &document["total"];
+        assert_eq!(total["errors"]["total"], 0, "{trust:?}: {:#}", total["errors"]);
+        let counted = |field: &str| total[field].as_u64().expect("a number");
+        assert!(counted("completed") > 10 && counted("tls_full") > 0, "{trust:?}: {total:#}");
+    }
+}
+
 #[test]
 fn a_port_that_speaks_in_the_clear_is_named_as_one() {
     let said = against(Target::Clear).exits(1);
