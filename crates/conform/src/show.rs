@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_http::date::{DATE_BYTES, write_date};
+use assay_junit::{Outcome, Suite};
 
 use crate::case::{Case, Level, Step};
 use crate::document::{CaseResult, Document, TargetInfo};
@@ -276,66 +277,36 @@ fn escaped(text: &str) -> String {
 
 /// The results as JUnit's XML: a suite for each target, a test for each case. Only MUST and SHOULD can fail.
 pub fn junit(document: &Document) -> String {
-    let mut out =
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay conform\">\n".to_owned();
-    for target in &document.targets {
-        let all: Vec<&CaseResult> =
-            document.results.iter().filter(|result| result.target == target.label).collect();
-        let count =
-            |is_counted: &dyn Fn(&CaseResult) -> bool| all.iter().filter(|result| is_counted(result)).count();
-        let fails = |result: &CaseResult| result.verdict == Verdict::Fail && result.known.is_none();
-        let skipped = |result: &CaseResult| {
-            !result.verdict.is_decided() || (result.verdict == Verdict::Fail && result.known.is_some())
-        };
-        out.push_str(&format!(
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.1}\">\n",
-            xml(&name(target)),
-            all.len(),
-            count(&fails),
-            count(&skipped),
-            target.took_s
-        ));
-        for result in &all {
-            let head = format!(
-                "    <testcase classname=\"{}.{}\" name=\"{}\"",
-                xml(&target.label),
-                xml(&result.topic),
-                xml(&result.case)
-            );
-            let message = xml(&format!(
-                "{} ({}, {}): {}",
-                result.rule,
-                result.level.word(),
-                reference(result),
-                result.reason
-            ));
-            let known = result.known.as_deref().unwrap_or(result.verdict.words());
-            out.push_str(&match (fails(result), skipped(result)) {
-                (true, _) => format!("{head}>\n      <failure message=\"{message}\"/>\n    </testcase>\n"),
-                (_, true) => {
-                    format!("{head}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", xml(known))
-                }
-                _ => format!("{head}/>\n"),
-            });
-        }
-        out.push_str("  </testsuite>\n");
-    }
-    out + "</testsuites>\n"
+    let suite = |target: &TargetInfo| Suite {
+        name: name(target),
+        timestamp: None,
+        time_s: Some(target.took_s),
+        cases: document.results.iter().filter(|result| result.target == target.label).map(tried).collect(),
+    };
+    let suites: Vec<Suite> = document.targets.iter().map(suite).collect();
+    assay_junit::document("assay conform", &suites)
 }
 
-fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
+fn tried(result: &CaseResult) -> assay_junit::Case {
+    let outcome = match (&result.known, result.verdict) {
+        (None, Verdict::Fail) => Outcome::Failed(format!(
+            "{} ({}, {}): {}",
+            result.rule,
+            result.level.word(),
+            reference(result),
+            result.reason
+        )),
+        (Some(known), Verdict::Fail) => Outcome::Skipped(known.clone()),
+        (known, verdict) if !verdict.is_decided() => {
+            Outcome::Skipped(known.clone().unwrap_or_else(|| verdict.words().to_owned()))
         }
+        _ => Outcome::Passed,
+    };
+    assay_junit::Case {
+        class: format!("{}.{}", result.target, result.topic),
+        name: result.case.clone(),
+        outcome,
     }
-    out
 }
 
 /// A case in words: what it requires, what it relies on, and its steps.
