@@ -1,6 +1,6 @@
 //! What this machine can carry and measure, what it lacks, and the command that would mend that.
 //!
-//! [`facts`] looks at the machine; [`judge`] turns what it saw into findings, and is pure.
+//! [`facts()`] looks at the machine; [`judge()`] turns what it saw into findings, and is pure.
 //!
 //! *Does not:* change anything on the machine, measure how fast it is (that is `assay run --calibrate`), or check a particular
 //! run (that is `assay check`).
