@@ -1,5 +1,5 @@
 //! The directory in which results are kept (`runs/`): which runs and experiments are in it, when they were made, how they
-//! ended, how much room they take; and the removal of old ones ([`selection`], [`remove`]).
+//! ended, how much room they take; and the removal of old ones ([`selection`], [`remove()`]).
 //!
 //! *Does not:* read measurements, or make a summary or a report of anything; what has no summary has no verdict.
 
