@@ -230,8 +230,9 @@ impl TableWriter {
     /// an error.
     pub fn finish(mut self) -> Result<(), FileError> {
         let flushed = self.flush();
-        self.finish_file()?;
-        flushed
+        // A group that broke off keeps the file from being finished; why it did is what matters.
+        let finished = self.finish_file();
+        flushed.and(finished)
     }
 
     fn finish_file(self) -> Result<(), FileError> {

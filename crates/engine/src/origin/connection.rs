@@ -466,16 +466,10 @@ impl Connection {
     }
 }
 
-/// Bytes of the empty lines that come first: some clients send one after a body (RFC 9112, 2.2). A CR alone is none.
+/// Bytes of the empty lines that come first: some clients send one after a body (RFC 9112, 2.2). A CR or an LF alone is none, and
+/// is refused with the head that it belongs to.
 fn empty_lines(input: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        at += match &input[at..] {
-            [b'\n', ..] => 1,
-            [b'\r', b'\n', ..] => 2,
-            _ => return at,
-        };
-    }
+    2 * input.chunks_exact(2).take_while(|line| *line == b"\r\n").count()
 }
 
 impl Drop for Connection {
