@@ -14,8 +14,9 @@ const LEAST_US: f64 = 500.0;
 const PACKETS: u16 = 200;
 /// Bytes of such a packet, IP header included.
 const PACKET_BYTES: u64 = 28;
-/// How often a link is measured before it is refused: a moment's unrest is no reason.
-const ATTEMPTS: usize = 3;
+/// How often a link is measured before it is refused. Some seconds of unrest are no reason: threads of a virtual machine can take a
+/// quarter of a millisecond to wake up, and four of them do so in a round trip.
+const ATTEMPTS: usize = 10;
 /// How long a rate is measured.
 const RATE_TIME: Duration = Duration::from_millis(500);
 
