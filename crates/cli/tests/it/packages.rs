@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Assay, Said, read, root};
+use crate::support::{Assay, Said, program, read, root};
 
 fn shell(script: &str, directory: &Path) -> Said {
     let mut command = Command::new("sh");
@@ -16,10 +16,8 @@ fn shell(script: &str, directory: &Path) -> Said {
 
 /// The packages, in a directory; none: a tool that makes them is not installed.
 fn packages(assay: &Assay, out: &str) -> Option<PathBuf> {
-    let tools = "command -v objcopy strip readelf dpkg-deb python3 >/dev/null";
-    if shell(tools, assay.directory.path()).code != Some(0) {
-        eprintln!("skipped: binutils, dpkg-deb or python3 is not installed");
-        return None;
+    for (tool, package) in [("objcopy", "binutils"), ("dpkg-deb", "dpkg"), ("python3", "python3")] {
+        program(&[tool], package)?;
     }
     let (script, tool) = (root().join("scripts/dist.sh"), env!("CARGO_BIN_EXE_assay"));
     let line = format!("{} --binary /bin/true --tool {tool} --out {out}", script.display());

@@ -3,23 +3,18 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Assay, Said};
+use crate::support::{Assay, Said, program};
 
 /// Runs a script in a shell that finds the binary in `PATH`; none: the shell is not installed.
 fn in_shell(shell: &str, script: &str, assay: &Assay) -> Option<Said> {
+    let shell = program(&[shell], shell)?;
     let directory = Path::new(env!("CARGO_BIN_EXE_assay")).parent().expect("a folder");
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(shell);
     command.args(["-c", script]).current_dir(assay.directory.path()).stdin(Stdio::null());
     // Neither history nor settings of whoever runs the tests.
     command.env("PATH", path).env("HOME", assay.directory.path()).env("TERM", "dumb");
-    match command.output() {
-        Ok(output) => Some(output.into()),
-        Err(error) => {
-            eprintln!("skipped: cannot start {shell} ({error})");
-            None
-        }
-    }
+    Some(command.output().expect("a shell that starts").into())
 }
 
 /// Checks what a shell offers after words of a command line.
@@ -111,13 +106,10 @@ fn every_command_has_a_manual_page_that_man_shows() {
         assert!(text.contains(".SH SYNOPSIS"), "{page}");
     }
     let manual = assay.path("share/man").display().to_string();
-    match Command::new("man").args(["-M", &manual, "assay-lab-show"]).env("MANPAGER", "cat").output() {
-        Ok(output) => {
-            let said = Said::from(output).exits(0);
-            assert!(said.stdout.contains("Explain an experiment"), "{said:?}");
-        }
-        Err(error) => eprintln!("skipped: cannot start man ({error})"),
-    }
+    let Some(man) = program(&["man"], "man-db") else { return };
+    let output = Command::new(man).args(["-M", &manual, "assay-lab-show"]).env("MANPAGER", "cat").output();
+    let said = Said::from(output.expect("a man that starts")).exits(0);
+    assert!(said.stdout.contains("Explain an experiment"), "{said:?}");
 }
 
 #[test]

@@ -132,6 +132,21 @@ pub fn assert_nothing_left(directory: &Path) {
     }
 }
 
+/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` demands the real
+/// thing: there it fails.
+pub fn program(names: &[&str], package: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .flat_map(|directory| names.iter().map(move |name| directory.join(name)))
+        .find(|candidate| candidate.is_file());
+    if found.is_none() {
+        let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
+        assert!(!required, "no {package}, and ASSAY_REQUIRE_REAL=1 wants one: apt-get install {package}");
+        eprintln!("skipped: no {package} in PATH (apt-get install {package})");
+    }
+    found
+}
+
 /// Sends a signal to a child.
 pub fn send(child: &Child, signal: i32) {
     // SAFETY: a plain system call; the process is our child and has not been waited for.

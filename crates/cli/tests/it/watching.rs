@@ -2,32 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use assay_testbed::Browser;
 use serde_json::Value;
 
-use crate::support::{Assay, Said, send};
+use crate::support::{Assay, Said, program, send};
 
 /// Nothing here takes longer, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A program of this machine. Without it a test says that it is skipped, except where `ASSAY_REQUIRE_REAL=1` demands the real
-/// thing: there it fails.
-fn program(names: &[&str], package: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .flat_map(|directory| names.iter().map(move |name| directory.join(name)))
-        .find(|candidate| candidate.is_file());
-    if found.is_none() {
-        let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
-        assert!(!required, "no {package}, and ASSAY_REQUIRE_REAL=1 wants one: apt-get install {package}");
-        eprintln!("skipped: no {package} in PATH (apt-get install {package})");
-    }
-    found
-}
 
 /// A run that is served, and goes on being served when it has ended.
 struct Served {
