@@ -80,6 +80,11 @@ impl LinkSettings {
         settings.check().map(|()| settings)
     }
 
+    /// The same, if there can be such a link.
+    pub fn checked(self) -> Result<Self, SettingsError> {
+        self.to_string().parse()
+    }
+
     fn check(&self) -> Result<(), SettingsError> {
         if self.jitter > self.delay {
             return wrong(format!(

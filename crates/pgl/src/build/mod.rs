@@ -29,6 +29,7 @@ mod headers;
 mod identity;
 mod lints;
 mod origins;
+mod pipes;
 mod ranges;
 mod requests;
 mod robots;
@@ -57,6 +58,7 @@ pub(crate) fn build(
         builder.robot(record, *span);
     }
     let tls = builder.tls(registered);
+    let links = builder.links(registered);
     let substitutes = builder.substitutes(&registered.substitutes);
     builder.check_substitution(&substitutes);
     builder.check_agents(registered);
@@ -74,6 +76,7 @@ pub(crate) fn build(
         files: builder.files,
         foreign: builder.foreign,
         tls,
+        links,
         substitutes,
         requirements: registered.requirements.iter().map(|(text, _)| text.clone()).collect(),
     }

@@ -156,10 +156,10 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
         let Ok(objects) = i.objects(argument) else { continue };
         for (record, span) in objects {
             match record.kind {
-                RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap => {
+                RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap | RecordKind::NetPipe => {
                     i.registered.used.push((record, span));
                 }
-                RecordKind::NetPipe | RecordKind::MembershipMap => i.warn_type(record.kind, span),
+                RecordKind::MembershipMap => i.warn_type(record.kind, span),
                 RecordKind::Proxy => {
                     i.warn_type(record.kind, span);
                     i.registered.used.push((record, span));

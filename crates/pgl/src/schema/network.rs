@@ -18,16 +18,28 @@ pub(super) const ADDR_MAP: RecordType = RecordType {
 
 pub(super) const NET_PIPE: RecordType = RecordType {
     name: "NetPipe",
-    effect: Effect::LeftOut(Topic::Links),
+    effect: Effect::Part("all robots have one link, and all servers another, each alike in both directions"),
     groups: &[&[
-        left_out("kind", TEXT, Topic::Links),
-        left_out("addresses", ADDRESSES, Topic::Links),
-        left_out("packet_delay", TIMES, Topic::Links),
-        left_out("bandwidth", Ty::one(Base::Bandwidth), Topic::Links),
-        left_out("packet_loss", FLOAT, Topic::Links),
-        left_out("queue_packet_size", INT, Topic::Links),
-        left_out("queue_byte_size", SIZE, Topic::Links),
-        left_out("outgoing", BOOL, Topic::Links),
+        full("kind", TEXT),
+        part(
+            "addresses",
+            ADDRESSES,
+            "where agents of a side differ, they have what most of their addresses have",
+        ),
+        part(
+            "packet_delay",
+            TIMES,
+            "constant or uniform, with the mean and deviation of other distributions",
+        ),
+        full("bandwidth", Ty::one(Base::Bandwidth)),
+        full("packet_loss", FLOAT),
+        part("queue_packet_size", INT, "a packet counts as 1,500 bytes"),
+        full("queue_byte_size", SIZE),
+        part(
+            "outgoing",
+            BOOL,
+            "if directions differ, both have the mean delay, and all else of that of responses",
+        ),
     ]],
 };
 

@@ -12,14 +12,13 @@ pub(crate) enum Topic {
     Icp,
     Dns,
     Https,
-    Links,
     Filtering,
 }
 
 impl Topic {
     /// All of them, in the order of the reference.
     #[cfg(test)]
-    pub const ALL: [Topic; 9] = [
+    pub const ALL: [Topic; 8] = [
         Topic::Ftp,
         Topic::Socks,
         Topic::Kerberos,
@@ -27,7 +26,6 @@ impl Topic {
         Topic::Icp,
         Topic::Dns,
         Topic::Https,
-        Topic::Links,
         Topic::Filtering,
     ];
 
@@ -41,7 +39,6 @@ impl Topic {
             Topic::Icp => "ICP",
             Topic::Dns => "DNS",
             Topic::Https => "`https` URLs in traces",
-            Topic::Links => "the shaping of links",
             Topic::Filtering => "the checking of filters",
         }
     }
@@ -57,7 +54,6 @@ impl Topic {
             Topic::Https => {
                 "they are passed over; which legs speak TLS is said with `ssl_wraps`, or on the command line"
             }
-            Topic::Links => "links are as the machine's are",
             Topic::Filtering => "no response is checked against rules for users, groups or URLs",
         }
     }

@@ -10,7 +10,7 @@ mod words;
 
 use self::words::{percent, several, time};
 use crate::density::Densities;
-use crate::model::{Coding, Goal, Pace, Phase, Ramp, Thermostat, Workload};
+use crate::model::{Coding, Goal, Link, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
 use crate::universe::UniverseOptions;
 
@@ -26,6 +26,7 @@ pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
     }
     lines.extend((0..workload.servers.len()).flat_map(|index| servers::server(workload, index)));
     lines.extend(workload.contents.iter().flat_map(|c| contents::content(workload, c)));
+    lines.extend(links(workload));
     lines.extend(trace(workload));
     lines.push(working_set(timeline));
     let phases = workload.schedule.phases.iter().zip(timeline.phases());
@@ -158,6 +159,26 @@ fn adapting(thermostat: &Thermostat) -> String {
     ];
     let bounds = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
     format!("  the load is adapted every {} by {}: it {bounds}", time(sample), percent(step))
+}
+
+/// What packets meet on the way.
+fn links(workload: &Workload) -> Vec<String> {
+    let links = workload.links.unwrap_or_default();
+    let sides = [("robots and the proxy", links.robots), ("the proxy and origins", links.origins)];
+    let named = sides.into_iter().filter_map(|(ends, link)| Some((ends, link?)));
+    named.map(|(ends, link)| format!("link between {ends}: {}, in each direction", road(&link))).collect()
+}
+
+fn road(link: &Link) -> String {
+    let ms = |seconds: f64| plain(seconds * 1e3);
+    let jitter = if link.jitter_s > 0.0 { format!(" ± {}", ms(link.jitter_s)) } else { String::new() };
+    let parts = [
+        (link.delay_s > 0.0).then(|| format!("delay {}{jitter} ms", ms(link.delay_s))),
+        (link.loss > 0.0).then(|| format!("loss {}", percent(link.loss))),
+        link.bits_per_s.map(|rate| format!("{} kbit/s", plain(rate as f64 / 1e3))),
+        link.queue_bytes.map(|queue| format!("a queue of {}", bytes(queue))),
+    ];
+    words::joined(parts)
 }
 
 /// URLs that are not made up.

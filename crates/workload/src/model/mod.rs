@@ -5,6 +5,7 @@
 
 mod defaults;
 mod features;
+mod links;
 mod script;
 mod tls;
 mod weighted;
@@ -16,6 +17,7 @@ pub use self::features::{
     Expectation, Extent, Faults, FileEntry, FileSet, FileSetIndex, ForeignUrl, HeaderRule, Injection,
     RandomExtent, RangeSpec, Session, Thermostat, UserRun,
 };
+pub use self::links::{Link, Links};
 pub use self::script::{Script, ScriptExpr, ScriptStatement};
 pub use self::tls::{Tls, TlsCipher, TlsKey, TlsVersion};
 pub use self::weighted::Weighted;
@@ -57,6 +59,9 @@ pub struct Workload {
     /// Where TLS is spoken, and how; none: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// What links there are to the target; none: nothing is said of links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
     /// Groups of origins that stand for one another when a connection is reused.
     #[serde(default)]
     pub substitutes: Vec<Vec<OriginIndex>>,
