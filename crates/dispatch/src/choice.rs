@@ -12,6 +12,7 @@ use crate::policies::prequal::{Prequal, PrequalSettings};
 use crate::policies::random::Random;
 use crate::policies::round_robin::RoundRobin;
 use crate::policies::ward::Ward;
+use crate::policies::weighted_by_load::{WeightedByLoad, WeightedByLoadSettings};
 use crate::policies::weighted_least_connections::WeightedLeastConnections;
 use crate::policies::weighted_round_robin::WeightedRoundRobin;
 use crate::policy::Policy;
@@ -25,6 +26,8 @@ pub enum Choice {
     RoundRobin,
     /// `wrr`
     WeightedRoundRobin,
+    /// `wrr-load`
+    WeightedByLoad(WeightedByLoadSettings),
     /// `lc`
     LeastConnections,
     /// `wlc`
@@ -56,6 +59,7 @@ impl Choice {
             Self::Random,
             Self::RoundRobin,
             Self::WeightedRoundRobin,
+            Self::WeightedByLoad(WeightedByLoadSettings::default()),
             Self::LeastConnections,
             Self::WeightedLeastConnections,
             Self::PowerOfTwo,
@@ -81,6 +85,7 @@ impl Choice {
             Self::Random => "rand",
             Self::RoundRobin => "rr",
             Self::WeightedRoundRobin => "wrr",
+            Self::WeightedByLoad(_) => "wrr-load",
             Self::LeastConnections => "lc",
             Self::WeightedLeastConnections => "wlc",
             Self::PowerOfTwo => "p2c",
@@ -103,6 +108,7 @@ impl Choice {
             Self::Prequal(settings) => settings.age_s *= times,
             Self::LardReplicated(settings) => settings.shrink_after_s *= times,
             Self::CapWithState(settings) => settings.stale_after_s *= times,
+            Self::WeightedByLoad(settings) => settings.stale_after_s *= times,
             Self::Random
             | Self::RoundRobin
             | Self::WeightedRoundRobin
@@ -117,12 +123,18 @@ impl Choice {
         slower
     }
 
+    /// It goes by what servers report of themselves.
+    pub fn wants_reports(&self) -> bool {
+        matches!(self, Self::CapWithState(_) | Self::WeightedByLoad(_))
+    }
+
     /// The policy itself, without servers. Whatever it draws follows from the seed.
     pub fn build(&self, seed: u64) -> Box<dyn Policy> {
         match self {
             Self::Random => Box::new(Random::new(seed)),
             Self::RoundRobin => Box::new(RoundRobin::new()),
             Self::WeightedRoundRobin => Box::new(WeightedRoundRobin::new()),
+            Self::WeightedByLoad(settings) => Box::new(WeightedByLoad::new(*settings)),
             Self::LeastConnections => Box::new(LeastConnections::new()),
             Self::WeightedLeastConnections => Box::new(WeightedLeastConnections::new()),
             Self::PowerOfTwo => Box::new(PowerOfTwo::new(seed)),

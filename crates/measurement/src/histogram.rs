@@ -1,5 +1,7 @@
 //! Latency histograms: mergeable, sparse on disk, in microseconds.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Longest time kept apart; longer ones count as this: one hour, in microseconds.
@@ -28,6 +30,25 @@ pub struct SparseHistogram {
     pub max_us: u64,
     /// (lowest value of the bucket in microseconds, count), ascending.
     pub buckets: Vec<(u64, u64)>,
+}
+
+impl SparseHistogram {
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Adds all of another's values. Buckets are the same everywhere, so nothing is lost by it.
+    pub fn merge(&mut self, other: &Self) {
+        let mut buckets: BTreeMap<u64, u64> = self.buckets.iter().copied().collect();
+        for &(low_us, count) in &other.buckets {
+            let sum = buckets.entry(low_us).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        self.buckets = buckets.into_iter().collect();
+        self.sum_us = self.sum_us.saturating_add(other.sum_us);
+        self.max_us = self.max_us.max(other.max_us);
+    }
 }
 
 impl Default for Histogram {

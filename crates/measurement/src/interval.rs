@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{OriginCounts, RobotCounts};
-use crate::declared::Metric;
+use crate::declared::{Described, Metric, Value};
 use crate::histogram::SparseHistogram;
 use crate::series;
 
@@ -144,6 +144,21 @@ pub struct RobotInterval {
 }
 
 impl RobotInterval {
+    /// Adds what other robots did in the same interval of the same phase. Of two ends, the later one counts: only the last
+    /// interval of those that end first is shorter.
+    pub fn merge(&mut self, other: &Self) {
+        self.length_ms = self.length_ms.max(other.length_ms);
+        self.counts.merge(&other.counts);
+        for (metric, class, values) in other.histograms() {
+            if let Some(sum) = self.histogram_mut(metric, class) {
+                sum.merge(values);
+            }
+        }
+        self.levels.waiting += other.levels.waiting;
+        self.levels.in_flight += other.levels.in_flight;
+        self.levels.connections += other.levels.connections;
+    }
+
     /// Times of the xacts that completed, by class: together, they are all of them.
     pub fn completed(&self) -> [&Times; 3] {
         [&self.hit, &self.miss, &self.other]
@@ -204,6 +219,17 @@ pub struct OriginInterval {
     pub connections: u64,
 }
 
+impl OriginInterval {
+    /// Adds what other origins did in the same interval of the same phase.
+    pub fn merge(&mut self, other: &Self) {
+        self.length_ms = self.length_ms.max(other.length_ms);
+        self.counts.merge(&other.counts);
+        self.service.merge(&other.service);
+        self.lateness.merge(&other.lateness);
+        self.connections += other.connections;
+    }
+}
+
 series! {
     /// What a process (or a tree of them) used in one interval.
     pub struct HostInterval {
@@ -235,5 +261,67 @@ series! {
     } beside {
         /// How long the threads of the target waited for processors in each stretch of 10 ms, added up; empty of all others.
         waits: SparseHistogram,
+    }
+}
+
+impl HostInterval {
+    /// Adds what other processes of the same role used in the same interval. What is unknown of one is unknown of all.
+    pub fn merge(&mut self, other: &Self) {
+        for field in <Self as Described>::FIELDS {
+            let sum = match (field.name, (field.get)(self), (field.get)(other)) {
+                ("start_ms" | "length_ms", ..) | (_, Value::Text(_) | Value::Float(_), _) => continue,
+                (_, Value::Uint(one), Value::Uint(more)) => Value::Uint(one.saturating_add(more)),
+                _ => Value::None,
+            };
+            (field.set)(self, sum);
+        }
+        self.length_ms = self.length_ms.max(other.length_ms);
+        self.waits.merge(&other.waits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::histogram::Histogram;
+
+    use super::*;
+
+    fn of(values_us: &[u64]) -> SparseHistogram {
+        let mut histogram = Histogram::new();
+        values_us.iter().for_each(|value| histogram.record(*value));
+        histogram.to_sparse()
+    }
+
+    #[test]
+    fn the_histograms_of_two_parts_are_that_of_all_their_values() {
+        let mut one = RobotInterval { length_ms: 900, ..RobotInterval::default() };
+        one.hit.response = of(&[3, 1_000_000, 77]);
+        one.counts.due = 3;
+        let mut other = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
+        other.hit.response = of(&[77, 12]);
+        other.levels.connections = 2;
+        one.merge(&other);
+        assert_eq!(one.hit.response, of(&[3, 12, 77, 77, 1_000_000]));
+        assert_eq!((one.length_ms, one.counts.due, one.levels.connections), (1000, 3, 2));
+        let mut origins = OriginInterval { service: of(&[5]), connections: 1, ..OriginInterval::default() };
+        origins.merge(&OriginInterval { service: of(&[9]), connections: 2, ..OriginInterval::default() });
+        assert_eq!((origins.service, origins.connections), (of(&[5, 9]), 3));
+    }
+
+    #[test]
+    fn what_is_unknown_of_one_process_is_unknown_of_all() {
+        let host = |cpu_us, pss_bytes| HostInterval {
+            start_ms: 1000,
+            length_ms: 1000,
+            role: "robots".into(),
+            cpu_us,
+            pss_bytes,
+            ..HostInterval::default()
+        };
+        let mut sum = host(5, Some(7));
+        sum.merge(&host(6, Some(8)));
+        assert_eq!(sum, host(11, Some(15)));
+        sum.merge(&host(1, None));
+        assert_eq!(sum, host(12, None));
     }
 }

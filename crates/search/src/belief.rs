@@ -105,8 +105,8 @@ impl Belief {
         let weight = |cell: usize| (-(self.at(cell) - rate.ln()).abs() / octaves).exp();
         let once: Vec<f64> = (0..self.cells).map(weight).collect();
         let all = once.iter().sum::<f64>() * shapes().count() as f64;
-        let once = once.iter().map(|weight| weight / all);
-        shapes().flat_map(|_| once.clone()).collect()
+        let once: Vec<f64> = once.iter().map(|weight| weight / all).collect();
+        once.repeat(shapes().count())
     }
 
     /// Logarithm of the rate at a place.
@@ -118,9 +118,11 @@ impl Belief {
     pub fn heard(&mut self, rate: f64, showed: Showed) {
         let likelihood = self.likelihood(rate.ln(), showed);
         for era in &mut self.eras {
-            let places = era.places.iter_mut().zip(&likelihood);
-            places.for_each(|(place, likelihood)| *place *= likelihood);
-            let foretold: f64 = era.places.iter().sum();
+            let mut foretold = 0.0;
+            for (place, likelihood) in era.places.iter_mut().zip(&likelihood) {
+                *place *= likelihood;
+                foretold += *place;
+            }
             era.places.iter_mut().for_each(|place| *place /= foretold);
             era.weight *= foretold;
         }

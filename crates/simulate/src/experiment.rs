@@ -152,6 +152,17 @@ pub enum PolicyChoice {
     CapWithState,
 }
 
+impl PolicyChoice {
+    /// It goes by what servers report of themselves.
+    pub fn wants_reports(&self) -> bool {
+        match self {
+            Self::CapWithState => true,
+            Self::Ward { .. } => false,
+            Self::Plain(choice) => choice.wants_reports(),
+        }
+    }
+}
+
 /// How many requests there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {

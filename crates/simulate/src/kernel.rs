@@ -7,7 +7,7 @@ use assay_random::Rng;
 use assay_workload::Purpose;
 
 use crate::agenda::{Agenda, Event};
-use crate::experiment::{Cell, Cluster, Experiment, Load, PolicyChoice, SwitchSpec};
+use crate::experiment::{Cell, Cluster, Experiment, Load, SwitchSpec};
 use crate::links::Links;
 use crate::policies::{choice, site};
 use crate::stream::{Requested, Stream};
@@ -152,7 +152,7 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
             documents.iter().for_each(|requested| member.node.remember(requested.document, requested.bytes));
         }
     }
-    kernel.begin(matches!(chosen, PolicyChoice::CapWithState));
+    kernel.begin(chosen.wants_reports());
     kernel.run();
 }
 

@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
     show(&format!("LRU, {} sizes at once", sizes.len()), count, begun, points.iter().map(|p| p.hits).sum())?;
     for policy in Policy::ALL {
         let begun = processor_seconds()?;
-        let counts = cache(&requests, policy, objects as u64 / 10, 0);
+        let counts = cache(&requests, policy, objects as u64 / 10, 0.into());
         show(policy.title(), count, begun, counts.requests - counts.hits)?;
     }
     Ok(())

@@ -4,9 +4,12 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use assay_cache::policy::Admission;
+
+use crate::http;
 use crate::policy::Policy;
 use crate::requests::Requests;
-use crate::simulate::{self, Counts};
+use crate::simulate::{self, Counts, Rules};
 
 /// Sizes from a 1,024th of all objects on.
 const SMALLEST: u64 = 1024;
@@ -60,10 +63,12 @@ pub fn usual_sizes(footprint: u64) -> Vec<u64> {
 
 /// Curves of all policies at all sizes, with as many threads as there are processors. The result does not depend on their
 /// number. Sizes are in ascending order.
-pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], warm_up: usize) -> Vec<Curve> {
+pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], rules: Rules) -> Vec<Curve> {
     // Below this size, LRU's contents are not the beginning of one list, because some object bypasses the cache.
     let simulated = match requests.size_changes {
-        0 => sizes.partition_point(|size| *size < requests.largest_bytes),
+        0 if rules.admission == Admission::All && http::keeps_one_list(requests) => {
+            sizes.partition_point(|size| *size < requests.largest_bytes)
+        }
         _ => sizes.len(),
     };
     let in_one_pass = |policy| if policy == Policy::Lru { simulated } else { sizes.len() };
@@ -80,10 +85,10 @@ pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], warm_up: 
         while let Some(&(policy, at)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             let points = match sizes.get(at) {
                 Some(&size) => {
-                    let counts = simulate::cache(requests, policy, size, warm_up);
+                    let counts = simulate::cache(requests, policy, size, rules);
                     vec![Point { size, counts, method: Method::Simulated }]
                 }
-                None => one_pass(requests, &sizes[simulated..], warm_up),
+                None => one_pass(requests, &sizes[simulated..], rules.warm_up),
             };
             let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             found.extend(points.into_iter().map(|point| (policy, point)));
@@ -148,12 +153,12 @@ mod tests {
         }
         let requests = gather.finish();
         let sizes = [10, 50, 100, 5000];
-        let found = curves(&requests, &[Policy::Fifo, Policy::Lru], &sizes, 100);
+        let found = curves(&requests, &[Policy::Fifo, Policy::Lru], &sizes, 100.into());
         for curve in &found {
             let points: Vec<u64> = curve.points.iter().map(|point| point.size).collect();
             assert_eq!(points, sizes);
             for point in &curve.points {
-                let alone = simulate::cache(&requests, curve.policy, point.size, 100);
+                let alone = simulate::cache(&requests, curve.policy, point.size, 100.into());
                 assert_eq!(point.counts, alone, "{:?} {}", curve.policy, point.size);
             }
         }

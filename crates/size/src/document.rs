@@ -1,12 +1,15 @@
 //! The result as one document. Everything that is shown anywhere is in it; its schema is `docs/reference/size.schema.json`.
 
+use assay_cache::policy::Admission;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::curve::{self, Method};
+use crate::keys::suggest::Suggestion;
 use crate::policy::Policy;
+use crate::proof::Proof;
 use crate::read::Read;
-use crate::simulate::{self, Counts};
+use crate::simulate::{self, Counts, Rules};
 use crate::words;
 
 /// Name and version of the document.
@@ -30,8 +33,42 @@ pub struct Document {
     pub infinite: Figures,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
+    /// Changes of the key that would gain hits, the most first; none: nobody asked.
+    pub suggestions: Option<Vec<KeyChange>>,
+    /// Predictions beside what real proxies reached; none: none was run.
+    pub proof: Option<Proof>,
+    /// The proxy as which objects were stored; none: only their bodies take room.
+    pub stored_as: Option<StoredAs>,
     /// What a reader should know, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// A change of the key that would gain hits in a cache without bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KeyChange {
+    /// What the key would do, as it is written for `--key`.
+    pub rule: String,
+    /// Requests that it concerns.
+    pub requests: u64,
+    /// Misses that would be hits, of an object with the same length.
+    pub gained_hits: u64,
+    /// The same in points of document hit ratio.
+    pub gained_points: Option<f64>,
+    /// Requests that would be hits of an object with another length: they may be for another object.
+    pub different_length: u64,
+    /// At least 99 of 100 have the same length.
+    pub is_safe: bool,
+}
+
+/// How much room objects take.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StoredAs {
+    /// Name of the proxy.
+    pub proxy: String,
+    /// Bytes of each object beside its body.
+    pub overhead_bytes: u64,
+    /// Room is taken in multiples of this.
+    pub unit_bytes: u64,
 }
 
 /// The requests.
@@ -49,6 +86,8 @@ pub struct InputInfo {
     pub warm_up_requests: u64,
     /// Requests that no cache may serve: they count as misses.
     pub uncachable_requests: u64,
+    /// Requests that act on caches and are in no figure: those of a workload that are no plain GETs, or of other phases.
+    pub uncounted_requests: u64,
     /// Different objects.
     pub objects: u64,
     /// Objects that are requested once.
@@ -84,6 +123,8 @@ pub struct Figures {
     pub hits: u64,
     /// Those that it did not.
     pub misses: u64,
+    /// Those among the misses that found an expired copy which the origin confirmed: no body was fetched.
+    pub validated: u64,
     /// Bytes of the responses to all of them.
     pub bytes: u64,
     /// Bytes of the responses to hits.
@@ -148,6 +189,10 @@ pub struct Options {
     pub sizes: Vec<u64>,
     /// Share of the requests that fill the caches and are not counted, from 0 to 1.
     pub warm_up: f64,
+    /// What caches store.
+    pub admission: Admission,
+    /// The proxy as which the objects of the requests were laid out.
+    pub stored_as: Option<StoredAs>,
 }
 
 impl Document {
@@ -163,7 +208,12 @@ impl Document {
         sizes.dedup();
         let infinite = simulate::infinite(requests, warm_up);
         let unit = if requests.has_sizes { Unit::Bytes } else { Unit::Objects };
-        let curves = curve::curves(requests, &options.policies, &sizes, warm_up);
+        let curves = curve::curves(
+            requests,
+            &options.policies,
+            &sizes,
+            Rules { warm_up, admission: options.admission },
+        );
         let mut document = Self {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
@@ -175,6 +225,7 @@ impl Document {
                 requests: requests.list.len() as u64,
                 warm_up_requests: warm_up as u64,
                 uncachable_requests: requests.uncachable,
+                uncounted_requests: requests.uncounted(),
                 objects: requests.objects as u64,
                 requested_once: requests.requested_once(),
                 footprint_bytes: requests.footprint_bytes,
@@ -185,11 +236,25 @@ impl Document {
             },
             infinite: Figures::of(&infinite, unit),
             curves: curves.iter().map(|curve| Curve::of(curve, &infinite, unit)).collect(),
+            suggestions: read.suggestions.as_ref().map(|(found, _)| {
+                found.iter().map(|suggestion| KeyChange::of(suggestion, requests.list.len() as u64)).collect()
+            }),
+            proof: None,
+            stored_as: options.stored_as.clone(),
             notes: Vec::new(),
         };
         document.notes = words::notes(&document, read.requests.unordered, &read.notes);
+        if let Some((_, unexamined @ 1..)) = read.suggestions {
+            document.notes.push(words::unexamined(unexamined));
+        }
         document.advice = words::advice(&document);
         document
+    }
+
+    /// Adds predictions beside measurements.
+    pub fn prove(&mut self, proof: Proof) {
+        self.proof = Some(proof);
+        self.advice = words::advice(self);
     }
 
     /// The JSON Schema.
@@ -206,12 +271,27 @@ impl Document {
     }
 }
 
+impl KeyChange {
+    fn of(suggestion: &Suggestion, requests: u64) -> Self {
+        let gained = assay_measurement::ratios::ratio(suggestion.gained, requests);
+        Self {
+            rule: suggestion.rule.clone(),
+            requests: suggestion.requests,
+            gained_hits: suggestion.gained,
+            gained_points: gained.map(|share| share * 100.0),
+            different_length: suggestion.different,
+            is_safe: suggestion.is_safe(),
+        }
+    }
+}
+
 impl Figures {
     fn of(counts: &Counts, unit: Unit) -> Self {
         Self {
             requests: counts.requests,
             hits: counts.hits,
             misses: counts.requests - counts.hits,
+            validated: counts.validated,
             bytes: counts.bytes,
             hit_bytes: counts.hit_bytes,
             dhr: counts.dhr(),

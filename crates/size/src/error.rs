@@ -44,6 +44,33 @@ pub enum SizeError {
     /// More objects than numbers.
     #[error("cannot simulate more than 4,294,967,294 different objects")]
     TooManyObjects,
+    /// What is said of the requests of a log was said of a trace.
+    #[error("a trace has no hosts, paths and queries that rules could be for")]
+    RulesForTrace,
+    /// A workload without an end.
+    #[error("{name} has no end: its schedule has no phases")]
+    Endless {
+        /// The workload.
+        name: String,
+    },
+    /// Best-effort robots beside others, in a schedule whose phases end at counts.
+    #[error(
+        "cannot simulate {name}: some robots have a rate, others send the next request after a response, and a phase ends at a count"
+    )]
+    MixedRobots {
+        /// The workload.
+        name: String,
+    },
+    /// A phase that the workload does not have.
+    #[error("{name} has no phase `{phase}`; it has {phases}")]
+    NoPhase {
+        /// The workload.
+        name: String,
+        /// The phase.
+        phase: String,
+        /// Those that it has.
+        phases: String,
+    },
     /// The result cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),

@@ -1,18 +1,25 @@
-//! How large a cache must be: curves of hit ratio over size for several replacement policies, from traces and access logs.
+//! How large a cache must be: curves of hit ratio over size for several replacement policies, from traces, access logs and
+//! workloads.
 //!
-//! [`read`] turns inputs into [`requests`] (compact records), [`curve`] simulates policies at all sizes, [`document`] is the result,
+//! [`read`] turns files, and [`workload`] streams of robots, into [`requests`] (compact records; what HTTP adds to them is in [`http`]),
+//! [`curve`] simulates policies at all sizes, [`document`] is the result,
 //! and [`terminal`], [`csv`] and [`sheet()`] write it. LRU at all sizes takes one pass over the requests ([`distance`]) where that is
 //! exact. The policies themselves are in `assay_cache::policy`.
 //!
 //! *Does not:* open a socket, start a proxy, or know what a real proxy's memory holds beside objects.
 
+pub mod bounds;
 pub mod csv;
 pub mod curve;
 pub mod distance;
 pub mod document;
 pub mod error;
+pub mod http;
 pub mod ids;
+pub mod keys;
+pub mod layout;
 pub mod policy;
+pub mod proof;
 pub mod read;
 pub mod requests;
 mod sheet;
@@ -20,5 +27,6 @@ pub mod simulate;
 pub mod terminal;
 pub mod trace;
 mod words;
+pub mod workload;
 
 pub use sheet::sheet;

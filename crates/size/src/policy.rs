@@ -20,6 +20,14 @@ pub enum Policy {
     Slru,
     /// Three FIFO queues.
     S3Fifo,
+    /// Two queues, and a memory of what left the first.
+    #[serde(rename = "2q")]
+    TwoQ,
+    /// Adaptive replacement cache.
+    Arc,
+    /// A small window, and a main part that admits by frequency.
+    #[serde(rename = "w-tinylfu")]
+    WTinyLfu,
     /// Least frequently used.
     Lfu,
     /// LFU with dynamic ageing.
@@ -32,23 +40,35 @@ pub enum Policy {
     Random,
     /// The object whose next request is latest: a bound, not a policy of a real cache.
     Belady,
+    /// The object with the largest product of size and time to its next request.
+    BeladySize,
+    /// No cache hits more.
+    BoundAbove,
+    /// A cache that knows the future can hit so much.
+    BoundBelow,
 }
 
 impl Policy {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::Lru,
         Self::Fifo,
         Self::Clock,
         Self::Sieve,
         Self::Slru,
         Self::S3Fifo,
+        Self::TwoQ,
+        Self::Arc,
+        Self::WTinyLfu,
         Self::Lfu,
         Self::Lfuda,
         Self::Gds,
         Self::Gdsf,
         Self::Random,
         Self::Belady,
+        Self::BeladySize,
+        Self::BoundAbove,
+        Self::BoundBelow,
     ];
 
     /// The name that is typed.
@@ -60,12 +80,18 @@ impl Policy {
             Self::Sieve => "sieve",
             Self::Slru => "slru",
             Self::S3Fifo => "s3-fifo",
+            Self::TwoQ => "2q",
+            Self::Arc => "arc",
+            Self::WTinyLfu => "w-tinylfu",
             Self::Lfu => "lfu",
             Self::Lfuda => "lfuda",
             Self::Gds => "gds",
             Self::Gdsf => "gdsf",
             Self::Random => "random",
             Self::Belady => "belady",
+            Self::BeladySize => "belady-size",
+            Self::BoundAbove => "bound-above",
+            Self::BoundBelow => "bound-below",
         }
     }
 
@@ -78,13 +104,24 @@ impl Policy {
             Self::Sieve => "SIEVE",
             Self::Slru => "SLRU",
             Self::S3Fifo => "S3-FIFO",
+            Self::TwoQ => "2Q",
+            Self::Arc => "ARC",
+            Self::WTinyLfu => "W-TinyLFU",
             Self::Lfu => "LFU",
             Self::Lfuda => "LFUDA",
             Self::Gds => "GDS",
             Self::Gdsf => "GDSF",
             Self::Random => "random replacement",
             Self::Belady => "Belady's MIN",
+            Self::BeladySize => "Belady's MIN by size",
+            Self::BoundAbove => "the upper bound",
+            Self::BoundBelow => "the lower bound of the optimum",
         }
+    }
+
+    /// True for what needs the future: no real cache can have it.
+    pub fn needs_future(self) -> bool {
+        matches!(self, Self::Belady | Self::BeladySize | Self::BoundAbove | Self::BoundBelow)
     }
 
     /// Reads a name.

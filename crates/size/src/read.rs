@@ -11,6 +11,10 @@ use assay_logs::input::{self, Input, Piece};
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
 
 use crate::error::SizeError;
+use crate::http::{FOREVER_S, Http, Meaning, USUAL};
+use crate::keys::pattern::Shown;
+use crate::keys::suggest::{Suggest, Suggestion};
+use crate::keys::{self, Rules, parts};
 use crate::requests::{Gather, Requests, Sizes};
 use crate::trace::Record;
 use crate::trace::csv::Columns;
@@ -70,6 +74,8 @@ pub struct Read {
     pub requests: Requests,
     /// Lines or records that could not be read.
     pub malformed: u64,
+    /// Changes of the key that would gain hits, and how often a parameter was not examined; none: nobody asked.
+    pub suggestions: Option<(Vec<Suggestion>, u64)>,
     /// What a reader should know, a sentence each.
     pub notes: Vec<String>,
 }
@@ -78,7 +84,7 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, has no known form, or there is no request in any of them.
-pub fn read(names: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
+pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules) -> Result<Read, SizeError> {
     let mut files = Vec::new();
     for name in names {
         files.extend(input::expand(name)?);
@@ -91,7 +97,8 @@ pub fn read(names: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
             let (one, other) = (files[one].clone(), files[other].clone());
             return Err(SizeError::Mixed { one, other });
         }
-        (None, _) => logs(&files, form)?,
+        (None, _) => logs(&files, form, rules)?,
+        (Some(_), None) if !rules.is_empty() => return Err(SizeError::RulesForTrace),
         (Some(_), None) => traces(files, &forms)?,
     };
     if read.requests.list.is_empty() {
@@ -115,7 +122,7 @@ fn traces(files: Vec<PathBuf>, forms: &[Form]) -> Result<Read, SizeError> {
         }
     }
     let form = if forms[0] == Form::Oracle { "oracleGeneral" } else { "csv" };
-    Ok(Read { files, form: form.into(), requests: gather.finish(), malformed, notes })
+    Ok(Read { files, form: form.into(), requests: gather.finish(), malformed, suggestions: None, notes })
 }
 
 fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
@@ -171,13 +178,17 @@ fn csv(path: &Path, input: &mut Input, gather: &mut Gather) -> Result<u64, SizeE
     Ok(malformed)
 }
 
-fn logs(files: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
+fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules) -> Result<Read, SizeError> {
     let format = match form {
         Some(Form::Log(format)) => format.as_deref(),
         _ => None,
     };
     let mut gather = Gather::new(Sizes::Within(0));
-    let mut log = Log::default();
+    if !rules.ttl.is_empty() {
+        gather.set_http(Http::new(USUAL));
+    }
+    let is_plain = rules.is_empty();
+    let mut log = Log { rules, is_plain, ..Log::default() };
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -190,7 +201,8 @@ fn logs(files: &[PathBuf], form: Option<&Form>) -> Result<Read, SizeError> {
         form: set.format,
         requests: gather.finish(),
         malformed: set.malformed,
-        notes: log.notes,
+        suggestions: log.rules.suggest.take().map(Suggest::finish),
+        notes: [log.notes, log.rules.notes()].concat(),
     })
 }
 
@@ -203,6 +215,9 @@ struct Log {
     assumes_success: bool,
     is_full: bool,
     notes: Vec<String>,
+    rules: Rules,
+    /// There are no rules.
+    is_plain: bool,
 }
 
 impl Log {
@@ -216,11 +231,39 @@ impl Log {
         let method = if self.assumes_get { b"GET" } else { access.method };
         let status = if self.assumes_success { 200 } else { access.status };
         let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
+        if !self.is_plain {
+            return self.take_by_rules(access, wanted(method, status), at_s, gather);
+        }
         match wanted(method, status) {
             Wanted::Whole => self.is_full |= !gather.whole(key(access), access.bytes, at_s),
             Wanted::Part => gather.part(key(access), access.bytes, at_s),
             Wanted::Never => gather.uncachable(access.bytes, at_s),
         }
+    }
+
+    /// A request of which something is said.
+    fn take_by_rules(&mut self, access: &Access<'_>, wanted: Wanted, at_s: Option<i64>, gather: &mut Gather) {
+        let (host, path, query) = parts(access);
+        let shown = Shown { host, path, content_type: access.content_type };
+        let rules = &mut self.rules;
+        if !rules.hosts.is_empty() && !rules.hosts.iter().any(|host| host.matches(&shown)) {
+            rules.left_out += 1;
+            return;
+        }
+        if keys::first(&mut rules.uncachable, &shown).is_some() || wanted == Wanted::Never {
+            return gather.uncachable(access.bytes, at_s);
+        }
+        let life_s = keys::first(&mut rules.ttl, &shown).copied().unwrap_or(FOREVER_S);
+        let key = rules.key.key(host, path, query);
+        if wanted == Wanted::Part {
+            gather.part(key, access.bytes, at_s);
+        } else {
+            if let Some(suggest) = &mut rules.suggest {
+                suggest.take(host, path, query, access.bytes);
+            }
+            self.is_full |= !gather.whole(key, access.bytes, at_s);
+        }
+        gather.mean(Meaning { life_s, ..Meaning::PLAIN });
     }
 
     /// Before the first line of a format: what it leaves out, and what is assumed instead.

@@ -1,5 +1,6 @@
 //! Requests as compact records, 24 bytes each, and what is known of all of them together.
 
+use crate::http::{Http, Meaning};
 use crate::ids::Ids;
 
 /// The object of a request that no cache may serve.
@@ -39,9 +40,23 @@ pub struct Requests {
     pub has_sizes: bool,
     /// Seconds from the first request to the last one; none: the input has no times.
     pub lasts_s: Option<u64>,
+    /// What HTTP says of each request; none: all are plain GETs for objects that never expire, and all are counted.
+    pub http: Option<Http>,
 }
 
 impl Requests {
+    /// False for a request that acts on caches and is in no figure, such as a HEAD.
+    #[inline]
+    pub fn is_counted(&self, number: usize) -> bool {
+        self.http.as_ref().is_none_or(|http| http.meanings[number].is_counted)
+    }
+
+    /// Requests that act on caches and are in no figure.
+    pub fn uncounted(&self) -> u64 {
+        let meanings = self.http.iter().flat_map(|http| &http.meanings);
+        meanings.filter(|meaning| !meaning.is_counted).count() as u64
+    }
+
     /// Objects that are requested once: none of them is ever a hit.
     pub fn requested_once(&self) -> u64 {
         let mut times = vec![0u8; self.objects];
@@ -91,6 +106,16 @@ impl Gather {
         }
     }
 
+    /// From now on every request has a meaning in HTTP; called before the first request.
+    pub fn set_http(&mut self, http: Http) {
+        self.requests.http = Some(http);
+    }
+
+    /// True if a POST drops what is stored under its URL.
+    pub fn post_invalidates(&self) -> bool {
+        self.requests.http.as_ref().is_some_and(|http| http.behaviour.post_invalidates)
+    }
+
     /// Says how the sizes that follow are to be understood. An input without sizes stays one.
     pub fn set_sizes(&mut self, sizes: Sizes) {
         if self.sizes != Sizes::Unknown {
@@ -115,6 +140,23 @@ impl Gather {
         self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
         self.push(object, bytes, bytes, at_s);
         true
+    }
+
+    /// Adds a request for the whole object with what HTTP says of it. False as for [`Gather::whole`].
+    pub fn meant(&mut self, key: u64, bytes: u64, at_s: Option<i64>, meaning: Meaning) -> bool {
+        let was_added = self.whole(key, bytes, at_s);
+        if was_added {
+            self.mean(meaning);
+        }
+        was_added
+    }
+
+    /// Says what HTTP says of the request that was added last; nothing where requests have no meanings.
+    pub fn mean(&mut self, meaning: Meaning) {
+        let meanings = self.requests.http.as_mut().map(|http| &mut http.meanings);
+        if let Some(last) = meanings.and_then(|meanings| meanings.last_mut()) {
+            *last = meaning;
+        }
     }
 
     /// Adds a request that is served from the whole object, although its response is not all of it. If the object was not
@@ -157,6 +199,9 @@ impl Gather {
     fn push(&mut self, object: u32, bytes: u64, sent_bytes: u64, at_s: Option<i64>) {
         let at_s = at_s.map_or(0, |at_s| self.clock(at_s));
         self.requests.list.push(Request { bytes, sent_bytes, object, at_s });
+        if let Some(http) = &mut self.requests.http {
+            http.meanings.push(Meaning::PLAIN);
+        }
     }
 
     /// Seconds since the first request; those before it count as simultaneous with it.

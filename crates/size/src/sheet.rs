@@ -21,6 +21,7 @@ pub fn sheet(document: &Document) -> Sheet {
         |id, title: &str, plots, tables, words| Section { id, title: title.into(), plots, tables, words };
     let mut sections = vec![
         section("advice", "What follows", Vec::new(), Vec::new(), document.advice.clone()),
+        section("proof", "Predicted and measured", Vec::new(), proven(document), Vec::new()),
         section("curves", "Hit ratio by size", plots, tables, Vec::new()),
         section("notes", "Notes", Vec::new(), Vec::new(), document.notes.clone()),
     ];
@@ -36,6 +37,25 @@ pub fn sheet(document: &Document) -> Sheet {
             "from simulations of these requests; this page is one file and loads nothing from the network"
                 .into(),
     }
+}
+
+/// The table of predictions, if there are any.
+fn proven(document: &Document) -> Vec<Table> {
+    let Some(proof) = &document.proof else { return Vec::new() };
+    let (heads, rows) = proof.table();
+    let rows = proof.cells.iter().zip(rows).map(|(cell, cells)| Row {
+        name: format!("{}, {}", cell.proxy, size(cell.size_bytes, Unit::Bytes)),
+        share: None,
+        cells,
+    });
+    let about = "A positive difference: the proxy hit more than was predicted.";
+    vec![Table {
+        title: "Hit ratios".into(),
+        about: about.into(),
+        first: "proxy and size".into(),
+        heads: heads.into_iter().map(Into::into).collect(),
+        rows: rows.collect(),
+    }]
 }
 
 fn tiles(document: &Document) -> Vec<Tile> {

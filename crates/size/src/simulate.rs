@@ -1,13 +1,19 @@
 //! What a cache of one policy and one size makes of the requests, and what an infinite one does.
 
+pub use assay_cache::policy::Admission;
 use assay_cache::policy::belady::{Belady, NEVER};
+use assay_cache::policy::farthest::Farthest;
+use assay_cache::policy::ghosts::{Arc, TwoQ};
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
 use assay_cache::policy::random::Random;
 use assay_cache::policy::ranks::{Rank, Ranked};
 use assay_cache::policy::segments::{S3Fifo, Slru};
+use assay_cache::policy::tiny::WTinyLfu;
 use assay_cache::policy::{Lookup, Order, Store};
 
+use crate::bounds::{self, Side};
 use crate::distance::{BATCH, Distances};
+use crate::http;
 use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
 
@@ -25,11 +31,13 @@ pub struct Counts {
     pub hits: u64,
     /// Bytes of their responses.
     pub hit_bytes: u64,
+    /// Requests whose copy had expired, and was confirmed by the origin: no hits, but no bodies were fetched either.
+    pub validated: u64,
 }
 
 impl Counts {
     #[inline]
-    fn count(&mut self, request: &Request, is_hit: bool) {
+    pub(crate) fn count(&mut self, request: &Request, is_hit: bool) {
         self.requests += 1;
         self.bytes += request.sent_bytes;
         if is_hit {
@@ -49,36 +57,79 @@ impl Counts {
     }
 }
 
-/// A cache of one policy and one size. The first `warm_up` requests fill it and are not counted.
-pub fn cache(requests: &Requests, policy: Policy, capacity: u64, warm_up: usize) -> Counts {
+/// What holds for every cache that is simulated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// So many requests fill the cache and are not counted.
+    pub warm_up: usize,
+    /// What is stored.
+    pub admission: Admission,
+}
+
+impl From<usize> for Rules {
+    fn from(warm_up: usize) -> Self {
+        Self { warm_up, ..Self::default() }
+    }
+}
+
+/// A cache of one policy and one size.
+pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Counts {
     let objects = requests.objects;
-    let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, warm_up);
+    let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
     match policy {
-        Policy::Lru => run(requests, Lru::new(objects), capacity, warm_up),
-        Policy::Fifo => run(requests, Fifo::new(objects), capacity, warm_up),
-        Policy::Clock => run(requests, Clock::new(objects), capacity, warm_up),
-        Policy::Sieve => run(requests, Sieve::new(objects), capacity, warm_up),
-        Policy::Slru => run(requests, Slru::new(capacity, objects), capacity, warm_up),
-        Policy::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, warm_up),
+        Policy::Lru => run(requests, Lru::new(objects), capacity, rules),
+        Policy::Fifo => run(requests, Fifo::new(objects), capacity, rules),
+        Policy::Clock => run(requests, Clock::new(objects), capacity, rules),
+        Policy::Sieve => run(requests, Sieve::new(objects), capacity, rules),
+        Policy::Slru => run(requests, Slru::new(capacity, objects), capacity, rules),
+        Policy::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, rules),
         Policy::Lfu => ranked(Rank::Frequency),
         Policy::Lfuda => ranked(Rank::AgedFrequency),
         Policy::Gds => ranked(Rank::InverseSize),
         Policy::Gdsf => ranked(Rank::FrequencyBySize),
-        Policy::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, warm_up),
-        Policy::Belady => belady(requests, capacity, warm_up),
+        Policy::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, rules),
+        Policy::TwoQ => run(requests, TwoQ::new(capacity, objects), capacity, rules),
+        Policy::Arc => run(requests, Arc::new(capacity, objects), capacity, rules),
+        Policy::WTinyLfu => run(requests, WTinyLfu::new(capacity, objects), capacity, rules),
+        Policy::Belady => {
+            let tell = |order: &mut Belady, _, next| order.next_is(next);
+            knowing(requests, Belady::new(objects), capacity, rules, tell)
+        }
+        Policy::BeladySize => {
+            let order = Farthest::new(RANDOM_SEED, objects);
+            knowing(requests, order, capacity, rules, Farthest::next_is)
+        }
+        Policy::BoundAbove => bounds::bound(requests, Side::Above, capacity, rules.warm_up),
+        Policy::BoundBelow => bounds::bound(requests, Side::Below, capacity, rules.warm_up),
     }
 }
 
-fn run<O: Order>(requests: &Requests, order: O, capacity: u64, warm_up: usize) -> Counts {
-    let mut store = Store::new(order, capacity, requests.objects);
-    each(requests, warm_up, |_, request| store.request(request.object, request.bytes) == Lookup::Hit)
+fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Counts {
+    if let Some(http) = &requests.http {
+        return http::run(requests, http, (order, capacity), rules, |_, _| {});
+    }
+    let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
+    each(requests, rules.warm_up, |_, request| store.request(request.object, request.bytes) == Lookup::Hit)
 }
 
-fn belady(requests: &Requests, capacity: u64, warm_up: usize) -> Counts {
+/// The same for an order that is told the number of each request and of the next one for its object.
+fn knowing<O: Order>(
+    requests: &Requests,
+    order: O,
+    capacity: u64,
+    rules: Rules,
+    tell: impl Fn(&mut O, u64, u64),
+) -> Counts {
     let next = next_requests(requests);
-    let mut store = Store::new(Belady::new(requests.objects), capacity, requests.objects);
-    each(requests, warm_up, |number, request| {
-        store.order_mut().next_is(if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) });
+    let before = |order: &mut O, number: usize| {
+        tell(order, number as u64, if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) });
+    };
+    if let Some(http) = &requests.http {
+        return http::run(requests, http, (order, capacity), rules, before);
+    }
+    let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
+    each(requests, rules.warm_up, |number, request| {
+        before(store.order_mut(), number);
         store.request(request.object, request.bytes) == Lookup::Hit
     })
 }
@@ -97,6 +148,9 @@ fn next_requests(requests: &Requests) -> Vec<u32> {
 
 /// A cache without bounds: it misses the first request of an object, and those of which the size has changed.
 pub fn infinite(requests: &Requests, warm_up: usize) -> Counts {
+    if let Some(http) = &requests.http {
+        return http::infinite(requests, http, warm_up);
+    }
     let mut stored = vec![u64::MAX; requests.objects];
     each(requests, warm_up, |_, request| {
         let stored = &mut stored[request.object as usize];
@@ -104,8 +158,9 @@ pub fn infinite(requests: &Requests, warm_up: usize) -> Counts {
     })
 }
 
-/// LRU caches of all these sizes, smallest first, in one pass. Exact if no object ever changes its size and none is larger than
-/// the smallest of the caches: then what a cache holds is the beginning of one list for all of them.
+/// LRU caches of all these sizes, smallest first, in one pass. Exact if no object ever changes its size, none is larger than
+/// the smallest of the caches, and nothing that is stored expires ([`http::keeps_one_list`]): then what a cache holds is the
+/// beginning of one list for all of them.
 pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], warm_up: usize) -> Vec<Counts> {
     let mut distances = Distances::new(requests.objects);
     let mut warmed = 0;
@@ -118,7 +173,7 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], warm_up: usize) -> Ve
             warmed = number + BATCH;
         }
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
-        if number >= warm_up {
+        if number >= warm_up && requests.is_counted(number) {
             by_size[sizes.partition_point(|size| *size < distance)].count(request, true);
         }
         true
@@ -138,7 +193,7 @@ fn each(requests: &Requests, warm_up: usize, mut is_hit: impl FnMut(usize, &Requ
     let mut counts = Counts::default();
     for (number, request) in requests.list.iter().enumerate() {
         let is_hit = request.object != UNCACHABLE && is_hit(number, request);
-        if number >= warm_up {
+        if number >= warm_up && requests.is_counted(number) {
             counts.count(request, is_hit);
         }
     }
@@ -149,6 +204,7 @@ fn each(requests: &Requests, warm_up: usize, mut is_hit: impl FnMut(usize, &Requ
 mod tests {
     use super::*;
     use crate::requests::{Gather, Sizes};
+    use proptest::test_runner::TestCaseError;
 
     fn requests(draws: &[(u64, u8)], changing: bool) -> Requests {
         let mut gather = Gather::new(Sizes::Within(0));
@@ -163,6 +219,13 @@ mod tests {
         gather.finish()
     }
 
+    /// No cache is above the upper bound.
+    fn prop_assert_below(policy: Policy, counts: &Counts, above: &Counts) -> Result<(), TestCaseError> {
+        proptest::prop_assert!(counts.hits <= above.hits, "{policy:?} {counts:?} {above:?}");
+        proptest::prop_assert!(counts.hit_bytes <= above.hit_bytes, "{policy:?} {counts:?} {above:?}");
+        Ok(())
+    }
+
     proptest::proptest! {
         #[test]
         fn one_pass_gives_what_a_cache_of_each_size_gives(
@@ -170,7 +233,7 @@ mod tests {
         ) {
             let requests = requests(&draws, false);
             let sizes = [7, 8, 15, 40, 90, 1000];
-            let singly = sizes.map(|size| cache(&requests, Policy::Lru, size, warm_up));
+            let singly = sizes.map(|size| cache(&requests, Policy::Lru, size, warm_up.into()));
             proptest::prop_assert_eq!(lru_in_one_pass(&requests, &sizes, warm_up), singly);
         }
 
@@ -180,10 +243,12 @@ mod tests {
         ) {
             let requests = requests(&draws, true);
             let most = infinite(&requests, 0);
+            let above = cache(&requests, Policy::BoundAbove, capacity, 0.into());
             for policy in Policy::ALL {
-                let counts = cache(&requests, policy, capacity, 0);
+                let counts = cache(&requests, policy, capacity, 0.into());
+                prop_assert_below(policy, &counts, &above)?;
                 proptest::prop_assert!(counts.hits <= most.hits && counts.requests == draws.len() as u64);
-                proptest::prop_assert_eq!(cache(&requests, policy, u64::MAX / 2, 0), most, "{:?}", policy);
+                proptest::prop_assert_eq!(cache(&requests, policy, u64::MAX / 2, 0.into()), most, "{:?}", policy);
             }
         }
     }
@@ -191,10 +256,21 @@ mod tests {
     #[test]
     fn requests_of_the_warm_up_fill_the_cache_and_are_not_counted() {
         let requests = requests(&[(1, 9), (2, 9), (1, 9), (2, 0), (3, 9)], false);
-        let counts = cache(&requests, Policy::Lru, 100, 2);
+        let counts = cache(&requests, Policy::Lru, 100, 2.into());
         assert_eq!((counts.requests, counts.hits), (3, 1));
         assert_eq!((counts.dhr(), counts.bhr()), (Some(1.0 / 3.0), Some(2.0 / 9.0)));
         assert_eq!(infinite(&requests, 2), counts);
-        assert_eq!(cache(&requests, Policy::Lru, 100, 9).dhr(), None);
+        assert_eq!(cache(&requests, Policy::Lru, 100, 9.into()).dhr(), None);
+    }
+
+    #[test]
+    fn what_is_not_admitted_passes_by_and_evicts_nothing() {
+        let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9)];
+        let requests = requests(&list, false);
+        let hits = |admission| cache(&requests, Policy::Lru, 9, Rules { admission, warm_up: 0 }).hits;
+        // Objects of 2, 7 and 3 bytes.
+        assert_eq!(hits(Admission::All), 4);
+        assert_eq!(hits(Admission::UpTo(6)), 3);
+        assert_eq!(hits(Admission::SecondRequest), 2);
     }
 }

@@ -4,6 +4,7 @@ use assay_logs::terminal::Look;
 use assay_settings::show::count;
 
 use crate::document::{Document, Unit};
+use crate::proof::Proof;
 use crate::words::{percent, size};
 
 const BOLD: &str = "1";
@@ -23,6 +24,10 @@ pub fn render(document: &Document, look: Look) -> String {
     }
     lines.push(String::new());
     lines.extend(wrap(&input(document), look.width).iter().map(|line| paint(DIM, line)));
+    if let Some(proof) = &document.proof {
+        lines.push(String::new());
+        lines.extend(proven(proof, &paint));
+    }
     let columns = (look.width.saturating_sub(16) / COLUMN).max(1);
     for curves in document.curves.chunks(columns) {
         lines.push(String::new());
@@ -44,6 +49,24 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.extend(wrap(note, look.width).iter().map(|line| paint(DIM, line)));
     }
     lines.join("\n") + "\n"
+}
+
+/// Columns of the table of predictions.
+const NAME: usize = 20;
+const RATIO: usize = 10;
+
+fn proven(proof: &Proof, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
+    let (_, rows) = proof.table();
+    let heads = ["DHR pred.", "measured", "points", "BHR pred.", "measured", "points"];
+    let row = |cells: &[String]| cells.iter().map(|cell| format!("{cell:>RATIO$}")).collect::<String>();
+    let mut lines =
+        vec![paint(BOLD, &format!("{:<NAME$}{}", "predicted, measured", row(&heads.map(String::from))))];
+    for (cell, cells) in proof.cells.iter().zip(&rows) {
+        let name = format!("{} {}", plain(&cell.proxy), size(cell.size_bytes, Unit::Bytes));
+        lines.push(format!("{name:<NAME$}{}", row(cells)));
+    }
+    lines.push(paint(DIM, &format!("experiment {}", plain(&proof.experiment))));
+    lines
 }
 
 /// What was simulated.

@@ -2,8 +2,13 @@
 
 use assay_settings::show::{bytes, count, number};
 
-use crate::document::{Curve, Document, Unit};
+use crate::document::{Curve, Document, KeyChange, Point, PointMethod, Unit};
 use crate::policy::Policy;
+use crate::proof::Proof;
+
+const GB: u64 = 1 << 30;
+/// Less than so many points of hit ratio are not worth a word.
+const LEAST_GAIN_POINTS: f64 = 0.05;
 
 /// A size of a cache, or of an object.
 pub(crate) fn size(value: u64, unit: Unit) -> String {
@@ -17,6 +22,17 @@ pub(crate) fn size(value: u64, unit: Unit) -> String {
 /// A ratio in percent.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
     ratio.map_or("?".into(), |ratio| format!("{:.1} %", ratio * 100.0))
+}
+
+/// A difference in points, with its sign.
+pub(crate) fn signed(points: f64) -> String {
+    format!("{points:+.1}")
+}
+
+/// How far a measured ratio is from another one.
+pub(crate) fn points_apart(points: f64) -> String {
+    let which = if points < 0.0 { "lower" } else { "higher" };
+    format!("{:.1} points {which}", points.abs())
 }
 
 /// The advice, the most important sentence first.
@@ -36,14 +52,13 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
             )
         }
     };
-    let mut advice: Vec<String> = document
-        .curves
-        .iter()
-        .filter(|curve| curve.policy != Policy::Belady)
-        .map(|curve| enough(curve, unit))
-        .collect();
+    let mut advice: Vec<String> = document.proof.iter().map(Proof::verdict).collect();
+    let enough =
+        document.curves.iter().filter(|curve| !curve.policy.needs_future()).map(|curve| enough(curve, unit));
+    advice.extend(enough);
     advice.push(infinite);
     advice.extend(best(document));
+    advice.extend(suggestions(document));
     advice.extend(requested_once(document));
     advice
 }
@@ -60,10 +75,7 @@ fn enough(curve: &Curve, unit: Unit) -> String {
         );
     };
     let points = if within == 1.0 { "1 point".into() } else { format!("{within} points") };
-    let more = match at.next_gb_points.filter(|points| *points >= 0.05) {
-        Some(points) => format!("; each further GB adds {} points up to the next size", number(points)),
-        None => String::new(),
-    };
+    let more = more(curve, at, unit).unwrap_or_default();
     format!(
         "{} is enough for {title}: {} of the requests, at most {points} below an infinite cache{more}.",
         size(at.size_bytes, unit),
@@ -71,10 +83,23 @@ fn enough(curve: &Curve, unit: Unit) -> String {
     )
 }
 
+/// What the next size would bring, where it is worth a word. Below a GB, the gain for each GB would be that of sizes which were not
+/// simulated.
+fn more(curve: &Curve, at: &Point, unit: Unit) -> Option<String> {
+    if at.size_bytes >= GB {
+        let points = at.next_gb_points.filter(|points| *points >= LEAST_GAIN_POINTS)?;
+        return Some(format!("; each further GB adds {} points up to the next size", number(points)));
+    }
+    let next = curve.points.iter().find(|point| point.size_bytes > at.size_bytes)?;
+    let points = (next.figures.dhr? - at.figures.dhr?) * 100.0;
+    (points >= LEAST_GAIN_POINTS)
+        .then(|| format!("; {} would add {} points", size(next.size_bytes, unit), number(points)))
+}
+
 /// The policy that hits most where the first one has most to gain; none: there is only one, or the first is the best.
 fn best(document: &Document) -> Option<String> {
     let first = document.curves.first()?;
-    let real = || document.curves.iter().filter(|curve| curve.policy != Policy::Belady);
+    let real = || document.curves.iter().filter(|curve| !curve.policy.needs_future());
     let gain = |curve: &Curve, at: usize| {
         Some((curve.points.get(at)?.figures.dhr? - first.points.get(at)?.figures.dhr?) * 100.0)
     };
@@ -101,6 +126,36 @@ fn requested_once(document: &Document) -> Option<String> {
             count(input.objects)
         )
     })
+}
+
+/// How often a parameter of a query was not examined.
+pub(crate) fn unexamined(times: u64) -> String {
+    format!(
+        "Parameters beyond the first 64 names, or with names that no rule can have, were not examined {} times.",
+        count(times)
+    )
+}
+
+/// What changes of the key would gain, a sentence each.
+pub(crate) fn suggestions(document: &Document) -> Vec<String> {
+    let Some(changes) = &document.suggestions else { return Vec::new() };
+    if changes.is_empty() {
+        return vec!["No parameter, and no order of parameters, costs a tenth of a point of hits.".into()];
+    }
+    let sentence = |change: &KeyChange| {
+        let points = number((change.gained_points.unwrap_or(0.0) * 10.0).round() / 10.0);
+        let gained = count(change.gained_hits);
+        let caution = match (change.is_safe, change.different_length) {
+            (_, 0) => "every one has the length of what would be served".to_owned(),
+            (true, different) => format!("{} have another length", count(different)),
+            (false, different) => format!("but {} have another length, so it may matter", count(different)),
+        };
+        format!(
+            "--key '{}' would gain {points} points in a cache without bounds ({gained} requests; {caution}).",
+            change.rule
+        )
+    };
+    changes.iter().map(sentence).collect()
 }
 
 /// What a reader should know.
@@ -140,6 +195,38 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
             "{} requests may not be served by a cache, and count as misses.",
             count(input.uncachable_requests)
         ),
+    );
+    if let Some(stored) = &document.stored_as {
+        note(
+            true,
+            format!(
+                "Objects take room as in {}: {} beside the body, in multiples of {}.",
+                stored.proxy,
+                bytes(stored.overhead_bytes),
+                bytes(stored.unit_bytes)
+            ),
+        );
+    }
+    note(
+        input.uncounted_requests > 0,
+        format!(
+            "{} requests act on the caches and are in no ratio: they are not plain GETs, or of phases that are not counted.",
+            count(input.uncounted_requests)
+        ),
+    );
+    note(
+        document.infinite.validated > 0,
+        format!(
+            "Objects expire: of the misses of an infinite cache, {} found a copy that the origin confirmed, which takes no body.",
+            count(document.infinite.validated)
+        ),
+    );
+    let lru = document.curves.iter().find(|curve| curve.policy == Policy::Lru);
+    let is_simulated =
+        |curve: &Curve| curve.points.iter().all(|point| point.method == PointMethod::Simulated);
+    note(
+        lru.is_some_and(is_simulated) && document.infinite.validated > 0,
+        "LRU was simulated at each size: one pass for all sizes is exact only where nothing expires.".into(),
     );
     note(
         document.curves.iter().any(|curve| curve.policy == Policy::Belady) && input.unit == Unit::Bytes,

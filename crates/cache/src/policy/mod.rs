@@ -12,9 +12,15 @@
 //! | [`queues::Sieve`] | Zhang et al., NSDI 2024 | constant, amortised |
 //! | [`segments::Slru`] | Karedla et al. 1994, four equal segments | constant, amortised |
 //! | [`segments::S3Fifo`] | Yang et al., SOSP 2023 | constant, amortised |
+//! | [`ghosts::TwoQ`] | Johnson and Shasha, VLDB 1994, full version | constant, amortised |
+//! | [`ghosts::Arc`] | Megiddo and Modha, FAST 2003 | constant, amortised |
+//! | [`tiny::WTinyLfu`] | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
 //! | [`ranks::Ranked`] | LFU; LFUDA, GDS and GDSF (Cao and Irani 1997; Cherkasova 1998) | logarithmic |
 //! | [`random::Random`] | any object with the same probability | constant |
 //! | [`belady::Belady`] | Belady 1966: the object whose next request is latest, which needs the future | logarithmic |
+//! | [`farthest::Farthest`] | the same for objects of several sizes: the largest product of size and time to the next request, of a sample | 64 objects looked at for each that is evicted |
+//!
+//! [`bounds`] are no caches: they compute from a whole trace how much any cache can hit at most, and how much is possible at least.
 //!
 //! FIFO, LRU, Clock, SIEVE, LFU and Belady count the misses that libCacheSim 0.3.5 counts, to the last request (`tests.rs`). GDSF
 //! follows its paper; libCacheSim's differs from it by up to 1 % of the misses.
@@ -23,11 +29,15 @@
 //! object whose size has changed is a miss, and is stored as a new one; room is made before an object is stored.
 
 pub mod belady;
+pub mod bounds;
+pub mod farthest;
+pub mod ghosts;
 mod lists;
 pub mod queues;
 pub mod random;
 pub mod ranks;
 pub mod segments;
+pub mod tiny;
 
 /// The order in which stored objects go. The store above it knows sizes and which objects are stored.
 pub trait Order {
@@ -58,6 +68,20 @@ pub enum Lookup {
     Stored,
     /// It was not, and is larger than the store.
     TooLarge,
+    /// It was not, and is not admitted.
+    Refused,
+}
+
+/// Which objects are stored at all; the others pass by, and evict nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// Every object that fits.
+    #[default]
+    All,
+    /// Objects of at most so many bytes.
+    UpTo(u64),
+    /// Objects that were requested before, ever: those that are requested once are not stored.
+    SecondRequest,
 }
 
 /// The size of an object that is not stored.
@@ -72,12 +96,41 @@ pub struct Store<O> {
     capacity_bytes: u64,
     used_bytes: u64,
     evictions: u64,
+    admission: Admission,
+    /// Objects that were requested before; empty unless that decides on their admission.
+    requested: Vec<bool>,
 }
 
 impl<O: Order> Store<O> {
     /// An empty store for objects numbered below `objects`.
     pub fn new(order: O, capacity_bytes: u64, objects: usize) -> Self {
-        Self { order, sizes: vec![ABSENT; objects], capacity_bytes, used_bytes: 0, evictions: 0 }
+        Self {
+            order,
+            sizes: vec![ABSENT; objects],
+            capacity_bytes,
+            used_bytes: 0,
+            evictions: 0,
+            admission: Admission::All,
+            requested: Vec::new(),
+        }
+    }
+
+    /// The same with another rule of what is stored; called before the first request.
+    #[must_use]
+    pub fn admitting(mut self, admission: Admission) -> Self {
+        self.admission = admission;
+        if admission == Admission::SecondRequest {
+            self.requested = vec![false; self.sizes.len()];
+        }
+        self
+    }
+
+    fn admits(&mut self, object: u32, bytes: u64) -> bool {
+        match self.admission {
+            Admission::All => true,
+            Admission::UpTo(most) => bytes <= most,
+            Admission::SecondRequest => std::mem::replace(&mut self.requested[object as usize], true),
+        }
     }
 
     /// A request for an object of so many bytes: finds it, or stores it.
@@ -96,6 +149,9 @@ impl<O: Order> Store<O> {
         }
         if bytes > self.capacity_bytes || bytes == ABSENT {
             return Lookup::TooLarge;
+        }
+        if self.admission != Admission::All && !self.admits(object, bytes) {
+            return Lookup::Refused;
         }
         self.order.miss(object);
         self.make_room(bytes);
@@ -117,6 +173,12 @@ impl<O: Order> Store<O> {
     /// True if the object is stored, with whatever size.
     pub fn is_stored(&self, object: u32) -> bool {
         self.sizes[object as usize] != ABSENT
+    }
+
+    /// True if the object is stored with this size.
+    #[inline]
+    pub fn holds(&self, object: u32, bytes: u64) -> bool {
+        self.sizes[object as usize] == bytes && bytes != ABSENT
     }
 
     /// The policy, for those that are told something before a request.

@@ -3,57 +3,31 @@
 use super::Order;
 use super::lists::{Links, List};
 
+/// One queue, of which the oldest object goes. `RENEWS`: a request makes its object the newest.
+#[derive(Debug)]
+pub struct Queue<const RENEWS: bool> {
+    links: Links,
+    queue: List,
+}
+
 /// First in, first out: requests change nothing.
-#[derive(Debug)]
-pub struct Fifo {
-    links: Links,
-    queue: List,
-}
-
-impl Fifo {
-    /// For objects numbered below `objects`.
-    pub fn new(objects: usize) -> Self {
-        Self { links: Links::new(objects), queue: List::EMPTY }
-    }
-}
-
-impl Order for Fifo {
-    #[inline]
-    fn hit(&mut self, _: u32) {}
-
-    #[inline]
-    fn insert(&mut self, object: u32, _: u64) {
-        self.queue.push(&mut self.links, object);
-    }
-
-    #[inline]
-    fn evict(&mut self) -> Option<u32> {
-        self.queue.pop(&mut self.links)
-    }
-
-    fn remove(&mut self, object: u32) {
-        self.queue.remove(&mut self.links, object);
-    }
-}
-
+pub type Fifo = Queue<false>;
 /// The object that was requested longest ago goes.
-#[derive(Debug)]
-pub struct Lru {
-    links: Links,
-    queue: List,
-}
+pub type Lru = Queue<true>;
 
-impl Lru {
+impl<const RENEWS: bool> Queue<RENEWS> {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
         Self { links: Links::new(objects), queue: List::EMPTY }
     }
 }
 
-impl Order for Lru {
+impl<const RENEWS: bool> Order for Queue<RENEWS> {
     #[inline]
     fn hit(&mut self, object: u32) {
-        self.queue.renew(&mut self.links, object);
+        if RENEWS {
+            self.queue.renew(&mut self.links, object);
+        }
     }
 
     #[inline]

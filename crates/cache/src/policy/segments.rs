@@ -12,7 +12,7 @@ struct Segment {
 
 /// Which segment each object is in, and its size there. Segments share one pair of links for each object.
 #[derive(Debug)]
-struct Segments<const N: usize> {
+pub(super) struct Segments<const N: usize> {
     links: Links,
     segments: [Segment; N],
     /// The segment of an object; N: none.
@@ -21,7 +21,7 @@ struct Segments<const N: usize> {
 }
 
 impl<const N: usize> Segments<N> {
-    fn new(objects: usize) -> Self {
+    pub(super) fn new(objects: usize) -> Self {
         Self {
             links: Links::new(objects),
             segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
@@ -31,15 +31,20 @@ impl<const N: usize> Segments<N> {
     }
 
     #[inline]
-    fn of(&self, object: u32) -> usize {
+    pub(super) fn of(&self, object: u32) -> usize {
         usize::from(self.of[object as usize])
     }
 
-    fn bytes(&self, segment: usize) -> u64 {
+    /// The size of an object that is in a segment.
+    pub(super) fn size(&self, object: u32) -> u64 {
+        self.sizes[object as usize]
+    }
+
+    pub(super) fn bytes(&self, segment: usize) -> u64 {
         self.segments[segment].bytes
     }
 
-    fn push(&mut self, segment: usize, object: u32, bytes: u64) {
+    pub(super) fn push(&mut self, segment: usize, object: u32, bytes: u64) {
         self.sizes[object as usize] = bytes;
         self.of[object as usize] = segment as u8;
         self.segments[segment].bytes += bytes;
@@ -47,7 +52,7 @@ impl<const N: usize> Segments<N> {
     }
 
     /// Takes an object out of its segment, if it is in one, and returns its size.
-    fn take(&mut self, object: u32) -> u64 {
+    pub(super) fn take(&mut self, object: u32) -> u64 {
         let bytes = self.sizes[object as usize];
         if let Some(segment) = self.segments.get_mut(usize::from(self.of[object as usize])) {
             segment.queue.remove(&mut self.links, object);
@@ -57,8 +62,14 @@ impl<const N: usize> Segments<N> {
         bytes
     }
 
+    /// The oldest object of a segment and its size.
+    pub(super) fn oldest(&self, segment: usize) -> Option<(u32, u64)> {
+        let oldest = self.segments[segment].queue.oldest()?;
+        Some((oldest, self.sizes[oldest as usize]))
+    }
+
     /// Takes out the oldest object of a segment: its number and its size.
-    fn pop(&mut self, segment: usize) -> Option<(u32, u64)> {
+    pub(super) fn pop(&mut self, segment: usize) -> Option<(u32, u64)> {
         let oldest = self.segments[segment].queue.oldest()?;
         Some((oldest, self.take(oldest)))
     }

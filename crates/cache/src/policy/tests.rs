@@ -4,10 +4,13 @@ use assay_random::{Rng, mix};
 use proptest::prelude::*;
 
 use super::belady::{Belady, NEVER};
+use super::farthest::Farthest;
+use super::ghosts::{Arc, TwoQ};
 use super::queues::{Clock, Fifo, Lru, Sieve};
 use super::random::Random;
 use super::ranks::{Rank, Ranked};
 use super::segments::{S3Fifo, Slru};
+use super::tiny::WTinyLfu;
 use super::*;
 
 /// Misses that libCacheSim 0.3.5 counts on [`reference`]; scripts/policy_misses.py makes the table again.
@@ -52,6 +55,16 @@ fn belady_misses(capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usi
     missed.count()
 }
 
+fn farthest_misses(capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usize {
+    let mut store = Store::new(Farthest::new(1, OBJECTS as usize), capacity, OBJECTS as usize);
+    let requests = trace.iter().zip(next_requests(trace)).enumerate();
+    let missed = requests.filter(|(now, (object, next))| {
+        store.order_mut().next_is(*now as u64, *next);
+        store.request(**object, size(**object)) != Lookup::Hit
+    });
+    missed.count()
+}
+
 fn misses_of(policy: &str, capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usize {
     let objects = OBJECTS as usize;
     match policy {
@@ -65,14 +78,34 @@ fn misses_of(policy: &str, capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u
         "gdsf" => misses(Ranked::new(Rank::FrequencyBySize, objects), capacity, trace, size),
         "slru" => misses(Slru::new(capacity, objects), capacity, trace, size),
         "s3-fifo" => misses(S3Fifo::new(capacity, objects), capacity, trace, size),
+        "2q" => misses(TwoQ::new(capacity, objects), capacity, trace, size),
+        "arc" => misses(Arc::new(capacity, objects), capacity, trace, size),
+        "w-tinylfu" => misses(WTinyLfu::new(capacity, objects), capacity, trace, size),
+        "belady-size" => farthest_misses(capacity, trace, size),
         "random" => misses(Random::new(1, objects), capacity, trace, size),
         "belady" => belady_misses(capacity, trace, size),
         other => panic!("no policy is called {other}"),
     }
 }
 
-const ALL: [&str; 12] =
-    ["fifo", "lru", "clock", "sieve", "lfu", "lfuda", "gds", "gdsf", "slru", "s3-fifo", "random", "belady"];
+const ALL: [&str; 16] = [
+    "fifo",
+    "lru",
+    "clock",
+    "sieve",
+    "lfu",
+    "lfuda",
+    "gds",
+    "gdsf",
+    "slru",
+    "s3-fifo",
+    "2q",
+    "arc",
+    "w-tinylfu",
+    "random",
+    "belady",
+    "belady-size",
+];
 
 #[test]
 fn misses_equal_those_of_the_reference_simulator_to_the_last_request() {
@@ -100,9 +133,12 @@ fn policies_that_have_no_reference_lie_where_their_relatives_do() {
     let one = |_| 1;
     let of = |policy| misses_of(policy, 289, &trace, &one);
     assert!(of("random").abs_diff(of("fifo")) < 300, "{} {}", of("random"), of("fifo"));
-    for policy in ["slru", "s3-fifo", "lfuda"] {
+    for policy in ["slru", "s3-fifo", "lfuda", "2q", "arc", "w-tinylfu"] {
         assert!(of(policy) < of("lru") && of(policy) > of("belady"), "{policy} {}", of(policy));
     }
+    // With several sizes, the size of what is kept matters.
+    let of = |policy| misses_of(policy, 1 << 20, &trace, &size);
+    assert!(of("belady-size") < of("belady"), "{} {}", of("belady-size"), of("belady"));
 }
 
 #[test]
@@ -222,7 +258,76 @@ fn hits<O: Order>(order: O, capacity: u64, requests: &[(u32, Option<u64>)]) -> V
     hits
 }
 
+/// ARC as its paper states it, for objects of one size: hits.
+fn plain_arc(capacity: usize, trace: &[u32]) -> Vec<bool> {
+    // Oldest first: once, often, and what left them.
+    let [mut once, mut often, mut once_left, mut often_left]: [Vec<u32>; 4] = Default::default();
+    let (mut target, mut hits) = (0usize, Vec::new());
+    for &object in trace {
+        let take = |list: &mut Vec<u32>| {
+            list.iter().position(|other| *other == object).map(|at| list.remove(at)).is_some()
+        };
+        let is_stored = take(&mut once) || take(&mut often);
+        hits.push(is_stored);
+        if is_stored {
+            often.push(object);
+            continue;
+        }
+        let (was_once, was_often) = (once_left.contains(&object), often_left.contains(&object));
+        if was_once {
+            target = capacity.min(target + (often_left.len() / once_left.len()).max(1));
+        } else if was_often {
+            target -= target.min((once_left.len() / often_left.len()).max(1));
+        }
+        let mut replace = |once: &mut Vec<u32>, once_left: &mut Vec<u32>, often_left: &mut Vec<u32>| {
+            if !once.is_empty() && (once.len() > target || (was_often && once.len() == target)) {
+                once_left.push(once.remove(0));
+            } else if !often.is_empty() {
+                often_left.push(often.remove(0));
+            }
+        };
+        if was_once || was_often {
+            replace(&mut once, &mut once_left, &mut often_left);
+            once_left.retain(|other| *other != object);
+            often_left.retain(|other| *other != object);
+            often.push(object);
+            continue;
+        }
+        if once.len() + once_left.len() == capacity {
+            if once.len() < capacity {
+                once_left.remove(0);
+                replace(&mut once, &mut once_left, &mut often_left);
+            } else {
+                once.remove(0);
+            }
+        } else if once.len() + once_left.len() + often_left.len() + often.len() >= capacity {
+            let often_stored = often.len();
+            let mut replace = |once: &mut Vec<u32>, once_left: &mut Vec<u32>, often_left: &mut Vec<u32>| {
+                if !once.is_empty() && once.len() > target {
+                    once_left.push(once.remove(0));
+                } else if !often.is_empty() {
+                    often_left.push(often.remove(0));
+                }
+            };
+            if once.len() + once_left.len() + often_left.len() + often_stored == 2 * capacity {
+                often_left.remove(0);
+            }
+            replace(&mut once, &mut once_left, &mut often_left);
+        }
+        once.push(object);
+    }
+    hits
+}
+
 proptest! {
+    #[test]
+    fn arc_hits_what_its_paper_says_where_all_sizes_are_equal(
+        trace in proptest::collection::vec(0u32..12, 1..400), capacity in 1u64..8
+    ) {
+        let requests: Vec<_> = trace.iter().map(|object| (*object, Some(1))).collect();
+        prop_assert_eq!(hits(Arc::new(capacity, 12), capacity, &requests), plain_arc(capacity as usize, &trace));
+    }
+
     #[test]
     fn gdsf_hits_what_its_definition_says(requests in requests(), capacity in 0u64..40) {
         let ranked = Ranked::new(Rank::FrequencyBySize, 12);
@@ -242,6 +347,10 @@ proptest! {
         }
         check_bound(Slru::new(capacity, 12), capacity, &requests)?;
         check_bound(S3Fifo::new(capacity, 12), capacity, &requests)?;
+        check_bound(TwoQ::new(capacity, 12), capacity, &requests)?;
+        check_bound(Arc::new(capacity, 12), capacity, &requests)?;
+        check_bound(WTinyLfu::new(capacity, 12), capacity, &requests)?;
+        check_bound(Farthest::new(3, 12), capacity, &requests)?;
         check_bound(Random::new(3, 12), capacity, &requests)?;
         check_bound(Belady::new(12), capacity, &requests)?;
     }

@@ -7,6 +7,7 @@
 //! a report that is old counts no more. Source: the future work that R. M. Jones proposes (2002): CAP combined with weighted
 //! RR, fed by a daemon on each server that samples processor, disk and network; the rule for weights is ours.
 
+use super::believed::Beliefs;
 use super::weighted_round_robin::SmoothTurns;
 use crate::members::Members;
 use crate::moment::Moment;
@@ -49,25 +50,19 @@ impl Default for CapWithStateSettings {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Believed {
-    state: ServerState,
-    at: Option<Moment>,
-}
-
 /// CAP with server state.
 #[derive(Debug, Clone)]
 pub struct CapWithState {
     settings: CapWithStateSettings,
     members: Members,
-    believed: Vec<Believed>,
+    beliefs: Beliefs,
     turns: Vec<SmoothTurns>,
 }
 
 impl CapWithState {
     /// Without servers.
     pub fn new(settings: CapWithStateSettings) -> Self {
-        Self { settings, members: Members::default(), believed: Vec::new(), turns: Vec::new() }
+        Self { settings, members: Members::default(), beliefs: Beliefs::default(), turns: Vec::new() }
     }
 
     /// Makes sure that a class has turns.
@@ -82,12 +77,9 @@ impl CapWithState {
     fn headroom(&self, class: ClassId, server: ServerId, now: Moment) -> f64 {
         let profile = self.settings.profiles.get(usize::from(class.0)).copied().unwrap_or_default();
         let needs = profile.processor + profile.disk + profile.network;
-        let believed = self.believed.get(server.index()).copied().unwrap_or_default();
-        let fresh = believed.at.is_some_and(|at| now.secs_since(at) <= self.settings.stale_after_s);
-        if !fresh || needs <= 0.0 {
-            return 1.0;
-        }
-        let ServerState { processor, disk, network, .. } = believed.state;
+        let believed = self.beliefs.fresh(server, self.settings.stale_after_s, now);
+        let Some(believed) = believed.filter(|_| needs > 0.0) else { return 1.0 };
+        let ServerState { processor, disk, network, .. } = believed;
         let busy = profile.processor * processor + profile.disk * disk + profile.network * network;
         (1.0 - busy / needs).clamp(self.settings.least_headroom, 1.0)
     }
@@ -112,9 +104,7 @@ impl Policy for CapWithState {
         if let Some(place) = self.members.remove(server) {
             self.turns.iter_mut().for_each(|turns| turns.removed(place));
         }
-        if let Some(believed) = self.believed.get_mut(server.index()) {
-            *believed = Believed::default();
-        }
+        self.beliefs.forget(server);
     }
 
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId> {
@@ -129,23 +119,9 @@ impl Policy for CapWithState {
     }
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
-        if !self.members.contains(server) {
-            return;
+        if self.members.contains(server) {
+            self.beliefs.report(server, state, self.settings.trust, now);
         }
-        if self.believed.len() <= server.index() {
-            self.believed.resize(server.index() + 1, Believed::default());
-        }
-        let believed = &mut self.believed[server.index()];
-        let trust = if believed.at.is_some() { self.settings.trust } else { 1.0 };
-        let blend = |old: f64, new: f64| old + trust * (new.clamp(0.0, 1.0) - old);
-        let old = believed.state;
-        believed.state = ServerState {
-            processor: blend(old.processor, state.processor),
-            disk: blend(old.disk, state.disk),
-            network: blend(old.network, state.network),
-            ..*state
-        };
-        believed.at = Some(now);
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By the requested document:
 //! [`bounded_hash`], [`lard`], [`lard_replicated`], [`ward`]. By the kind of work: [`cap`], [`cap_with_state`].
 
+mod believed;
 pub mod bounded_hash;
 pub mod cap;
 pub mod cap_with_state;
@@ -18,6 +19,7 @@ pub mod random;
 pub mod round_robin;
 pub mod ward;
 pub mod ward_analysis;
+pub mod weighted_by_load;
 pub mod weighted_least_connections;
 pub mod weighted_round_robin;
 

@@ -1,9 +1,12 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use assay_cache::policy::Admission;
 use assay_logs::terminal::Look;
 use assay_size::document::{Document, Options};
+use assay_size::keys::Rules;
 use assay_size::policy::Policy;
+use assay_size::proof::{Cell, Proof, Ratios};
 use assay_size::read::read;
 use assay_size::{sheet, terminal};
 use flate2::Compression;
@@ -14,8 +17,14 @@ fn document(name: &str, bytes: &[u8]) -> Document {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let options = Options { policies: Policy::ALL.to_vec(), sizes: Vec::new(), warm_up: 0.1 };
-    let mut document = Document::of(&read(&[path], None).unwrap(), &options);
+    let options = Options {
+        policies: Policy::ALL.to_vec(),
+        sizes: Vec::new(),
+        warm_up: 0.1,
+        admission: Admission::All,
+        stored_as: None,
+    };
+    let mut document = Document::of(&read(&[path], None, Rules::default()).unwrap(), &options);
     // Where the file lies is a place on one machine, and may be long.
     document.input.files = vec![name.into()];
     document
@@ -52,6 +61,36 @@ fn the_terminal_keeps_within_its_width_and_shows_every_policy() {
         assert!(Policy::ALL.iter().all(|policy| text.contains(policy.name())), "{text}");
     }
     assert!(terminal::render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+}
+
+/// A prediction beside a measurement, and one beside none.
+fn proof() -> Proof {
+    let cell = |proxy: &str, measured| Cell {
+        proxy: proxy.into(),
+        size_bytes: 1 << 30,
+        overhead_bytes: 290,
+        unit_bytes: 1,
+        predicted: Ratios { dhr: 0.5, bhr: 0.4 },
+        measured,
+        measured_dhr_range: None,
+        runs: 1,
+        repetitions: 1,
+    };
+    let measured = Some(Ratios { dhr: 0.45, bhr: 0.38 });
+    let cells = vec![cell("trafficserver", measured), cell("nginx", None)];
+    Proof { experiment: "runs/size-demo".into(), phases: Vec::new(), cells }
+}
+
+#[test]
+fn predictions_stand_beside_measurements_in_every_form_and_the_verdict_comes_first() {
+    let mut document = csv();
+    document.prove(proof());
+    assert!(document.advice[0].contains("trafficserver 5.0 points lower"), "{:?}", document.advice);
+    let text = terminal::render(&document, Look { colour: false, width: 80 });
+    assert!(text.lines().all(|line| line.chars().count() <= 80) && text.contains("-5.0"), "{text}");
+    let page = sheet(&document);
+    let section = page.sections.iter().find(|section| section.id == "proof").unwrap();
+    assert_eq!(section.tables[0].rows.len(), 2);
 }
 
 #[test]

@@ -1,17 +1,28 @@
-//! `assay size`: hit ratio over cache size, from traces and access logs.
+//! `assay size`: hit ratio over cache size, from traces, access logs and workloads.
+
+mod model;
+mod prove;
+mod rules;
+mod workload;
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use assay_lab::units;
 use assay_logs::terminal::Look;
 use assay_report::sheet;
 use assay_size::document::{Document, Options};
 use assay_size::error::SizeError;
 use assay_size::policy::Policy;
-use assay_size::read::{Form, read};
+use assay_size::read::{Form, Read, read};
+use assay_size::simulate::Admission;
 use assay_size::{csv, terminal};
 use clap::Args;
 
+use self::model::Model;
+use self::prove::ProveArgs;
+use self::rules::RuleArgs;
+use self::workload::WorkloadArgs;
 use crate::commands::logs;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -23,6 +34,12 @@ Examples:
       other policies, and a page with charts
   assay size cluster52.oracleGeneral.zst --sizes 1GB,4GB,16GB
       a trace of research, at given sizes
+  assay size image --rehearse 10m
+      a workload: its robots' requests, without a proxy or a network
+  assay size access.log --suggest-keys
+      which parameters of URLs cost hits
+  assay size demo --prove varnish,nginx,builtin --at 8MB,32MB
+      predicted beside measured: real proxies at these sizes
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
@@ -30,13 +47,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SizeArgs {
-    /// Access logs or traces (oracleGeneral, CSV), plain, gzip or zstd; `*` and `?` in a name; `-` is standard input
+    /// Access logs or traces (oracleGeneral, CSV), plain, gzip or zstd; `*` and `?` in a name; `-` is standard input. Or a
+    /// workload: a PGL file, or a bundled one (`assay workloads`)
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     /// Form of the input: oracleGeneral, csv, or a format of access logs; without, the name or the first lines decide
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
-    /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, lfu, lfuda, gds, gdsf, random, belady
+    /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, 2q, arc, w-tinylfu, lfu, lfuda, gds, gdsf, random; with
+    /// knowledge of the future: belady, belady-size, bound-above, bound-below
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = Policy::parse,
           default_value = "lru,fifo,s3-fifo,gdsf")]
     pub policy: Vec<Policy>,
@@ -46,6 +65,9 @@ pub struct SizeArgs {
     /// Share of the requests that fill the caches before any is counted, like 10%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     pub warm_up: f64,
+    /// Which objects are stored: all, those of at most a size (`64KB`), or those that were requested before (`second`)
+    #[arg(long, value_name = "all|SIZE|second", value_parser = admission, default_value = "all")]
+    pub admission: Admission,
     /// The result as one JSON document
     #[arg(long)]
     pub json: bool,
@@ -61,6 +83,15 @@ pub struct SizeArgs {
     /// Print the JSON Schema of the document instead
     #[arg(long, conflicts_with_all = ["files", "json"])]
     pub schema: bool,
+    /// Access logs.
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    /// Workloads.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    /// The proof.
+    #[command(flatten)]
+    pub proof: ProveArgs,
 }
 
 /// Simulates caches.
@@ -72,9 +103,17 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     for file in [&args.output, &args.html, &args.csv] {
         output::check_result(file.as_deref())?;
     }
-    let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
-    let input = read(&args.files, form.as_ref()).map_err(failure)?;
-    let document = Document::of(&input, &options(args));
+    let named = workload::named(&args.files, &args.workload)?;
+    prove::check(named.as_deref(), &args.proof, &args.workload)?;
+    let stored_as = args.proof.as_proxy.as_deref();
+    let model =
+        stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
+    let input = requests(args, named.as_deref(), &model)?;
+    let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
+    let mut document = Document::of(&input, &options);
+    if let Some(name) = named.filter(|_| !args.proof.prove.is_empty()) {
+        document.prove(prove::prove(&name, &args.proof, &args.workload)?);
+    }
     if let Some(path) = &args.html {
         let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
         output::result(&page, Some(path))?;
@@ -92,6 +131,22 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
+fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Read, Failure> {
+    if let Some(name) = workload {
+        if !args.rules.rules().is_empty() {
+            return Err(Failure::usage(anyhow!(
+                "{name} is a workload, and rules for hosts, keys and lifetimes are for access logs"
+            ))
+            .hint("a workload says itself what may be stored and for how long"));
+        }
+        return workload::read(name, &args.workload, model);
+    }
+    let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
+    let mut read = read(&args.files, form.as_ref(), args.rules.rules()).map_err(failure)?;
+    read.requests.lay_out(model.layout);
+    Ok(read)
+}
+
 fn options(args: &SizeArgs) -> Options {
     let mut policies = args.policy.clone();
     // A policy that is named twice gets one curve.
@@ -102,7 +157,13 @@ fn options(args: &SizeArgs) -> Options {
             true
         }
     });
-    Options { policies, sizes: args.sizes.clone(), warm_up: args.warm_up }
+    Options {
+        policies,
+        sizes: args.sizes.clone(),
+        warm_up: args.warm_up,
+        admission: args.admission,
+        stored_as: None,
+    }
 }
 
 fn failure(error: SizeError) -> Failure {
@@ -126,6 +187,17 @@ fn size(text: &str) -> Result<u64, String> {
         Ok(0) => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
         Ok(number) => Ok(number),
         Err(_) => units::size(text),
+    }
+}
+
+/// Reads `all`, `second` or a size.
+fn admission(text: &str) -> Result<Admission, String> {
+    match text {
+        "all" => Ok(Admission::All),
+        "second" => Ok(Admission::SecondRequest),
+        _ => size(text).map(Admission::UpTo).map_err(|_| {
+            format!("`{text}` does not say what is stored; write `all`, `second`, or a size like 64KB")
+        }),
     }
 }
 

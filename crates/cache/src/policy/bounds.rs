@@ -1,0 +1,222 @@
+//! How much any cache can hit of a trace with objects of several sizes, and how much is possible at least.
+//!
+//! A hit needs its object to be kept from the request before. Such an *interval* takes the object's size for as many slots as there
+//! are requests until the next one; a cache of C bytes has C bytes in each slot. To choose the most intervals that fit is the
+//! optimum, which is hard to compute (Berger, Beckmann and Harchol-Balter, SIGMETRICS 2018). Two values enclose it:
+//!
+//! - [`at_most`] is their PFOO-L: all slots together have room for C times their number, and the intervals with the smallest
+//!   product of size and length are taken until that is used up. No schedule of any cache can have more hits.
+//! - [`at_least`] takes the intervals in the same order, each if there is room for it in all of its slots. A cache that knows the
+//!   future, and need not store what it fetches, can carry this out. (Their PFOO-U solves flow problems on parts of the trace
+//!   instead, and is tighter.)
+//!
+//! Cost: sorting the intervals; for the lower value also a walk through a tree of slots for each of them.
+
+/// A stretch in which a cache may keep an object, and has a hit at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// The first slot: the number of the request after which it begins.
+    pub from: u32,
+    /// The slot behind the last: the number of the request that would be a hit.
+    pub until: u32,
+    /// Size of the object.
+    pub bytes: u64,
+    /// Bytes of the response to the request that would be a hit.
+    pub sent_bytes: u64,
+}
+
+impl Interval {
+    /// Bytes times slots.
+    fn cost(&self) -> u128 {
+        u128::from(self.bytes) * u128::from(self.until - self.from)
+    }
+}
+
+/// Hits, and bytes of hits. Each is chosen for by itself: one schedule need not reach both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Hits.
+    pub hits: u64,
+    /// Bytes of their responses.
+    pub hit_bytes: u64,
+}
+
+/// No cache of this capacity has more hits, or more bytes of hits, on a trace of so many requests. Intervals of objects above the
+/// capacity are left out by the caller.
+pub fn at_most(intervals: &mut [Interval], slots: u64, capacity_bytes: u64) -> Bound {
+    let room = u128::from(capacity_bytes) * u128::from(slots);
+    by_cost(intervals);
+    let mut left = room;
+    let mut hits = 0;
+    for interval in intervals.iter() {
+        let Some(rest) = left.checked_sub(interval.cost()) else { break };
+        left = rest;
+        hits += 1;
+    }
+    by_cost_of_byte(intervals);
+    let (mut left, mut hit_bytes) = (room, 0u64);
+    for interval in intervals.iter() {
+        let cost = interval.cost();
+        if cost > left {
+            // A part of the first interval that does not fit: the best of all fractional choices.
+            let part = left as f64 / cost as f64 * interval.sent_bytes as f64;
+            hit_bytes = hit_bytes.saturating_add((part.ceil() as u64).min(interval.sent_bytes));
+            break;
+        }
+        left -= cost;
+        hit_bytes = hit_bytes.saturating_add(interval.sent_bytes);
+    }
+    Bound { hits, hit_bytes }
+}
+
+/// A cache of this capacity that knows the future can have so many hits, or so many bytes of hits.
+pub fn at_least(intervals: &mut [Interval], slots: u64, capacity_bytes: u64) -> Bound {
+    let fits = |slots: &mut Slots, interval: &Interval| {
+        let is_free = slots.highest(interval) <= capacity_bytes.saturating_sub(interval.bytes);
+        let fits = is_free && interval.bytes <= capacity_bytes;
+        if fits {
+            slots.add(interval);
+        }
+        fits
+    };
+    by_cost(intervals);
+    let mut taken = Slots::new(slots);
+    let hits = intervals.iter().filter(|interval| fits(&mut taken, interval)).count() as u64;
+    by_cost_of_byte(intervals);
+    let mut taken = Slots::new(slots);
+    let hit_bytes =
+        intervals.iter().filter(|interval| fits(&mut taken, interval)).map(|i| i.sent_bytes).sum();
+    Bound { hits, hit_bytes }
+}
+
+fn by_cost(intervals: &mut [Interval]) {
+    intervals.sort_unstable_by_key(|interval| (interval.cost(), interval.from));
+}
+
+fn by_cost_of_byte(intervals: &mut [Interval]) {
+    intervals.sort_unstable_by(|a, b| {
+        // What sends nothing is worth nothing, and comes last.
+        let each = |i: &Interval| {
+            if i.sent_bytes == 0 { f64::INFINITY } else { i.cost() as f64 / i.sent_bytes as f64 }
+        };
+        each(a).total_cmp(&each(b)).then(a.from.cmp(&b.from))
+    });
+}
+
+/// Bytes that are taken in each slot: a tree whose nodes hold the highest number of bytes below them, without what is added to
+/// all of their slots at a node above.
+struct Slots {
+    /// Highest, and added to all.
+    nodes: Vec<(u64, u64)>,
+    leaves: usize,
+}
+
+impl Slots {
+    fn new(slots: u64) -> Self {
+        let leaves = (slots.max(1) as usize).next_power_of_two();
+        Self { nodes: vec![(0, 0); 2 * leaves], leaves }
+    }
+
+    fn highest(&self, interval: &Interval) -> u64 {
+        self.highest_below(1, (0, self.leaves), (interval.from as usize, interval.until as usize))
+    }
+
+    fn highest_below(&self, node: usize, (low, high): (usize, usize), of: (usize, usize)) -> u64 {
+        if of.0 >= high || of.1 <= low {
+            return 0;
+        }
+        let (highest, added) = self.nodes[node];
+        if of.0 <= low && of.1 >= high {
+            return highest + added;
+        }
+        let middle = (low + high) / 2;
+        let left = self.highest_below(2 * node, (low, middle), of);
+        left.max(self.highest_below(2 * node + 1, (middle, high), of)) + added
+    }
+
+    fn add(&mut self, interval: &Interval) {
+        let of = (interval.from as usize, interval.until as usize);
+        self.add_below(1, (0, self.leaves), of, interval.bytes);
+    }
+
+    fn add_below(&mut self, node: usize, (low, high): (usize, usize), of: (usize, usize), bytes: u64) {
+        if of.0 >= high || of.1 <= low {
+            return;
+        }
+        if of.0 <= low && of.1 >= high {
+            self.nodes[node].1 += bytes;
+            return;
+        }
+        let middle = (low + high) / 2;
+        self.add_below(2 * node, (low, middle), of, bytes);
+        self.add_below(2 * node + 1, (middle, high), of, bytes);
+        let below = |node: usize| self.nodes[node].0 + self.nodes[node].1;
+        self.nodes[node].0 = below(2 * node).max(below(2 * node + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Intervals of a trace: objects by request, each with its size.
+    fn intervals(trace: &[usize], sizes: &[u64], capacity: u64) -> Vec<Interval> {
+        let mut list = Vec::new();
+        for (until, object) in trace.iter().enumerate() {
+            let before = trace[..until].iter().rposition(|other| other == object);
+            if let Some(from) = before.filter(|_| sizes[*object] <= capacity) {
+                let (from, until, bytes) = (from as u32, until as u32, sizes[*object]);
+                list.push(Interval { from, until, bytes, sent_bytes: bytes });
+            }
+        }
+        list
+    }
+
+    /// The optimum by trying all contents after every request; a cache may leave out what it fetches. `worth` is of a hit.
+    fn best(trace: &[usize], sizes: &[u64], capacity: u64, worth: &dyn Fn(usize) -> u64) -> u64 {
+        let room = |set: usize| {
+            sizes.iter().enumerate().filter(|(o, _)| set >> o & 1 == 1).map(|(_, s)| s).sum::<u64>()
+        };
+        let sets: Vec<usize> = (0..1 << sizes.len()).filter(|set| room(*set) <= capacity).collect();
+        let mut best: Vec<Option<u64>> = vec![None; 1 << sizes.len()];
+        best[0] = Some(0);
+        for object in trace {
+            let mut next = vec![None; best.len()];
+            for set in &sets {
+                let Some(hits) = best[*set] else { continue };
+                let hits = hits + if set >> object & 1 == 1 { worth(*object) } else { 0 };
+                for kept in &sets {
+                    if kept & !(set | 1 << object) == 0 {
+                        next[*kept] = next[*kept].max(Some(hits));
+                    }
+                }
+            }
+            best = next;
+        }
+        best.into_iter().flatten().max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_optimum_lies_between_the_bounds(
+            trace in proptest::collection::vec(0usize..5, 1..30), sizes in proptest::collection::vec(1u64..6, 5), capacity in 0u64..14
+        ) {
+            let mut list = intervals(&trace, &sizes, capacity);
+            let slots = trace.len() as u64;
+            let (low, high) = (at_least(&mut list, slots, capacity), at_most(&mut list, slots, capacity));
+            let hits = best(&trace, &sizes, capacity, &|_| 1);
+            let bytes = best(&trace, &sizes, capacity, &|object| sizes[object]);
+            prop_assert!(low.hits <= hits && hits <= high.hits, "{low:?} {hits} {high:?}");
+            prop_assert!(low.hit_bytes <= bytes && bytes <= high.hit_bytes, "{low:?} {bytes} {high:?}");
+        }
+    }
+
+    #[test]
+    fn where_everything_fits_both_bounds_are_all_intervals() {
+        let trace = [0, 1, 2, 0, 1, 2, 2];
+        let mut list = intervals(&trace, &[3, 4, 5], 12);
+        let all = Bound { hits: 4, hit_bytes: 3 + 4 + 5 + 5 };
+        assert_eq!([at_least(&mut list, 7, 12), at_most(&mut list, 7, 12)], [all; 2]);
+    }
+}

@@ -1,0 +1,135 @@
+//! W-TinyLFU: a small window, and a main part that an object enters only if it was requested more often than the one it would
+//! take the place of.
+
+use super::Order;
+use super::segments::Segments;
+
+const WINDOW: usize = 0;
+const PROBATION: usize = 1;
+const PROTECTED: usize = 2;
+
+/// Most requests that are counted of an object, as in a counter of four bits.
+const MOST_COUNTED: u8 = 15;
+/// Counts are halved after so many requests for each stored object.
+const SAMPLE: u64 = 10;
+/// Halvings after which nothing is left of a count.
+const FORGOTTEN_AFTER: u32 = 4;
+
+/// How often objects were requested lately. TinyLFU estimates that with a sketch; objects that have numbers have counters of their
+/// own, so that no two are mistaken for each other.
+#[derive(Debug)]
+struct Frequencies {
+    counts: Vec<u8>,
+    /// The halving up to which each count is right.
+    halved: Vec<u32>,
+    halvings: u32,
+    since_halving: u64,
+}
+
+impl Frequencies {
+    fn new(objects: usize) -> Self {
+        Self { counts: vec![0; objects], halved: vec![0; objects], halvings: 0, since_halving: 0 }
+    }
+
+    fn of(&self, object: u32) -> u8 {
+        let behind = self.halvings - self.halved[object as usize];
+        if behind > FORGOTTEN_AFTER { 0 } else { self.counts[object as usize] >> behind }
+    }
+
+    fn count(&mut self, object: u32, stored: u64) {
+        let count = (self.of(object) + 1).min(MOST_COUNTED);
+        self.counts[object as usize] = count;
+        self.halved[object as usize] = self.halvings;
+        self.since_halving += 1;
+        if self.since_halving >= SAMPLE * stored.max(1) {
+            self.halvings += 1;
+            self.since_halving = 0;
+        }
+    }
+}
+
+/// The policy. The window is an LRU of 1 % of the capacity; the main part is an SLRU, four fifths of it protected. What leaves the
+/// window competes with the oldest object on probation, and the one that was requested less often lately is evicted (the one from the
+/// window if both were requested equally often).
+#[derive(Debug)]
+pub struct WTinyLfu {
+    segments: Segments<3>,
+    frequencies: Frequencies,
+    window_bytes: u64,
+    main_bytes: u64,
+    protected_bytes: u64,
+    stored: u64,
+}
+
+impl WTinyLfu {
+    /// For objects numbered below `objects`.
+    pub fn new(capacity_bytes: u64, objects: usize) -> Self {
+        let window_bytes = capacity_bytes / 100;
+        let main_bytes = capacity_bytes - window_bytes;
+        Self {
+            segments: Segments::new(objects),
+            frequencies: Frequencies::new(objects),
+            window_bytes,
+            main_bytes,
+            protected_bytes: main_bytes - main_bytes / 5,
+            stored: 0,
+        }
+    }
+
+    /// Moves what the window has no room for into the main part, as long as that has room.
+    fn flow(&mut self) {
+        while self.segments.bytes(WINDOW) > self.window_bytes {
+            let Some((_, bytes)) = self.segments.oldest(WINDOW) else { return };
+            let used_bytes = self.segments.bytes(PROBATION) + self.segments.bytes(PROTECTED);
+            if bytes > self.main_bytes.saturating_sub(used_bytes) {
+                return;
+            }
+            let Some((object, bytes)) = self.segments.pop(WINDOW) else { return };
+            self.segments.push(PROBATION, object, bytes);
+        }
+    }
+}
+
+impl Order for WTinyLfu {
+    fn hit(&mut self, object: u32) {
+        self.frequencies.count(object, self.stored);
+        let segment = self.segments.of(object);
+        let bytes = self.segments.take(object);
+        self.segments.push(if segment == WINDOW { WINDOW } else { PROTECTED }, object, bytes);
+        while self.segments.bytes(PROTECTED) > self.protected_bytes {
+            let Some((oldest, bytes)) = self.segments.pop(PROTECTED) else { return };
+            self.segments.push(PROBATION, oldest, bytes);
+        }
+    }
+
+    fn miss(&mut self, object: u32) {
+        self.frequencies.count(object, self.stored);
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        self.segments.push(WINDOW, object, bytes);
+        self.stored += 1;
+        self.flow();
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        self.flow();
+        let victim = self.segments.oldest(PROBATION).or_else(|| self.segments.oldest(PROTECTED));
+        let overflows = self.segments.bytes(WINDOW) > self.window_bytes;
+        let candidate = self.segments.oldest(WINDOW).filter(|_| overflows || victim.is_none());
+        let (evicted, _) = match (candidate, victim) {
+            (Some(candidate), Some(victim)) => {
+                let is_better = self.frequencies.of(candidate.0) > self.frequencies.of(victim.0);
+                if is_better { victim } else { candidate }
+            }
+            (candidate, victim) => candidate.or(victim)?,
+        };
+        self.remove(evicted);
+        Some(evicted)
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.segments.take(object);
+        self.stored -= 1;
+    }
+}

@@ -1,0 +1,99 @@
+//! What a proxy does and how much room it needs for an object, as far as simulations know: from its description.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use assay_lab::Description;
+use assay_lab::description::Store;
+use assay_role::load::CacheBehaviour;
+use assay_size::document::StoredAs;
+use assay_size::http::{Behaviour, USUAL};
+use assay_size::layout::Layout;
+
+use crate::exit::Failure;
+
+const BUILTIN: &str = "builtin";
+/// What the built-in proxy's store needs for an object beside its body, as measured.
+const BUILTIN_OVERHEAD_BYTES: u64 = 914;
+/// Memory of a proxy whose cache is on disk, for its keys.
+const FOR_KEYS_BYTES: u64 = 256 << 20;
+
+/// A proxy as simulations see it.
+#[derive(Debug)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// Room for objects.
+    pub layout: Layout,
+    /// What it does where RFC 9111 leaves it a choice.
+    pub behaviour: Behaviour,
+    /// Memory that it is given beside its disk; none: its cache is in memory.
+    beside_disk_bytes: Option<u64>,
+}
+
+impl Model {
+    /// A cache that needs no room beside bodies.
+    pub fn plain() -> Self {
+        Self {
+            name: "a plain cache".into(),
+            layout: Layout::BODIES,
+            behaviour: USUAL,
+            beside_disk_bytes: None,
+        }
+    }
+
+    /// A proxy by its name, or the file of its description.
+    pub fn of(name: &str, directories: &[PathBuf]) -> Result<Self, Failure> {
+        if matches!(name, BUILTIN | "built-in") {
+            return Ok(Self {
+                name: BUILTIN.into(),
+                layout: Layout { overhead_bytes: BUILTIN_OVERHEAD_BYTES, unit_bytes: 1 },
+                behaviour: behaviour(assay_lab::builtin_behaviour()),
+                beside_disk_bytes: None,
+            });
+        }
+        if name == "direct" {
+            return Err(
+                Failure::usage(anyhow!("`direct` is no cache")).hint("name a proxy that stores responses")
+            );
+        }
+        let Description { capacity, behaviour: declared, .. } =
+            assay_lab::find(name, directories).map_err(Failure::usage)?;
+        let is_on_disk = capacity.inclusive || capacity.first_store() == Store::Disk;
+        // A store in memory that may hold more than the one on disk would be the cache.
+        let has_memory = capacity.stores.contains(&Store::Memory);
+        let beside_disk_bytes = if has_memory { capacity.memory_floor_bytes } else { FOR_KEYS_BYTES };
+        Ok(Self {
+            name: name.into(),
+            layout: Layout {
+                overhead_bytes: capacity.object_overhead_bytes,
+                unit_bytes: capacity.object_unit_bytes,
+            },
+            behaviour: behaviour(declared.into()),
+            beside_disk_bytes: is_on_disk.then_some(beside_disk_bytes),
+        })
+    }
+
+    /// Memory and disk with which its cache has so many bytes.
+    pub fn stores(&self, size_bytes: u64) -> (u64, u64) {
+        self.beside_disk_bytes.map_or((size_bytes, 0), |memory_bytes| (memory_bytes, size_bytes))
+    }
+
+    /// How it is shown that objects were stored as in it.
+    pub fn stored_as(&self) -> StoredAs {
+        let Layout { overhead_bytes, unit_bytes } = self.layout;
+        StoredAs { proxy: self.name.clone(), overhead_bytes, unit_bytes }
+    }
+}
+
+fn behaviour(declared: CacheBehaviour) -> Behaviour {
+    Behaviour {
+        caches: declared.caches,
+        head_fills: declared.head_fills,
+        conditional_fills: declared.conditional_fills,
+        reload_fills: declared.reload_fills,
+        range_fills: declared.range_fills,
+        post_invalidates: declared.post_invalidates,
+        collapses: declared.collapses,
+    }
+}

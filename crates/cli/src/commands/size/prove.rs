@@ -1,0 +1,166 @@
+//! `assay size --prove`: a workload is run through real proxies at some sizes, and what they reach is shown beside what was predicted.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use assay_experiment::cells::Experiment;
+use assay_lab::units;
+use assay_measurement::ratios::HitRatio;
+use assay_record::dir::RunDir;
+use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_report::tally::{self, Tally};
+use assay_settings::show::bytes;
+use assay_size::policy::Policy;
+use assay_size::proof::{Cell, Proof, Ratios};
+use assay_size::simulate::{self, Rules};
+use clap::Args;
+
+use super::model::Model;
+use super::workload::{self, WorkloadArgs};
+use crate::commands::lab;
+use crate::exit::Failure;
+use crate::run_name;
+
+/// Flags of the proof.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Proof")]
+pub struct ProveArgs {
+    /// Objects take room as in PROXY (`builtin`, or a name from `assay proxies`), and requests have the effects that they have on it
+    #[arg(long = "as", value_name = "PROXY")]
+    pub as_proxy: Option<String>,
+    /// Run the workload through these proxies, and show predicted beside measured hit ratios
+    #[arg(long, value_name = "PROXY,…", value_delimiter = ',', requires = "at")]
+    pub prove: Vec<String>,
+    /// The sizes of their caches
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = units::size, requires = "prove")]
+    pub at: Vec<u64>,
+    /// Run each combination N times, with a seed of its own each time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 1, requires = "prove")]
+    pub repetitions: u32,
+    /// Directory of the experiment; one that is there is gone on with [default: runs/size-WORKLOAD-DATE-TIME]
+    #[arg(long, value_name = "DIR", requires = "prove")]
+    pub dir: Option<PathBuf>,
+    /// Look for proxy descriptions in DIR too
+    #[arg(long, value_name = "DIR")]
+    pub proxy_dir: Vec<PathBuf>,
+}
+
+/// Refuses what a proof cannot do, before anything is simulated.
+pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Result<(), Failure> {
+    if args.prove.is_empty() {
+        return Ok(());
+    }
+    if workload.is_none() {
+        return Err(Failure::usage(anyhow!("--prove is for workloads"))
+            .hint("send a log through a proxy with `assay replay FILE --proxy PROXY --memory SIZE`, and compare the hit ratios"));
+    }
+    if let Some(flag) = own.not_for_experiments() {
+        return Err(Failure::usage(anyhow!("{flag} does not go with --prove"))
+            .hint("an experiment runs a workload as it is, or rehearsed: write the change into a copy of the workload"));
+    }
+    if args.at.contains(&0) {
+        return Err(
+            Failure::usage(anyhow!("a cache of nothing holds nothing")).hint("give --at sizes like 64MB,1GB")
+        );
+    }
+    Ok(())
+}
+
+/// Runs what is left of the experiment, and compares.
+pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs) -> Result<Proof, Failure> {
+    let models =
+        args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
+    let stem = Path::new(name).file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy());
+    let title = format!("size-{stem}");
+    let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&title));
+    let text = experiment(name, &models, args, own)?;
+    let read = Experiment::read("the experiment of --prove", &title, &text).map_err(Failure::usage)?;
+    let info = lab::run_in(&read, &dir, &args.proxy_dir)?;
+    let mut cells = Vec::new();
+    for model in &models {
+        let seeds = own.seed..own.seed + u64::from(args.repetitions);
+        let mut requests = Vec::new();
+        for seed in seeds {
+            requests.push(workload::read_as(name, own, seed, model)?.requests);
+        }
+        for &size_bytes in &args.at {
+            let predicted: Vec<Ratios> = requests
+                .iter()
+                .map(|requests| simulate::cache(requests, Policy::Lru, size_bytes, Rules::default()))
+                .map(|counts| Ratios { dhr: counts.dhr().unwrap_or(0.0), bhr: counts.bhr().unwrap_or(0.0) })
+                .collect();
+            let measured = measured(&dir, &info, &label(model, size_bytes), &own.phase);
+            let each = || measured.iter().map(|ratios| ratios.dhr);
+            let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
+            cells.push(Cell {
+                proxy: model.name.clone(),
+                size_bytes,
+                overhead_bytes: model.layout.overhead_bytes,
+                unit_bytes: model.layout.unit_bytes,
+                predicted: Ratios::mean(&predicted).unwrap_or_default(),
+                measured: Ratios::mean(&measured),
+                measured_dhr_range: (!measured.is_empty()).then_some(range),
+                runs: measured.len() as u32,
+                repetitions: args.repetitions,
+            });
+        }
+    }
+    Ok(Proof { experiment: dir.display().to_string(), phases: own.phase.clone(), cells })
+}
+
+fn label(model: &Model, size_bytes: u64) -> String {
+    format!("{}, {}", model.name, bytes(size_bytes))
+}
+
+/// The experiment as a file says it: each proxy at each size.
+fn experiment(name: &str, models: &[Model], args: &ProveArgs, own: &WorkloadArgs) -> Result<String, Failure> {
+    // A string in JSON is one in TOML.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    // Paths in an experiment are relative to its own file.
+    let path = Path::new(name);
+    let workload = if path.is_file() {
+        std::fs::canonicalize(path).map_err(Failure::usage)?.display().to_string()
+    } else {
+        name.to_owned()
+    };
+    let mut text = format!(
+        "title = {}\nrepetitions = {}\nseed = {}\nprivate-as-public = {}\n",
+        quoted(&format!("Predicted and measured hit ratios of {name}")),
+        args.repetitions,
+        own.seed,
+        own.private_as_public,
+    );
+    if let Some(rehearse) = own.rehearsed_length()? {
+        text.push_str(&format!("rehearse = \"{}ms\"\n", rehearse.as_millis()));
+    }
+    text.push_str(&format!("\n[[workload]]\nname = {}\nlabel = \"workload\"\n", quoted(&workload)));
+    for model in models {
+        for &size_bytes in &args.at {
+            let (memory, disk) = model.stores(size_bytes);
+            text.push_str(&format!(
+                "\n[[proxy]]\nname = {}\nlabel = {}\nmemory = \"{memory}B\"\ndisk = \"{disk}B\"\n",
+                quoted(&model.name),
+                quoted(&label(model, size_bytes)),
+            ));
+        }
+    }
+    Ok(text)
+}
+
+/// Hit ratios of the runs of a proxy that ended.
+fn measured(dir: &Path, info: &ExperimentInfo, subject: &str, phases: &[String]) -> Vec<Ratios> {
+    let ended = |state| matches!(state, CellState::Done | CellState::Invalid);
+    let cells = info.cells.iter().filter(|cell| cell.subject == subject && ended(cell.state));
+    cells.filter_map(|cell| of_run(&dir.join(cell.run.as_ref()?), phases)).collect()
+}
+
+fn of_run(dir: &Path, phases: &[String]) -> Option<Ratios> {
+    let there = RunDir::open(dir).ok()?.read_what_is_there().ok()?;
+    let spans = tally::spans(&there.info, &there.series);
+    let parts = Tally::of_phases(&there.info, &there.series, &spans);
+    let names = there.info.phases.iter().map(|phase| &phase.name);
+    let wanted = parts.iter().zip(names).filter(|(_, name)| phases.is_empty() || phases.contains(name));
+    let all = Tally::of_some(wanted.map(|(part, _)| part));
+    let ratio = |of: fn(&_, &_) -> HitRatio| of(&all.robots, &all.origins).measured;
+    Some(Ratios { dhr: ratio(HitRatio::of_documents)?, bhr: ratio(HitRatio::of_bytes)? })
+}

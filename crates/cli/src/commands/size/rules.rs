@@ -1,0 +1,62 @@
+//! What the command line says of the requests of a log.
+
+use assay_lab::units;
+use assay_size::keys::normal::KeyRules;
+use assay_size::keys::pattern::Pattern;
+use assay_size::keys::suggest::Suggest;
+use assay_size::keys::{Rule, Rules};
+use clap::Args;
+
+/// The longest lifetime that is told from for ever, in seconds.
+const LONGEST_S: u64 = u32::MAX as u64 - 1;
+
+/// Flags for inputs that are access logs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access logs")]
+pub struct RuleArgs {
+    /// Take only requests for these hosts, with `*`
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',', value_parser = host)]
+    pub hosts: Vec<Pattern>,
+    /// How long responses are fresh: '*.jpg=1d', 'path:/news/*=60s', 'host:img.example=1h', 'type:image/*=7d'; the first that matches
+    #[arg(long, value_name = "PATTERN=DUR", value_parser = ttl)]
+    pub ttl: Vec<Rule<u32>>,
+    /// What is never stored: 'path:/api/*', 'host:login.example', 'type:text/html'
+    #[arg(long, value_name = "PATTERN", value_parser = uncachable)]
+    pub uncachable: Vec<Rule<()>>,
+    /// Which URLs are one object: 'drop utm_*, fbclid; sort query; ignore query; ignore host; lower host; lower path'
+    #[arg(long, value_name = "RULES", value_parser = KeyRules::parse)]
+    pub key: Option<KeyRules>,
+    /// Say which parameters split objects of the same length, and what each costs in hits
+    #[arg(long)]
+    pub suggest_keys: bool,
+}
+
+impl RuleArgs {
+    /// The rules that were given.
+    pub fn rules(&self) -> Rules {
+        let key = self.key.clone().unwrap_or_default();
+        Rules {
+            hosts: self.hosts.clone(),
+            ttl: self.ttl.clone(),
+            uncachable: self.uncachable.clone(),
+            suggest: self.suggest_keys.then(|| Suggest::new(key.clone())),
+            key,
+            left_out: 0,
+        }
+    }
+}
+
+fn host(text: &str) -> Result<Pattern, String> {
+    Pattern::parse(&format!("host:{text}"))
+}
+
+fn ttl(text: &str) -> Result<Rule<u32>, String> {
+    let (pattern, time) =
+        text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no time; write it like '*.jpg=1d'"))?;
+    let says = if time == "0" { 0 } else { units::duration(time)?.as_secs().min(LONGEST_S) as u32 };
+    Ok(Rule { text: text.to_owned(), pattern: Pattern::parse(pattern)?, says, matched: 0 })
+}
+
+fn uncachable(text: &str) -> Result<Rule<()>, String> {
+    Ok(Rule { text: text.to_owned(), pattern: Pattern::parse(text)?, says: (), matched: 0 })
+}

@@ -1,0 +1,186 @@
+//! A workload as the input of `assay size`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use assay_lab::units;
+use assay_size::error::SizeError;
+use assay_size::read::Read;
+use assay_size::workload::{self, Plan};
+use assay_workload::rehearse::Rehearsal;
+use assay_workload::{Universe, UniverseOptions};
+use clap::Args;
+
+use super::model::Model;
+use crate::exit::Failure;
+use crate::kind::{self, Kind};
+use crate::overrides::{self, LoadArgs};
+use crate::prepared::{Prepared, Wish, prepare};
+
+/// Requests of each robot that the digest of a simulated stream covers; it is not shown.
+const DIGEST_REQUESTS: u64 = 1;
+
+/// Flags for inputs that are workloads.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workloads")]
+pub struct WorkloadArgs {
+    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
+    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal)]
+    pub rehearse: Option<Rehearsal>,
+    /// The number of robots, as `assay run --robots` sets it
+    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true)]
+    pub robots: Option<u32>,
+    /// Length and rate.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Seed of all that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Treat private interests as public ones
+    #[arg(long)]
+    pub private_as_public: bool,
+    /// Look for included files in DIR too
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+    /// Count only requests of these phases; those of the others act on the caches
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub phase: Vec<String>,
+    /// How long a response takes: embedded objects, and the next requests of best-effort robots, are requested then [default: no
+    /// time; 10ms for best-effort robots]
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    pub response_time: Option<Duration>,
+}
+
+impl WorkloadArgs {
+    /// The first of the flags that were given and change a workload in a way that experiments do not know.
+    pub fn not_for_experiments(&self) -> Option<&'static str> {
+        [
+            ("--robots", self.robots.is_some()),
+            ("--duration", self.load.duration.is_some()),
+            ("--rate", self.load.rate.is_some()),
+            ("--include", !self.include.is_empty()),
+        ]
+        .into_iter()
+        .find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
+    /// The length of the rehearsal; none: the workload is not rehearsed.
+    pub fn rehearsed_length(&self) -> Result<Option<Duration>, Failure> {
+        match self.rehearse {
+            None => Ok(None),
+            Some(Rehearsal::Length(length)) => Ok(Some(length)),
+            Some(Rehearsal::Share(_)) => {
+                Err(Failure::usage(anyhow!("--rehearse with a share does not go with --prove"))
+                    .hint("write the length of the rehearsal, like 60s"))
+            }
+        }
+    }
+
+    /// The first of the flags that were given, for an input that has no use for them.
+    fn given(&self) -> Option<&'static str> {
+        [
+            ("--rehearse", self.rehearse.is_some()),
+            ("--robots", self.robots.is_some()),
+            ("--duration", self.load.duration.is_some()),
+            ("--rate", self.load.rate.is_some()),
+            ("--private-as-public", self.private_as_public),
+            ("--include", !self.include.is_empty()),
+            ("--phase", !self.phase.is_empty()),
+            ("--response-time", self.response_time.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+}
+
+/// The workload among the inputs; none: they are logs or traces.
+pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, Failure> {
+    let is_workload = |file: &Path| {
+        let is_source = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pg"));
+        is_source || file.to_str().and_then(kind::of_named) == Some(Kind::Workload)
+    };
+    match files.iter().find(|file| is_workload(file)) {
+        Some(workload) if files.len() == 1 => Ok(Some(workload.display().to_string())),
+        Some(workload) => Err(Failure::usage(anyhow!(
+            "cannot simulate the workload {} together with other inputs",
+            workload.display()
+        ))
+        .hint("simulate them one after the other")),
+        None => match args.given() {
+            None => Ok(None),
+            Some(flag) => Err(Failure::usage(anyhow!("{flag} is for workloads, and the input is none"))
+                .hint("a workload is a file whose name ends in .pg, or one that `assay workloads` lists")),
+        },
+    }
+}
+
+/// The requests of a workload, as they act on a proxy.
+pub fn read(name: &str, args: &WorkloadArgs, model: &Model) -> Result<Read, Failure> {
+    read_as(name, args, args.seed, model)
+}
+
+/// The same with another seed.
+pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model) -> Result<Read, Failure> {
+    let prepared = prepare(&wish(name, args, seed))?;
+    let options = UniverseOptions { private_as_public: args.private_as_public };
+    // The world's tag is in paths only.
+    let universe = Universe::new(Arc::clone(&prepared.workload), seed, 0, options).map_err(Failure::usage)?;
+    let plan = Plan {
+        name,
+        universe: Arc::new(universe),
+        timeline: Arc::clone(&prepared.timeline),
+        behaviour: model.behaviour,
+        response: args.response_time,
+        phases: &args.phase,
+    };
+    let mut read = workload::read(&plan).map_err(failure)?;
+    read.requests.lay_out(model.layout);
+    read.notes.extend(remarks(&prepared));
+    Ok(read)
+}
+
+fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {
+    Wish {
+        workload: name,
+        include: &args.include,
+        rate: 1.0,
+        overrides: args.load.with_robots(args.robots),
+        rehearse: args.rehearse,
+        seed,
+        private_as_public: args.private_as_public,
+        digest_requests: Some(DIGEST_REQUESTS),
+        threads: None,
+        remarks_on_bundled: false,
+    }
+}
+
+/// What was changed about the workload, a sentence each.
+fn remarks(prepared: &Prepared) -> Vec<String> {
+    let rehearsed = prepared.scale.map(|scale| {
+        format!(
+            "The schedule is rehearsed at {:.3} % of its length: there are fewer objects, and less is needed to hold them.",
+            scale * 100.0
+        )
+    });
+    let changed = overrides::in_words(&prepared.overrides).map(|changes| {
+        let (first, rest) = changes.split_at(1);
+        format!("{}{rest}.", first.to_uppercase())
+    });
+    rehearsed.into_iter().chain(changed).collect()
+}
+
+fn failure(error: SizeError) -> Failure {
+    let hint = match &error {
+        SizeError::Endless { .. } => Some("give it one: --duration 10m"),
+        SizeError::MixedRobots { .. } => {
+            Some("give all robots a rate, or end the phases after a time: --duration 10m")
+        }
+        _ => None,
+    };
+    match hint {
+        Some(hint) => Failure::usage(error).hint(hint),
+        None => Failure::usage(error),
+    }
+}

@@ -1,0 +1,98 @@
+//! The intervals of requests, from which bounds on the hits of all caches follow (`assay_cache::policy::bounds`).
+//!
+//! An interval lies between two requests for one object with the same size. Where objects expire, it counts for the upper bound if any
+//! response made until its begin is still fresh at its end, and for the lower bound if the cache without bounds has a hit at its end: what
+//! another cache stored later expires no sooner, as an object's `Expires` never moves back.
+
+use assay_cache::policy::bounds::{Bound, Interval, at_least, at_most};
+
+use crate::http::{self, Http};
+use crate::requests::{Requests, UNCACHABLE};
+use crate::simulate::Counts;
+
+/// Which bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// No cache hits more.
+    Above,
+    /// Some cache hits as much.
+    Below,
+}
+
+/// The bound as figures of a cache of this capacity. Its hits and its bytes of hits need not be reached together.
+pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> Counts {
+    let (mut intervals, slots) = intervals(requests, side, capacity, warm_up);
+    let Bound { hits, hit_bytes } = match side {
+        Side::Above => at_most(&mut intervals, slots, capacity),
+        Side::Below => at_least(&mut intervals, slots, capacity),
+    };
+    let mut counts = Counts { hits, hit_bytes, ..Counts::default() };
+    for (number, request) in requests.list.iter().enumerate().skip(warm_up) {
+        if requests.is_counted(number) {
+            counts.requests += 1;
+            counts.bytes += request.sent_bytes;
+        }
+    }
+    counts
+}
+
+/// The last request that may have left an object stored.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    slot: u32,
+    bytes: u64,
+    fresh_until_ms: u64,
+}
+
+/// All intervals that end at a counted request, and how many slots there are: one for each request that a cache may serve.
+fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> (Vec<Interval>, u64) {
+    let http = requests.http.as_ref();
+    let unbounded = http.filter(|_| side == Side::Below).map(|http| http::hits_of_unbounded(requests, http));
+    let mut last: Vec<Option<Last>> = vec![None; requests.objects];
+    let (mut intervals, mut slot) = (Vec::new(), 0u32);
+    for (number, request) in requests.list.iter().enumerate() {
+        if request.object == UNCACHABLE {
+            continue;
+        }
+        let before = last[request.object as usize];
+        let at_ms = http.map_or(0, |http| http.meanings[number].at_ms(request));
+        let is_possible = |last: &Last| {
+            let is_fresh = unbounded.as_ref().map_or(at_ms < last.fresh_until_ms, |hits| hits[number]);
+            last.bytes == request.bytes && request.bytes <= capacity && is_fresh
+        };
+        if let Some(last) =
+            before.filter(is_possible).filter(|_| number >= warm_up && requests.is_counted(number))
+        {
+            let (bytes, sent_bytes) = (request.bytes, request.sent_bytes);
+            intervals.push(Interval { from: last.slot, until: slot, bytes, sent_bytes });
+        }
+        last[request.object as usize] = match http.map(|http| leaves(http, number)) {
+            Some(Left::Nothing) => None,
+            Some(Left::Unchanged) => before,
+            Some(Left::Stored) | None => {
+                let own_ms = http.map_or(u64::MAX, |http| http.meanings[number].fresh_until_ms(at_ms));
+                // Of all copies that a cache may have kept until now.
+                let fresh_until_ms = before.map_or(0, |last| last.fresh_until_ms).max(own_ms);
+                Some(Last { slot, bytes: request.bytes, fresh_until_ms })
+            }
+        };
+        slot = slot.saturating_add(1);
+    }
+    (intervals, u64::from(slot))
+}
+
+/// What a request leaves of its object in a cache that has room.
+enum Left {
+    Stored,
+    Unchanged,
+    Nothing,
+}
+
+fn leaves(http: &Http, number: usize) -> Left {
+    let kind = http.meanings[number].kind;
+    match kind {
+        assay_cache::ideal::Request::Post if http.behaviour.post_invalidates => Left::Nothing,
+        _ if http.may_store(kind) => Left::Stored,
+        _ => Left::Unchanged,
+    }
+}

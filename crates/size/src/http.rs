@@ -1,0 +1,259 @@
+//! What HTTP makes of requests: what each means to a cache, how long its response is fresh, and what a cache of one policy and
+//! one size makes of all of them.
+//!
+//! A copy that has expired is validated: if the object was not modified since the copy was made, and shows when it was modified,
+//! the origin confirms the copy (*validated*), which is no hit but spares the body; otherwise the object is fetched and stored
+//! anew. Where RFC 9111 leaves a cache a choice, [`Behaviour`] decides.
+
+pub use assay_cache::ideal::Behaviour;
+use assay_cache::ideal::Request as Kind;
+use assay_cache::policy::queues::Fifo;
+use assay_cache::policy::{Admission, Lookup, Order, Store};
+
+use crate::requests::{Request, Requests, UNCACHABLE};
+use crate::simulate::{Counts, Rules};
+
+/// The lifetime of a response that does not say when it expires.
+pub const FOREVER_S: u32 = u32::MAX;
+/// The version of an object that does not show when it was modified: no copy of it can be confirmed.
+pub const NO_VALIDATOR: u32 = u32::MAX;
+
+/// What a request means to a cache, and what a response made at its time says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning {
+    /// How long the response is fresh, in whole seconds, or [`FOREVER_S`].
+    pub life_s: u32,
+    /// Version of the object, or [`NO_VALIDATOR`].
+    pub version: u32,
+    /// Milliseconds of the request's time, beside its whole seconds.
+    pub ms: u16,
+    /// What the request is.
+    pub kind: Kind,
+    /// The request is in the figures.
+    pub is_counted: bool,
+}
+
+impl Meaning {
+    /// A plain GET for an object that never expires.
+    pub const PLAIN: Self = Self { life_s: FOREVER_S, version: 0, ms: 0, kind: Kind::Get, is_counted: true };
+
+    pub(crate) fn at_ms(&self, request: &Request) -> u64 {
+        u64::from(request.at_s) * 1000 + u64::from(self.ms)
+    }
+
+    pub(crate) fn fresh_until_ms(&self, at_ms: u64) -> u64 {
+        if self.life_s == FOREVER_S { u64::MAX } else { at_ms + u64::from(self.life_s) * 1000 }
+    }
+}
+
+/// What HTTP says of all requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// A meaning for each request, in their order.
+    pub meanings: Vec<Meaning>,
+    /// What caches do where RFC 9111 leaves them a choice.
+    pub behaviour: Behaviour,
+    /// How long after a request its response is there for others, in a cache that does not collapse requests.
+    pub response_ms: u64,
+}
+
+impl Http {
+    /// No requests yet; responses are there at once.
+    pub fn new(behaviour: Behaviour) -> Self {
+        Self { meanings: Vec::new(), behaviour, response_ms: 0 }
+    }
+
+    /// True if a request of this kind stores the object where it is not stored, and else requests it, as a GET does.
+    fn acts_as_get(&self, kind: Kind) -> bool {
+        let behaviour = &self.behaviour;
+        match kind {
+            Kind::Get | Kind::ConditionalChanged => true,
+            Kind::ConditionalUnchanged => behaviour.conditional_fills,
+            Kind::Reload => behaviour.reload_fills,
+            Kind::Range => behaviour.range_fills,
+            Kind::Head => behaviour.head_fills,
+            Kind::Post => false,
+        }
+    }
+}
+
+impl Http {
+    /// True if a request of this kind may leave a response stored, or make a stored one fresh again.
+    pub(crate) fn may_store(&self, kind: Kind) -> bool {
+        kind == Kind::ConditionalUnchanged || self.acts_as_get(kind)
+    }
+}
+
+/// A stored copy.
+#[derive(Debug, Clone, Copy, Default)]
+struct Copied {
+    fresh_until_ms: u64,
+    /// When it is there for other requests.
+    arrives_ms: u64,
+    version: u32,
+}
+
+/// What a request met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Hit,
+    Validated,
+    Missed,
+}
+
+/// A cache that obeys lifetimes.
+struct Cache<'a, O> {
+    http: &'a Http,
+    store: Store<O>,
+    copies: Vec<Copied>,
+    /// Requests that found a copy that had expired.
+    stale: u64,
+}
+
+/// Plays all requests through a cache; `before` tells its policy of the coming request.
+pub(crate) fn run<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    cache: (O, u64),
+    rules: Rules,
+    before: impl FnMut(&mut O, usize),
+) -> Counts {
+    play(requests, http, cache, rules, before).0
+}
+
+/// What a cache without bounds makes of the requests.
+pub(crate) fn infinite(requests: &Requests, http: &Http, warm_up: usize) -> Counts {
+    unbounded(requests, http, warm_up).0
+}
+
+/// True if LRU caches of all sizes hold the beginning of one list, as far as HTTP decides: nothing that is stored ever expires
+/// or is dropped, and whatever is requested is stored. A smaller cache's copies are never older than those of one without bounds.
+pub fn keeps_one_list(requests: &Requests) -> bool {
+    let Some(http) = &requests.http else { return true };
+    let is_immediate = http.behaviour.collapses || http.response_ms == 0;
+    is_immediate
+        && http.meanings.iter().all(|meaning| http.acts_as_get(meaning.kind))
+        && unbounded(requests, http, 0).1 == 0
+}
+
+/// Which requests are hits of a cache without bounds.
+pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
+    let mut hits = Vec::with_capacity(requests.list.len());
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1);
+    each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(outcome == Outcome::Hit));
+    hits
+}
+
+fn unbounded(requests: &Requests, http: &Http, warm_up: usize) -> (Counts, u64) {
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1);
+    play(requests, http, cache, warm_up.into(), |_, _| {})
+}
+
+fn play<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    cache: (O, u64),
+    rules: Rules,
+    before: impl FnMut(&mut O, usize),
+) -> (Counts, u64) {
+    let mut counts = Counts::default();
+    let stale = each(requests, http, cache, rules.admission, before, |number, outcome| {
+        if number >= rules.warm_up && http.meanings[number].is_counted {
+            counts.count(&requests.list[number], outcome == Outcome::Hit);
+            counts.validated += u64::from(outcome == Outcome::Validated);
+        }
+    });
+    (counts, stale)
+}
+
+/// Plays all requests through a cache; how many of them found a copy that had expired.
+fn each<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    (order, capacity): (O, u64),
+    admission: Admission,
+    mut before: impl FnMut(&mut O, usize),
+    mut after: impl FnMut(usize, Outcome),
+) -> u64 {
+    let store = Store::new(order, capacity, requests.objects).admitting(admission);
+    let mut cache = Cache { http, store, copies: vec![Copied::default(); requests.objects], stale: 0 };
+    for (number, (request, meaning)) in requests.list.iter().zip(&http.meanings).enumerate() {
+        let outcome = if request.object == UNCACHABLE {
+            Outcome::Missed
+        } else {
+            before(cache.store.order_mut(), number);
+            cache.request(request, meaning)
+        };
+        after(number, outcome);
+    }
+    cache.stale
+}
+
+impl<O: Order> Cache<'_, O> {
+    fn request(&mut self, request: &Request, meaning: &Meaning) -> Outcome {
+        let (object, bytes, at_ms) = (request.object, request.bytes, meaning.at_ms(request));
+        let copied = self.copies[object as usize];
+        let is_stored = self.store.holds(object, bytes);
+        match meaning.kind {
+            Kind::Post => {
+                if self.http.behaviour.post_invalidates {
+                    self.store.remove(object);
+                }
+                return Outcome::Missed;
+            }
+            Kind::Reload => {
+                if self.http.behaviour.reload_fills {
+                    self.fetch(request, meaning, at_ms);
+                }
+                return Outcome::Missed;
+            }
+            _ if is_stored && at_ms < copied.arrives_ms => return Outcome::Missed,
+            _ if is_stored && at_ms < copied.fresh_until_ms => {
+                self.store.request(object, bytes);
+                return Outcome::Hit;
+            }
+            _ => {}
+        }
+        self.stale += u64::from(is_stored);
+        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
+        let passes_by = meaning.kind == Kind::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(meaning.kind) && !passes_by {
+            return Outcome::Missed;
+        }
+        if is_current {
+            self.store.request(object, bytes);
+            self.copies[object as usize].fresh_until_ms = meaning.fresh_until_ms(at_ms);
+            return Outcome::Validated;
+        }
+        self.fetch(request, meaning, at_ms);
+        Outcome::Missed
+    }
+
+    /// Stores a response that is made now; what is stored goes first.
+    fn fetch(&mut self, request: &Request, meaning: &Meaning, at_ms: u64) {
+        self.store.remove(request.object);
+        if self.store.request(request.object, request.bytes) == Lookup::Stored {
+            let collapses = self.http.behaviour.collapses;
+            self.copies[request.object as usize] = Copied {
+                fresh_until_ms: meaning.fresh_until_ms(at_ms),
+                arrives_ms: if collapses { 0 } else { at_ms.saturating_add(self.http.response_ms) },
+                version: meaning.version,
+            };
+        }
+    }
+}
+
+/// What the built-in proxy does, and most caches do: requests that find nothing make the cache fetch and store the whole object.
+pub const USUAL: Behaviour = Behaviour {
+    caches: true,
+    head_fills: false,
+    conditional_fills: true,
+    reload_fills: true,
+    range_fills: true,
+    post_invalidates: true,
+    collapses: true,
+};
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+use super::*;
+use crate::policy::Policy;
+use crate::requests::{Gather, Sizes};
+use crate::simulate::{self, lru_in_one_pass};
+
+/// Requests at seconds, of objects of ten bytes.
+fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Requests {
+    let mut gather = Gather::new(Sizes::Within(0));
+    gather.set_http(Http::new(behaviour));
+    for (key, at_s, meaning) in list {
+        assert!(gather.meant(*key, 10, Some(*at_s), *meaning));
+    }
+    gather.finish()
+}
+
+fn get(life_s: u32, version: u32) -> Meaning {
+    Meaning { life_s, version, ..Meaning::PLAIN }
+}
+
+fn of(kind: Kind) -> Meaning {
+    Meaning { kind, is_counted: false, ..Meaning::PLAIN }
+}
+
+/// Hits and validations of an infinite cache.
+fn figures(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> (u64, u64) {
+    let counts = simulate::infinite(&requests(behaviour, list), 0);
+    (counts.hits, counts.validated)
+}
+
+#[test]
+fn a_copy_is_a_hit_until_it_expires_and_is_then_confirmed_or_fetched_anew() {
+    let fresh = [(1, 0, get(5, 0)), (1, 4, get(5, 0))];
+    assert_eq!(figures(USUAL, &fresh), (1, 0));
+    let confirmed = [(1, 0, get(5, 0)), (1, 5, get(5, 0)), (1, 9, get(5, 0))];
+    assert_eq!(figures(USUAL, &confirmed), (1, 1), "a validation makes the copy fresh again");
+    let modified = [(1, 0, get(5, 0)), (1, 5, get(5, 1)), (1, 9, get(5, 1))];
+    assert_eq!(figures(USUAL, &modified), (1, 0));
+    let silent = [(1, 0, get(5, NO_VALIDATOR)), (1, 5, get(5, NO_VALIDATOR))];
+    assert_eq!(figures(USUAL, &silent), (0, 0), "without a date nothing is confirmed");
+}
+
+#[test]
+fn other_requests_act_on_the_cache_as_it_is_declared_and_are_not_counted() {
+    let after = |kind, behaviour| {
+        let list = [(1, 0, of(kind)), (1, 1, get(FOREVER_S, 0))];
+        let counts = simulate::infinite(&requests(behaviour, &list), 0);
+        assert_eq!(counts.requests, 1, "{kind:?}");
+        counts.hits
+    };
+    let none = Behaviour { conditional_fills: false, reload_fills: false, range_fills: false, ..USUAL };
+    for kind in [Kind::ConditionalUnchanged, Kind::Reload, Kind::Range] {
+        assert_eq!((after(kind, USUAL), after(kind, none)), (1, 0), "{kind:?}");
+    }
+    assert_eq!((after(Kind::ConditionalChanged, none), after(Kind::Head, USUAL)), (1, 0));
+    let dropped = [(1, 0, get(FOREVER_S, 0)), (1, 1, of(Kind::Post)), (1, 2, get(FOREVER_S, 0))];
+    assert_eq!(figures(USUAL, &dropped).0, 0);
+    assert_eq!(figures(Behaviour { post_invalidates: false, ..USUAL }, &dropped).0, 1);
+}
+
+#[test]
+fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arrived() {
+    let behaviour = Behaviour { collapses: false, ..USUAL };
+    let list: Vec<_> = [0, 0, 1, 2].map(|at_s| (1, at_s, Meaning::PLAIN)).to_vec();
+    let mut requests = requests(behaviour, &list);
+    requests.http.as_mut().unwrap().response_ms = 1500;
+    assert!(!keeps_one_list(&requests));
+    assert_eq!(simulate::infinite(&requests, 0).hits, 1);
+    requests.http.as_mut().unwrap().behaviour = USUAL;
+    assert_eq!(simulate::infinite(&requests, 0).hits, 3);
+}
+
+/// Any requests: object, seconds since the last one, lifetime, whether the version rises, kind.
+fn any_requests() -> impl proptest::strategy::Strategy<Value = Vec<(u64, u8, u32, bool, usize)>> {
+    use proptest::prelude::*;
+    proptest::collection::vec((0u64..12, 0u8..3, 0u32..8, any::<bool>(), 0usize..10), 1..200)
+}
+
+fn draw(list: &[(u64, u8, u32, bool, usize)]) -> Vec<(u64, i64, Meaning)> {
+    let kinds = [
+        Kind::Head,
+        Kind::ConditionalChanged,
+        Kind::ConditionalUnchanged,
+        Kind::Reload,
+        Kind::Range,
+        Kind::Post,
+    ];
+    let (mut at_s, mut versions) = (0, [0u32; 12]);
+    let meant = |&(key, later, life_s, rises, kind): &(u64, u8, u32, bool, usize)| {
+        at_s += i64::from(later);
+        versions[key as usize] += u32::from(rises);
+        let kind = kinds.get(kind).copied();
+        let meaning = Meaning {
+            life_s: if life_s == 7 { FOREVER_S } else { life_s },
+            version: versions[key as usize],
+            ms: 0,
+            kind: kind.unwrap_or(Kind::Get),
+            is_counted: kind.is_none(),
+        };
+        (key, at_s, meaning)
+    };
+    list.iter().map(meant).collect()
+}
+
+proptest::proptest! {
+    #[test]
+    fn an_infinite_cache_hits_what_the_ideal_cache_of_a_run_hits(list in any_requests()) {
+        use assay_cache::ideal::{FOREVER, IdealCache, Lookup};
+        let list = draw(&list);
+        let mut ideal = IdealCache::new(USUAL);
+        let mut hits = 0;
+        for (key, at_s, meaning) in &list {
+            let at_ms = *at_s as u32 * 1000;
+            let fresh_until_ms = if meaning.life_s == FOREVER_S { FOREVER } else { at_ms + meaning.life_s * 1000 };
+            let lookup = Lookup {
+                key: *key, request: meaning.kind, cachable: true, at_us: u64::from(at_ms) * 1000, fresh_until_ms,
+            };
+            hits += u64::from(ideal.lookup(lookup) && meaning.is_counted);
+        }
+        proptest::prop_assert_eq!(figures(USUAL, &list).0, hits);
+    }
+
+    #[test]
+    fn no_policy_is_above_the_upper_bound_and_one_pass_is_exact_where_it_may_be_used(
+        list in any_requests(), capacity in 0u64..140
+    ) {
+        let requests = requests(USUAL, &draw(&list));
+        // Not what the cache without bounds hits: one that has evicted a copy has a fresher one later.
+        let above = simulate::cache(&requests, Policy::BoundAbove, capacity, 3.into());
+        for policy in Policy::ALL {
+            let counts = simulate::cache(&requests, policy, capacity, 3.into());
+            proptest::prop_assert!(counts.hits <= above.hits, "{:?} {:?} {:?}", policy, counts, above);
+        }
+        if capacity >= 10 && keeps_one_list(&requests) {
+            let single = simulate::cache(&requests, Policy::Lru, capacity, 3.into());
+            proptest::prop_assert_eq!(lru_in_one_pass(&requests, &[capacity], 3), [single]);
+        }
+    }
+}

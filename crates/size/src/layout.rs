@@ -1,0 +1,64 @@
+//! The room that a proxy needs for an object: its body, what it keeps beside that, and the unit in which it takes room.
+
+use crate::requests::{Requests, UNCACHABLE};
+
+/// How much room objects need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes beside the body.
+    pub overhead_bytes: u64,
+    /// Room is taken in multiples of this; at least 1.
+    pub unit_bytes: u64,
+}
+
+impl Layout {
+    /// Nothing but bodies.
+    pub const BODIES: Self = Self { overhead_bytes: 0, unit_bytes: 1 };
+
+    /// The room that an object of so many bytes needs.
+    pub fn room(&self, bytes: u64) -> u64 {
+        bytes
+            .saturating_add(self.overhead_bytes)
+            .checked_next_multiple_of(self.unit_bytes.max(1))
+            .unwrap_or(u64::MAX)
+    }
+}
+
+impl Requests {
+    /// Makes every object need the room that it has in a proxy. Nothing changes without sizes.
+    pub fn lay_out(&mut self, layout: Layout) {
+        if !self.has_sizes {
+            return;
+        }
+        let mut last = vec![0; self.objects];
+        for request in self.list.iter_mut().filter(|request| request.object != UNCACHABLE) {
+            request.bytes = layout.room(request.bytes);
+            last[request.object as usize] = request.bytes;
+        }
+        self.largest_bytes = if self.objects == 0 { 0 } else { layout.room(self.largest_bytes) };
+        self.footprint_bytes = last.into_iter().fold(0, u64::saturating_add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::{Gather, Sizes};
+
+    #[test]
+    fn room_is_the_body_and_the_overhead_in_whole_units() {
+        let layout = Layout { overhead_bytes: 100, unit_bytes: 64 };
+        assert_eq!([0, 28, 29, u64::MAX].map(|bytes| layout.room(bytes)), [128, 128, 192, u64::MAX]);
+        assert_eq!(Layout::BODIES.room(77), 77);
+        let mut gather = Gather::new(Sizes::Within(0));
+        for (key, bytes) in [(1, 28), (2, 29), (1, 60)] {
+            gather.whole(key, bytes, None);
+        }
+        gather.uncachable(9, None);
+        let mut requests = gather.finish();
+        requests.lay_out(layout);
+        let rooms: Vec<_> = requests.list.iter().map(|request| (request.bytes, request.sent_bytes)).collect();
+        assert_eq!(rooms, [(128, 28), (192, 29), (192, 60), (0, 9)]);
+        assert_eq!((requests.footprint_bytes, requests.largest_bytes), (384, 192));
+    }
+}

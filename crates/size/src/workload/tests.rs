@@ -1,0 +1,125 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_pgl::{SearchPath, compile};
+use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
+
+use super::*;
+use crate::http::USUAL;
+use crate::policy::Policy;
+use crate::simulate;
+
+/// Robots that request objects of 1 KB; `content`, `robot` and `phases` are PGL.
+fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
+    let text = format!(
+        r#"
+        Content cntAny = {{ kind = "any"; size = const(1KB); {content} }};
+        Server S = {{ kind = "s"; contents = [ cntAny ]; direct_access = contents; addresses = ['10.1.0.1:80']; }};
+        Robot R = {{
+            kind = "r"; recurrence = 60%; interests = ["public"]; pop_model = {{ pop_distr = popUnif(); }};
+            origins = S.addresses; addresses = [ '10.2.0.1-20' ]; {robot}
+        }};
+        {phases}
+        use(S, R);
+        "#
+    );
+    let resolver = SearchPath::new(vec![], |name| Ok((name == "w.pg").then(|| text.as_str().into())));
+    let compiled = compile("w.pg", &resolver).unwrap_or_else(|failure| panic!("{failure}"));
+    let workload = Arc::new(compiled.workload);
+    let timeline = Arc::new(Timeline::new(&workload).unwrap());
+    let universe = Universe::new(workload, 3, 1, UniverseOptions::default()).unwrap();
+    Plan {
+        name: "w.pg",
+        universe: Arc::new(universe),
+        timeline,
+        behaviour: USUAL,
+        response: None,
+        phases: &[],
+    }
+}
+
+const TWO_PHASES: &str = r#"
+    Phase phOne = { name = "one"; goal.duration = 60sec; };
+    Phase phTwo = { name = "two"; goal.duration = 60sec; };
+    schedule(phOne, phTwo);
+"#;
+
+#[test]
+fn the_requests_of_scheduled_robots_are_those_of_their_stream_and_an_infinite_cache_hits_what_it_offers() {
+    let plan = plan("cachable = 80%;", "req_rate = 5/sec;", TWO_PHASES);
+    let read = read(&plan).unwrap();
+    let (universe, timeline) = (plan.universe.clone(), plan.timeline.clone());
+    let launches: Vec<_> = Stream::new(universe.clone(), timeline, Slice::ALL).collect();
+    assert_eq!(read.requests.list.len(), launches.len());
+    assert_eq!((read.requests.unordered, read.requests.uncounted(), read.notes.len()), (0, 0, 0));
+    let offered =
+        |launch: &&assay_workload::Launch| universe.offered(launch, &universe.object(launch.object)).hit();
+    let counts = simulate::infinite(&read.requests, 0);
+    assert_eq!(counts.hits, launches.iter().filter(offered).count() as u64);
+    assert_eq!(counts.bytes, launches.len() as u64 * 1024);
+    assert!(read.requests.uncachable > counts.requests / 6, "a fifth of the objects is uncachable");
+}
+
+#[test]
+fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
+    let life = "cachable = 100%; obj_life_cycle = { length = const(100000hour); variance = 0%; with_lmt = 100%; expires = [now + const(10sec)]; };";
+    let expiring = read(&plan(life, "req_rate = 5/sec;", TWO_PHASES)).unwrap();
+    let lasting = read(&plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES)).unwrap();
+    let (with, without) =
+        (simulate::infinite(&expiring.requests, 0), simulate::infinite(&lasting.requests, 0));
+    assert!(with.validated > 100 && with.hits < without.hits, "{with:?} {without:?}");
+    // Nothing else differs: whatever is not fresh is still known.
+    assert_eq!((with.hits + with.validated, without.validated), (without.hits, 0));
+    let method =
+        |requests| crate::curve::curves(requests, &[Policy::Lru], &[1 << 20], 0.into())[0].points[0].method;
+    assert_eq!(method(&expiring.requests), crate::curve::Method::Simulated);
+    assert_eq!(method(&lasting.requests), crate::curve::Method::OnePass);
+}
+
+#[test]
+fn only_the_named_phases_are_counted_and_the_others_fill_the_caches() {
+    let whole = plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES);
+    let two = ["two".to_owned()];
+    let part = Plan { phases: &two, ..plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES) };
+    let (all, counted) = (read(&whole).unwrap().requests, read(&part).unwrap().requests);
+    let (of_all, of_part) = (simulate::infinite(&all, 0), simulate::infinite(&counted, 0));
+    assert_eq!(all.list.len(), counted.list.len());
+    assert_eq!(of_part.requests + counted.uncounted(), of_all.requests);
+    assert!(of_part.dhr() > of_all.dhr(), "the second phase finds what the first one left");
+    let three = ["three".to_owned()];
+    let error = read(&Plan { phases: &three, ..whole }).unwrap_err().to_string();
+    assert!(error.contains("no phase `three`; it has one, two"), "{error}");
+}
+
+#[test]
+fn requests_that_are_no_plain_gets_are_not_counted() {
+    let mixed = r#"req_rate = 5/sec; req_types = ["Basic", "Ims304" : 30%, "Reload" : 10%]; req_methods = ["GET", "HEAD" : 10%];"#;
+    let requests = read(&plan("cachable = 100%;", mixed, TWO_PHASES)).unwrap().requests;
+    let share = requests.uncounted() as f64 / requests.list.len() as f64;
+    assert!((0.4..0.5).contains(&share), "{share}");
+}
+
+#[test]
+fn best_effort_robots_request_one_object_after_the_other_until_a_phase_has_its_count() {
+    let phases = r#"
+        Phase phOne = { name = "one"; goal.xactions = 2000; };
+        Phase phTwo = { name = "two"; goal.duration = 10sec; };
+        schedule(phOne, phTwo);
+    "#;
+    let plan = Plan { response: Some(Duration::from_millis(20)), ..plan("cachable = 100%;", "", phases) };
+    let read = read(&plan).unwrap();
+    assert_eq!(read.requests.unordered, 0);
+    // 2,000 requests of 20 robots at 50 a second each take two seconds, and the second phase is ten seconds long.
+    let expected = 2000 + 10 * 20 * 50;
+    assert!(read.requests.list.len().abs_diff(expected) <= 40, "{}", read.requests.list.len());
+    assert_eq!(read.requests.lasts_s, Some(11));
+    assert!(read.notes[0].contains("20 ms"), "{:?}", read.notes);
+    let dhr = simulate::infinite(&read.requests, 0).dhr().unwrap();
+    assert!((0.4..0.65).contains(&dhr), "{dhr}");
+}
+
+#[test]
+fn a_schedule_without_an_end_is_refused() {
+    let error = read(&plan("cachable = 100%;", "req_rate = 5/sec;", "")).unwrap_err();
+    assert!(matches!(error, SizeError::Endless { .. }), "{error}");
+}
