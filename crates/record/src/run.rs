@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::part::{JoinedInfo, PartInfo};
 use assay_measurement::doubt::{Doubt, Extent};
 use assay_measurement::health::Calibration;
 
@@ -38,6 +39,12 @@ pub struct RunInfo {
     /// How the stream follows from workload and seed; 0: a run of before this was kept, which is version 1. Streams of
     /// different versions differ in what is due when, even where their digests are the same.
     pub stream_version: u32,
+    /// Which part of a run this is; none: it is a whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartInfo>,
+    /// The parts that it was joined from (`assay merge`); empty: it was recorded as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<JoinedInfo>,
     /// What was under test.
     pub target: TargetInfo,
     /// Who ran where.
@@ -51,6 +58,9 @@ pub struct RunInfo {
     pub tls: Option<TlsInfo>,
     /// The machine.
     pub host: HostInfo,
+    /// The machines that the roles ran on; none: all of them ran on this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetInfo>,
     /// Phases, planned and as they went.
     pub phases: Vec<PhaseInfo>,
     /// True: robots recorded by how much Assay delayed each request, so that numbers have an error of their own. False: the
@@ -369,8 +379,58 @@ pub struct HostInfo {
     pub memory_bytes: u64,
     /// Limit on open descriptors of a process.
     pub descriptor_limit: u64,
+    /// Which monotonic clock it has: the identity of the kernel's boot and of the time namespace. Runs of one clock share its
+    /// scale. Empty: not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub clock: String,
     /// Facts that can change numbers: congestion control, port range and the like.
     pub settings: BTreeMap<String, String>,
+}
+
+/// The machines of a run that took several, and how well their clocks were known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetInfo {
+    /// Each of them.
+    pub machines: Vec<FleetMachine>,
+    /// How far apart the first and the last of them can have started, in microseconds.
+    pub start_spread_us: Option<u64>,
+    /// By how much an instant of one of them can differ from the same instant of another during the run, in microseconds.
+    pub clock_error_us: Option<u64>,
+}
+
+/// A machine that roles of a run ran on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetMachine {
+    /// The name of its agent.
+    pub name: String,
+    /// Labels that its agent carries.
+    pub labels: Vec<String>,
+    /// Where others reach it.
+    pub address: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Processors that the agent may use.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Roles that ran there.
+    pub roles: Vec<String>,
+    /// First and last of the robots that ran there; none: none did.
+    pub robots: Option<(u32, u32)>,
+    /// What its clock was assumed to show beyond the coordinator's when it was told the start, in nanoseconds.
+    pub offset_ns: i64,
+    /// How far off the start it can have started, in microseconds; none: not known.
+    pub start_error_us: Option<u64>,
+    /// How far an instant that it reported can be from the coordinator's scale, at worst, in microseconds; none: not known.
+    pub clock_error_us: Option<u64>,
+    /// How long the quickest exchange with its clock was on its way, both ways together, in microseconds.
+    pub quickest_exchange_us: Option<u64>,
+    /// How far its wall clock was from the coordinator's when the run began, in microseconds; positive: ahead.
+    pub wall_clock_ahead_us: Option<i64>,
+    /// When it was lost, in milliseconds since the start of the run; none: it was there to the end.
+    pub lost_at_ms: Option<u64>,
 }
 
 /// A phase, planned and as it went.

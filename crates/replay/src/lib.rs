@@ -18,6 +18,7 @@ mod content;
 pub mod drive;
 pub mod error;
 mod exchange;
+pub mod filter;
 mod options;
 pub mod origin;
 pub mod plan;

@@ -314,6 +314,7 @@ impl Results {
     fn left_out(&self) -> String {
         let parts = [
             (self.read.malformed, "lines not of the format"),
+            (self.read.filtered, "left out by --method, --status, --result or --static"),
             (self.read.other_methods, "of other methods than GET and HEAD"),
             (self.read.unusable, "without a usable URL"),
             (self.read.other_schemes, "of other schemes than http"),

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::catalogue::Catalogue;
 use crate::error::ReplayError;
+use crate::filter::Filter;
 use crate::plan::list::{Arrivals, ListPlan};
 use crate::plan::log::{Entry, LogPlan};
 use crate::plan::{Planned, Told};
@@ -41,6 +42,8 @@ pub struct Log {
     pub speed: f64,
     /// Where a path without a host belongs.
     pub host: Option<String>,
+    /// Which requests of it are sent.
+    pub filter: Filter,
     /// Requests at most.
     pub limit: Option<u64>,
     /// The replay lasts so long at most, in nanoseconds of its own time.
@@ -69,6 +72,9 @@ pub struct Fed {
     pub lines: u64,
     /// Lines that are not of the log's format.
     pub malformed: u64,
+    /// Requests that the filter leaves out.
+    #[serde(default)]
+    pub filtered: u64,
     /// Requests of other methods than GET and HEAD: a log does not hold their bodies.
     pub other_methods: u64,
     /// Requests without a usable URL: tunnels, `-`, paths of no known host.
@@ -217,6 +223,10 @@ impl Log {
     }
 
     fn call(&self, access: &Access<'_>, fed: &mut Fed) -> Option<Call> {
+        if !self.filter.keeps(access) {
+            fed.filtered += 1;
+            return None;
+        }
         let head_only = match access.method {
             b"GET" => false,
             b"HEAD" => true,
@@ -312,6 +322,7 @@ fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
     let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let reasons = [
         (fed.malformed, "not of the format"),
+        (fed.filtered, "left out by --method, --status, --result or --static"),
         (fed.unusable, "without a usable URL (a path needs a host: --host)"),
         (fed.other_schemes, "of a scheme that is not spoken here"),
         (fed.other_methods, "with other methods than GET and HEAD"),

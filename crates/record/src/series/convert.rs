@@ -212,7 +212,7 @@ impl Tables {
             row[7..].copy_from_slice(&values.map(Cell::Uint));
             row
         };
-        let count = histogram.buckets.iter().map(|(_, count)| count).sum();
+        let count = histogram.count();
         self.push(&columns::TIMES, &row([count, histogram.sum_us, histogram.max_us]))?;
         for &(low_us, count) in &histogram.buckets {
             let high_us = self.ruler.bucket_high_us(low_us);

@@ -91,6 +91,11 @@ impl SpeDir {
         self.either("listeners.parquet", "doors.parquet")
     }
 
+    /// `collector.parquet`: the Collector's own log.
+    pub fn exchanges_path(&self) -> PathBuf {
+        self.path.join("collector.parquet")
+    }
+
     /// `responses.log`: the document's text form, where it was requested.
     pub fn log_path(&self) -> PathBuf {
         self.either("responses.log", "answers.log")

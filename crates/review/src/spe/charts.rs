@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::document::Evaluation;
-use super::gather::Gathered;
+use super::gather::{Gathered, Paces};
 use assay_compare::views::look;
 use assay_report::chart::{self, Chart, Charts, Line, short};
 
@@ -69,8 +69,34 @@ pub(super) fn charts(evaluation: &Evaluation, gathered: &Gathered) -> Charts {
             rates,
         ));
     }
+    charts.extend(gathered.paces.iter().flat_map(paces));
     charts.iter_mut().for_each(tell_apart);
     Charts { phases: Vec::new(), step_s: f64::from(step_s), time, charts }
+}
+
+/// How well the Collector repeats the pace of what it fetched.
+fn paces(paces: &Paces) -> Vec<Chart> {
+    if paces.fetched.count() == 0 || paces.replayed.count() == 0 {
+        return Vec::new();
+    }
+    let both =
+        [("fetched", look(0).colour, &paces.fetched), ("from a recording", look(1).colour, &paces.replayed)];
+    let differences = [("difference", look(0).colour, &paces.differences)];
+    vec![
+        chart::cdf(
+            "collector-cdf",
+            "Misses and repeated misses at the Collector",
+            "The share of responses that took no longer than that, as figure 11.10 of the method's source.",
+            &both,
+        ),
+        chart::cdf(
+            "collector-differences",
+            "Differences between a miss and its repetition",
+            "Both responses to one request of a client: the share of differences that are no larger, as figure 11.11 of the \
+             method's source.",
+            &differences,
+        ),
+    ]
 }
 
 /// Lines are told apart without their colours, too.

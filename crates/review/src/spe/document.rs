@@ -117,6 +117,9 @@ pub struct TargetFigures {
     pub requests_received: Option<u64>,
     /// Those relative to direct's.
     pub requests_received_ratio: Option<f64>,
+    /// One minus that: the share of requests that it answered without the Collector; negative where it sent more than came. A
+    /// proxy that validates everything it has saves bytes and no requests.
+    pub requests_saved: Option<f64>,
     /// Responses that were held against the Collector's.
     pub compared: u64,
     /// The share of them that was the same.

@@ -133,6 +133,7 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         ratio(of(listener?).saturating_sub(own), of(direct_listener?).saturating_sub(directs))
     };
     let bytes_received_ratio = relative(|listener| listener.bytes_out, out.body_bytes, out.direct_bytes);
+    let requests_received_ratio = relative(|listener| listener.requests, out.count, out.count);
     let direct_delivered = direct.delivered.saturating_sub(out.direct_delivered);
     let count = |name: &str| sums.verdicts.get(name).copied().unwrap_or(0);
     let mismatches = count("STATUS_CODE_MISMATCH") + count("HEADER_MISMATCH") + count("BODY_MISMATCH");
@@ -165,7 +166,8 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         bytes_received_ratio,
         bandwidth_saved: bytes_received_ratio.map(|ratio| round(1.0 - ratio, 6)),
         requests_received: listener.map(|listener| listener.requests),
-        requests_received_ratio: relative(|listener| listener.requests, out.count, out.count),
+        requests_received_ratio,
+        requests_saved: requests_received_ratio.map(|ratio| round(1.0 - ratio, 6)),
         compared,
         matching: share(matching, compared),
         not_matching: share(mismatches, compared),

@@ -3,10 +3,13 @@
 //! The table of responses is read once, in stretches; of each response some bytes are kept, because differences are taken
 //! request by request and responses to one request can lie far apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_measurement::histogram::Histogram;
-use assay_record::spe::{ResponseError, ResponseRow, SpeDir, Verdict, for_each_response, read_listeners};
+use assay_record::spe::{
+    ExchangeRow, ResponseError, ResponseRow, SpeDir, Verdict, for_each_response, read_exchanges,
+    read_listeners,
+};
 
 use assay_report::ReportError;
 
@@ -73,11 +76,44 @@ pub(super) struct Listener {
     pub seconds: BTreeMap<u32, u64>,
 }
 
+/// How long responses took at the Collector itself.
+#[derive(Debug, Default)]
+pub(super) struct Paces {
+    /// Those that were fetched from the origin.
+    pub fetched: Histogram,
+    /// Those of recordings, sent to proxies.
+    pub replayed: Histogram,
+    /// Differences between the two for the same request of a client, whichever took longer.
+    pub differences: Histogram,
+}
+
+impl Paces {
+    fn of(rows: &[ExchangeRow]) -> Self {
+        let mut paces = Self::default();
+        let mut fetched: HashMap<u64, u64> = HashMap::new();
+        for row in rows.iter().filter(|row| row.came == "fetched") {
+            paces.fetched.record(row.response_us);
+            row.request.map(|number| fetched.entry(number).or_insert(row.response_us));
+        }
+        for row in
+            rows.iter().filter(|row| row.listener > 0 && (row.came == "replayed" || row.came == "joined"))
+        {
+            paces.replayed.record(row.response_us);
+            if let Some(original_us) = row.request.and_then(|number| fetched.get(&number)) {
+                paces.differences.record(original_us.abs_diff(row.response_us));
+            }
+        }
+        paces
+    }
+}
+
 /// Everything that was in the tables.
 pub(super) struct Gathered {
     pub sums: Vec<Sums>,
     /// None: there is no such table.
     pub listeners: Option<Vec<Listener>>,
+    /// None: the Collector kept no log.
+    pub paces: Option<Paces>,
     /// By request, then by target.
     pub samples: Vec<Sample>,
     pub tunnels: u64,
@@ -96,6 +132,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
     let mut gathered = Gathered {
         sums: (0..targets).map(|_| Sums::default()).collect(),
         listeners: None,
+        paces: None,
         samples: Vec::new(),
         tunnels: 0,
         differs: false,
@@ -135,6 +172,10 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
             "There is no listeners.parquet: what proxies received from the Collector, and saved, is not known."
                 .into(),
         );
+    }
+    let exchanges = dir.exchanges_path();
+    if exchanges.is_file() {
+        gathered.paces = Some(Paces::of(&read_exchanges(&exchanges).map_err(ReportError::from)?));
     }
     gathered.samples.sort_unstable();
     Ok(gathered)

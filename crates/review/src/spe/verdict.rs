@@ -139,18 +139,9 @@ fn savings(evaluation: &Evaluation) -> Option<String> {
     let (whole, scant): (Vec<_>, Vec<_>) = proxies(evaluation)
         .filter(|target| target.bandwidth_saved.is_some())
         .partition(|target| !is_scant(target));
-    let saved = whole.iter().filter_map(|target| Some((target.label.as_str(), target.bandwidth_saved?)));
-    let mut saved: Vec<(&str, f64)> = saved.collect();
-    saved.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let named = saved.iter().map(|(label, share)| match *share < 0.0 {
-        true => format!("{label} fetched {} % more than was requested", format::percent(Some(-share))),
-        false => format!("{label} {} %", format::percent(Some(*share))),
-    });
-    let named: Vec<String> = named.collect();
     let mut text = Vec::new();
-    if !named.is_empty() {
-        text.push(format!("Of the bytes that the way without a proxy takes: {}.", named.join(", ")));
-    }
+    text.extend(spared(&whole, "bytes", |target| target.bandwidth_saved));
+    text.extend(spared(&whole, "requests", |target| target.requests_saved));
     if !scant.is_empty() {
         let delivered = |target: &&TargetFigures| target.delivered_ratio.map(|share| share.value);
         let named = scant.iter().map(|target| {
@@ -163,6 +154,24 @@ fn savings(evaluation: &Evaluation) -> Option<String> {
         ));
     }
     (!text.is_empty()).then(|| text.join(" "))
+}
+
+/// What targets saved, most first: bytes or requests.
+fn spared(
+    targets: &[&TargetFigures],
+    what: &str,
+    share: impl Fn(&TargetFigures) -> Option<f64>,
+) -> Option<String> {
+    let saved = targets.iter().filter_map(|target| Some((target.label.as_str(), share(target)?)));
+    let mut saved: Vec<(&str, f64)> = saved.collect();
+    saved.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let named = saved.iter().map(|(label, share)| match *share < 0.0 {
+        true => format!("{label} fetched {} % more than was requested", format::percent(Some(-share))),
+        false => format!("{label} {} %", format::percent(Some(*share))),
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty())
+        .then(|| format!("Of the {what} that the way without a proxy takes: {}.", named.join(", ")))
 }
 
 /// So few of its responses came that its bytes say nothing of its cache.

@@ -93,7 +93,7 @@ fn heads(columns: &[Column]) -> Vec<&'static str> {
 
 /// Table 11.7, and with it 11.6.
 fn overview(evaluation: &Evaluation) -> Table {
-    const COLUMNS: [Column; 8] = [
+    const COLUMNS: [Column; 9] = [
         ("bytes sent", |target| percent(target.bytes_sent_ratio)),
         ("bytes received", |target| percent(target.bytes_received_ratio)),
         ("responses delivered", |target| share(target.delivered_ratio.as_ref())),
@@ -102,6 +102,7 @@ fn overview(evaluation: &Evaluation) -> Table {
         ("mean, ms", |target| opt_number(target.response_ms.mean.map(|mean| mean.value))),
         ("median, ms", |target| opt_number(target.response_ms.p50.map(|median| median.value))),
         ("bandwidth saved", |target| percent(target.bandwidth_saved)),
+        ("requests saved", |target| percent(target.requests_saved)),
     ];
     Table {
         id: "overview-table",

@@ -137,6 +137,7 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     }
     assert_eq!((plain.bytes_sent_ratio, plain.bytes_received_ratio), (Some(1.0), Some(1.0)));
     assert_eq!((plain.requests_received_ratio, plain.bandwidth_saved), (Some(1.0), Some(0.0)));
+    assert_eq!(plain.requests_saved, Some(0.0));
     let first = &evaluation.verdict[0];
     assert_eq!(first.question, "What could Assay not compare?");
     assert!(

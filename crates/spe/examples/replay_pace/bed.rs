@@ -144,6 +144,7 @@ fn spec(origin: SocketAddr, replay: bool) -> CollectorSpec {
         replay,
         memory_bytes: 500_000_000,
         disk: None,
+        log: None,
         cpus: Vec::new(),
     }
 }

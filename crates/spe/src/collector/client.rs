@@ -15,6 +15,7 @@ use tokio::task::spawn_local;
 
 use crate::collector::client_request::ClientRequest;
 use crate::collector::fetch::{self, Order};
+use crate::collector::log::{Came, Line, Sent};
 use crate::collector::lost::Gone;
 use crate::collector::play::Client;
 use crate::collector::recording::{Claim, Outcome, Reader, Recording};
@@ -22,6 +23,7 @@ use crate::collector::shared::Shared;
 use crate::collector::shelf::{Found, Key, Requester};
 use crate::collector::tunnel;
 use crate::collector::url::Target;
+use crate::number;
 
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
 const MOST_WAITS: usize = 8;
@@ -53,6 +55,20 @@ impl Handler for Client {
             return Ok(Next::Request);
         }
         self.shared.count_listener(self.listener, |c| c.requests += 1);
+        (self.sent, self.came_ns) = (Sent::default(), monotonic_ns());
+        let next = self.served(head).await;
+        self.log(head);
+        next
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        refuse(self, refusal.status(), &refusal.to_string(), is_head).await.map(drop)
+    }
+}
+
+impl Client {
+    /// Responds to a request.
+    async fn served(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
         let shared = Rc::clone(&self.shared);
         if head.method == "CONNECT" {
             self.tunnel = shared.routes.tunnel(head.target);
@@ -85,8 +101,27 @@ impl Handler for Client {
         served.map(|()| Next::Request)
     }
 
-    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
-        refuse(self, refusal.status(), &refusal.to_string(), is_head).await.map(drop)
+    /// Puts a request and its response into the log, if there is one. Tunnels are not in it.
+    fn log(&mut self, head: &RequestHead<'_>) {
+        let shared = Rc::clone(&self.shared);
+        let log = shared.log.borrow();
+        let Some(log) = log.as_ref().filter(|_| self.tunnel.is_none()) else { return };
+        let target = Target::of(head, shared.routes.fallback_authority());
+        let (host, url) = match target {
+            Ok(Target { authority, path }) => (authority.to_owned(), format!("http://{authority}{path}")),
+            Err(_) => ("-".to_owned(), head.target.to_owned()),
+        };
+        log.note(Line {
+            came_ns: self.came_ns,
+            ended_ns: monotonic_ns(),
+            listener: self.listener,
+            request: number::of_request(head),
+            client: self.peer,
+            method: head.method.to_owned(),
+            url,
+            host,
+            sent: std::mem::take(&mut self.sent),
+        });
     }
 }
 
@@ -185,6 +220,7 @@ async fn serve_request(
             Found::Replay(recording, _) => {
                 let Some(reader) = Reader::new(&recording, shared.is_direct(client.listener)) else { break };
                 let is_complete = recording.end().is_some();
+                client.sent.came = if is_complete { Came::Replayed } else { Came::Joined };
                 shared.count_listener(client.listener, |c| match is_complete {
                     true => c.replays += 1,
                     false => c.joined += 1,
@@ -251,6 +287,7 @@ async fn lead(
     // In place of what is gone: no client's own response.
     let number = client_request.number.filter(|_| client.lost.is_none());
     let recording = Recording::begin(began_ns, client.listener, !conditions.is_empty(), number);
+    client.sent.came = Came::Fetched;
     shared.count_listener(client.listener, |c| c.fetches += 1);
     shared.shelf.borrow_mut().add(&key, &recording, monotonic_ns());
     let order = Order {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use assay_plane::stdio::StdioError;
 use assay_plane::tls::TlsSetupError;
 use assay_plane::worker::WorkerError;
+use assay_record::dir::RunDirError;
 use assay_tls::client::SettingsError;
 use thiserror::Error;
 
@@ -37,6 +38,17 @@ pub enum CollectorError {
         /// What the system said.
         cause: io::Error,
     },
+    /// The log cannot be written.
+    #[error("cannot write the Collector's log in {}: {cause}; check the disk, or name another directory", directory.display())]
+    Log {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Nor its table.
+    #[error(transparent)]
+    Table(RunDirError),
     /// TLS to the origin cannot be spoken as it was told.
     #[error(transparent)]
     OriginTls(#[from] TlsSetupError),

@@ -15,6 +15,7 @@ mod client_request;
 mod disk;
 mod error;
 mod fetch;
+mod log;
 mod lost;
 mod play;
 mod recording;

@@ -5,6 +5,7 @@
 //! caused the fetch is served by the same rule: then everything is due when it comes.
 
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use assay_http::framing::BodyFraming;
@@ -16,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::collector::client_request::ClientRequest;
+use crate::collector::log::Sent;
 use crate::collector::recording::{Reader, Recording};
 use crate::collector::response::Response;
 use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared};
@@ -36,6 +38,12 @@ pub struct Client {
     pub tunnel: Option<Place>,
     /// The key of the last request; kept for its memory.
     pub key: Vec<u8>,
+    /// What was sent in response to it, for the log.
+    pub sent: Sent,
+    /// When it came.
+    pub came_ns: u64,
+    /// Who is at the other end.
+    pub peer: IpAddr,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,
     text: Vec<u8>,
@@ -45,6 +53,7 @@ impl Client {
     /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream, listener: u16) -> Self {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
+        let peer = stream.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |address| address.ip());
         Self {
             exchange: Exchange::new(stream, &shared.resources, limits),
             shared,
@@ -52,6 +61,9 @@ impl Client {
             lost: None,
             tunnel: None,
             key: Vec::new(),
+            sent: Sent::default(),
+            came_ns: 0,
+            peer,
             bell: Rc::default(),
             batch: Vec::new(),
             text: Vec::new(),
@@ -78,10 +90,12 @@ impl Client {
             self.shared.count_listener(self.listener, |c| c.validations += 1);
         }
         if is_not_modified && response.status != 304 {
+            self.note(304, &response);
             response.write_not_modified(&mut self.text);
             self.write_tail(age_s, Framing::None);
             return self.write_text().await;
         }
+        self.note(if is_not_modified { 304 } else { response.status }, &response);
         let framing = self.framing(&response, client_request.head.method);
         self.text.extend_from_slice(response.head());
         self.write_tail(age_s, framing);
@@ -89,6 +103,15 @@ impl Client {
             return self.write_text().await;
         }
         self.play_body(&reader, base_ns, framing).await
+    }
+
+    /// Keeps for the log what is sent.
+    fn note(&mut self, status: u16, response: &Response) {
+        self.sent.status = status;
+        if self.shared.log.borrow().is_some() {
+            let content_type = response.content_type().unwrap_or_default();
+            self.sent.content_type = String::from_utf8_lossy(content_type).into_owned();
+        }
     }
 
     /// Sends what is in `text`, and then the body.
@@ -133,6 +156,8 @@ impl Client {
     /// Sends a message of the Collector's own.
     pub async fn send_error(&mut self, status: u16, text: &str, is_head: bool) -> io::Result<()> {
         let response = Response::failed(status, self.shared.now_ms(), text.len() as u64 + 1);
+        self.note(status, &response);
+        self.sent.body_bytes = if is_head { 0 } else { text.len() as u64 + 1 };
         self.text.clear();
         self.text.extend_from_slice(response.head());
         self.write_tail(None, Framing::Length(text.len() as u64 + 1));
@@ -173,6 +198,7 @@ impl Client {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();
+        self.sent.body_bytes += bytes as u64;
         self.shared.count_listener(self.listener, |c| c.bytes_out += bytes as u64);
         Ok(())
     }

@@ -239,6 +239,11 @@ impl Response {
         &self.head
     }
 
+    /// Its content type; none: it does not say.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        lines(self.fields()).find(|(name, _)| is(name, "content-type")).map(|(_, value)| value)
+    }
+
     /// Appends the head of a 304 that confirms it.
     pub fn write_not_modified(&self, out: &mut Vec<u8>) {
         write_status_line(304, "Not Modified", out);

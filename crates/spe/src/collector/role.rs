@@ -50,13 +50,18 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
             command = commands.next() => match command? {
                 Some(Command::Stop) => {
                     emit(&reporter.report(&collector))?;
+                    let lost = collector.finish_log()?;
+                    if lost > 0 {
+                        eprintln!("{lost} lines of the Collector's log could not be written in time");
+                    }
                     return Ok(emit(&Event::Done)?);
                 }
                 Some(start @ Command::Start { .. }) => {
                     reporter.clock = RunClock::from_command(&start).unwrap_or(reporter.clock);
+                    collector.starts(reporter.clock);
                 }
                 // That is for robots.
-                Some(Command::Load { .. }) => {}
+                Some(Command::Load { .. } | Command::Clock { .. }) => {}
                 None => return Ok(()),
             },
         }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use assay_plane::clock::RunClock;
 use assay_plane::listen::{accept, listen};
 use assay_role::evaluation::CollectorSpec;
 use tokio::net::TcpListener;
@@ -59,6 +60,20 @@ impl Collector {
     /// What it has done since the start.
     pub fn totals(&self) -> Totals {
         self.shared.totals()
+    }
+
+    /// The evaluation starts at this instant: the log counts from it.
+    pub fn starts(&self, clock: RunClock) {
+        if let Some(log) = &*self.shared.log.borrow() {
+            log.starts(clock);
+        }
+    }
+
+    /// Writes the rest of the log; how many of its lines are lost. Requests that end later are not in it.
+    pub fn finish_log(&self) -> Result<u64, CollectorError> {
+        let Some(log) = self.shared.log.take() else { return Ok(0) };
+        let lost = log.lost();
+        log.finish().map(|()| lost).map_err(CollectorError::Runtime)
     }
 
     /// Accepts and serves connections, until its timer fails.

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::collector::choice::Limits;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
+use crate::collector::log::Log;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
 
@@ -98,6 +99,8 @@ pub struct Shared {
     origin_tls: Option<(SocketAddr, (Client, Name))>,
     /// When something is due.
     pub timer: Timer<Rc<Notify>>,
+    /// Each request, where that is logged.
+    pub log: RefCell<Option<Log>>,
     listeners: Box<[Listener]>,
     totals: Cell<Totals>,
 }
@@ -133,6 +136,7 @@ impl Shared {
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
             timer: Timer::new(0).map_err(CollectorError::Runtime)?,
+            log: RefCell::new(spec.log.as_ref().map(Log::start).transpose()?),
             listeners: listeners.collect(),
             totals: Cell::default(),
         })

@@ -33,6 +33,7 @@ pub fn spec(origin: SocketAddr, proxies: usize) -> CollectorSpec {
         replay: true,
         memory_bytes: 10_000_000,
         disk: None,
+        log: None,
         cpus: Vec::new(),
     }
 }

@@ -1,0 +1,206 @@
+//! The head of a joined record: what all parts agree on, and what each of them says.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use super::{MergeError, Wish};
+use crate::part::{JoinedInfo, PartInfo, common, joined as as_stretches, stretches};
+use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo, Verdict};
+
+/// A part: its directory's name and its head.
+type Part<'a> = (String, &'a RunInfo);
+
+/// The head of all parts together; those with robots come first.
+pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeError> {
+    let first = parts.first().ok_or(MergeError::NoRobots)?;
+    let part = together(parts)?;
+    if part.robots.is_empty() {
+        return Err(MergeError::NoRobots);
+    }
+    parts.iter().skip(1).try_for_each(|other| agree(first, other))?;
+    let robots: Vec<&RunInfo> =
+        parts.iter().map(|(_, info)| *info).filter(|info| info.workload.robots > 0).collect();
+    let mut info = first.1.clone();
+    info.schema = RUN_SCHEMA.into();
+    info.command.clone_from(&wish.command);
+    info.workload.robots = part.robot_count();
+    info.own_errors = parts.iter().all(|(_, info)| info.own_errors);
+    info.placement = parts.iter().flat_map(|(_, info)| info.placement.iter().cloned()).collect();
+    info.requirements = distinct(robots.iter().flat_map(|info| &info.requirements));
+    info.tries = parts.iter().map(|(_, info)| info.tries).max().unwrap_or_default();
+    info.calibration = None;
+    info.boundaries = boundaries(&robots, &part);
+    info.phases = phases(&robots, &part);
+    info.verdict = verdict(parts);
+    info.joined = parts.iter().map(in_short).collect();
+    let own: BTreeSet<String> =
+        robots.iter().flat_map(|info| info.part.iter().flat_map(PartInfo::notes)).collect();
+    info.target.name = distinct(robots.iter().map(|info| &info.target.name)).join(", ");
+    info.target.notes = distinct(robots.iter().flat_map(|info| &info.target.notes));
+    info.target.notes.retain(|note| !own.contains(note));
+    info.target.notes.extend(part.notes());
+    info.target.notes.push(clocks(parts, wish));
+    if robots.len() > 1 {
+        info.target.notes.push(
+            "the ideal hit ratio is not known: each part of the robots had an ideal cache of its own, and theirs cannot be \
+             added up"
+                .into(),
+        );
+    }
+    info.part = Some(part).filter(|part| !part.is_whole());
+    Ok(info)
+}
+
+/// Everything that parts have; an error if two have the same.
+fn together(parts: &[Part<'_>]) -> Result<PartInfo, MergeError> {
+    let mut all = PartInfo::default();
+    let mut before: Vec<(&str, &PartInfo)> = Vec::new();
+    for (name, info) in parts {
+        let part = info.part.as_ref().ok_or_else(|| MergeError::NotAPart { name: name.clone() })?;
+        for (other, seen) in &before {
+            let shared = [
+                ("robots", common(&seen.robots, &part.robots)),
+                ("origins", common(&seen.origins, &part.origins)),
+            ];
+            if let Some((whose, Some(range))) = shared.into_iter().find(|(_, range)| range.is_some()) {
+                let (first, second) = ((*other).to_owned(), name.clone());
+                return Err(MergeError::Overlap { first, second, whose, which: stretches(&[range]) });
+            }
+        }
+        all.robots.extend(&part.robots);
+        all.origins.extend(&part.origins);
+        before.push((name, part));
+    }
+    if let Some((_, first)) = before.first() {
+        (all.all_robots, all.all_origins) = (first.all_robots, first.all_origins);
+        all.expected_requests.clone_from(&first.expected_requests);
+    }
+    (all.robots, all.origins) = (as_stretches(&all.robots), as_stretches(&all.origins));
+    Ok(all)
+}
+
+/// An error where two parts are not of one run.
+fn agree((first, one): &Part<'_>, (second, other): &Part<'_>) -> Result<(), MergeError> {
+    let same = |what: &'static str, a: &dyn Debug, b: &dyn Debug| {
+        let (one, other) = (format!("{a:?}"), format!("{b:?}"));
+        let (first, second) = (first.clone(), second.clone());
+        if one == other { Ok(()) } else { Err(MergeError::Differ { first, second, what, one, other }) }
+    };
+    same("the workload", &one.workload.name, &other.workload.name)?;
+    same("the digest of the stream", &one.stream_digest, &other.stream_digest)?;
+    same(
+        "the number of requests in that digest",
+        &one.stream_digest_requests,
+        &other.stream_digest_requests,
+    )?;
+    same("the version of streams", &one.stream().0, &other.stream().0)?;
+    same("the seed", &one.seed, &other.seed)?;
+    same("the world", &one.world, &other.world)?;
+    same("the start (Unix time in ms)", &one.started_unix_ms, &other.started_unix_ms)?;
+    same("the scale of a rehearsal", &one.workload.scale, &other.workload.scale)?;
+    same("what the command line set", &one.workload.overrides, &other.workload.overrides)?;
+    same("private as public", &one.workload.private_as_public, &other.workload.private_as_public)?;
+    let all = |info: &RunInfo| info.part.as_ref().map(|part| (part.all_robots, part.all_origins));
+    same("the number of robots and origins", &all(one), &all(other))?;
+    let schedule = |info: &RunInfo| -> Vec<_> {
+        let plan = |phase: &PhaseInfo| (phase.name.clone(), phase.planned_start_ms, phase.planned_end_ms);
+        info.phases.iter().map(plan).collect()
+    };
+    same("the schedule", &schedule(one), &schedule(other))
+}
+
+/// Phases began with the first part and ended with the last.
+fn phases(robots: &[&RunInfo], part: &PartInfo) -> Vec<PhaseInfo> {
+    let mut phases = robots.first().map(|info| info.phases.clone()).unwrap_or_default();
+    for (index, phase) in phases.iter_mut().enumerate() {
+        let all = || robots.iter().filter_map(|info| info.phases.get(index));
+        phase.start_ms = all().filter_map(|phase| phase.start_ms).min();
+        phase.end_ms = all().filter_map(|phase| phase.end_ms).max();
+        phase.disturbed = all().any(|phase| phase.disturbed);
+        let expected = part.expected_requests.get(index).copied().flatten();
+        phase.expected_requests = expected.filter(|_| part.has_all_robots());
+    }
+    phases
+}
+
+/// Counts at which best-effort phases ended, in the order of robots; empty unless all robots are there.
+fn boundaries(robots: &[&RunInfo], part: &PartInfo) -> Vec<Vec<u32>> {
+    if !part.has_all_robots() {
+        return Vec::new();
+    }
+    let length = robots.iter().map(|info| info.boundaries.len()).max().unwrap_or_default();
+    let of_phase = |phase: usize| {
+        let counts = robots.iter().filter_map(|info| info.boundaries.get(phase));
+        counts.flatten().copied().collect()
+    };
+    (0..length).map(of_phase).collect()
+}
+
+/// What each part said of itself, with its name.
+fn verdict(parts: &[Part<'_>]) -> Verdict {
+    let mut all =
+        Verdict { partial: parts.iter().any(|(_, info)| info.verdict.partial), ..Verdict::default() };
+    for (name, info) in parts {
+        all.doubts.extend(info.verdict.doubts.iter().cloned().map(|mut doubt| {
+            doubt.seen = format!("in part {name}: {}", doubt.seen);
+            doubt
+        }));
+        all.warnings.extend(info.verdict.warnings.iter().cloned());
+    }
+    all.doubts.sort_by_key(|doubt| !doubt.serious);
+    all.warnings = distinct(all.warnings.iter());
+    let versions = distinct(parts.iter().map(|(_, info)| &info.assay_version));
+    if versions.len() > 1 {
+        all.warnings
+            .push(format!("the parts were made by different versions of Assay: {}", versions.join(", ")));
+    }
+    all
+}
+
+fn in_short((name, info): &Part<'_>) -> JoinedInfo {
+    let (robots, origins) =
+        info.part.as_ref().map(|part| (part.robots.clone(), part.origins.clone())).unwrap_or_default();
+    JoinedInfo {
+        name: name.clone(),
+        command: info.command.clone(),
+        robots,
+        origins,
+        clock: info.host.clock.clone(),
+        started_monotonic_ns: info.started_monotonic_ns,
+    }
+}
+
+/// How well instants of different parts can be compared, and what depends on it.
+fn clocks(parts: &[Part<'_>], wish: &Wish) -> String {
+    const TOUCHED: &str = "this touches what compares instants of different machines (the series by second, hits against \
+                           collapsed requests, freshness), and neither counts nor response times, each of which is of one machine";
+    let number = parts.len();
+    let clocks: BTreeSet<&str> = parts.iter().map(|(_, info)| info.host.clock.as_str()).collect();
+    if clocks.len() == 1 && !clocks.contains("") {
+        let starts = || parts.iter().map(|(_, info)| info.started_monotonic_ns);
+        let apart_ns = starts().max().unwrap_or_default() - starts().min().unwrap_or_default();
+        return format!(
+            "joined from {number} parts on one machine; on its monotonic clock, their schedules began within {:.3} ms of each other",
+            apart_ns as f64 / 1e6
+        );
+    }
+    let several = match clocks.contains("") {
+        true => "whose machines are not all known".to_owned(),
+        false => format!("on {} machines", clocks.len()),
+    };
+    match wish.clock_error {
+        Some(error) => format!(
+            "joined from {number} parts {several}, whose clocks are at most {:.3} ms apart, as was stated; {TOUCHED}",
+            error.as_secs_f64() * 1e3
+        ),
+        None => format!(
+            "joined from {number} parts {several}; how far their clocks are apart is not known: {TOUCHED}"
+        ),
+    }
+}
+
+/// Each once, in the order in which they come.
+fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    all.filter(|text| known.insert(*text)).cloned().collect()
+}

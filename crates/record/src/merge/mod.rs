@@ -1,0 +1,176 @@
+//! Parts of one run, joined into one record.
+//!
+//! Robots and origins of a run can be in several places, each with a directory of its own. Joining them is exact: counts are added,
+//! histograms are merged bucket by bucket, and a figure is computed afterwards, from the sums. Parts belong together if they have the
+//! same stream of requests and the same start; each robot and each origin is in one of them.
+//!
+//! What only one process could have seen is left out rather than added up: the ideal cache of several parts, and the machine-wide
+//! measurements of all machines but the first.
+//!
+//! *Does not:* judge (doubts are those of the parts), or measure how far clocks of different machines are apart.
+
+mod head;
+mod series;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::dir::{RunDir, RunDirError};
+use crate::run::RunInfo;
+use crate::series::SeriesWriter;
+use crate::xact_log::XactLog;
+use assay_measurement::measured::Series;
+use assay_table::FileError;
+
+pub use series::{Piece, join};
+
+/// Parts that cannot be joined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// It is all of a run.
+    #[error(
+        "{name} is not a part of a run: it has all robots and all origins, or was recorded before parts said what they hold; \
+         name directories of `assay robots` and `assay origins`"
+    )]
+    NotAPart {
+        /// The directory.
+        name: String,
+    },
+    /// Its end was not written.
+    #[error(
+        "{name} has not ended, or was killed; wait for its end, or write it with `assay report {name}` first"
+    )]
+    Unfinished {
+        /// The directory.
+        name: String,
+    },
+    /// They are parts of different runs.
+    #[error(
+        "{first} and {second} are not parts of one run: {what} is {one} there and {other} here; give all parts the same workload, \
+         --seed, --world and --start-at"
+    )]
+    Differ {
+        /// One directory.
+        first: String,
+        /// Another.
+        second: String,
+        /// What differs.
+        what: &'static str,
+        /// What it is in the first.
+        one: String,
+        /// What it is in the second.
+        other: String,
+    },
+    /// Both have the same robots or origins.
+    #[error("{first} and {second} both have {whose} {which}; name each part once")]
+    Overlap {
+        /// One directory.
+        first: String,
+        /// Another.
+        second: String,
+        /// `robots` or `origins`.
+        whose: &'static str,
+        /// Which of them.
+        which: String,
+    },
+    /// There is no robot in any.
+    #[error("none of these parts has robots; name the directories of `assay robots` too")]
+    NoRobots,
+    /// A directory cannot be read or written.
+    #[error(transparent)]
+    Dir(#[from] RunDirError),
+}
+
+impl From<FileError> for MergeError {
+    fn from(error: FileError) -> Self {
+        Self::Dir(error.into())
+    }
+}
+
+/// How the joined record is described.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// The command line that joins them, for the record.
+    pub command: Vec<String>,
+    /// How far the clocks of their machines can be apart, if that is known.
+    pub clock_error: Option<Duration>,
+}
+
+/// Joins the parts in `dirs` into a new run directory at `out`. Nothing is made there if they do not belong together.
+pub fn merge(dirs: &[RunDir], out: &Path, wish: &Wish) -> Result<RunDir, MergeError> {
+    let mut parts = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    // Robots first: the run is described as they saw it.
+    parts.sort_by_key(|(_, info)| {
+        (info.part.as_ref().is_none_or(|part| part.robots.is_empty()), first_robot(info))
+    });
+    let infos: Vec<(String, &RunInfo)> = parts.iter().map(|(dir, info)| (name(dir), info)).collect();
+    let info = head::joined(&infos, wish)?;
+    let out = RunDir::create(out)?;
+    let is_one_cache = parts.iter().filter(|(_, info)| info.workload.robots > 0).count() == 1;
+    let mut pieces = Vec::new();
+    for (dir, part) in &parts {
+        pieces.push(Piece { clock: part.host.clock.clone(), series: dir.read_series()? });
+    }
+    write_series(&out, join(pieces, is_one_cache))?;
+    take_along(&parts, &out)?;
+    // It has the checksums of the tables to be added to.
+    out.write_info(&info)?;
+    Ok(out)
+}
+
+fn open(dir: &RunDir) -> Result<(RunDir, RunInfo), MergeError> {
+    let info = dir.read_info()?;
+    if !info.finished || dir.journal_path().exists() {
+        return Err(MergeError::Unfinished { name: name(dir) });
+    }
+    Ok((dir.clone(), info))
+}
+
+fn name(dir: &RunDir) -> String {
+    dir.path().display().to_string()
+}
+
+fn first_robot(info: &RunInfo) -> Option<u32> {
+    info.part.as_ref().and_then(|part| part.robots.first()).map(|(first, _)| *first)
+}
+
+fn write_series(out: &RunDir, series: Series) -> Result<(), MergeError> {
+    let mut writer = SeriesWriter::create(out)?;
+    for measured in series.into_measured() {
+        writer.keep(&measured)?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// What parts have beside their measurements: the workload, its sources, and the log of requests if all robots kept one.
+fn take_along(parts: &[(RunDir, RunInfo)], out: &RunDir) -> Result<(), MergeError> {
+    let with_robots: Vec<&RunDir> =
+        parts.iter().filter(|(_, info)| info.workload.robots > 0).map(|(dir, _)| dir).collect();
+    let first = with_robots.first().ok_or(MergeError::NoRobots)?;
+    copy(&first.workload_path(), &out.workload_path())?;
+    let (from, to) = (first.path().join("sources"), out.path().join("sources"));
+    if from.is_dir() {
+        std::fs::create_dir_all(&to).map_err(|cause| FileError::write(&to, cause))?;
+        for entry in std::fs::read_dir(&from).map_err(|cause| FileError::read(&from, cause))?.flatten() {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    if with_robots.iter().all(|dir| dir.xacts_path().is_file()) {
+        let mut log = XactLog::create(&out.xacts_path())?;
+        for dir in with_robots {
+            XactLog::read(&dir.xacts_path())?.iter().try_for_each(|row| log.push(row))?;
+        }
+        log.finish()?;
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), MergeError> {
+    if !from.is_file() {
+        return Ok(());
+    }
+    let bytes =
+        assay_files::bytes(from, assay_files::DOCUMENT_MAX).map_err(|cause| FileError::read(from, cause))?;
+    Ok(std::fs::write(to, bytes).map_err(|cause| FileError::write(to, cause))?)
+}

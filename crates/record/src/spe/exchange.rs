@@ -1,0 +1,46 @@
+//! The Collector's own log, a row for each request at each listener: `collector.parquet`.
+
+use std::path::Path;
+
+pub use assay_role::evaluation::ExchangeRow;
+use assay_table::{FileError, Table, TableWriter};
+
+use crate::columns::{TableSpec, rows};
+use crate::dir::RunDirError;
+
+/// A row per request.
+pub(crate) const EXCHANGES: TableSpec = TableSpec {
+    file: "collector.parquet",
+    about: "The Collector's own log: a row for each request at each listener, in the order in which responses ended. Tunnels are \
+            not in it.",
+    columns: rows::columns::<ExchangeRow>,
+};
+
+/// Writes rows as they come. The file is called `NAME.partial` until [`ExchangeWriter::finish`].
+pub struct ExchangeWriter {
+    writer: TableWriter,
+}
+
+impl ExchangeWriter {
+    /// Begins a table.
+    pub fn create(path: &Path) -> Result<Self, RunDirError> {
+        Ok(Self { writer: TableWriter::create(path, (EXCHANGES.columns)())? })
+    }
+
+    /// Adds a row. Now and then this compresses and writes: call it from a thread that has time.
+    pub fn push(&mut self, row: &ExchangeRow) -> Result<(), RunDirError> {
+        Ok(self.writer.push(&rows::row(None, row))?)
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub fn finish(self) -> Result<(), RunDirError> {
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// Reads a whole table.
+pub fn read_exchanges(path: &Path) -> Result<Vec<ExchangeRow>, RunDirError> {
+    let table = Table::read(path, &EXCHANGES.names())?;
+    let rows = (0..table.rows()).map(|row| rows::read(&table, row));
+    rows.collect::<Result<_, FileError>>().map_err(FileError::into)
+}
