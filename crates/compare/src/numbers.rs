@@ -96,7 +96,7 @@ fn mean_of_seconds<'a>(
         }
         let second = seconds.entry(start_ms / 1000).or_default();
         second.0 += histogram.sum_us;
-        second.1 += histogram.buckets.iter().map(|bucket| bucket.1).sum::<u64>();
+        second.1 += histogram.count();
     }
     let means: Vec<f64> = seconds
         .values()
@@ -129,7 +129,7 @@ fn saturation_point(info: &RunInfo, series: &Series, scope: &Scope, stretches: &
         second.completed += interval.counts.completed;
         for times in interval.completed().map(|times| &times.response) {
             second.response_sum_us += times.sum_us;
-            second.responses += times.buckets.iter().map(|bucket| bucket.1).sum::<u64>();
+            second.responses += times.count();
         }
     }
     saturation::find(&seconds.into_values().collect::<Vec<_>>())

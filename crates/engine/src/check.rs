@@ -48,6 +48,8 @@ pub struct Requested {
     pub coded: bool,
     /// When it was sent, in microseconds since the start of the run.
     pub sent_us: u64,
+    /// By how much an instant of an origin can differ from the same instant of the robot, in microseconds: 0 on one machine.
+    pub clock_error_us: u64,
     /// Key of the object.
     pub key: u64,
     /// The object may be stored.
@@ -224,7 +226,7 @@ pub fn judge_head(
     if mark.key != requested.key {
         return Err(Wrong::Object { seen: mark.key, wanted: requested.key });
     }
-    if mark.made_us > now_us {
+    if mark.made_us > now_us.saturating_add(requested.clock_error_us) {
         return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
     }
     let life = life_at(second(mark.made_us));
@@ -239,7 +241,9 @@ pub fn judge_head(
     let outcome = outcome(requested, &mark);
     judge_serving(requested, &mark, outcome)?;
     if outcome == Outcome::Hit {
-        judge_age(&life, second(requested.sent_us), requested.validation_updates, life_at)?;
+        // What may have been sent a little sooner by the origin's clock is not stale for certain.
+        let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
+        judge_age(&life, second(sent_us), requested.validation_updates, life_at)?;
     }
     let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
     if not_modified.is_none()
@@ -264,11 +268,15 @@ fn outcome(requested: &Requested, mark: &ResponseMark) -> Outcome {
             true => Outcome::Revalidated,
             false => Outcome::Miss,
         }
+    } else if mark.xact == XactId::NOBODY {
+        // A proxy that drops the id from requests: whose fetch it was is not known, and unless it was surely made before,
+        // most likely it was this one's.
+        match mark.made_us.saturating_add(requested.clock_error_us) < requested.sent_us {
+            true => Outcome::Hit,
+            false => Outcome::Miss,
+        }
     } else if mark.made_us < requested.sent_us {
         Outcome::Hit
-    } else if mark.xact == XactId::NOBODY {
-        // A proxy that drops the id from requests: whose fetch it was is not known, and most likely it was this one's.
-        Outcome::Miss
     } else {
         Outcome::Collapsed
     }
@@ -280,7 +288,9 @@ fn judge_serving(requested: &Requested, mark: &ResponseMark, outcome: Outcome) -
     if outcome != Outcome::Miss && (!requested.cachable || requested.method.has_body()) {
         return Err(Wrong::Stored { made_us, sent_us, method: requested.method });
     }
-    if outcome == Outcome::Hit && requested.must_reach_origin {
+    // Within the error of the clocks, it may have been fetched for this one.
+    let is_surely_before = made_us.saturating_add(requested.clock_error_us) < sent_us;
+    if outcome == Outcome::Hit && requested.must_reach_origin && is_surely_before {
         return Err(Wrong::ReloadStored { made_us, sent_us });
     }
     Ok(())

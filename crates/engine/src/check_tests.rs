@@ -17,6 +17,7 @@ const REQUESTED: Requested = Requested {
     parts: false,
     coded: false,
     sent_us: 20 * SECOND,
+    clock_error_us: 0,
     key: 0xABCD,
     cachable: true,
     validation_updates: true,
@@ -370,4 +371,25 @@ proptest! {
         let found = feed_all(&mut BodyCheck::new(size as u64), &body, slice);
         prop_assert_eq!(found, Err(Wrong::Bytes { at: at as u64 }));
     }
+}
+
+#[test]
+fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
+    let told = |clock_error_us| Requested { clock_error_us, ..REQUESTED };
+    // It arrived at 21 s of the robot's clock, and says that it was made 300 µs later by the origin's.
+    let mark = ResponseMark { made_us: 21 * SECOND + 300, ..MINE };
+    assert!(judge(&told(299), &response(mark)).is_err());
+    assert!(judge(&told(300), &response(mark)).is_ok());
+    // A reload was sent 500 µs after the response was made: with less error than that it came from the store.
+    let just_before = response(ResponseMark { made_us: 20 * SECOND - 500, ..STORED });
+    let reload = |clock_error_us| Requested { must_reach_origin: true, ..told(clock_error_us) };
+    assert_eq!(
+        judge(&reload(499), &just_before).map(|_| ()),
+        Err(Wrong::ReloadStored { made_us: 20 * SECOND - 500, sent_us: 20 * SECOND })
+    );
+    assert!(judge(&reload(500), &just_before).is_ok());
+    // Whose fetch it was is not known: within the error it was most likely this one's.
+    let nobody = ResponseMark { xact: XactId::NOBODY, made_us: 20 * SECOND - 500, ..STORED };
+    assert_eq!(judge(&told(0), &response(nobody)).unwrap().outcome, Some(Outcome::Hit));
+    assert_eq!(judge(&told(500), &response(nobody)).unwrap().outcome, Some(Outcome::Miss));
 }

@@ -9,7 +9,9 @@ use assay_lab::real::{self, RealProxy};
 use assay_lab::roles::{Role, RoleKind};
 use assay_lab::{LabError, Mode, prepare};
 use assay_record::spe::DIRECT;
-use assay_role::evaluation::{CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest};
+use assay_role::evaluation::{
+    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest,
+};
 use assay_role::proxy::Prefetch;
 
 use crate::check;
@@ -53,6 +55,7 @@ impl Evaluation {
                 directory: plan.directory.join(RECORDINGS),
                 bytes: plan.collector_disk_bytes,
             }),
+            log: Some(CollectorLog { directory: plan.directory.clone(), text: plan.text_log }),
             cpus: Vec::new(),
         };
         self.collector = Some(self.start_role(RoleKind::Collector, "collector", &spec)?);

@@ -165,7 +165,7 @@ fn free_bytes(path: &Path) -> u64 {
 }
 
 /// Raises the limit on descriptors as far as it goes, and says how far that is.
-pub(crate) fn raise_descriptor_limit() -> u64 {
+pub fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // A refusal leaves the lower limit, which is what the plan is then checked against.

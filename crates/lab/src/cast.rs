@@ -31,8 +31,8 @@ pub(crate) struct Cast {
 
 /// A proxy that the lab has started.
 pub(crate) enum StartedProxy {
-    /// The built-in one.
-    Builtin(Box<Role>),
+    /// The built-in one, or one on another machine: a role like others.
+    Role(Box<Role>),
     /// A real one, who reads its counters, and where they are kept.
     Real {
         /// The proxy.
@@ -90,7 +90,7 @@ impl Cast {
             RoleKind::Robots => self.robots.as_mut(),
             RoleKind::Origins => self.origins.as_mut(),
             RoleKind::Proxy(place) => match self.proxies.get_mut(usize::from(place)) {
-                Some(StartedProxy::Builtin(role)) => Some(role),
+                Some(StartedProxy::Role(role)) => Some(role),
                 Some(StartedProxy::Real { .. }) | None => None,
             },
             RoleKind::Links => self.links.as_mut(),
@@ -99,10 +99,10 @@ impl Cast {
         }
     }
 
-    /// The built-in proxies, by their places.
-    pub(crate) fn builtins(&self) -> Vec<RoleKind> {
+    /// The proxies that are roles, by their places.
+    pub(crate) fn proxy_roles(&self) -> Vec<RoleKind> {
         let all = self.proxies.iter().zip(0..);
-        all.filter(|(proxy, _)| matches!(proxy, StartedProxy::Builtin(_)))
+        all.filter(|(proxy, _)| matches!(proxy, StartedProxy::Role(_)))
             .map(|(_, place)| RoleKind::Proxy(place))
             .collect()
     }
@@ -110,7 +110,7 @@ impl Cast {
     fn reals(&self) -> impl Iterator<Item = &RealProxy> {
         self.proxies.iter().filter_map(|proxy| match proxy {
             StartedProxy::Real { proxy, .. } => Some(proxy.as_ref()),
-            StartedProxy::Builtin(_) => None,
+            StartedProxy::Role(_) => None,
         })
     }
 
@@ -137,7 +137,7 @@ impl Cast {
             }
         }
         let before = [RoleKind::Links, RoleKind::Origins].into_iter();
-        for kind in before.chain(self.builtins()).chain([RoleKind::Robots]) {
+        for kind in before.chain(self.proxy_roles()).chain([RoleKind::Robots]) {
             self.tell(kind, command.clone()).await?;
         }
         Ok(())
@@ -158,9 +158,9 @@ impl Cast {
 
     /// First processes of each role, for their accounts.
     pub(crate) fn accounts(&self) -> Vec<(String, Vec<u32>)> {
-        let role = |role: &Option<Role>| role.as_ref().map(|role| vec![role.process.pid]);
+        let role = |role: &Option<Role>| role.as_ref().and_then(Role::pid).map(|pid| vec![pid]);
         let pids = self.proxies.iter().flat_map(|proxy| match proxy {
-            StartedProxy::Builtin(role) => vec![role.process.pid],
+            StartedProxy::Role(role) => role.pid().into_iter().collect(),
             StartedProxy::Real { proxy, .. } => proxy.pids(),
         });
         let pids: Vec<u32> = pids.collect();
@@ -183,7 +183,7 @@ impl Cast {
     pub(crate) fn proxy_died(&mut self) -> Option<String> {
         self.proxies.iter_mut().find_map(|proxy| match proxy {
             StartedProxy::Real { proxy, .. } => proxy.died(),
-            StartedProxy::Builtin(_) => None,
+            StartedProxy::Role(_) => None,
         })
     }
 
@@ -198,7 +198,7 @@ impl Cast {
             (0..).zip(std::mem::take(&mut self.proxies)).collect::<Vec<_>>().into_iter().rev()
         {
             match proxy {
-                StartedProxy::Builtin(mut role) => {
+                StartedProxy::Role(mut role) => {
                     role.end().await;
                 }
                 StartedProxy::Real { proxy, counters, keep } => {

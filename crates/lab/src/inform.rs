@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assay_health::host;
 use assay_random::{FNV_START, fnv1a};
+use assay_record::part::PartInfo;
 use assay_record::run::{
     CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo,
     WorkloadInfo,
@@ -14,7 +15,7 @@ use assay_settings::show::bytes;
 use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;
-use assay_workload::{Freeze, Timeline};
+use assay_workload::{Freeze, PhaseSpan, Timeline};
 
 use crate::description::{Description, Store};
 use crate::plan::{Part, RunPlan, TargetChoice};
@@ -45,6 +46,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         stream_digest: plan.stream_digest.clone(),
         stream_digest_requests: plan.stream_digest_requests,
         stream_version: assay_workload::STREAM_VERSION,
+        part: part(plan, prepared),
         target: target(plan, prepared),
         host: host::facts(prepared.descriptors),
         bed: prepared.bed.as_ref().map(crate::bed::Bed::info),
@@ -66,22 +68,21 @@ fn robots(plan: &RunPlan) -> u32 {
     }
 }
 
-/// What a part of a run with the robots `first` to `last` of `all` cannot know.
-fn of_robots(first: u32, last: u32, all: u32) -> Vec<String> {
-    let is_whole = last - first + 1 == all;
-    let which =
-        if is_whole { format!("all {all} robots") } else { format!("robots {first} to {last} of {all}") };
-    let mut notes = vec![format!(
-        "this is one part of a run: {which}; origins are measured elsewhere, so what they were spared is not known here"
-    )];
-    if !is_whole {
-        notes.push(
-            "requests of the other robots fill the cache too: ideal and offered hit ratios, which are of these robots' \
-             requests alone, are not those of the run"
-                .into(),
-        );
-    }
-    notes
+/// Which part of a run this is; none: all of it.
+fn part(plan: &RunPlan, prepared: &Prepared) -> Option<PartInfo> {
+    let (robots, origins) = match plan.part {
+        Part::Whole => return None,
+        Part::Robots { first, last } => (vec![(first, last)], Vec::new()),
+        Part::Origins { first, last, .. } => (Vec::new(), vec![(first.into(), last.into())]),
+    };
+    let both = plan.workload.schedule.phases.iter().zip(prepared.timeline.phases());
+    Some(PartInfo {
+        robots,
+        origins,
+        all_robots: plan.workload.robot_count(),
+        all_origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
+        expected_requests: both.map(|(phase, span)| expected(phase, span)).collect(),
+    })
 }
 
 fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
@@ -104,16 +105,10 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
         address: prepared.target.map(|address| address.to_string()).unwrap_or_default(),
         ..TargetInfo::default()
     };
-    match plan.part {
-        Part::Whole => {}
-        Part::Robots { first, last } => {
-            info.notes.extend(of_robots(first, last, plan.workload.robot_count()))
-        }
-        Part::Origins { first, last, .. } => {
-            info.name = "origins".into();
-            info.notes.push(format!("this is one part of a run: origins {first} to {last}, without robots"));
-        }
+    if let Part::Origins { .. } = plan.part {
+        info.name = "origins".into();
     }
+    info.notes.extend(part(plan, prepared).iter().flat_map(PartInfo::notes));
     match &plan.target {
         TargetChoice::Builtin(_) => {
             info.version.clone_from(&plan.assay_version);
@@ -208,14 +203,18 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
         goal: goal(phase),
         load: (phase.load.begin, phase.load.end),
         recurrence: (phase.recurrence.begin, phase.recurrence.end),
-        expected_requests: (plan.part == Part::Whole && !adapts(phase) && !span.is_endless())
-            .then(|| span.expected.map(|expected| expected.requests))
-            .flatten(),
+        expected_requests: expected(phase, span).filter(|_| plan.part == Part::Whole),
         log_stats: phase.log_stats,
         primary: phase.primary,
         disturbed: false,
     })
     .collect()
+}
+
+/// Requests that are to be expected of a phase of the whole run; none: that depends on what happens.
+fn expected(phase: &Phase, span: &PhaseSpan) -> Option<f64> {
+    let is_known = !adapts(phase) && !span.is_endless();
+    span.expected.filter(|_| is_known).map(|expected| expected.requests)
 }
 
 /// True when the load of a phase depends on what is measured.
@@ -267,7 +266,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn a_part_has_the_robots_that_run_in_it_and_says_what_it_cannot_know() {
+    fn a_part_has_the_robots_that_run_in_it() {
         let mut plan = testing::plan();
         let all = plan.workload.robot_count();
         assert_eq!(robots(&plan), all);
@@ -275,10 +274,6 @@ mod tests {
         assert_eq!(robots(&plan), 2);
         plan.part = Part::Origins { first: 0, last: 0, linger: Duration::ZERO };
         assert_eq!(robots(&plan), 0);
-        let half = of_robots(0, 19, 40).join(" ");
-        assert!(half.contains("robots 0 to 19 of 40") && half.contains("ideal and offered"), "{half}");
-        let whole = of_robots(0, 39, 40).join(" ");
-        assert!(whole.contains("all 40 robots") && !whole.contains("ideal"), "{whole}");
     }
 
     #[test]

@@ -28,11 +28,16 @@ impl StartInstant {
 
     /// The first whole second that leaves everybody time to hear of it.
     pub fn soon() -> Self {
-        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
+        Self::in_at_least(LEAD)
     }
 
-    fn after(realtime_ns: u64, monotonic_ns: u64) -> Self {
-        let lead_ns = u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+    /// The first whole second that is at least so far ahead.
+    pub fn in_at_least(lead: Duration) -> Self {
+        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic), lead)
+    }
+
+    fn after(realtime_ns: u64, monotonic_ns: u64, lead: Duration) -> Self {
+        let lead_ns = u64::try_from(lead.as_nanos()).unwrap_or(0);
         let unix_s = (realtime_ns + lead_ns).div_ceil(1_000_000_000);
         Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
     }
@@ -71,7 +76,7 @@ mod tests {
             (10_700_000_001, 12),
             (10_999_999_999, 12),
         ] {
-            let start = StartInstant::after(realtime_ns, 5);
+            let start = StartInstant::after(realtime_ns, 5, LEAD);
             assert_eq!(start.unix_s, unix_s);
             assert_eq!(start.monotonic_ns - 5, unix_s * 1_000_000_000 - realtime_ns);
         }

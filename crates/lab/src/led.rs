@@ -209,10 +209,7 @@ impl Led {
             return real.died();
         }
         let role = self.builtin.as_mut()?;
-        match role.process.ended() {
-            Some(_) => Some(role.obituary().await),
-            None => None,
-        }
+        if role.has_ended() { Some(role.obituary().await) } else { None }
     }
 
     /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_measurement::health::Calibration;
@@ -16,6 +17,7 @@ use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
 use crate::cgroup::Limits;
 use crate::description::Description;
+use crate::elsewhere::Elsewhere;
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::secure::TlsPlan;
@@ -191,6 +193,8 @@ pub struct RunPlan {
     pub requirements: Vec<String>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.
     pub warnings: Vec<String>,
+    /// The machines on which roles are started; none: this one.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 impl RunPlan {

@@ -14,6 +14,7 @@ use crate::bed::Bed;
 use crate::cgroup::Group;
 use crate::checks;
 use crate::description::Description;
+use crate::elsewhere::prepared;
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::placement::{self, Between, Named, Placement};
@@ -66,6 +67,7 @@ pub struct Prepared {
 /// Checks a plan and makes the run directory; nothing else is left behind, and nothing runs.
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let timeline = plan.timeline()?;
+    prepared::check(plan)?;
     check_target(plan)?;
     let watched = find_watched(plan)?;
     versions::check(plan)?;
@@ -78,12 +80,16 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     check_bed(plan)?;
     // Of a part, nobody knows what the others carry.
     if plan.part == Part::Whole
+        && plan.elsewhere.is_none()
         && let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus))
     {
         return Err(LabError::plan(why));
     }
-    let Addresses { net, bed, origin_listen, target, caches, sources } =
-        if plan.needs_bed() { addresses_in_bed(plan)? } else { addresses_on_loopback(plan)? };
+    let Addresses { net, bed, origin_listen, target, caches, sources } = match &plan.elsewhere {
+        Some(elsewhere) => prepared::addresses(plan, elsewhere.as_ref()),
+        None if plan.needs_bed() => addresses_in_bed(plan)?,
+        None => addresses_on_loopback(plan)?,
+    };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
         timeline,
@@ -131,13 +137,13 @@ fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
 }
 
 /// Where everybody is.
-struct Addresses {
-    net: Option<LoopbackNet>,
-    bed: Option<Bed>,
-    origin_listen: Vec<SocketAddr>,
-    target: Option<SocketAddr>,
-    caches: Vec<SocketAddr>,
-    sources: Vec<IpAddr>,
+pub(crate) struct Addresses {
+    pub(crate) net: Option<LoopbackNet>,
+    pub(crate) bed: Option<Bed>,
+    pub(crate) origin_listen: Vec<SocketAddr>,
+    pub(crate) target: Option<SocketAddr>,
+    pub(crate) caches: Vec<SocketAddr>,
+    pub(crate) sources: Vec<IpAddr>,
 }
 
 fn addresses_on_loopback(plan: &RunPlan) -> Result<Addresses, LabError> {
@@ -168,7 +174,7 @@ fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
 }
 
 /// How many proxies the lab starts.
-fn proxies(target: &TargetChoice) -> u8 {
+pub(crate) fn proxies(target: &TargetChoice) -> u8 {
     match target {
         TargetChoice::Direct | TargetChoice::Running { .. } => 0,
         TargetChoice::Builtin(_) | TargetChoice::Described(..) => 1,
@@ -209,7 +215,7 @@ pub fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
     };
     let named = Named { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
     // Alone on its machine, a part may have all of it.
-    let pin = plan.pin && plan.part == Part::Whole;
+    let pin = plan.pin && plan.part == Part::Whole && plan.elsewhere.is_none();
     placement::place(cpus, between, pin, named).map_err(LabError::plan)
 }
 
@@ -238,7 +244,8 @@ fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     }
 }
 
-fn builtin_behaviour() -> CacheBehaviour {
+/// What the built-in proxy does where RFC 9111 leaves a cache a choice.
+pub fn builtin_behaviour() -> CacheBehaviour {
     CacheBehaviour {
         conditional_fills: true,
         range_fills: true,
@@ -270,7 +277,11 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         )),
         TargetChoice::Builtin(_) => Ok(()),
         TargetChoice::Described(description, mode) => {
-            check_described(description, *mode)?;
+            match plan.elsewhere {
+                // Whether it is installed is for its agent to say.
+                Some(_) => check_mode(description, *mode)?,
+                None => check_described(description, *mode)?,
+            }
             description.check_capacity(plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
         }
         TargetChoice::Topology(topology) => {
@@ -285,11 +296,33 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
 /// Refuses a proxy that this machine lacks, or that cannot be spoken to in this way.
 pub fn check_described(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
+    check_mode(description, mode)?;
+    check_programs(description, title)?;
+    if let Some(user) = &description.user
+        && real::is_root()
+        && work::find_user(user).is_none()
+    {
+        return Err(LabError::plan(format!(
+            "{title} is to run as the user `{user}`, and there is none of that name; install its package, or change \
+             `user` in its description"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a proxy that cannot be spoken to in this way.
+fn check_mode(description: &Description, mode: Mode) -> Result<(), LabError> {
+    let title = &description.title;
     if !description.modes.contains(&mode) {
         let modes: Vec<&str> = description.modes.iter().map(|mode| mode.name()).collect();
         let (wanted, can) = (mode.name(), modes.join(" and "));
         return Err(LabError::plan(format!("{title} is no {wanted} proxy; its description says: {can}")));
     }
+    Ok(())
+}
+
+/// Refuses a proxy of which a program is not installed.
+fn check_programs(description: &Description, title: &str) -> Result<(), LabError> {
     let programs = [&description.start.command, &description.version.command]
         .into_iter()
         .chain(description.prepare.iter().map(|program| &program.command))
@@ -309,15 +342,6 @@ pub fn check_described(description: &Description, mode: Mode) -> Result<(), LabE
             );
             return Err(LabError::plan(format!("{title}: `{program}` was not found; {advice}")));
         }
-    }
-    if let Some(user) = &description.user
-        && real::is_root()
-        && work::find_user(user).is_none()
-    {
-        return Err(LabError::plan(format!(
-            "{title} is to run as the user `{user}`, and there is none of that name; install its package, or change \
-             `user` in its description"
-        )));
     }
     Ok(())
 }

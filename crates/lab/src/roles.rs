@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
+use crate::elsewhere::RoleElsewhere;
 use crate::error::LabError;
 use crate::process::{Launch, Process, Stopped};
 
@@ -62,8 +63,22 @@ pub enum Said {
 pub struct Role {
     /// What it does.
     pub kind: RoleKind,
-    /// Its process.
-    pub process: Process,
+    body: Body,
+}
+
+/// Where it runs.
+#[derive(Debug)]
+enum Body {
+    /// A child of this process.
+    Here(Box<Child>),
+    /// On other machines.
+    Elsewhere(Box<dyn RoleElsewhere>),
+}
+
+/// A role that is a child of this process.
+#[derive(Debug)]
+struct Child {
+    process: Process,
     input: Option<ChildStdin>,
 }
 
@@ -79,12 +94,65 @@ impl Role {
         let mut process = Process::start(launch).map_err(cannot)?;
         let (input, lines) = process.pipes().ok_or_else(|| cannot(io::Error::other("it has no pipes")))?;
         tokio::spawn(listen(kind, lines, said));
-        Ok(Self { kind, process, input: Some(input) })
+        Ok(Self { kind, body: Body::Here(Box::new(Child { process, input: Some(input) })) })
+    }
+
+    /// One that was started on other machines.
+    pub(crate) fn elsewhere(kind: RoleKind, role: Box<dyn RoleElsewhere>) -> Self {
+        Self { kind, body: Body::Elsewhere(role) }
+    }
+
+    /// Its process; none: it is on other machines.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.body {
+            Body::Here(child) => Some(child.process.pid),
+            Body::Elsewhere(_) => None,
+        }
+    }
+
+    /// True once its process has ended. Of one on other machines, its last word says so.
+    pub fn has_ended(&mut self) -> bool {
+        match &mut self.body {
+            Body::Here(child) => child.process.ended().is_some(),
+            Body::Elsewhere(_) => false,
+        }
     }
 
     /// Tells it something.
     pub async fn tell(&mut self, command: Command) -> Result<(), LabError> {
-        let name = self.kind.name();
+        match &mut self.body {
+            Body::Here(child) => child.tell(self.kind.name(), command).await,
+            Body::Elsewhere(role) => role.tell(command).await,
+        }
+    }
+
+    /// Ends its input, which ends it; kills it if it does not.
+    pub async fn end(&mut self) -> Stopped {
+        self.end_within(END_PATIENCE).await
+    }
+
+    /// The same, for a role that has much to do at its end.
+    pub async fn end_within(&mut self, patience: Duration) -> Stopped {
+        match &mut self.body {
+            Body::Here(child) => child.end(patience).await,
+            Body::Elsewhere(role) => {
+                role.end().await;
+                Stopped { killed: false, took: Duration::ZERO }
+            }
+        }
+    }
+
+    /// How it ended and what it said last, for a message; waits a moment for its end.
+    pub async fn obituary(&mut self) -> String {
+        match &mut self.body {
+            Body::Here(child) => child.obituary(self.kind.name()).await,
+            Body::Elsewhere(role) => role.obituary().await,
+        }
+    }
+}
+
+impl Child {
+    async fn tell(&mut self, name: &str, command: Command) -> Result<(), LabError> {
         let cannot =
             |e: io::Error| LabError::run(format!("cannot speak to {name}: {e}; they seem to have ended"));
         let mut line = serde_json::to_vec(&command).map_err(|e| cannot(e.into()))?;
@@ -95,24 +163,22 @@ impl Role {
         }
     }
 
-    /// Ends its input, which ends it; kills it if it does not.
-    pub async fn end(&mut self) -> Stopped {
+    async fn end(&mut self, patience: Duration) -> Stopped {
         self.input = None;
-        if tokio::time::timeout(END_PATIENCE, self.process.wait()).await.is_ok() {
+        if tokio::time::timeout(patience, self.process.wait()).await.is_ok() {
             return Stopped { killed: false, took: Duration::ZERO };
         }
         self.process.stop(Signal::TERM, END_PATIENCE).await
     }
 
-    /// How it ended and what it said last, for a message; waits a moment for its end.
-    pub async fn obituary(&mut self) -> String {
+    async fn obituary(&mut self, name: &str) -> String {
         let status = match tokio::time::timeout(END_PATIENCE, self.process.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             _ => "closed its output but still ran".to_owned(),
         };
         match self.process.last_words() {
-            words if words.is_empty() => format!("{} ended ({status}) without a word", self.kind.name()),
-            words => format!("{} ended ({status}); the last it said:\n{words}", self.kind.name()),
+            words if words.is_empty() => format!("{name} ended ({status}) without a word"),
+            words => format!("{name} ended ({status}); the last it said:\n{words}"),
         }
     }
 }

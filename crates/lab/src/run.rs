@@ -179,7 +179,10 @@ impl Session {
         }
         self.start_everybody(cast).await?;
         let started = match self.plan.start_at {
-            None => StartInstant::soon(),
+            None => match &self.plan.elsewhere {
+                Some(elsewhere) => StartInstant::in_at_least(elsewhere.lead()),
+                None => StartInstant::soon(),
+            },
             Some(unix_s) => StartInstant::at(unix_s).ok_or_else(|| {
                 LabError::run(format!(
                     "everybody was ready too late for the start at Unix time {unix_s}; name a later one"
@@ -273,7 +276,8 @@ impl Session {
                 },
                 Some(command) = next_order(&mut orders) => cast.tell(RoleKind::Robots, command).await?,
                 Some((place, at_ms, counters)) = cast.counters() => self.take_counters(place, at_ms, counters)?,
-                _ = ticker.tick() => match &mut meter {
+                // The machines of a fleet are measured by their agents.
+                _ = ticker.tick(), if self.plan.elsewhere.is_none() => match &mut meter {
                     None => meter = Some(Meter::new(self.accounts(cast), self.store(cast), trace.take())),
                     Some(meter) => {
                         self.keep_host(meter)?;
@@ -297,7 +301,7 @@ impl Session {
     /// Origins and the built-in proxy still have their last interval to tell.
     async fn last_reports(&mut self, cast: &mut Cast) -> Result<(), LabError> {
         let first = std::iter::once(RoleKind::Origins);
-        let all = first.chain(cast.builtins()).chain([RoleKind::Links]);
+        let all = first.chain(cast.proxy_roles()).chain([RoleKind::Links]);
         let waiting: Vec<RoleKind> =
             all.collect::<Vec<_>>().into_iter().filter(|kind| cast.has(*kind)).collect();
         for kind in &waiting {
@@ -450,6 +454,7 @@ impl Session {
         self.tell(RunEvent::Stage(Stage::Collecting));
         let run_dir = self.run_dir();
         let mut farewell = cast.stop_all().await;
+        self.return_from_elsewhere().await;
         std::mem::take(&mut farewell.warnings).into_iter().for_each(|warning| self.tally.warn(warning));
         self.info.limits = farewell.limits.take().or(self.info.limits.take());
         self.warn_of_limits();
@@ -498,6 +503,16 @@ impl Session {
         Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })
     }
 
+    /// What the machines of a fleet have goes into the record. Their roles have ended.
+    async fn return_from_elsewhere(&mut self) {
+        let Some(elsewhere) = self.plan.elsewhere.clone() else { return };
+        let run_dir = self.run_dir();
+        for missing in elsewhere.finish(&run_dir).await {
+            self.tally.warn(missing);
+        }
+        self.info.fleet = Some(elsewhere.info());
+    }
+
     /// What links carried goes into the record, and what they did wrong.
     fn settle_links(&mut self) {
         let (Some(bed), Some(info)) = (&self.prepared.bed, &mut self.info.bed) else { return };
@@ -508,7 +523,14 @@ impl Session {
     }
 
     fn warn_of_placement(&mut self) {
-        if self.plan.target.is_started() && self.prepared.placement.proxy.is_empty() {
+        let shares = match &self.info.fleet {
+            Some(fleet) => fleet
+                .machines
+                .iter()
+                .any(|machine| machine.roles.len() > 1 && machine.roles.iter().any(|role| role == "proxy")),
+            None => self.prepared.placement.proxy.is_empty(),
+        };
+        if self.plan.target.is_started() && shares {
             self.tally.warn(
                 "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
                  not the proxy's",

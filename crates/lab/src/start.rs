@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_fleet::message::RoleSpec;
 use assay_link::Namespace;
 use assay_plane::HEALTH_PATH;
 use assay_record::event::{RunEvent, Stage};
@@ -42,6 +43,10 @@ const FIRST_RESPONSE: Duration = Duration::from_secs(10);
 impl Session {
     /// Starts origins, the target and robots, each when the one before is ready.
     pub(crate) async fn start_everybody(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        if let Some(elsewhere) = self.plan.elsewhere.clone() {
+            let workload = self.run_dir().join("workload.json");
+            self.unless_stopped(elsewhere.begin(&workload)).await?;
+        }
         if let Part::Robots { .. } = self.plan.part {
             let origins = self.prepared.origin_listen.clone();
             self.start_target(cast, &origins).await?;
@@ -113,7 +118,8 @@ impl Session {
             listen: self.prepared.origin_listen.clone(),
             tls: self.secured.origins.clone(),
         };
-        cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus, &[])?);
+        let spec = RoleSpec::Origins(spec);
+        cast.origins = Some(self.start_somewhere(RoleKind::Origins, "origins", spec, &cpus, &[]).await?);
         let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
         let (seen, wanted) = (listening.len(), self.prepared.origin_listen.len());
         if seen != wanted {
@@ -132,6 +138,9 @@ impl Session {
                 self.tell(RunEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
                 let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
                 self.first_responses(origins, Some((address, mode))).await
+            }
+            TargetChoice::Described(description, mode) if self.plan.elsewhere.is_some() => {
+                self.start_described_elsewhere(cast, &description, mode, origins).await
             }
             TargetChoice::Described(description, mode) => {
                 let version = self.version(&description).await?;
@@ -181,7 +190,6 @@ impl Session {
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
         let listen = self.cache_address(member.place)?;
-        let routes = self.plan.workload.origins.iter().zip(origins);
         let spec = ProxySpec {
             name: member.name.map_or_else(usual_name, str::to_owned),
             listen,
@@ -190,12 +198,7 @@ impl Session {
             memory_bytes: member.memory_bytes,
             // What is stale is only served where an origin allows it.
             stale_if_error_s: 0,
-            origins: routes
-                .map(|(origin, address)| OriginRoute {
-                    authority: origin.authority.clone(),
-                    address: *address,
-                })
-                .collect(),
+            origins: self.routes(origins),
             access_log: self.log_of_builtin(member.name)?,
             cooperation: member.cooperation,
             prefetch: self.plan.prefetch(),
@@ -205,10 +208,15 @@ impl Session {
         let procs_files = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
         let kind = RoleKind::Proxy(member.place);
-        let role = self.start_role_as(kind, &file, &spec, &cpus, &procs_files)?;
-        cast.proxies.push(StartedProxy::Builtin(Box::new(role)));
+        let spec = RoleSpec::Builtin(spec);
+        let role = self.start_somewhere(kind, &file, spec, &cpus, &procs_files).await?;
+        cast.proxies.push(StartedProxy::Role(Box::new(role)));
         let listening = self.ready(cast, kind, cpus, 1).await?;
-        Ok(listening.first().copied().unwrap_or(listen))
+        let address = listening.first().copied().unwrap_or(listen);
+        if self.plan.elsewhere.is_some() {
+            self.target_is_at(address);
+        }
+        Ok(address)
     }
 
     /// Where a built-in cache of several writes down each request; one that stands alone does not.
@@ -227,6 +235,13 @@ impl Session {
         let name = format!("{} {version}", description.title);
         self.tell(RunEvent::Stage(Stage::StartingTarget { name }));
         Ok(version)
+    }
+
+    /// Which host is behind which address.
+    pub(crate) fn routes(&self, origins: &[SocketAddr]) -> Vec<OriginRoute> {
+        let both = self.plan.workload.origins.iter().zip(origins);
+        both.map(|(origin, address)| OriginRoute { authority: origin.authority.clone(), address: *address })
+            .collect()
     }
 
     async fn start_described(
@@ -321,6 +336,10 @@ impl Session {
             universe: self.universe(),
             robots: match self.plan.part {
                 Part::Robots { first, last } => Some((first, last)),
+                // Machines divide them among themselves.
+                Part::Whole if self.plan.elsewhere.is_some() => {
+                    self.plan.workload.robot_count().checked_sub(1).map(|last| (0, last))
+                }
                 Part::Whole | Part::Origins { .. } => None,
             },
             threads,
@@ -337,7 +356,8 @@ impl Session {
                 .records_xacts(self.expected_requests())
                 .then(|| self.run_dir().join("xacts.parquet")),
         };
-        cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus, &[])?);
+        let spec = RoleSpec::Robots(spec);
+        cast.robots = Some(self.start_somewhere(RoleKind::Robots, "robots", spec, &cpus, &[]).await?);
         self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
     }
 
@@ -370,7 +390,7 @@ impl Session {
     }
 
     /// Where the proxy at a place listens.
-    fn cache_address(&self, place: u16) -> Result<SocketAddr, LabError> {
+    pub(crate) fn cache_address(&self, place: u16) -> Result<SocketAddr, LabError> {
         let address = self.prepared.caches.get(usize::from(place)).copied();
         address.ok_or_else(|| LabError::run("the plan has no address for its target"))
     }
@@ -394,7 +414,7 @@ impl Session {
     }
 
     /// The same, with a name of its own for its files.
-    fn start_role_as<S: serde::Serialize>(
+    pub(crate) fn start_role_as<S: serde::Serialize>(
         &self,
         kind: RoleKind,
         file: &str,
@@ -427,7 +447,7 @@ impl Session {
     }
 
     /// Waits until a role is ready, and notes where it is.
-    async fn ready(
+    pub(crate) async fn ready(
         &mut self,
         cast: &mut Cast,
         kind: RoleKind,
@@ -447,7 +467,7 @@ impl Session {
                             continue;
                         }
                     };
-                    let pid = cast.role(kind).map_or(0, |role| role.process.pid);
+                    let pid = cast.role(kind).and_then(|role| role.pid()).unwrap_or(0);
                     let named = listening.iter().map(ToString::to_string).collect();
                     self.place(PlacementInfo {
                         role: kind.name().into(),
@@ -480,6 +500,10 @@ impl Session {
         addresses: &[SocketAddr],
         target: Option<(SocketAddr, Mode)>,
     ) -> Result<(), LabError> {
+        if self.plan.elsewhere.is_some() {
+            // This machine takes no part, and need not reach those that do.
+            return Ok(());
+        }
         // Requests to a proxy that stands for the origins carry their names, whether or not we know where they are.
         let named = match target {
             Some((proxy, Mode::Reverse)) if addresses.is_empty() => {
@@ -529,7 +553,7 @@ impl Session {
     }
 
     /// Does something that takes a while, unless the user stops the run first.
-    async fn unless_stopped<T>(
+    pub(crate) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, LabError>>,
     ) -> Result<T, LabError> {

@@ -42,6 +42,23 @@ pub fn link(text: &str) -> Result<LinkSettings, String> {
     text.parse().map_err(|error: SettingsError| error.to_string())
 }
 
+/// Which link there is on a way to or from the target, whatever the workload says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LinkChoice {
+    /// None.
+    Off,
+    /// This one.
+    As(LinkSettings),
+}
+
+/// Reads a link, or `off`.
+pub fn link_choice(text: &str) -> Result<LinkChoice, String> {
+    match text.trim() {
+        "off" => Ok(LinkChoice::Off),
+        text => link(text).map(LinkChoice::As).map_err(|error| format!("{error}; or `off`")),
+    }
+}
+
 /// Processors, as `0,2-3` names them: in order, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cpus(pub Vec<u32>);

@@ -10,7 +10,7 @@ use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::own_error::OwnInterval;
 pub use assay_measurement::ratios::{HitRatio, Offload, Outcomes};
 use assay_record::missing::Missing;
-use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
+use assay_record::run::{BedInfo, FleetInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,9 @@ pub struct Summary {
     /// The network that the lab made for the run, and what its links carried; null: the machine's own loopback.
     #[serde(default)]
     pub bed: Option<BedInfo>,
+    /// The machines of a run that took several, and how well their clocks were known; absent: it took one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetInfo>,
 }
 
 /// What caches that work together did.

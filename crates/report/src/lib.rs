@@ -21,6 +21,7 @@ pub mod export;
 pub mod figure;
 mod figure_words;
 pub mod figures;
+mod fleet;
 pub mod format;
 mod gaps;
 pub mod headline;

@@ -457,7 +457,8 @@ pub fn placement(summary: &Summary) -> Vec<Fact> {
         fact(&role.role, parts.join(", "))
     };
     let network = summary.bed.iter().flat_map(crate::bed::facts).map(|(name, value)| fact(&name, value));
-    summary.placement.iter().map(describe).chain(network).collect()
+    let machines = summary.fleet.iter().flat_map(crate::fleet::facts).map(|(name, value)| fact(&name, value));
+    summary.placement.iter().map(describe).chain(network).chain(machines).collect()
 }
 
 /// The workload's identity.

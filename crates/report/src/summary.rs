@@ -103,6 +103,7 @@ impl Summary {
             host: info.host.clone(),
             placement: info.placement.clone(),
             bed: info.bed.clone(),
+            fleet: info.fleet.clone(),
         };
         let several = info.phases.len() > 1;
         summary.baseline = summary.headline.phases.last().filter(|_| several).cloned();

@@ -241,7 +241,8 @@ impl Tally {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
         for (index, tally) in tallies.iter_mut().enumerate() {
-            tally.origins_seen = !series.origins.is_empty();
+            // Of a part of a run, requests at its origins are not those of its robots.
+            tally.origins_seen = !series.origins.is_empty() && info.part.is_none();
             tally.add_host(series);
             if let Some(span) = tally.span {
                 tally.influence = Influence::of_phase(info, series, index, span);

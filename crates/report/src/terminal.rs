@@ -271,6 +271,9 @@ impl Page {
             self.fact(name, &text);
         }
         self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
+        for (name, text) in summary.fleet.iter().flat_map(crate::fleet::lines) {
+            self.fact(name, &text);
+        }
         self.line("");
     }
 

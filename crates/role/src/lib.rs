@@ -1,7 +1,7 @@
 //! The vocabulary of role processes: robots, origins, the built-in proxy, the Collector and the Multiplier.
 //!
 //! Each role is started with a spec, the document that `assay role NAME SPEC.json` reads ([`load`] for robots and
-//! origins, [`proxy`], [`evaluation`]). Commands and events are the messages between a running role and its parent
+//! origins, [`proxy`], [`target`], [`evaluation`]). Commands and events are the messages between a running role and its parent
 //! ([`message`]), and [`tls`] is how a role is told to speak TLS. [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
 //! assigns robots to caches where there are several.
 //!
@@ -14,4 +14,5 @@ pub mod mark;
 pub mod message;
 pub mod proxy;
 pub mod spread;
+pub mod target;
 pub mod tls;

@@ -28,6 +28,12 @@ pub enum Command {
         /// As in the schedule.
         factor: f64,
     },
+    /// Robots whose origins are on other machines: by how much an instant of an origin can differ from the same instant of
+    /// theirs, from now on. Others do nothing.
+    Clock {
+        /// In microseconds.
+        error_us: u64,
+    },
     /// Robots: send nothing new, wait for what is under way, report, end. Others: report and end.
     Stop,
 }

@@ -96,7 +96,7 @@ impl Running {
                 let OriginInterval { phase, counts, service, .. } = &**interval;
                 let sum: &mut assay_measurement::counts::OriginCounts = &mut phases[usize::from(*phase)];
                 sum.merge(counts);
-                assert_eq!(service.buckets.iter().map(|b| b.1).sum::<u64>(), counts.responses);
+                assert_eq!(service.count(), counts.responses);
             }
         }
         (phases, events)

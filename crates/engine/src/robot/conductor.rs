@@ -166,6 +166,7 @@ impl Ensemble {
                 command = commands.next() => match command? {
                     Some(Command::Stop) => performance.control.stop(monotonic_ns() + LEAD_NS),
                     Some(Command::Load { factor }) => performance.grant(&Wishes::load(factor), emit)?,
+                    Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
                     Some(Command::Start { .. }) => {}
                     // The parent is gone, and with it any reason to go on.
                     None => return Ok(()),

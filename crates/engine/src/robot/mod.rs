@@ -13,6 +13,7 @@
 
 mod aftermath;
 mod agenda;
+mod clocks;
 mod conductor;
 mod connecting;
 mod connection;

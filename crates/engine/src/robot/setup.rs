@@ -24,6 +24,7 @@ use assay_workload::model::{
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
+use super::clocks::Clocks;
 use super::steering;
 use crate::coded::CodedSizes;
 use crate::files::{FileError, read_files};
@@ -106,6 +107,8 @@ pub struct Setup {
     pub timeline: Arc<Timeline>,
     /// How the universe is read.
     pub options: UniverseOptions,
+    /// How far the clocks of origins can be from these robots'.
+    pub clocks: Clocks,
     /// Some phase has load that adapts.
     pub adapts: bool,
     /// The robots that run here.
@@ -255,6 +258,7 @@ impl Setup {
                 .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
+            clocks: Clocks::default(),
             adapts: steering::adapts(&workload),
             options,
             robots,

@@ -174,6 +174,7 @@ impl Xact {
             parts: self.is_for_parts(),
             coded: self.extras.as_ref().is_some_and(|extras| !extras.accepts.is_empty()),
             sent_us,
+            clock_error_us: setup.clocks.error_us(),
             key: self.object.key,
             cachable: self.object.cachable,
             validation_updates: setup.validation_updates,

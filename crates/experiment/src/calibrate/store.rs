@@ -58,7 +58,7 @@ pub fn key(plan: &RunPlan) -> Result<String, LabError> {
     Ok(digest(&text))
 }
 
-/// A workload without its name, its schedule and its rates, but for how the rates of its robots relate: how much of it
+/// A workload without its name, its schedule, its links (a calibration has none) and its rates, but for how the rates of its robots relate: how much of it
 /// can be offered is what is looked for.
 fn nature(workload: &Workload) -> Workload {
     let rate = |group: &RobotGroup| match group.pace {
@@ -66,7 +66,8 @@ fn nature(workload: &Workload) -> Workload {
         _ => 0.0,
     };
     let all: f64 = workload.robots.iter().map(rate).sum();
-    let mut nature = Workload { name: String::new(), schedule: Schedule::default(), ..workload.clone() };
+    let mut nature =
+        Workload { name: String::new(), schedule: Schedule::default(), links: None, ..workload.clone() };
     for group in &mut nature.robots {
         if let Pace::Rate { per_second } = &mut group.pace {
             // To nine digits: what is the same but for a common factor may differ in the last bit.

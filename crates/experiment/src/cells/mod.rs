@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_link::LinkSettings;
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
 pub use directory::ExperimentDir;
@@ -32,6 +31,7 @@ pub use resume::{Mixture, Resumed, differences, resume};
 use assay_lab::cgroup::Limits;
 use assay_lab::mode::Mode;
 use assay_lab::topology::{CacheChoice, TopologyChoice, Usual};
+use assay_lab::units::LinkChoice;
 
 /// An experiment that cannot be read.
 pub use assay_settings::Mistake as ExperimentError;
@@ -116,10 +116,10 @@ pub struct Condition {
     pub limits: Limits,
     /// Processors of the proxy; empty: chosen.
     pub proxy_cpus: Vec<u32>,
-    /// The link between robots and the proxy.
-    pub robot_link: Option<LinkSettings>,
-    /// The link between the proxy and the origins.
-    pub origin_link: Option<LinkSettings>,
+    /// The link between robots and the proxy; none: as the workload says.
+    pub robot_link: Option<LinkChoice>,
+    /// The link between the proxy and the origins, likewise.
+    pub origin_link: Option<LinkChoice>,
     /// Whether robots speak TLS to the proxy; none: as the workload says.
     pub robot_tls: Option<bool>,
     /// Whether origins speak TLS.

@@ -188,8 +188,8 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "cpu-quota" => condition.limits.cpus = Some(value.number(0.0, 4096.0)?),
             "memory-limit" => condition.limits.memory_bytes = Some(value.read(units::memory_limit)?),
             "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
-            "robot-link" => condition.robot_link = Some(value.read(units::link)?),
-            "origin-link" => condition.origin_link = Some(value.read(units::link)?),
+            "robot-link" => condition.robot_link = Some(value.read(units::link_choice)?),
+            "origin-link" => condition.origin_link = Some(value.read(units::link_choice)?),
             "tls" => {
                 let (robots, origins) = value.read(tls)?;
                 (condition.robot_tls, condition.origin_tls) = (Some(robots), Some(origins));
@@ -385,7 +385,10 @@ proxy-cpus = "0,2-3"
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
         let free = experiment.condition("free").unwrap();
         assert_eq!((free.robot_tls, free.origin_tls), (Some(true), Some(false)));
-        assert_eq!(experiment.condition("free").unwrap().robot_link, "delay=40ms,loss=0.05%".parse().ok());
+        assert_eq!(
+            experiment.condition("free").unwrap().robot_link,
+            units::link_choice("delay=40ms,loss=0.05%").ok()
+        );
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);
     }

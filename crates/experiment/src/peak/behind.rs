@@ -1,7 +1,6 @@
 //! Tells whether a target fell behind. One that only queues what is too much keeps no promise, though no response of a short
 //! step need show it. And whether a step that was kept leaves a queue to the next one, which would be judged by it.
 
-use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
 
 use super::Stretch;
@@ -55,9 +54,12 @@ fn by_chance(under_way: f64) -> f64 {
 /// are under way.
 fn seconds(stretch: &Stretch<'_>) -> impl Iterator<Item = f64> {
     in_order(stretch).into_iter().filter_map(|interval| {
-        let mut times = Histogram::new();
-        interval.completed().iter().for_each(|class| times.merge_sparse(&class.response));
-        times.mean_us().map(|us| us / 1e6)
+        let (mut sum_us, mut count) = (0, 0);
+        for class in interval.completed() {
+            sum_us += class.response.sum_us;
+            count += class.response.count();
+        }
+        (count > 0).then(|| sum_us as f64 / count as f64 / 1e6)
     })
 }
 
@@ -69,6 +71,7 @@ fn in_order<'a>(stretch: &Stretch<'a>) -> Vec<&'a RobotInterval> {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::histogram::Histogram;
     use assay_record::run::RunInfo;
 
     use super::*;

@@ -73,8 +73,16 @@ pub fn facts(descriptor_limit: u64) -> HostInfo {
         cpu_model,
         memory_bytes: memory("MemTotal").unwrap_or(0),
         descriptor_limit,
+        clock: clock().unwrap_or_default(),
         settings,
     }
+}
+
+/// Which `CLOCK_MONOTONIC` this is: that of a boot of the kernel, as a time namespace moves it.
+fn clock() -> Option<String> {
+    let boot = read_line("/proc/sys/kernel/random/boot_id")?;
+    let namespace = fs::read_link("/proc/self/ns/time").ok()?;
+    Some(format!("{boot} {}", namespace.display()))
 }
 
 /// A line of `/proc/meminfo`, in bytes.

@@ -192,7 +192,7 @@ mod tests {
         let mut count = 0;
         while count < 3 {
             std::thread::sleep(WAIT_WINDOW);
-            count += waits.take(0).buckets.iter().map(|(_, count)| count).sum::<u64>();
+            count += waits.take(0).count();
         }
         waits.follow(&[]);
         waits.take(0);

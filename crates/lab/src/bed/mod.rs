@@ -154,7 +154,8 @@ impl Bed {
         if let Some(why) = namespace::refused() {
             return Err(LabError::plan(format!(
                 "links and congestion control take network namespaces: {why}; run it as root, or leave --robot-link, \
-                 --origin-link, --congestion and `peer-link` out: then everything runs on the machine's own loopback"
+                 --origin-link, --congestion and `peer-link` out (where the workload has a NetPipe: --robot-link off, \
+                 --origin-link off): then everything runs on the machine's own loopback"
             )));
         }
         let congestion_control =

@@ -20,6 +20,10 @@ pub struct Capacity {
     pub disk_step_bytes: u64,
     /// It has no cache without a disk store.
     pub needs_disk: bool,
+    /// What an object takes beside its body, in bytes: measured, for predictions of hit ratios.
+    pub object_overhead_bytes: u64,
+    /// An object, with that, takes a multiple of so many bytes.
+    pub object_unit_bytes: u64,
     /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
     pub inclusive: bool,
 }
@@ -33,6 +37,8 @@ impl Default for Capacity {
             disk_floor_bytes: 0,
             disk_step_bytes: 1,
             needs_disk: false,
+            object_overhead_bytes: 0,
+            object_unit_bytes: 1,
             inclusive: false,
         }
     }
@@ -43,6 +49,11 @@ impl Capacity {
         self.stores.contains(&store)
     }
 
+    /// The store that holds what it caches, if it is given one only.
+    pub fn first_store(&self) -> Store {
+        if self.has(Store::Memory) && !self.needs_disk { Store::Memory } else { Store::Disk }
+    }
+
     /// What is wrong with it; where in it, and what.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.stores.is_empty() {
@@ -50,6 +61,9 @@ impl Capacity {
         }
         if self.disk_step_bytes == 0 {
             return Err(("disk-step-bytes", "must be at least 1".into()));
+        }
+        if self.object_unit_bytes == 0 {
+            return Err(("object-unit-bytes", "must be at least 1".into()));
         }
         if self.memory_ceiling_bytes.is_some_and(|most| most < self.memory_floor_bytes) {
             return Err(("memory-ceiling-bytes", "must not be below `memory-floor-bytes`".into()));

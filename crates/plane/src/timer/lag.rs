@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(account.take_stalls(), [Standstill { from_ns: 10 * MS, to_ns: 310 * MS }]);
         let lags = account.take_lags();
         assert_eq!((lags.max_us, lags.sum_us), (300_000, 301_000));
-        assert_eq!(lags.buckets.iter().map(|&(_, count)| count).sum::<u64>(), 3);
+        assert_eq!(lags.count(), 3);
         assert_eq!(account.take_lags(), SparseHistogram::default());
     }
 

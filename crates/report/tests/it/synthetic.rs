@@ -523,24 +523,22 @@ fn info(story: Story) -> RunInfo {
             },
         },
         placement: placement(direct),
-        limits: None,
-        bed: None,
-        tls: None,
         host: HostInfo {
             kernel: "6.1.0-31-amd64".into(),
             cpus: 2,
             cpu_model: name("AMD EPYC 7B13"),
             memory_bytes: 8_323_000_000,
             descriptor_limit: 20_000,
+            clock: String::new(),
             settings: BTreeMap::from([
                 ("net.ipv4.ip_local_port_range".to_owned(), "32768 60999".to_owned()),
                 ("net.ipv4.tcp_congestion_control".to_owned(), name("cubic")),
             ]),
         },
         phases: phases(story),
-        boundaries: Vec::new(),
         verdict: verdict(story),
         finished: true,
+        ..RunInfo::default()
     }
 }
 

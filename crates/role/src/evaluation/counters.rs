@@ -98,6 +98,25 @@ pub struct TargetCounters {
 }
 
 series! {
+    /// A request at a listener of the Collector, and its response.
+    #[derive(Eq)]
+    pub struct ExchangeRow {
+        at_us: u64 = "when the request came, in microseconds since the start";
+        listener: u16 = "whose listener: index into `targets` of spe.json; 0: the Multiplier's";
+        request: Option<u64> = "number of the client's request that it belongs to; null: the proxy sent none";
+        client: String = "address that it came from";
+        method: String = "method of the request";
+        url: String = "URL of the request";
+        status: u16 = "status of the response; 0: there was none";
+        came: String = "`fetched` from the origin for this request, `replayed` from a recording, `joined` one that was under way, or \
+                        the Collector's `own` message";
+        response_us: u64 = "from the request to the end of the response, in microseconds";
+        body_bytes: u64 = "bytes of the response's body";
+        content_type: String = "content type of the response; empty: it has none";
+    }
+}
+
+series! {
     /// One second at one listener of the Collector.
     #[derive(Copy, Eq)]
     pub struct ListenerRow {

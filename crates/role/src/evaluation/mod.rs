@@ -3,7 +3,10 @@
 mod counters;
 mod spec;
 
-pub use counters::{CollectorCounters, CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
+pub use counters::{
+    CollectorCounters, CollectorInterval, ExchangeRow, ListenerRow, MultiplierCounters, TargetCounters,
+};
 pub use spec::{
-    CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest, Route, Turns, When,
+    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest, Route, Turns,
+    When,
 };

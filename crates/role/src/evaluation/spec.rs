@@ -30,8 +30,20 @@ pub struct CollectorSpec {
     pub memory_bytes: u64,
     /// Where recordings go that memory has no room for; none: nowhere.
     pub disk: Option<DiskSpec>,
+    /// Where each request is logged; none: nowhere.
+    #[serde(default)]
+    pub log: Option<CollectorLog>,
     /// Processors the thread is pinned to; empty: not pinned.
     pub cpus: Vec<u32>,
+}
+
+/// The Collector's own log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectorLog {
+    /// The directory of `collector.parquet`.
+    pub directory: PathBuf,
+    /// As text too, in the form of Squid's access log (`collector.log`).
+    pub text: bool,
 }
 
 /// TLS to an origin.

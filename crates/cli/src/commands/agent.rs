@@ -1,0 +1,110 @@
+//! `assay agent`: lends this machine to coordinators.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use assay_fleet::name::Name;
+use assay_fleet::permit::Network;
+use assay_machines::agent::{self, AgentSettings};
+use clap::Args;
+
+use super::login_args::LoginArgs;
+use crate::commands::fleet::failure;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay agent --nats nats://10.0.0.1:4222 --nats-creds agent.creds \\
+    --name load-1 --label load
+  assay agent --nats nats://10.0.0.1:4222 --nats-creds agent.creds \\
+    --name cache --label cache --may-load 10.0.0.0/24
+
+It takes orders only from those whom the NATS account lets give them, runs roles of Assay and proxies whose descriptions ship with it,
+and ends all of them when it loses its coordinator. Ctrl-C ends it.";
+
+/// Flags of `assay agent`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AgentArgs {
+    /// The NATS server that agents and coordinators meet on, like nats://10.0.0.1:4222
+    #[arg(long, value_name = "URL")]
+    pub nats: String,
+    /// Its name, which no other agent has [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<Name>,
+    /// What it can be selected by, besides its name; several are given one by one
+    #[arg(long, value_name = "LABEL")]
+    pub label: Vec<Name>,
+    /// Where other machines reach this one [default: the address from which it reaches the NATS server]
+    #[arg(long, value_name = "ADDR")]
+    pub address: Option<IpAddr>,
+    /// What its roles may load: an address or a network; several are given one by one [default: loopback and private networks]
+    #[arg(long, value_name = "NETWORK")]
+    pub may_load: Vec<Network>,
+    /// --may-load may name public addresses: their owners have agreed
+    #[arg(long)]
+    pub may_load_public: bool,
+    /// The directory that it writes in [default: one of its own among the temporary ones]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Who it is at the server.
+    #[command(flatten)]
+    pub login: LoginArgs,
+}
+
+/// Runs an agent until it is interrupted.
+pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
+    super::run::clear_leftovers();
+    let may_load = may_load(args)?;
+    let temporary;
+    let dir = match &args.dir {
+        Some(dir) => std::path::absolute(dir).context("cannot find --dir").map_err(Failure::usage)?,
+        None => {
+            let made = tempfile::Builder::new().prefix("assay-agent-").tempdir();
+            temporary = made.context("cannot make a directory for the agent").map_err(Failure::usage)?;
+            temporary.path().to_owned()
+        }
+    };
+    let settings = AgentSettings {
+        login: args.login.login(&args.nats),
+        name: args.name.clone().map_or_else(host_name, Ok)?,
+        labels: args.label.clone(),
+        address: args.address,
+        may_load,
+        dir,
+        exe: std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the agent").map_err(Failure::failed)?;
+    runtime.block_on(async {
+        let mut interrupts =
+            Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
+        let log = |words: &str| output::eprint(&format!("{words}\n"));
+        agent::run(settings, async { interrupts.next().await }, log).await.map_err(failure)
+    })?;
+    Ok(Exit::Fine)
+}
+
+fn may_load(args: &AgentArgs) -> Result<Vec<Network>, Failure> {
+    if args.may_load.is_empty() {
+        return Ok(Network::private());
+    }
+    match args.may_load.iter().find(|network| !network.is_private()) {
+        Some(public) if !args.may_load_public => Err(Failure::usage(anyhow!(
+            "--may-load {public} has public addresses; a workload is an attack on anyone who has not agreed to it"
+        ))
+        .hint("if their owners have agreed, say so with --may-load-public")),
+        _ => Ok(args.may_load.clone()),
+    }
+}
+
+fn host_name() -> Result<Name, Failure> {
+    let name = assay_fleet::name::Name::nearest(&super::fleet::host());
+    name.ok_or_else(|| {
+        Failure::usage(anyhow!("the host has no name that an agent can have; name it with --name"))
+    })
+}

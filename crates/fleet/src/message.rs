@@ -1,0 +1,329 @@
+//! What agents and coordinators say to each other: one JSON document per message.
+//!
+//! Every message that begins something carries [`PROTOCOL`]. [`read`] tells a message of another protocol from one that is no
+//! message at all, so that both sides can say which version the other has.
+
+use std::net::IpAddr;
+
+use assay_role::load::{OriginsSpec, RobotsSpec};
+use assay_role::message::{Command, Event};
+use assay_role::proxy::ProxySpec;
+use assay_role::target::TargetSpec;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::name::Name;
+use crate::permit::Network;
+
+/// The version of these messages. A change of any of them makes it a new one.
+pub const PROTOCOL: u32 = 1;
+
+/// What an agent is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// The version of Assay that it is.
+    pub version: String,
+    /// Its name.
+    pub name: Name,
+    /// A number of its own: two agents that were given one name differ in it.
+    pub instance: u64,
+    /// What it can be selected by, besides its name.
+    pub labels: Vec<Name>,
+    /// The kernel of its machine.
+    pub kernel: String,
+    /// Processors that it may use.
+    pub cpus: u32,
+    /// Memory of its machine, in bytes.
+    pub memory_bytes: u64,
+    /// Descriptors that a process may have there.
+    pub descriptors: u64,
+    /// The address under which other machines reach what its roles open.
+    pub address: IpAddr,
+    /// What it agrees to load.
+    pub may_load: Vec<Network>,
+    /// Real proxies that it can start.
+    pub proxies: Vec<InstalledProxy>,
+    /// What it does now; none: nothing.
+    pub busy: Option<Busy>,
+}
+
+impl Hello {
+    /// Whether it is the one of this name, or carries this label.
+    pub fn is_called(&self, label: &Name) -> bool {
+        self.name == *label || self.labels.contains(label)
+    }
+}
+
+/// A real proxy on an agent's machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstalledProxy {
+    /// The name of its description.
+    pub name: String,
+    /// The version that it reports.
+    pub version: String,
+}
+
+/// What an agent does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Busy {
+    /// The run that it takes part in.
+    pub run: Name,
+    /// Who ordered it, as the coordinator says: user and host.
+    pub by: String,
+    /// The roles that run.
+    pub roles: Vec<String>,
+}
+
+/// The part of a message by which its version is known, whatever else it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The protocol of the sender.
+    pub protocol: u32,
+    /// Its version of Assay; empty: it did not say.
+    #[serde(default)]
+    pub version: String,
+    /// Its name; empty: it did not say.
+    #[serde(default)]
+    pub name: String,
+}
+
+/// What a coordinator wants of one agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// The coordinator's version of Assay.
+    pub version: String,
+    /// The run that it is about.
+    pub run: Name,
+    /// Who asks: user and host.
+    pub by: String,
+    /// What is to be done.
+    pub what: What,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Take part in the run: fetch its workload, and do nothing for other coordinators until its end.
+    Begin,
+    /// Start a role under a number of the coordinator's.
+    Start {
+        /// The number.
+        role: u32,
+        /// What the role is told. The agent puts paths, threads and processors of its own in.
+        spec: Box<RoleSpec>,
+    },
+    /// Pass a command on to a role. Instants in it are of the agent's own clock.
+    Tell {
+        /// Its number.
+        role: u32,
+        /// The command.
+        command: Command,
+    },
+    /// End a role: close its input, and kill it if it does not end by itself.
+    End {
+        /// Its number.
+        role: u32,
+    },
+    /// The run is over: end what still runs, put its files into the object store, forget it.
+    Finish,
+}
+
+/// What a role is told, by kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoleSpec {
+    /// Some robots.
+    Robots(RobotsSpec),
+    /// Some origins.
+    Origins(OriginsSpec),
+    /// The built-in proxy.
+    Builtin(ProxySpec),
+    /// A real proxy, as a description that is installed at the agent drives it.
+    Target(TargetSpec),
+}
+
+impl RoleSpec {
+    /// The name of the role on the command line, which is that of its files too.
+    pub fn role(&self) -> &'static str {
+        match self {
+            RoleSpec::Robots(_) => "robots",
+            RoleSpec::Origins(_) => "origins",
+            RoleSpec::Builtin(_) => "proxy",
+            RoleSpec::Target(_) => "target",
+        }
+    }
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// It was carried out.
+    Done,
+    /// The run is over, and these files are in the object store.
+    Files(Vec<String>),
+    /// It was not, and why.
+    Refused(String),
+}
+
+/// A question for an agent's clock. It also tells the agent that its coordinator is still there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The run that the coordinator makes; none: it only looks.
+    pub run: Option<Name>,
+}
+
+/// What an agent's clock showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Which agent answers.
+    pub instance: u64,
+    /// `CLOCK_MONOTONIC` when the question was received, in nanoseconds.
+    pub received_ns: u64,
+    /// `CLOCK_MONOTONIC` when the answer was made, in nanoseconds.
+    pub responded_ns: u64,
+    /// The wall clock when the answer was made, in microseconds of Unix time.
+    pub unix_us: u64,
+}
+
+/// Something that a role said. Messages of an agent are numbered from 0 in each run, so that one that arrives twice counts once
+/// and none is missed unseen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spoken {
+    /// Its number among those of the agent.
+    pub number: u64,
+    /// The role's number; none: the agent itself.
+    pub role: Option<u32>,
+    /// What was said.
+    pub words: Words,
+}
+
+/// What was said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// An event.
+    Event(Box<Event>),
+    /// A line that is none.
+    Nonsense(String),
+    /// The role has ended: how, and the last that it wrote.
+    Ended(String),
+}
+
+/// Why a message cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MessageError {
+    /// The sender speaks another protocol.
+    #[error(
+        "{name} is Assay {version} (protocol {protocol}), and this is protocol {PROTOCOL}; install the same version on both"
+    )]
+    Version {
+        /// The sender.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Its protocol.
+        protocol: u32,
+    },
+    /// It is no message.
+    #[error("what was received is no message of Assay's: {0}")]
+    Nonsense(String),
+}
+
+/// Reads a message that carries a protocol.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
+    let nonsense = |cause: serde_json::Error| MessageError::Nonsense(cause.to_string());
+    let Envelope { protocol, version, name } = serde_json::from_slice(bytes).map_err(nonsense)?;
+    if protocol != PROTOCOL {
+        let name = if name.is_empty() { "the other side".to_owned() } else { name };
+        return Err(MessageError::Version { name, version, protocol });
+    }
+    serde_json::from_slice(bytes).map_err(nonsense)
+}
+
+/// Reads a message that belongs to an exchange whose protocol is known.
+pub fn read_plain<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
+    serde_json::from_slice(bytes).map_err(|cause| MessageError::Nonsense(cause.to_string()))
+}
+
+/// Puts the messages of one agent into their order again: each once, none before the one that it follows.
+#[derive(Debug, Default)]
+pub struct InOrder {
+    next: u64,
+    early: std::collections::BTreeMap<u64, Spoken>,
+}
+
+impl InOrder {
+    /// Takes one as it arrives; gives those whose turn it is now.
+    pub fn take(&mut self, spoken: Spoken) -> Vec<Spoken> {
+        if spoken.number >= self.next {
+            self.early.insert(spoken.number, spoken);
+        }
+        let mut turn = Vec::new();
+        while let Some(spoken) = self.early.remove(&self.next) {
+            self.next += 1;
+            turn.push(spoken);
+        }
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn order(what: What) -> Order {
+        let run = "r1".parse().unwrap();
+        Order { protocol: PROTOCOL, version: "0.1.0".into(), run, by: "ann@desk".into(), what }
+    }
+
+    #[test]
+    fn an_order_is_what_it_was_after_a_way_as_json() {
+        let start = Command::Start { at_monotonic_ns: u64::MAX, at_unix_s: 7 };
+        for what in [What::Begin, What::Tell { role: 3, command: start }, What::End { role: 0 }, What::Finish]
+        {
+            let order = order(what);
+            assert_eq!(read::<Order>(&serde_json::to_vec(&order).unwrap()), Ok(order));
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_told_from_nonsense() {
+        let newer = br#"{"protocol": 2, "version": "9.0", "name": "far", "something": {"new": true}}"#;
+        let error = read::<Hello>(newer).unwrap_err().to_string();
+        assert!(error.contains("far is Assay 9.0 (protocol 2)") && error.contains("same version"), "{error}");
+        for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 1}"#, b"\xff"] {
+            assert!(matches!(read::<Hello>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn messages_come_in_order_and_once_however_they_arrive(
+            order in Just((0_u64..30).collect::<Vec<_>>()).prop_shuffle(),
+            again in proptest::collection::vec(0_u64..30, 0..20),
+        ) {
+            let spoken = |number| Spoken { number, role: None, words: Words::Event(Box::new(Event::Done)) };
+            let mut line = InOrder::default();
+            let arrivals = order.iter().chain(&again);
+            let seen: Vec<u64> =
+                arrivals.flat_map(|number| line.take(spoken(*number))).map(|spoken| spoken.number).collect();
+            prop_assert_eq!(seen, (0..30).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read::<Hello>(&bytes);
+            let _ = read::<Order>(&bytes);
+            let _ = read_plain::<Spoken>(&bytes);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The subjects on which agents and coordinators meet.
+//!
+//! | subject | from | what |
+//! |---|---|---|
+//! | `assay.who` | coordinator, to all agents | who is there? Each answers with a [`Hello`](crate::message::Hello) |
+//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::message::Order); the answer is an [`Response`](crate::message::Response) |
+//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`Question`](crate::message::Question) for its clock; the answer is a [`Reading`](crate::message::Reading) |
+//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Spoken`](crate::message::Spoken) |
+//!
+//! A run has a stream and an object store of its own, named by [`stream`] and [`bucket`]; both are removed with its end.
+
+use crate::name::Name;
+
+/// Where all agents listen.
+pub const WHO: &str = "assay.who";
+
+/// Where an agent takes orders.
+pub fn orders(agent: &Name) -> String {
+    format!("assay.agent.{agent}.order")
+}
+
+/// Where an agent tells its clock.
+pub fn clock(agent: &Name) -> String {
+    format!("assay.agent.{agent}.clock")
+}
+
+/// Where an agent puts what the roles of a run say.
+pub fn spoken(run: &Name, agent: &Name) -> String {
+    format!("assay.run.{run}.{agent}")
+}
+
+/// What all agents say of a run.
+pub fn all_spoken(run: &Name) -> String {
+    format!("assay.run.{run}.*")
+}
+
+/// The stream that keeps what the roles of a run say.
+pub fn stream(run: &Name) -> String {
+    format!("assay-run-{run}")
+}
+
+/// The object store in which files of a run are exchanged.
+pub fn bucket(run: &Name) -> String {
+    format!("assay-files-{run}")
+}
+
+/// The name under which a file of an agent is in the object store.
+pub fn file(agent: &Name, file: &str) -> String {
+    format!("{agent}/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_subjects_of_its_own_that_its_account_can_be_held_to() {
+        let (one, run): (Name, Name) = ("one".parse().unwrap(), "r1".parse().unwrap());
+        assert_eq!(orders(&one), "assay.agent.one.order");
+        assert_eq!(clock(&one), "assay.agent.one.clock");
+        assert_eq!(
+            (spoken(&run, &one), all_spoken(&run)),
+            ("assay.run.r1.one".into(), "assay.run.r1.*".into())
+        );
+        assert_eq!((stream(&run), bucket(&run)), ("assay-run-r1".into(), "assay-files-r1".into()));
+        assert_eq!(file(&one, "roles/robots.log"), "one/roles/robots.log");
+    }
+}

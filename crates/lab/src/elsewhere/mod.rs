@@ -1,0 +1,65 @@
+//! Roles on other machines: what a run asks of whoever reaches them.
+//!
+//! A run starts its roles here, or through an [`Elsewhere`]. The roles are the same: a spec, commands, events. Nothing else of a
+//! run knows where they are.
+
+pub(crate) mod prepared;
+mod started;
+
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use assay_fleet::message::RoleSpec;
+use assay_record::run::FleetInfo;
+use assay_role::message::Command;
+use tokio::sync::mpsc;
+
+use crate::error::LabError;
+use crate::roles::{RoleKind, Said};
+
+/// Something that is asked of other machines, and takes its time.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The machines of a run. One role may be divided among several of them; it is one role to the run.
+pub trait Elsewhere: Debug + Send + Sync {
+    /// Takes the machines for this run, and gives them its workload (`workload.json`).
+    fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>>;
+
+    /// Starts a role; what it says goes to `said`. Paths, processors and threads of the spec are each machine's own affair.
+    fn start<'a>(
+        &'a self,
+        kind: RoleKind,
+        spec: RoleSpec,
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Pending<'a, Result<Box<dyn RoleElsewhere>, LabError>>;
+
+    /// The address at which a role opens its listeners.
+    fn address(&self, kind: RoleKind) -> IpAddr;
+
+    /// How long before the start everybody has to be told of it.
+    fn lead(&self) -> Duration;
+
+    /// The version of the real proxy of this name on the target's machine, as it reports it.
+    fn proxy_version(&self, name: &str) -> Option<String>;
+
+    /// Ends what still runs, and brings files of the machines into the run directory; gives what could not be had.
+    fn finish<'a>(&'a self, run_dir: &'a Path) -> Pending<'a, Vec<String>>;
+
+    /// Machines, clocks and the start, as they are known by now; for the record.
+    fn info(&self) -> FleetInfo;
+}
+
+/// A role that runs elsewhere. Dropped, it is ended, soon.
+pub trait RoleElsewhere: Debug + Send {
+    /// Tells it something. Instants are those of this machine's clock.
+    fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>>;
+
+    /// Ends it.
+    fn end(&mut self) -> Pending<'_, ()>;
+
+    /// How it ended and what it said last, for a message.
+    fn obituary(&mut self) -> Pending<'_, String>;
+}

@@ -1,0 +1,61 @@
+//! What is decided and checked of a run on other machines before anything is started.
+
+use std::net::SocketAddr;
+
+use super::Elsewhere;
+use crate::address::PROXY_PORT;
+use crate::error::LabError;
+use crate::plan::{RunPlan, TargetChoice};
+use crate::prepare::{Addresses, proxies};
+use crate::roles::RoleKind;
+use crate::secure::TlsPlan;
+
+/// On other machines. Their systems choose the ports of what is ours; where the robots' requests come from is theirs to say, too.
+pub(crate) fn addresses(plan: &RunPlan, elsewhere: &dyn Elsewhere) -> Addresses {
+    let origin = SocketAddr::from((elsewhere.address(RoleKind::Origins), 0));
+    // A real proxy is told a port before it starts.
+    let port = if matches!(plan.target, TargetChoice::Described(..)) { PROXY_PORT } else { 0 };
+    let proxy = SocketAddr::from((elsewhere.address(RoleKind::Proxy(0)), port));
+    let target = match &plan.target {
+        TargetChoice::Running { address, .. } => Some(*address),
+        _ => None,
+    };
+    Addresses {
+        net: None,
+        bed: None,
+        origin_listen: vec![origin; plan.workload.origins.len()],
+        target,
+        caches: vec![proxy; usize::from(proxies(&plan.target))],
+        sources: Vec::new(),
+    }
+}
+
+/// Refuses what only works on one machine.
+pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
+    if plan.elsewhere.is_none() {
+        return Ok(());
+    }
+    let refused = match &plan.target {
+        TargetChoice::Topology(_) => "a topology of caches lives on one machine",
+        TargetChoice::Running { .. } => {
+            "a proxy that already runs is not known to any agent; name one that agents can start"
+        }
+        _ if !plan.workload.files.is_empty() => {
+            "files that a workload makes bodies of are not sent to agents"
+        }
+        _ if plan.needs_bed() => "links and congestion control are made on one machine; leave them out",
+        _ if plan.tls != TlsPlan::default() => "certificates are not sent to agents; leave TLS out",
+        _ if !plan.limits.is_none() => {
+            "limits are set on one machine; leave --cpu-quota and --memory-limit out"
+        }
+        _ if plan.origin_listen.is_some() => "agents say where origins listen; leave --origin-listen out",
+        _ if plan.realtime || plan.trace_disk => {
+            "--realtime and --trace-disk are for one machine; leave them out"
+        }
+        _ if !(plan.robot_cpus.is_empty() && plan.origin_cpus.is_empty() && plan.proxy_cpus.is_empty()) => {
+            "processors are numbered on each machine by itself; leave --robot-cpus, --origin-cpus and --proxy-cpus out"
+        }
+        _ => return Ok(()),
+    };
+    Err(LabError::plan(format!("this run takes the machines of a fleet (--fleet), and {refused}")))
+}

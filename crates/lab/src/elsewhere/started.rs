@@ -1,0 +1,81 @@
+//! The start of roles on other machines, and what is known only once they listen there.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use assay_fleet::message::RoleSpec;
+use assay_record::event::{RunEvent, Stage};
+use assay_role::target::TargetSpec;
+
+use crate::cast::{Cast, StartedProxy};
+use crate::description::Description;
+use crate::error::LabError;
+use crate::mode::Mode;
+use crate::roles::{Role, RoleKind};
+use crate::run::Session;
+use crate::versions::robots_speak_http2;
+
+impl Session {
+    /// A real proxy on another machine: a role there starts it, reads its counters and stops it.
+    pub(crate) async fn start_described_elsewhere(
+        &mut self,
+        cast: &mut Cast,
+        description: &Description,
+        mode: Mode,
+        origins: &[SocketAddr],
+    ) -> Result<(), LabError> {
+        let version = self.plan.elsewhere.as_ref().and_then(|there| there.proxy_version(&description.name));
+        self.info.target.version = version.unwrap_or_default();
+        let name = format!("{} {}", description.title, self.info.target.version);
+        self.tell(RunEvent::Stage(Stage::StartingTarget { name }));
+        let spec = RoleSpec::Target(TargetSpec {
+            description: description.name.clone(),
+            settings: self.plan.settings.clone(),
+            forward: mode == Mode::Forward,
+            http2: robots_speak_http2(&self.plan.workload),
+            listen: self.cache_address(0)?,
+            origins: self.routes(origins),
+            memory_bytes: self.plan.memory_bytes,
+            disk_bytes: self.plan.disk_bytes,
+            connections: self.prepared.connections,
+            keep: PathBuf::new(),
+        });
+        let kind = RoleKind::Proxy(0);
+        let role = self.start_somewhere(kind, "proxy", spec, &[], &[]).await?;
+        cast.proxies.push(StartedProxy::Role(Box::new(role)));
+        let listening = self.ready(cast, kind, Vec::new(), 0).await?;
+        let address = listening.first().copied();
+        self.target_is_at(address.ok_or_else(|| LabError::run("the proxy says nowhere that it listens"))?);
+        Ok(())
+    }
+
+    /// Where the target listens is known only now: its machine has chosen.
+    pub(crate) fn target_is_at(&mut self, address: SocketAddr) {
+        self.prepared.target = Some(address);
+        self.info.target.address = address.to_string();
+        self.tell(RunEvent::Stage(Stage::TargetReady { address }));
+    }
+
+    /// Starts a role here, or on the machines of the run.
+    pub(crate) async fn start_somewhere(
+        &self,
+        kind: RoleKind,
+        file: &str,
+        spec: RoleSpec,
+        cpus: &[u32],
+        procs_files: &[PathBuf],
+    ) -> Result<Role, LabError> {
+        match &self.plan.elsewhere {
+            Some(elsewhere) => {
+                let starting = elsewhere.start(kind, spec, self.said.clone());
+                Ok(Role::elsewhere(kind, self.unless_stopped(starting).await?))
+            }
+            None => match &spec {
+                RoleSpec::Robots(spec) => self.start_role_as(kind, file, spec, cpus, procs_files),
+                RoleSpec::Origins(spec) => self.start_role_as(kind, file, spec, cpus, procs_files),
+                RoleSpec::Builtin(spec) => self.start_role_as(kind, file, spec, cpus, procs_files),
+                RoleSpec::Target(spec) => self.start_role_as(kind, file, spec, cpus, procs_files),
+            },
+        }
+    }
+}

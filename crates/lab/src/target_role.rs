@@ -1,0 +1,141 @@
+//! A real proxy as a role process: started from its description, reported once a second, stopped at the end of its input.
+//!
+//! On its own machine the lab drives real proxies itself. On another machine everything is a role, and this is the one that
+//! stands for a real proxy: an agent starts it as it starts robots.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use assay_plane::clock::RunClock;
+use assay_plane::stdio::{Commands, StdioError, emit};
+use assay_role::message::{Command, Event};
+use assay_role::target::TargetSpec;
+
+use crate::arithmetic;
+use crate::counter_reader::CounterReader;
+use crate::description::{self, Origin};
+use crate::error::LabError;
+use crate::mode::Mode;
+use crate::placement;
+use crate::prepare;
+use crate::real::{Choice, RealProxy};
+
+/// Why a real proxy could not be run as a role.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetRoleError {
+    /// Talking to the parent failed.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// The proxy failed.
+    #[error(transparent)]
+    Proxy(#[from] LabError),
+    /// The process could not be set up.
+    #[error("the proxy cannot be run: {0}")]
+    Setup(#[from] io::Error),
+}
+
+/// Starts the proxy and serves its parent until that has heard everything or is gone.
+pub fn run(spec: &TargetSpec) -> Result<(), TargetRoleError> {
+    let choice = choice(spec)?;
+    std::fs::create_dir_all(&spec.keep)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(choice))
+}
+
+/// What the spec means on this machine.
+fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
+    let mut description = description::find(&spec.description, &[])?;
+    description.set(&spec.settings)?;
+    let mode = if spec.forward { Mode::Forward } else { Mode::Reverse };
+    prepare::check_described(&description, mode)?;
+    let origins = spec.origins.iter().enumerate();
+    let origins = origins.map(|(index, route)| Origin::new(index, &route.authority, route.address));
+    Ok(Choice {
+        mode,
+        http2: spec.http2,
+        listen: spec.listen,
+        origins: origins.collect(),
+        memory_bytes: spec.memory_bytes,
+        disk_bytes: spec.disk_bytes,
+        cpus: Vec::new(),
+        cpu_count: placement::threads(0, &[], &placement::available()),
+        procs_files: Vec::new(),
+        helper_cpus: Vec::new(),
+        descriptors: arithmetic::raise_descriptor_limit(),
+        connections: spec.connections,
+        circle: None,
+        tls: None,
+        keep: spec.keep.clone(),
+        namespace: None,
+        requested_from: None,
+        temp: None,
+        description,
+    })
+}
+
+async fn serve(choice: Choice) -> Result<(), TargetRoleError> {
+    let listen = choice.listen;
+    let mut commands = Commands::from_stdin()?;
+    let mut proxy = RealProxy::start(choice).await?;
+    tokio::select! {
+        ready = proxy.wait_ready() => ready?,
+        // Nobody commands anything before the proxy is ready, but for the end.
+        _ = commands.next() => {
+            proxy.stop(None).await;
+            return Ok(());
+        }
+    }
+    emit(&Event::Ready { listening: vec![listen] })?;
+    let mut reader = proxy.counter_reader();
+    let result = attend(&mut proxy, &mut reader, &mut commands, listen).await;
+    // Its parent has everything by then; a store of many files may take long to remove.
+    let said = if result.is_ok() { emit(&Event::Done) } else { Ok(()) };
+    proxy.stop(Some(&mut reader)).await;
+    result?;
+    Ok(said?)
+}
+
+/// Reports until it is told to stop, the parent is gone, or the proxy ends by itself.
+async fn attend(
+    proxy: &mut RealProxy,
+    reader: &mut CounterReader,
+    commands: &mut Commands,
+    listen: SocketAddr,
+) -> Result<(), TargetRoleError> {
+    let mut clock: Option<RunClock> = None;
+    let mut ticker = tokio::time::interval(Duration::from_secs(1));
+    ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            command = commands.next() => match command? {
+                Some(command @ Command::Start { .. }) => clock = RunClock::from_command(&command),
+                Some(Command::Stop) | None => break,
+                Some(_) => {}
+            },
+            _ = ticker.tick() => {
+                if let Some(words) = proxy.died() {
+                    return Err(LabError::Target(format!("the proxy at {listen}: {words}")).into());
+                }
+                if clock.is_some() {
+                    report(reader).await?;
+                }
+            }
+        }
+    }
+    if clock.is_some() {
+        proxy.settle().await;
+        report(reader).await?;
+    }
+    Ok(())
+}
+
+/// What the proxy has counted; it need not count anything.
+async fn report(reader: &mut CounterReader) -> Result<(), TargetRoleError> {
+    if reader.has_sources()
+        && let Ok(counters) = reader.read().await
+    {
+        emit(&Event::Proxy(Box::new(counters)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! A spec that came from elsewhere, made one of this machine: paths, threads and addresses of its own, or a refusal.
+//!
+//! Whatever an order says, roles load only what the agent may load, listen only at its address, and write only in its directory.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use assay_fleet::message::RoleSpec;
+use assay_fleet::permit::Network;
+use assay_lab::placement;
+use assay_role::load::{OriginsSpec, RobotsSpec, Target};
+use assay_role::proxy::{OriginRoute, ProxySpec};
+use assay_role::target::TargetSpec;
+
+use crate::error::FleetError;
+
+/// What an agent lets roles do.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds<'a> {
+    /// Its address.
+    pub address: IpAddr,
+    /// What may be loaded.
+    pub may_load: &'a [Network],
+    /// The directory of the run.
+    pub dir: &'a Path,
+}
+
+/// The spec as it is carried out here.
+pub fn adapt(spec: RoleSpec, bounds: Bounds<'_>) -> Result<RoleSpec, FleetError> {
+    let threads = placement::threads(0, &[], &placement::available());
+    Ok(match spec {
+        RoleSpec::Robots(spec) => RoleSpec::Robots(robots(spec, bounds, threads)?),
+        RoleSpec::Origins(spec) => RoleSpec::Origins(origins(spec, bounds, threads)?),
+        RoleSpec::Builtin(spec) => RoleSpec::Builtin(builtin(spec, bounds)?),
+        RoleSpec::Target(spec) => RoleSpec::Target(target(spec, bounds)?),
+    })
+}
+
+fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSpec, FleetError> {
+    refuse_tls(spec.tls.is_some())?;
+    match &spec.target {
+        Target::Direct { origins } => bounds.may_load_all(origins.iter())?,
+        Target::Reverse { proxy } => bounds.may_load_all([proxy])?,
+        Target::Forward { proxy, origins } => bounds.may_load_all([proxy].into_iter().chain(origins))?,
+    }
+    bounds.may_load_all(spec.listeners.iter().map(|listener| &listener.proxy))?;
+    let mut spec = spec;
+    spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
+    spec.xact_log = spec.xact_log.map(|_| bounds.dir.join(super::part::XACTS));
+    (spec.threads, spec.cpus, spec.timing.realtime) = (threads, Vec::new(), false);
+    Ok(spec)
+}
+
+fn origins(spec: OriginsSpec, bounds: Bounds<'_>, threads: u32) -> Result<OriginsSpec, FleetError> {
+    refuse_tls(spec.tls.is_some())?;
+    spec.listen.iter().try_for_each(|listen| bounds.listens_here(*listen))?;
+    let mut spec = spec;
+    spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
+    (spec.threads, spec.cpus, spec.timing.realtime) = (threads, Vec::new(), false);
+    Ok(spec)
+}
+
+fn builtin(spec: ProxySpec, bounds: Bounds<'_>) -> Result<ProxySpec, FleetError> {
+    refuse_tls(spec.tls.is_some() || spec.origin_tls.is_some())?;
+    bounds.listens_here(spec.listen)?;
+    bounds.serves_only(&spec.origins)?;
+    if spec.cooperation.is_some() {
+        return Err(FleetError::plan("proxies that query each other are not started by agents"));
+    }
+    Ok(ProxySpec { cpus: Vec::new(), access_log: None, ..spec })
+}
+
+fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError> {
+    bounds.listens_here(spec.listen)?;
+    bounds.serves_only(&spec.origins)?;
+    // A path would name a file of this machine, and a description holds commands.
+    if !spec.description.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(FleetError::plan(format!(
+            "`{}` is not the name of a description that is installed with this agent",
+            spec.description.escape_debug()
+        )));
+    }
+    Ok(TargetSpec { keep: bounds.dir.join(super::part::PROXY), ..spec })
+}
+
+fn refuse_tls(is_wanted: bool) -> Result<(), FleetError> {
+    if is_wanted {
+        Err(FleetError::plan("agents have no certificates: TLS is not spoken across machines"))
+    } else {
+        Ok(())
+    }
+}
+
+impl Bounds<'_> {
+    fn may_load_all<'s>(
+        &self,
+        addresses: impl IntoIterator<Item = &'s SocketAddr>,
+    ) -> Result<(), FleetError> {
+        let allowed =
+            |address: &&SocketAddr| !self.may_load.iter().any(|network| network.contains(address.ip()));
+        match addresses.into_iter().find(allowed) {
+            None => Ok(()),
+            Some(address) => {
+                let networks: Vec<String> = self.may_load.iter().map(ToString::to_string).collect();
+                Err(FleetError::plan(format!(
+                    "this agent may not load {address}; it may load {}, and --may-load at its start says what else",
+                    networks.join(", ")
+                )))
+            }
+        }
+    }
+
+    fn listens_here(&self, listen: SocketAddr) -> Result<(), FleetError> {
+        if listen.ip() == self.address {
+            return Ok(());
+        }
+        Err(FleetError::plan(format!(
+            "a role was to listen at {listen}, and the address of this agent is {}",
+            self.address
+        )))
+    }
+
+    /// A proxy without origins would send requests wherever a client says.
+    fn serves_only(&self, origins: &[OriginRoute]) -> Result<(), FleetError> {
+        if origins.is_empty() {
+            return Err(FleetError::plan("a proxy was to be started without origins"));
+        }
+        self.may_load_all(origins.iter().map(|route| &route.address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use assay_role::load::UniverseSpec;
+
+    use super::*;
+
+    fn bounds(may_load: &[Network]) -> Bounds<'_> {
+        Bounds { address: [10, 0, 0, 7].into(), may_load, dir: Path::new("/agent/run") }
+    }
+
+    fn robots_for(target: Target) -> RoleSpec {
+        let universe =
+            UniverseSpec { workload: "/etc/passwd".into(), seed: 1, world: 1, private_as_public: false };
+        RoleSpec::Robots(RobotsSpec {
+            universe,
+            robots: Some((0, 4)),
+            threads: 500,
+            cpus: vec![1],
+            timing: Default::default(),
+            target,
+            tls: None,
+            listeners: Vec::new(),
+            sources: Vec::new(),
+            behaviour: Default::default(),
+            timeout_ms: 1000,
+            xact_log: Some("/etc/shadow".into()),
+        })
+    }
+
+    fn target_of(description: &str) -> RoleSpec {
+        let origins = vec![OriginRoute { authority: "a:80".into(), address: "10.0.0.1:80".parse().unwrap() }];
+        RoleSpec::Target(TargetSpec {
+            description: description.into(),
+            settings: Default::default(),
+            forward: false,
+            http2: false,
+            listen: "10.0.0.7:8080".parse().unwrap(),
+            origins,
+            memory_bytes: 1,
+            disk_bytes: 1,
+            connections: 1,
+            keep: "/etc".into(),
+        })
+    }
+
+    #[test]
+    fn roles_write_only_in_the_agents_directory_with_its_own_threads() {
+        let networks = Network::private();
+        let proxy = "10.0.0.9:8080".parse().unwrap();
+        let RoleSpec::Robots(spec) = adapt(robots_for(Target::Reverse { proxy }), bounds(&networks)).unwrap()
+        else {
+            panic!("it is robots")
+        };
+        assert_eq!(spec.universe.workload, PathBuf::from("/agent/run/workload.json"));
+        assert_eq!(spec.xact_log, Some(PathBuf::from("/agent/run/xacts.parquet")));
+        assert!(spec.threads < 500 && spec.cpus.is_empty());
+        let RoleSpec::Target(spec) = adapt(target_of("varnish"), bounds(&networks)).unwrap() else {
+            panic!("it is a target")
+        };
+        assert_eq!(spec.keep, PathBuf::from("/agent/run/proxy"));
+    }
+
+    #[test]
+    fn nothing_is_loaded_that_was_not_permitted() {
+        let networks = Network::private();
+        let (own, public) = ("10.0.0.9:80".parse().unwrap(), "8.8.8.8:80".parse().unwrap());
+        for target in [
+            Target::Reverse { proxy: public },
+            Target::Direct { origins: vec![own, public] },
+            Target::Forward { proxy: own, origins: vec![public] },
+        ] {
+            let error = adapt(robots_for(target), bounds(&networks)).unwrap_err().to_string();
+            assert!(error.contains("may not load 8.8.8.8:80") && error.contains("--may-load"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_named_and_never_a_path() {
+        let networks = Network::private();
+        for wrong in ["/tmp/mine.toml", "../x", "mine.toml", "a b"] {
+            let error = adapt(target_of(wrong), bounds(&networks)).unwrap_err().to_string();
+            assert!(error.contains("installed with this agent"), "{error}");
+        }
+    }
+
+    #[test]
+    fn listeners_are_at_the_agents_own_address() {
+        let networks = Network::private();
+        let mut spec = target_of("varnish");
+        if let RoleSpec::Target(target) = &mut spec {
+            target.listen = "0.0.0.0:80".parse().unwrap();
+        }
+        let error = adapt(spec, bounds(&networks)).unwrap_err().to_string();
+        assert!(error.contains("the address of this agent is 10.0.0.7"), "{error}");
+    }
+}

@@ -1,0 +1,214 @@
+//! `assay agent`: takes orders from coordinators, and runs roles of one run at a time.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`facts`] | what this machine is |
+//! | [`wire`] | answers who is there and what its clock shows, on a thread of its own |
+//! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
+//! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
+//! | [`outbox`] | what roles say, on its way to the stream of the run |
+
+mod adapt;
+mod facts;
+mod outbox;
+mod part;
+mod wire;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_fleet::message::{self, Hello, Order, Response, What};
+use assay_fleet::name::Name;
+use assay_fleet::permit::Network;
+use assay_fleet::subject;
+use async_nats::Client;
+use futures_util::StreamExt;
+
+use crate::error::FleetError;
+use crate::login::Login;
+use part::Part;
+use wire::Wire;
+
+/// How long an agent goes on without a word from its coordinator. A network that is cut for less costs nothing.
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// What an agent is told at its start.
+#[derive(Debug, Clone)]
+pub struct AgentSettings {
+    /// Where the server is, and who the agent is there.
+    pub login: Login,
+    /// Its name.
+    pub name: Name,
+    /// What it can be selected by.
+    pub labels: Vec<Name>,
+    /// Where other machines reach it; none: the address from which it reaches the server.
+    pub address: Option<IpAddr>,
+    /// What its roles may load.
+    pub may_load: Vec<Network>,
+    /// The directory that it writes in.
+    pub dir: PathBuf,
+    /// The program itself, whose roles it starts.
+    pub exe: PathBuf,
+    /// The version of the program.
+    pub version: String,
+}
+
+/// Runs an agent until `stop` is done, or the server is given up. Everything that it started has ended then. `log` hears who
+/// asked what. Call it on a runtime of one thread: children end with the thread that started them.
+pub async fn run(
+    settings: AgentSettings,
+    stop: impl Future<Output = ()>,
+    log: impl Fn(&str),
+) -> Result<(), FleetError> {
+    let address = match settings.address {
+        Some(address) => address,
+        None => facts::address_towards(&settings.login.url)?,
+    };
+    std::fs::create_dir_all(&settings.dir).map_err(|e| {
+        FleetError::plan(format!(
+            "cannot make the agent's directory {}: {e}; name another with --dir",
+            settings.dir.display()
+        ))
+    })?;
+    let hello = facts::hello(&settings, address).await;
+    let wire = Wire::open(settings.login.clone(), hello.clone()).await?;
+    let client = wire.client();
+    let cannot = |e: &dyn std::fmt::Display| {
+        FleetError::plan(format!("cannot take orders from {}: {e}", settings.login.url))
+    };
+    let mut orders = client.subscribe(subject::orders(&settings.name)).await.map_err(|e| cannot(&e))?;
+    log(&format!("agent {} is at {address}, connected to {}", settings.name, settings.login.url));
+    let mut agent = Agent { settings, hello, wire, client, part: None };
+    tokio::pin!(stop);
+    let mut ticker = tokio::time::interval(Duration::from_millis(250));
+    ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            order = orders.next() => match order {
+                Some(order) => {
+                    let answer = agent.obey(&order.payload, &log).await;
+                    agent.answer(order.reply, &answer).await;
+                }
+                None => break,
+            },
+            () = async { match &mut agent.part { Some(part) => part.attend().await, None => std::future::pending().await } } => {}
+            _ = ticker.tick() => agent.look_for_coordinator(&log).await,
+        }
+    }
+    if let Some(part) = agent.part.take() {
+        log(&format!("ends the roles of {}", part.run()));
+        part.abandon().await;
+    }
+    Ok(())
+}
+
+struct Agent {
+    settings: AgentSettings,
+    hello: Hello,
+    wire: Wire,
+    client: Client,
+    part: Option<Part>,
+}
+
+impl Agent {
+    async fn obey(&mut self, order: &[u8], log: &impl Fn(&str)) -> Response {
+        let order: Order = match message::read(order) {
+            Ok(order) => order,
+            Err(error) => {
+                log(&format!("refused an order: {error}"));
+                return Response::Refused(error.to_string());
+            }
+        };
+        let answer = self.carry_out(&order).await;
+        let what = match &order.what {
+            What::Begin => "take part".to_owned(),
+            What::Start { spec, .. } => format!("start {}", spec.role()),
+            What::Tell { role, command } => format!("tell role {role} {command:?}"),
+            What::End { role } => format!("end role {role}"),
+            What::Finish => "finish".to_owned(),
+        };
+        // What is said every second is not news.
+        if !matches!(&order.what, What::Tell { command: assay_role::message::Command::Clock { .. }, .. }) {
+            let refused = if let Response::Refused(why) = &answer {
+                format!(": refused: {why}")
+            } else {
+                String::new()
+            };
+            log(&format!("{} for run {}: {what}{refused}", order.by, order.run));
+        }
+        self.wire.set_busy(self.part.as_ref().map(Part::busy));
+        answer
+    }
+
+    async fn carry_out(&mut self, order: &Order) -> Response {
+        if order.version != self.settings.version {
+            return Response::Refused(format!(
+                "it is Assay {} and the coordinator is Assay {}; install the same version on both",
+                self.settings.version, order.version
+            ));
+        }
+        let part = match (&mut self.part, &order.what) {
+            (None, What::Begin) => {
+                return match Part::begin(&self.settings, &self.client, order).await {
+                    Ok(part) => {
+                        self.wire.take_coordinator(part.run());
+                        self.part = Some(part);
+                        Response::Done
+                    }
+                    Err(error) => Response::Refused(error.to_string()),
+                };
+            }
+            (Some(part), _) if *part.run() != order.run => {
+                let busy = part.busy();
+                return Response::Refused(format!("it takes part in the run {} of {}", busy.run, busy.by));
+            }
+            (None, _) => return Response::Refused(format!("it takes no part in the run {}", order.run)),
+            (Some(part), _) => part,
+        };
+        let done = match &order.what {
+            What::Begin => Ok(()),
+            What::Start { role, spec } => {
+                part.start(&self.settings, self.hello.address, *role, spec.as_ref().clone())
+            }
+            What::Tell { role, command } => part.tell(*role, command.clone()).await,
+            What::End { role } => {
+                part.end(*role).await;
+                Ok(())
+            }
+            What::Finish => {
+                let files = match self.part.take() {
+                    Some(part) => part.finish(&self.client).await,
+                    None => Ok(Vec::new()),
+                };
+                self.wire.leave_coordinator();
+                return files.map_or_else(|error| Response::Refused(error.to_string()), Response::Files);
+            }
+        };
+        done.map_or_else(|error| Response::Refused(error.to_string()), |()| Response::Done)
+    }
+
+    async fn answer(&self, reply: Option<async_nats::Subject>, answer: &Response) {
+        let (Some(reply), Ok(answer)) = (reply, serde_json::to_vec(answer)) else { return };
+        // A coordinator that gets no answer asks again, or gives the agent up.
+        let _ = self.client.publish(reply, answer.into()).await;
+        let _ = self.client.flush().await;
+    }
+
+    /// Ends everything once the coordinator has said nothing for too long.
+    async fn look_for_coordinator(&mut self, log: &impl Fn(&str)) {
+        if self.part.is_none() || self.wire.since_coordinator() < LEASE {
+            return;
+        }
+        if let Some(part) = self.part.take() {
+            log(&format!(
+                "the coordinator of {} said nothing for {LEASE:?}; its roles are ended",
+                part.run()
+            ));
+            part.abandon().await;
+        }
+        self.wire.leave_coordinator();
+        self.wire.set_busy(None);
+    }
+}

@@ -1,0 +1,354 @@
+//! The run that an agent takes part in: its roles, its files, and what its machine does meanwhile.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assay_fleet::message::{Busy, Order, RoleSpec, Words};
+use assay_fleet::name::Name;
+use assay_fleet::subject;
+use assay_health::host::Meter;
+use assay_lab::process::Launch;
+use assay_lab::roles::{Role, RoleKind, Said};
+use assay_role::message::{Command, Event};
+use async_nats::{Client, jetstream};
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::AgentSettings;
+use super::adapt::{Bounds, adapt};
+use super::outbox::Outbox;
+use crate::error::FleetError;
+use crate::now::monotonic_ns;
+
+/// The workload of the run, in its directory and in the object store.
+pub const WORKLOAD: &str = "workload.json";
+/// The log of all requests of the robots here.
+pub const XACTS: &str = "xacts.parquet";
+/// What is kept of a real proxy.
+pub const PROXY: &str = "proxy";
+/// What roles are told, and what they write on standard error.
+const ROLES: &str = "roles";
+/// The longest workload.
+const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
+/// How long a role may take to end once it was told to: a real proxy has files to close.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+/// How long the last that roles said may take to be stored.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(20);
+
+/// An agent's part of a run.
+pub struct Part {
+    run: Name,
+    by: String,
+    agent: Name,
+    dir: PathBuf,
+    roles: BTreeMap<u32, Role>,
+    outbox: Outbox,
+    said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
+    /// When the run starts, on this machine's clock.
+    start_ns: Option<u64>,
+    meter: Option<Meter>,
+    next_sample: Instant,
+}
+
+impl Part {
+    /// Makes the directory of the run and fetches its workload.
+    pub async fn begin(settings: &AgentSettings, client: &Client, order: &Order) -> Result<Self, FleetError> {
+        let dir = settings.dir.join(format!("run-{}", order.run));
+        let cannot =
+            |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot prepare {}: {e}", dir.display()));
+        std::fs::create_dir_all(dir.join(ROLES)).map_err(|e| cannot(&e))?;
+        let workload = fetch_workload(client, &order.run).await?;
+        refuse_files(&workload)?;
+        std::fs::write(dir.join(WORKLOAD), workload).map_err(|e| cannot(&e))?;
+        let (said, heard) = mpsc::unbounded_channel();
+        Ok(Self {
+            run: order.run.clone(),
+            by: order.by.clone(),
+            agent: settings.name.clone(),
+            roles: BTreeMap::new(),
+            outbox: Outbox::open(client, &order.run, &settings.name),
+            said,
+            heard,
+            start_ns: None,
+            meter: None,
+            next_sample: Instant::now(),
+            dir,
+        })
+    }
+
+    /// The run.
+    pub fn run(&self) -> &Name {
+        &self.run
+    }
+
+    /// What the agent does in it.
+    pub fn busy(&self) -> Busy {
+        let roles = self.roles.values().map(|role| role.kind.name().to_owned());
+        Busy { run: self.run.clone(), by: self.by.clone(), roles: roles.collect() }
+    }
+
+    /// Starts a role.
+    pub fn start(
+        &mut self,
+        settings: &AgentSettings,
+        address: IpAddr,
+        number: u32,
+        spec: RoleSpec,
+    ) -> Result<(), FleetError> {
+        let kind = match &spec {
+            RoleSpec::Robots(_) => RoleKind::Robots,
+            RoleSpec::Origins(_) => RoleKind::Origins,
+            RoleSpec::Builtin(_) | RoleSpec::Target(_) => RoleKind::Proxy(0),
+        };
+        if self.roles.values().any(|role| role.kind == kind) {
+            return Err(FleetError::plan(format!("{} run here already", kind.name())));
+        }
+        let name = spec.role();
+        let bounds = Bounds { address, may_load: &settings.may_load, dir: &self.dir };
+        let spec = adapt(spec, bounds)?;
+        let roles = self.dir.join(ROLES);
+        let path = roles.join(format!("{name}.json"));
+        let cannot =
+            |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot write {}: {e}", path.display()));
+        let text = document(&spec).map_err(|e| cannot(&e))?;
+        std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+        let launch = Launch {
+            program: settings.exe.clone().into(),
+            arguments: vec!["role".into(), name.into(), path.clone().into()],
+            environment: BTreeMap::new(),
+            directory: &roles,
+            cpus: &[],
+            talks: true,
+            output: &roles.join(format!("{name}.log")),
+            group: None,
+            procs_files: &[],
+            namespace: None,
+            inherit: Vec::new(),
+        };
+        let role =
+            Role::start(kind, launch, self.said.clone()).map_err(|e| FleetError::failed(e.to_string()))?;
+        self.roles.insert(number, role);
+        Ok(())
+    }
+
+    /// Passes a command on.
+    pub async fn tell(&mut self, number: u32, command: Command) -> Result<(), FleetError> {
+        if let Command::Start { at_monotonic_ns, .. } = &command {
+            self.start_ns = Some(*at_monotonic_ns);
+            self.next_sample = Instant::now() + until(*at_monotonic_ns);
+        }
+        match self.roles.get_mut(&number) {
+            Some(role) => role.tell(command).await.map_err(|e| FleetError::failed(e.to_string())),
+            None => Err(FleetError::plan(format!("there is no role {number} here"))),
+        }
+    }
+
+    /// Ends a role, once all that it said before is on its way.
+    pub async fn end(&mut self, number: u32) {
+        if let Some(mut role) = self.roles.remove(&number) {
+            role.end_within(END_PATIENCE).await;
+            while let Ok((kind, said)) = self.heard.try_recv() {
+                if kind == role.kind {
+                    self.put(Some(number), words(said));
+                } else {
+                    self.pass_on(kind, said).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next thing to do: something that a role said, or the next sample of the machine. Can be dropped half-way.
+    pub async fn attend(&mut self) {
+        let sample = async {
+            match self.start_ns {
+                Some(_) => tokio::time::sleep_until(self.next_sample).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            heard = self.heard.recv() => if let Some((kind, said)) = heard {
+                self.pass_on(kind, said).await;
+            },
+            () = sample => self.measure(),
+        }
+    }
+
+    async fn pass_on(&mut self, kind: RoleKind, said: Said) {
+        let number = self.roles.iter().find(|(_, role)| role.kind == kind).map(|(number, _)| *number);
+        let words = match (said, number.and_then(|number| self.roles.get_mut(&number))) {
+            (Said::Ended, Some(role)) => Words::Ended(role.obituary().await),
+            (said, _) => words(said),
+        };
+        self.put(number, words);
+    }
+
+    fn put(&mut self, number: Option<u32>, words: Words) {
+        self.outbox.put(number, words);
+    }
+
+    /// What the machine and the roles on it did in the last second.
+    fn measure(&mut self) {
+        let Some(start_ns) = self.start_ns else { return };
+        self.next_sample += Duration::from_secs(1);
+        let Some(meter) = &mut self.meter else {
+            let accounts = self.roles.values();
+            let accounts = accounts.filter_map(|role| Some((role.kind.name().to_owned(), vec![role.pid()?])));
+            self.meter = Some(Meter::new(accounts.collect(), None, None));
+            return;
+        };
+        let now_ms = monotonic_ns().saturating_sub(start_ns) / 1_000_000;
+        let outbox = &mut self.outbox;
+        let kept: Result<(), std::convert::Infallible> = meter.measure(now_ms, |sample| {
+            for measured in sample.into_measured() {
+                outbox.put(None, Words::Event(Box::new(Event::Measured(measured))));
+            }
+            Ok(())
+        });
+        match kept {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Ends every role at once; nothing more is said.
+    pub async fn abandon(mut self) {
+        self.end_all().await;
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+
+    async fn end_all(&mut self) {
+        while let Some((_, mut role)) = self.roles.pop_first() {
+            role.end_within(END_PATIENCE).await;
+        }
+    }
+
+    /// Ends what still runs, stores files in the object store of the run, and removes them here.
+    pub async fn finish(mut self, client: &Client) -> Result<Vec<String>, FleetError> {
+        let numbers: Vec<u32> = self.roles.keys().copied().collect();
+        for number in numbers {
+            self.end(number).await;
+        }
+        let Self { outbox, dir, run, agent, .. } = self;
+        outbox.close(LAST_WORDS_PATIENCE).await;
+        let stored = store(client, &run, &agent, &dir).await;
+        // What cannot be removed is in the agent's directory, and said nowhere else.
+        let _ = std::fs::remove_dir_all(&dir);
+        stored
+    }
+}
+
+fn until(at_ns: u64) -> Duration {
+    Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
+}
+
+fn words(said: Said) -> Words {
+    match said {
+        Said::Event(event) => Words::Event(event),
+        Said::Nonsense(line) => Words::Nonsense(line),
+        Said::Ended => Words::Ended(String::new()),
+    }
+}
+
+fn document(spec: &RoleSpec) -> serde_json::Result<Vec<u8>> {
+    match spec {
+        RoleSpec::Robots(spec) => serde_json::to_vec_pretty(spec),
+        RoleSpec::Origins(spec) => serde_json::to_vec_pretty(spec),
+        RoleSpec::Builtin(spec) => serde_json::to_vec_pretty(spec),
+        RoleSpec::Target(spec) => serde_json::to_vec_pretty(spec),
+    }
+}
+
+async fn fetch_workload(client: &Client, run: &Name) -> Result<Vec<u8>, FleetError> {
+    let cannot =
+        |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot fetch the workload of {run}: {e}"));
+    let store = jetstream::new(client.clone()).get_object_store(subject::bucket(run)).await;
+    let mut object = store.map_err(|e| cannot(&e))?.get(WORKLOAD).await.map_err(|e| cannot(&e))?;
+    if object.info().size as u64 > MOST_WORKLOAD_BYTES {
+        return Err(cannot(&format!(
+            "it has {} bytes, and {MOST_WORKLOAD_BYTES} are the most",
+            object.info().size
+        )));
+    }
+    let mut bytes = Vec::new();
+    object.read_to_end(&mut bytes).await.map_err(|e| cannot(&e))?;
+    Ok(bytes)
+}
+
+/// A workload may make bodies of files; those of this machine are nobody else's business.
+fn refuse_files(workload: &[u8]) -> Result<(), FleetError> {
+    let workload: serde_json::Value = serde_json::from_slice(workload)
+        .map_err(|e| FleetError::plan(format!("the workload is no JSON document: {e}")))?;
+    let files = workload.get("files").and_then(serde_json::Value::as_array);
+    if files.is_some_and(|files| !files.is_empty()) {
+        return Err(FleetError::plan(
+            "the workload makes bodies of files, and agents read no files for a run",
+        ));
+    }
+    Ok(())
+}
+
+/// Puts the files of the run into its object store; their names, relative to the run's directory.
+async fn store(client: &Client, run: &Name, agent: &Name, dir: &Path) -> Result<Vec<String>, FleetError> {
+    let cannot = |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot store files of {run}: {e}"));
+    let store = jetstream::new(client.clone())
+        .get_object_store(subject::bucket(run))
+        .await
+        .map_err(|e| cannot(&e))?;
+    let mut names = Vec::new();
+    for path in files(dir) {
+        let Ok(relative) = path.strip_prefix(dir) else { continue };
+        let name = relative.to_string_lossy().into_owned();
+        if name == WORKLOAD {
+            continue;
+        }
+        let bytes = std::fs::read(&path).map_err(|e| cannot(&e))?;
+        store
+            .put(subject::file(agent, &name).as_str(), &mut bytes.as_slice())
+            .await
+            .map_err(|e| cannot(&e))?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// All files below a directory; links are not followed.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let (mut found, mut directories) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => directories.push(entry.path()),
+                Ok(kind) if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_that_read_files_are_refused() {
+        assert!(refuse_files(b"{}").is_ok() && refuse_files(br#"{"files": []}"#).is_ok());
+        for wrong in [&br#"{"files": [{"root": "/etc"}]}"#[..], b"no json"] {
+            assert!(refuse_files(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn files_are_found_below_a_directory_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("roles")).unwrap();
+        std::fs::write(dir.path().join("roles/robots.log"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+        assert_eq!(files(dir.path()), [dir.path().join("roles/robots.log")]);
+    }
+}

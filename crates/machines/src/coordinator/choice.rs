@@ -1,0 +1,212 @@
+//! Which agents take which part of a run.
+
+use std::collections::BTreeSet;
+
+use assay_fleet::message::Hello;
+use assay_fleet::name::Name;
+
+use crate::error::FleetError;
+
+/// The labels by which agents are chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// For robots: all that carry it take a share.
+    pub robots: Option<Name>,
+    /// For origins: all that carry it take a share.
+    pub origins: Option<Name>,
+    /// For the proxy: one that carries it.
+    pub proxy: Option<Name>,
+}
+
+/// The agents of a run. One may be in several lists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// Robots run there, divided by processors.
+    pub robots: Vec<Hello>,
+    /// Origins run there.
+    pub origins: Vec<Hello>,
+    /// The proxy runs there; none: there is no proxy.
+    pub proxy: Option<Hello>,
+}
+
+impl Chosen {
+    /// Each of them once.
+    pub fn all(&self) -> Vec<Hello> {
+        let mut seen = BTreeSet::new();
+        let all = self.robots.iter().chain(&self.origins).chain(&self.proxy);
+        all.filter(|hello| seen.insert(hello.name.clone())).cloned().collect()
+    }
+}
+
+/// What a run needs of agents.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs<'a> {
+    /// Robots of the workload.
+    pub robots: u32,
+    /// Origins of the workload.
+    pub origins: u32,
+    /// It has a proxy.
+    pub proxy: bool,
+    /// The real proxy that its machine must have; none: none, or the built-in one.
+    pub described: Option<&'a str>,
+    /// The version of Assay that all must be.
+    pub version: &'a str,
+}
+
+/// Chooses agents for a run, or says which is missing. A list without a label takes every agent, the proxy the first.
+pub fn choose(found: &[Hello], labels: &Labels, needs: Needs<'_>) -> Result<Chosen, FleetError> {
+    if found.is_empty() {
+        return Err(FleetError::plan(
+            "no agent is connected to this server; start some: `assay agent --nats URL --name NAME` on each machine",
+        ));
+    }
+    let robots = carriers(found, "--robots-on", labels.robots.as_ref())?;
+    let origins = carriers(found, "--origins-on", labels.origins.as_ref())?;
+    // A machine without a share would be of no use.
+    let robots = first(robots, needs.robots);
+    let origins = first(origins, needs.origins);
+    let proxy = match needs.proxy {
+        true => Some(proxy(carriers(found, "--proxy-on", labels.proxy.as_ref())?, needs.described)?),
+        false => None,
+    };
+    let chosen = Chosen { robots, origins, proxy };
+    for hello in chosen.all() {
+        check(&hello, needs.version)?;
+    }
+    Ok(chosen)
+}
+
+fn first(mut agents: Vec<Hello>, most: u32) -> Vec<Hello> {
+    agents.truncate(usize::try_from(most.max(1)).unwrap_or(usize::MAX));
+    agents
+}
+
+fn carriers(found: &[Hello], flag: &str, label: Option<&Name>) -> Result<Vec<Hello>, FleetError> {
+    let Some(label) = label else { return Ok(found.to_vec()) };
+    let carriers: Vec<Hello> = found.iter().filter(|hello| hello.is_called(label)).cloned().collect();
+    if carriers.is_empty() {
+        let known: Vec<String> = found.iter().map(described).collect();
+        return Err(FleetError::plan(format!(
+            "{flag} {label}: no agent has that name or label; there are: {}",
+            known.join(", ")
+        )));
+    }
+    Ok(carriers)
+}
+
+/// A name, and the labels after it.
+fn described(hello: &Hello) -> String {
+    match hello.labels.is_empty() {
+        true => hello.name.to_string(),
+        false => format!(
+            "{} ({})",
+            hello.name,
+            hello.labels.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+fn proxy(carriers: Vec<Hello>, wanted: Option<&str>) -> Result<Hello, FleetError> {
+    let has =
+        |hello: &Hello| wanted.is_none_or(|wanted| hello.proxies.iter().any(|proxy| proxy.name == wanted));
+    if let Some(hello) = carriers.iter().find(|hello| has(hello)) {
+        return Ok(hello.clone());
+    }
+    let each = carriers.iter().map(|hello| match hello.proxies.is_empty() {
+        true => format!("{} has none", hello.name),
+        false => {
+            let names: Vec<&str> = hello.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+            format!("{} has {}", hello.name, names.join(", "))
+        }
+    });
+    Err(FleetError::plan(format!(
+        "no agent for the proxy has {}: {}; install it there and start the agent again",
+        wanted.unwrap_or("it"),
+        each.collect::<Vec<_>>().join("; ")
+    )))
+}
+
+fn check(hello: &Hello, version: &str) -> Result<(), FleetError> {
+    if hello.version != version {
+        return Err(FleetError::plan(format!(
+            "the agent {} is Assay {}, and this is Assay {version}; install the same version on both",
+            hello.name, hello.version
+        )));
+    }
+    match &hello.busy {
+        Some(busy) => Err(FleetError::plan(format!(
+            "the agent {} takes part in the run {} of {}; wait for its end, or choose others with --robots-on, --origins-on and \
+             --proxy-on",
+            hello.name, busy.run, busy.by
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_fleet::message::{Busy, InstalledProxy, PROTOCOL};
+
+    use super::*;
+
+    fn agent(name: &str, labels: &[&str]) -> Hello {
+        Hello {
+            protocol: PROTOCOL,
+            version: "1.0".into(),
+            name: name.parse().unwrap(),
+            instance: 1,
+            labels: labels.iter().map(|label| label.parse().unwrap()).collect(),
+            kernel: String::new(),
+            cpus: 2,
+            memory_bytes: 1,
+            descriptors: 1,
+            address: [127, 0, 0, 1].into(),
+            may_load: Vec::new(),
+            proxies: Vec::new(),
+            busy: None,
+        }
+    }
+
+    const NEEDS: Needs<'_> = Needs { robots: 10, origins: 1, proxy: true, described: None, version: "1.0" };
+
+    fn labels(robots: &str, origins: &str, proxy: &str) -> Labels {
+        let label = |text: &str| Some(text.parse().unwrap());
+        Labels { robots: label(robots), origins: label(origins), proxy: label(proxy) }
+    }
+
+    fn refused(found: &[Hello], labels: &Labels, needs: Needs<'_>) -> String {
+        choose(found, labels, needs).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn agents_are_chosen_by_label_and_by_name() {
+        let found = [agent("a", &["load"]), agent("b", &["load"]), agent("c", &["cache"])];
+        let chosen = choose(&found, &labels("load", "b", "cache"), NEEDS).unwrap();
+        let names =
+            |list: &[Hello]| list.iter().map(|hello| hello.name.to_string()).collect::<Vec<_>>().join(" ");
+        assert_eq!((names(&chosen.robots), names(&chosen.origins)), ("a b".into(), "b".into()));
+        assert_eq!(names(chosen.proxy.as_slice()), "c");
+        assert_eq!(names(&chosen.all()), "a b c");
+        // One origin needs one machine, and one robot too.
+        let few = Needs { robots: 1, ..NEEDS };
+        let chosen = choose(&found, &labels("load", "load", "c"), few).unwrap();
+        assert_eq!((names(&chosen.robots), names(&chosen.origins)), ("a".into(), "a".into()));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_before_anything_starts() {
+        let mut found = [agent("a", &["load"]), agent("b", &[])];
+        assert!(refused(&[], &Labels::default(), NEEDS).contains("no agent is connected"));
+        let words = refused(&found, &labels("load", "a", "cache"), NEEDS);
+        assert!(words.contains("--proxy-on cache") && words.contains("a (load), b"), "{words}");
+        let squid = Needs { described: Some("squid"), ..NEEDS };
+        found[1].proxies = vec![InstalledProxy { name: "nginx".into(), version: "1".into() }];
+        let words = refused(&found, &Labels::default(), squid);
+        assert!(words.contains("a has none; b has nginx"), "{words}");
+        let words = refused(&found, &Labels::default(), Needs { version: "2.0", ..NEEDS });
+        assert!(words.contains("the agent a is Assay 1.0, and this is Assay 2.0"), "{words}");
+        found[0].busy = Some(Busy { run: "r9".parse().unwrap(), by: "ann@desk".into(), roles: Vec::new() });
+        let words = refused(&found, &Labels::default(), NEEDS);
+        assert!(words.contains("takes part in the run r9 of ann@desk"), "{words}");
+    }
+}

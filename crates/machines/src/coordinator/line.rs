@@ -1,0 +1,216 @@
+//! What agents say, from the stream of the run to whoever asked for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use assay_fleet::message::{self, InOrder, Spoken, Words};
+use assay_fleet::name::Name;
+use assay_fleet::subject;
+use assay_lab::roles::{RoleKind, Said};
+use assay_measurement::measured::Measured;
+use assay_role::message::Event;
+use async_nats::Client;
+use async_nats::jetstream::consumer::push::OrderedConfig;
+use async_nats::jetstream::{self, stream};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+
+use super::gather::Gather;
+use crate::error::FleetError;
+
+/// How long the stream of a run is kept, should nobody remove it.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Pause before the stream is read again after it could not be.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// One role of the run, wherever its parts are.
+#[derive(Debug)]
+struct Gathered {
+    kind: RoleKind,
+    gather: Gather,
+    said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    /// How its parts ended, as their agents say.
+    obituaries: Vec<String>,
+}
+
+/// Where words of a role go: to the role of the run with this number, as a part of it.
+type Route = (usize, usize);
+
+#[derive(Debug, Default)]
+struct State {
+    roles: Vec<Gathered>,
+    routes: BTreeMap<(Name, u32), Route>,
+    orders: BTreeMap<Name, InOrder>,
+    /// The machine whose processors, disks and network are the run's: that of the target.
+    measured: Option<Name>,
+}
+
+/// Sorts what agents say.
+#[derive(Debug, Clone, Default)]
+pub struct Line(Arc<Mutex<State>>);
+
+impl Line {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine of which more is recorded than its roles.
+    pub fn measure(&self, machine: Name) {
+        self.locked().measured = Some(machine);
+    }
+
+    /// A role that begins: its parts are the roles of these numbers on these machines, with so many threads at most.
+    pub fn add(
+        &self,
+        kind: RoleKind,
+        parts: &[(Name, u32, u32)],
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> usize {
+        let mut state = self.locked();
+        let place = state.roles.len();
+        let threads: Vec<u32> = parts.iter().map(|(.., threads)| *threads).collect();
+        state.roles.push(Gathered { kind, gather: Gather::new(&threads), said, obituaries: Vec::new() });
+        for (part, (machine, number, _)) in parts.iter().enumerate() {
+            state.routes.insert((machine.clone(), *number), (place, part));
+        }
+        place
+    }
+
+    /// The number of a role of this kind on a machine.
+    pub fn number(&self, machine: &Name, kind: RoleKind) -> Option<u32> {
+        let state = self.locked();
+        let mut routes = state.routes.iter();
+        let is_it = |place: &usize| state.roles.get(*place).is_some_and(|role| role.kind == kind);
+        routes
+            .find(|((owner, _), (place, _))| owner == machine && is_it(place))
+            .map(|((_, number), _)| *number)
+    }
+
+    /// How the parts of a role ended, as far as that was said.
+    pub fn obituary(&self, place: usize) -> String {
+        self.locked().roles.get(place).map(|role| role.obituaries.join("\n")).unwrap_or_default()
+    }
+
+    /// A machine is lost: all its roles have ended.
+    pub fn lose(&self, machine: &Name, words: &str) {
+        let mut state = self.locked();
+        let routes = state.routes.iter().filter(|((owner, _), _)| owner == machine);
+        let routes: Vec<Route> = routes.map(|(_, route)| *route).collect();
+        for route in routes {
+            state.put(route, Words::Ended(words.to_owned()), None);
+        }
+    }
+
+    /// Takes a message of a machine.
+    fn take(&self, machine: &Name, spoken: Spoken) {
+        let mut state = self.locked();
+        let turn = state.orders.entry(machine.clone()).or_default().take(spoken);
+        for Spoken { role, words, .. } in turn {
+            match role {
+                Some(number) => {
+                    if let Some(route) = state.routes.get(&(machine.clone(), number)).copied() {
+                        state.put(route, words, Some(machine));
+                    }
+                }
+                None => state.put_of_machine(machine, words),
+            }
+        }
+    }
+}
+
+impl State {
+    fn put(&mut self, (place, part): Route, words: Words, machine: Option<&Name>) {
+        let Some(role) = self.roles.get_mut(place) else { return };
+        let said = match words {
+            Words::Event(event) => Said::Event(event),
+            Words::Nonsense(line) => Said::Nonsense(line),
+            Words::Ended(words) => {
+                if !words.is_empty() {
+                    let on = machine.map(|machine| format!("on {machine}: ")).unwrap_or_default();
+                    role.obituaries.push(format!("{on}{words}"));
+                }
+                Said::Ended
+            }
+        };
+        for said in role.gather.take(part, said) {
+            // The receiver is gone when the run is over.
+            let _ = role.said.send((role.kind, said));
+        }
+    }
+
+    /// What a machine's meters say: of roles always, of the machine only where it is the target's. Those of several would be
+    /// taken for one.
+    fn put_of_machine(&mut self, machine: &Name, words: Words) {
+        let Words::Event(event) = words else { return };
+        let is_of_role = matches!(&*event, Event::Measured(Measured::Host(host)) if host.role != "host");
+        if !is_of_role && self.measured.as_ref() != Some(machine) {
+            return;
+        }
+        if let Some(role) = self.roles.first() {
+            let _ = role.said.send((role.kind, Said::Event(event)));
+        }
+    }
+}
+
+/// Makes the stream and the object store of a run.
+pub async fn make(client: &Client, run: &Name) -> Result<(), FleetError> {
+    let context = jetstream::new(client.clone());
+    let cannot = |what: &str, e: &dyn std::fmt::Display| {
+        FleetError::plan(format!(
+            "cannot make the {what} of the run on the NATS server: {e}; it needs JetStream (`nats-server -js`), and an account that \
+             may use it"
+        ))
+    };
+    let config = stream::Config {
+        name: subject::stream(run),
+        subjects: vec![subject::all_spoken(run)],
+        storage: stream::StorageType::File,
+        max_age: KEPT,
+        ..stream::Config::default()
+    };
+    context.create_stream(config).await.map_err(|e| cannot("stream", &e))?;
+    let config = jetstream::object_store::Config {
+        bucket: subject::bucket(run),
+        max_age: KEPT,
+        storage: stream::StorageType::File,
+        ..jetstream::object_store::Config::default()
+    };
+    context.create_object_store(config).await.map_err(|e| cannot("object store", &e))?;
+    Ok(())
+}
+
+/// Removes them again.
+pub async fn remove(client: &Client, run: &Name) {
+    let context = jetstream::new(client.clone());
+    // What stays is removed by its age.
+    let _ = context.delete_stream(subject::stream(run)).await;
+    let _ = context.delete_object_store(subject::bucket(run)).await;
+}
+
+/// Reads the stream from its beginning until the task is dropped.
+pub async fn read(client: Client, run: Name, line: Line) {
+    loop {
+        // What was read before is read again, and counts once.
+        let _ = read_once(&client, &run, &line).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn read_once(client: &Client, run: &Name, line: &Line) -> Result<(), async_nats::Error> {
+    let stream = jetstream::new(client.clone()).get_stream(subject::stream(run)).await?;
+    let config = OrderedConfig { deliver_subject: client.new_inbox(), ..OrderedConfig::default() };
+    let mut messages = stream.create_consumer(config).await?.messages().await?;
+    while let Some(message) = messages.next().await {
+        let message = message?;
+        let Some(machine) = message.subject.rsplit('.').next().and_then(|name| name.parse::<Name>().ok())
+        else {
+            continue;
+        };
+        // What is no message of ours was put there by somebody else.
+        if let Ok(spoken) = message::read_plain(&message.payload) {
+            line.take(&machine, spoken);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,528 @@
+//! A run on agents: what the lab asks of other machines, carried out by orders.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, What};
+use assay_fleet::name::Name;
+use assay_fleet::{share, subject};
+use assay_lab::LabError;
+use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere};
+use assay_lab::roles::{RoleKind, Said};
+use assay_record::run::{FleetInfo, FleetMachine};
+use assay_role::message::Command;
+use async_nats::client::RequestErrorKind;
+use async_nats::{Client, Request, jetstream};
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Fleet;
+use super::choice::Chosen;
+use super::clocks::{Clocks, Machine};
+use super::line::{self, Line};
+use crate::error::FleetError;
+
+/// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
+const ORDER_PATIENCE: Duration = Duration::from_secs(60);
+/// Exchanges by which each clock is measured before the run.
+const EXCHANGES: u32 = 40;
+/// How long before the start everybody has to be told of it: as many orders as there are roles, on links of up to 100 ms.
+const LEAD: Duration = Duration::from_secs(2);
+/// The workload of the run, in its object store.
+const WORKLOAD: &str = "workload.json";
+/// What a robot is told of clocks lasts until it is told more.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// Two clocks drift apart by so much while a robot waits for the next word, at most.
+const UNTIL_TOLD_NS: u64 = 2 * 2 * assay_fleet::clock::MOST_DRIFT_PPM * 1000;
+
+/// A run on agents.
+#[derive(Debug)]
+pub struct Coordinator {
+    inner: Arc<Inner>,
+    fleet: Fleet,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    run: Name,
+    by: String,
+    version: String,
+    chosen: Chosen,
+    clocks: Clocks,
+    line: Line,
+    next_role: AtomicU32,
+    /// What was said of the clocks to robots last, in nanoseconds.
+    told_ns: AtomicU64,
+    /// Roles, as they are shown in the record.
+    roles: Mutex<BTreeMap<Name, Vec<String>>>,
+    robots: Mutex<BTreeMap<Name, (u32, u32)>>,
+    /// Work that goes on while the run does.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Coordinator {
+    /// For a run on these agents. `by` says who asks, in the agents' logs.
+    pub fn new(fleet: Fleet, chosen: Chosen, run: Name, by: String, version: String) -> Self {
+        let clocks = Clocks::of(chosen.all());
+        let inner = Inner {
+            client: fleet.client.clone(),
+            run,
+            by,
+            version,
+            clocks,
+            line: Line::default(),
+            next_role: AtomicU32::new(0),
+            told_ns: AtomicU64::new(0),
+            roles: Mutex::default(),
+            robots: Mutex::default(),
+            tasks: Mutex::default(),
+            chosen,
+        };
+        Self { inner: Arc::new(inner), fleet }
+    }
+
+    /// Does something on the thread of the connection, which goes on even if nobody waits for it any more.
+    fn there<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, LabError>> + Send + 'static,
+    ) -> Pending<'static, Result<T, LabError>> {
+        let handle = self.fleet.beside.handle.spawn(work);
+        Box::pin(async move { handle.await.unwrap_or_else(|e| Err(LabError::Assay(e.to_string()))) })
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        // Agents end everything by themselves once nobody asks for their clocks.
+        for task in lock(&self.inner.tasks).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Elsewhere for Coordinator {
+    fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>> {
+        let (inner, workload) = (self.inner.clone(), workload.to_owned());
+        self.there(async move { inner.begin(&workload).await })
+    }
+
+    fn start<'a>(
+        &'a self,
+        kind: RoleKind,
+        spec: RoleSpec,
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Pending<'a, Result<Box<dyn RoleElsewhere>, LabError>> {
+        let inner = self.inner.clone();
+        let handle = self.fleet.beside.handle.clone();
+        let starting = self.there(async move { inner.start(kind, spec, said).await });
+        let inner = self.inner.clone();
+        Box::pin(async move {
+            let (place, parts) = starting.await?;
+            Ok(Box::new(Divided { inner, handle, kind, place, parts }) as Box<dyn RoleElsewhere>)
+        })
+    }
+
+    fn address(&self, kind: RoleKind) -> IpAddr {
+        let machine = match kind {
+            RoleKind::Proxy(_) => self.inner.chosen.proxy.as_ref(),
+            RoleKind::Robots => self.inner.chosen.robots.first(),
+            _ => self.inner.chosen.origins.first(),
+        };
+        machine.map_or(IpAddr::from([127, 0, 0, 1]), |machine| machine.address)
+    }
+
+    fn lead(&self) -> Duration {
+        LEAD
+    }
+
+    fn proxy_version(&self, name: &str) -> Option<String> {
+        let machine = self.inner.chosen.proxy.as_ref()?;
+        machine.proxies.iter().find(|proxy| proxy.name == name).map(|proxy| proxy.version.clone())
+    }
+
+    fn finish<'a>(&'a self, run_dir: &'a Path) -> Pending<'a, Vec<String>> {
+        let (inner, run_dir) = (self.inner.clone(), run_dir.to_owned());
+        let finishing = self.fleet.beside.handle.spawn(async move { inner.finish(&run_dir).await });
+        Box::pin(async move { finishing.await.unwrap_or_else(|e| vec![e.to_string()]) })
+    }
+
+    fn info(&self) -> FleetInfo {
+        self.inner.info()
+    }
+}
+
+impl Inner {
+    async fn begin(self: Arc<Self>, workload: &Path) -> Result<(), LabError> {
+        let plan = |e: FleetError| LabError::plan(e.to_string());
+        line::make(&self.client, &self.run).await.map_err(plan)?;
+        let cannot =
+            |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
+        let bytes = std::fs::read(workload).map_err(|e| cannot(&e))?;
+        let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
+        store.map_err(|e| cannot(&e))?.put(WORKLOAD, &mut bytes.as_slice()).await.map_err(|e| cannot(&e))?;
+        for machine in self.chosen.all() {
+            let name = machine.name;
+            for _ in 0..EXCHANGES {
+                if let Ok((exchange, instance, ahead_us)) =
+                    crate::roster::exchange(&self.client, &name, Some(&self.run)).await
+                {
+                    self.clocks.take(&name, instance, exchange, ahead_us).map_err(LabError::run)?;
+                }
+            }
+            self.order(&name, What::Begin).await?;
+        }
+        if let Some(target) = self.chosen.proxy.as_ref().or(self.chosen.origins.first()) {
+            self.line.measure(target.name.clone());
+        }
+        let (lost, losses) = mpsc::unbounded_channel();
+        let mut tasks = vec![
+            tokio::spawn(line::read(self.client.clone(), self.run.clone(), self.line.clone())),
+            tokio::spawn(self.clone().mourn(losses)),
+            tokio::spawn(self.clone().tell_of_clocks()),
+        ];
+        for machine in self.chosen.all() {
+            let following =
+                self.clocks.clone().follow(self.client.clone(), machine.name, self.run.clone(), lost.clone());
+            tasks.push(tokio::spawn(following));
+        }
+        lock(&self.tasks).extend(tasks);
+        Ok(())
+    }
+
+    /// Tells roles of lost machines' ends.
+    async fn mourn(self: Arc<Self>, mut losses: mpsc::UnboundedReceiver<Name>) {
+        while let Some(name) = losses.recv().await {
+            let Some(machine) = self.clocks.machine(&name) else { continue };
+            self.line.lose(&name, &self.words_of_loss(&machine));
+        }
+    }
+
+    fn words_of_loss(&self, machine: &Machine) -> String {
+        let (at_ns, why) = machine.lost.clone().unwrap_or((0, "it is gone".to_owned()));
+        let when = match self.clocks.start_ns() {
+            Some(start_ns) if at_ns >= start_ns => {
+                format!("{:.1} s after the start", (at_ns - start_ns) as f64 / 1e9)
+            }
+            _ => "before the start".to_owned(),
+        };
+        let roles = lock(&self.roles).get(&machine.hello.name).cloned().unwrap_or_default().join(" and ");
+        format!(
+            "the machine {} was lost {when} ({why}); it ran {roles}, and what they did since the last that they reported is in no number",
+            machine.hello.name
+        )
+    }
+
+    /// Tells robots, once a second, how far instants of origins can be from theirs.
+    async fn tell_of_clocks(self: Arc<Self>) {
+        let mut ticker = tokio::time::interval(TOLD_EVERY);
+        ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticker.tick().await;
+            if self.clocks.start_ns().is_none() {
+                continue;
+            }
+            // What is not known cannot be told; the record says so.
+            let Some(error_ns) = self.clocks.error_ns() else { continue };
+            let told_ns = error_ns + UNTIL_TOLD_NS;
+            if self.told_ns.fetch_max(told_ns, Ordering::Relaxed) >= told_ns {
+                continue;
+            }
+            let command = Command::Clock { error_us: told_ns.div_ceil(1000) };
+            let parts = lock(&self.robots).keys().cloned().collect::<Vec<_>>();
+            for machine in parts {
+                if let Some(role) = self.role_on(&machine, RoleKind::Robots) {
+                    // A machine that does not hear it is lost, or hears the next.
+                    let _ = self.order(&machine, What::Tell { role, command: command.clone() }).await;
+                }
+            }
+        }
+    }
+
+    fn role_on(&self, machine: &Name, kind: RoleKind) -> Option<u32> {
+        self.line.number(machine, kind)
+    }
+
+    async fn start(
+        self: Arc<Self>,
+        kind: RoleKind,
+        spec: RoleSpec,
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Result<(usize, Vec<(Name, u32)>), LabError> {
+        let specs = self.divide(spec)?;
+        let number = |(name, spec): (Name, RoleSpec), threads: u32| {
+            (name, self.next_role.fetch_add(1, Ordering::Relaxed), threads, spec)
+        };
+        let numbered: Vec<_> = specs
+            .into_iter()
+            .map(|(name, spec)| {
+                let threads = self.clocks.machine(&name).map_or(1, |machine| machine.hello.cpus);
+                number((name, spec), threads)
+            })
+            .collect();
+        let parts: Vec<_> =
+            numbered.iter().map(|(name, number, threads, _)| (name.clone(), *number, *threads)).collect();
+        let place = self.line.add(kind, &parts, said);
+        for (name, number, _, spec) in numbered {
+            if let RoleSpec::Robots(spec) = &spec
+                && let Some(robots) = spec.robots
+            {
+                lock(&self.robots).insert(name.clone(), robots);
+            }
+            lock(&self.roles).entry(name.clone()).or_default().push(kind.name().to_owned());
+            self.order(&name, What::Start { role: number, spec: Box::new(spec) }).await?;
+        }
+        Ok((place, parts.into_iter().map(|(name, number, _)| (name, number)).collect()))
+    }
+
+    /// The parts of a role, each with the machine that it goes to.
+    fn divide(&self, spec: RoleSpec) -> Result<Vec<(Name, RoleSpec)>, LabError> {
+        let weights = |machines: &[assay_fleet::message::Hello]| -> Vec<f64> {
+            machines.iter().map(|machine| f64::from(machine.cpus)).collect()
+        };
+        let cannot = |what: &str| LabError::plan(format!("{what} cannot be divided among these machines"));
+        match spec {
+            RoleSpec::Robots(spec) => {
+                let (first, last) = spec.robots.ok_or_else(|| cannot("robots"))?;
+                let machines = &self.chosen.robots;
+                let parts =
+                    share::divide(last - first + 1, &weights(machines)).ok_or_else(|| cannot("robots"))?;
+                let part = |(machine, (from, to)): (&assay_fleet::message::Hello, (u32, u32))| {
+                    let robots = Some((first + from, first + to));
+                    (
+                        machine.name.clone(),
+                        RoleSpec::Robots(assay_role::load::RobotsSpec { robots, ..spec.clone() }),
+                    )
+                };
+                Ok(machines.iter().zip(parts).map(part).collect())
+            }
+            RoleSpec::Origins(spec) => {
+                let machines = &self.chosen.origins;
+                let count = u32::try_from(spec.listen.len()).unwrap_or(u32::MAX);
+                let parts = share::divide(count, &weights(machines)).ok_or_else(|| cannot("origins"))?;
+                let part = |(machine, (from, to)): (&assay_fleet::message::Hello, (u32, u32))| {
+                    let listen = spec.listen[from as usize..=to as usize].iter();
+                    let listen =
+                        listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
+                    // Origins are numbered in 16 bits.
+                    let first = spec.first + from as u16;
+                    let part = assay_role::load::OriginsSpec { listen, first, ..spec.clone() };
+                    (machine.name.clone(), RoleSpec::Origins(part))
+                };
+                Ok(machines.iter().zip(parts).map(part).collect())
+            }
+            RoleSpec::Builtin(_) | RoleSpec::Target(_) => {
+                let machine = self.chosen.proxy.as_ref().ok_or_else(|| cannot("the proxy"))?;
+                Ok(vec![(machine.name.clone(), spec)])
+            }
+        }
+    }
+
+    /// Gives an order, and waits until it was carried out.
+    async fn order(&self, name: &Name, what: What) -> Result<Vec<String>, LabError> {
+        let order = Order {
+            protocol: PROTOCOL,
+            version: self.version.clone(),
+            run: self.run.clone(),
+            by: self.by.clone(),
+            what,
+        };
+        let text =
+            serde_json::to_vec(&order).map_err(|e| LabError::run(format!("cannot write an order: {e}")))?;
+        let request = Request::new().payload(text.into()).timeout(Some(ORDER_PATIENCE));
+        let answer =
+            self.client.send_request(subject::orders(name), request).await.map_err(|e| match e.kind() {
+                RequestErrorKind::NoResponders => LabError::Assay(format!("the agent {name} is gone")),
+                RequestErrorKind::TimedOut => LabError::Assay(format!(
+                    "the agent {name} did not answer an order within {ORDER_PATIENCE:?}"
+                )),
+                _ => LabError::Assay(format!("the agent {name} could not be given an order: {e}")),
+            })?;
+        match message::read_plain(&answer.payload)
+            .map_err(|e| LabError::Assay(format!("the agent {name}: {e}")))?
+        {
+            Response::Done => Ok(Vec::new()),
+            Response::Files(files) => Ok(files),
+            Response::Refused(why) => Err(LabError::run(format!("the agent {name} refused: {why}"))),
+        }
+    }
+
+    /// Ends everything, brings the files, removes stream and store.
+    async fn finish(self: Arc<Self>, run_dir: &Path) -> Vec<String> {
+        let mut missing = Vec::new();
+        for machine in self.clocks.machines() {
+            let name = machine.hello.name;
+            if machine.lost.is_some() {
+                continue;
+            }
+            let fetched = match self.order(&name, What::Finish).await {
+                Ok(files) => self.fetch(&name, &files, run_dir).await,
+                Err(error) => Err(error.to_string()),
+            };
+            missing
+                .extend(fetched.err().map(|why| format!("files of the machine {name} are missing: {why}")));
+        }
+        for task in lock(&self.tasks).drain(..) {
+            task.abort();
+        }
+        line::remove(&self.client, &self.run).await;
+        missing
+    }
+
+    async fn fetch(&self, name: &Name, files: &[String], run_dir: &Path) -> Result<(), String> {
+        let cannot = |e: &dyn std::fmt::Display| e.to_string();
+        let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
+        let store = store.map_err(|e| cannot(&e))?;
+        for file in files {
+            let Some(to) = place_of(run_dir, name, file) else { continue };
+            let mut object = store.get(subject::file(name, file)).await.map_err(|e| cannot(&e))?;
+            let mut bytes = Vec::new();
+            object.read_to_end(&mut bytes).await.map_err(|e| cannot(&e))?;
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent).map_err(|e| cannot(&e))?;
+            }
+            std::fs::write(&to, bytes).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+        }
+        Ok(())
+    }
+
+    fn info(&self) -> FleetInfo {
+        let us = |ns: u64| ns.div_ceil(1000);
+        let start_ns = self.clocks.start_ns();
+        let machines = self.clocks.machines().into_iter().map(|machine| {
+            let Machine { hello, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost } = machine;
+            let start_error_ns =
+                at_start.zip(assumed_ns).map(|(offset, assumed_ns)| offset.error_of_ns(assumed_ns));
+            FleetMachine {
+                roles: lock(&self.roles).get(&hello.name).cloned().unwrap_or_default(),
+                robots: lock(&self.robots).get(&hello.name).copied(),
+                name: hello.name.to_string(),
+                labels: hello.labels.iter().map(ToString::to_string).collect(),
+                address: hello.address.to_string(),
+                kernel: hello.kernel,
+                cpus: hello.cpus,
+                memory_bytes: hello.memory_bytes,
+                offset_ns: assumed_ns.unwrap_or(0),
+                start_error_us: start_error_ns.map(us),
+                clock_error_us: worst_ns.filter(|_| assumed_ns.is_some()).map(us),
+                quickest_exchange_us: clock.quickest_ns().map(us),
+                wall_clock_ahead_us: wall_ahead_us,
+                lost_at_ms: lost
+                    .map(|(at_ns, _)| at_ns.saturating_sub(start_ns.unwrap_or(at_ns)) / 1_000_000),
+            }
+        });
+        FleetInfo {
+            machines: machines.collect(),
+            start_spread_us: self.clocks.start_spread_ns().map(us),
+            clock_error_us: start_ns.and_then(|_| self.clocks.error_ns()).map(us),
+        }
+    }
+}
+
+/// Where a file of a machine goes: what is one of its kind has its usual place. None: its name leads out of the directory.
+fn place_of(run_dir: &Path, machine: &Name, file: &str) -> Option<PathBuf> {
+    let path = Path::new(file);
+    let is_inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    if !is_inside {
+        return None;
+    }
+    let is_one_of_its_kind = path.starts_with("proxy") || file == "xacts.parquet";
+    Some(match is_one_of_its_kind {
+        true => run_dir.join(path),
+        false => run_dir.join("machines").join(machine.as_str()).join(path),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A role whose parts are on machines.
+#[derive(Debug)]
+struct Divided {
+    inner: Arc<Inner>,
+    handle: tokio::runtime::Handle,
+    kind: RoleKind,
+    place: usize,
+    parts: Vec<(Name, u32)>,
+}
+
+impl Divided {
+    fn there<T: Send + 'static>(
+        &self,
+        otherwise: T,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let handle = self.handle.spawn(work);
+        Box::pin(async move { handle.await.unwrap_or(otherwise) })
+    }
+}
+
+impl RoleElsewhere for Divided {
+    fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
+        let (inner, parts) = (self.inner.clone(), self.parts.clone());
+        self.there(Err(LabError::Assay("an order was not given".into())), async move {
+            for (name, role) in parts {
+                let command = inner.for_machine(&name, command.clone())?;
+                inner.order(&name, What::Tell { role, command }).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn end(&mut self) -> Pending<'_, ()> {
+        let (inner, parts) = (self.inner.clone(), self.parts.clone());
+        self.there((), async move {
+            for (name, role) in parts {
+                if inner.clocks.machine(&name).is_some_and(|machine| machine.lost.is_none()) {
+                    // An agent that does not answer ends it by itself.
+                    let _ = inner.order(&name, What::End { role }).await;
+                }
+            }
+        })
+    }
+
+    fn obituary(&mut self) -> Pending<'_, String> {
+        let words = self.inner.line.obituary(self.place);
+        let words =
+            if words.is_empty() { format!("{} ended without a word", self.kind.name()) } else { words };
+        Box::pin(async move { words })
+    }
+}
+
+impl Inner {
+    /// A command with instants of a machine's own clock.
+    fn for_machine(&self, name: &Name, command: Command) -> Result<Command, LabError> {
+        let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(command) };
+        let at = self.clocks.start(name, at_monotonic_ns);
+        let at_monotonic_ns = at.map_err(|e| LabError::Assay(format!("the machine {name}: {e}")))?;
+        Ok(Command::Start { at_monotonic_ns, at_unix_s })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_machines_stay_in_the_run_directory() {
+        let (run_dir, name): (_, Name) = (Path::new("/runs/r"), "m1".parse().unwrap());
+        let place = |file| place_of(run_dir, &name, file);
+        assert_eq!(place("proxy/varnish.log"), Some("/runs/r/proxy/varnish.log".into()));
+        assert_eq!(place("roles/robots.log"), Some("/runs/r/machines/m1/roles/robots.log".into()));
+        for wrong in ["../x", "/etc/passwd", "roles/../../x"] {
+            assert_eq!(place(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_robots_are_told_covers_the_drift_until_they_are_told_again() {
+        // Two clocks, each of which may drift by 500 ppm, two seconds: 2 ms.
+        assert_eq!(UNTIL_TOLD_NS, 2_000_000);
+    }
+}

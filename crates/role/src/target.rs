@@ -1,0 +1,34 @@
+//! Spec of a real proxy that is started as a role: on a machine that is not the run's own.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::proxy::OriginRoute;
+
+/// What the role is told that starts, empties, reads and stops a real proxy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// The name of a description that ships with Assay. A description holds commands, so it is never sent from elsewhere.
+    pub description: String,
+    /// What is chosen of the proxy's own settings, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Requests name whole URLs: it is a forward proxy.
+    pub forward: bool,
+    /// Robots speak HTTP/2 to it.
+    pub http2: bool,
+    /// Where it is to listen.
+    pub listen: SocketAddr,
+    /// Which host is behind which real address, in the workload's order.
+    pub origins: Vec<OriginRoute>,
+    /// Memory for its cache, in bytes.
+    pub memory_bytes: u64,
+    /// Disk for its cache, in bytes.
+    pub disk_bytes: u64,
+    /// Connections that robots may open at once.
+    pub connections: u64,
+    /// Where its configuration, logs and counters are kept.
+    pub keep: PathBuf,
+}
