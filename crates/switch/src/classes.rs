@@ -6,6 +6,10 @@
 use assay_dispatch::ClassId;
 use assay_http::field::list_has;
 use assay_http::head::RequestHead;
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Most bytes of a compiled regular expression.
+const MOST_PATTERN_BYTES: usize = 1 << 20;
 
 /// Something that a request may be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub enum Condition {
     Prefix(Vec<String>),
     /// Its path ends like one of these.
     Suffix(Vec<String>),
+    /// One of these is found in its path.
+    Regex(Vec<Pattern>),
     /// Its method is one of these.
     Method(Vec<String>),
     /// It has one of these fields.
@@ -23,6 +29,39 @@ pub enum Condition {
     /// One of these is a part of its query.
     Query(Vec<QueryIs>),
 }
+
+/// A regular expression over the bytes of a path. It is found in time linear in the path's length, whatever it is.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Compiles one; what is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let compiled = RegexBuilder::new(text).unicode(false).size_limit(MOST_PATTERN_BYTES).build();
+        compiled.map(Self).map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => {
+                format!("it takes more than {MOST_PATTERN_BYTES} bytes when compiled")
+            }
+            // The last line of the message says what is wrong; those before it draw where.
+            error => {
+                error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            }
+        })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Pattern {}
 
 /// A field, and its value if that matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +119,7 @@ impl Condition {
             Condition::Path(all) => all.iter().any(|one| one.as_bytes() == path),
             Condition::Prefix(all) => all.iter().any(|one| path.starts_with(one.as_bytes())),
             Condition::Suffix(all) => all.iter().any(|one| path.ends_with(one.as_bytes())),
+            Condition::Regex(all) => all.iter().any(|one| one.0.is_match(path)),
             Condition::Method(all) => all.iter().any(|one| one == head.method),
             Condition::Header(all) => all.iter().any(|one| one.holds(head)),
             Condition::Query(all) => all.iter().any(|one| one.holds(query)),
@@ -124,16 +164,36 @@ mod tests {
         classes.of(&head, target.as_bytes()).0
     }
 
+    /// The file lists of appendix C and the rules of appendix B of R. M. Jones's thesis.
     #[test]
     fn the_documents_three_classes_are_told_apart() {
+        let patterns = |all: &[&str]| all.iter().map(|one| Pattern::new(one).expect("compiles")).collect();
         let classes = Classes::new(vec![
-            vec![Condition::Suffix(texts(&["/load.cgi"]))],
-            vec![Condition::Suffix(texts(&[".cgi", "/file500k.html", "/file5m.html"]))],
+            vec![Condition::Regex(patterns(&[r"load\.cgi"]))],
+            vec![Condition::Regex(patterns(&["5m", "500k", r"\.cgi$"]))],
             vec![],
         ]);
         let class = |target: &str| class_of(&classes, "GET", target, "");
-        assert_eq!([class("/cgi/load.cgi?n=3"), class("/cgi/cpu.cgi"), class("/file5m.html")], [0, 1, 1]);
-        assert_eq!([class("/file500.html"), class("/a?x=.cgi"), class("*")], [2, 2, 2]);
+        for (number, target) in [
+            (0, "/cgi-bin/disk_load.cgi?file=/htdocs/file50k.html"),
+            (1, "/cgi-bin/cpu_light.cgi"),
+            (1, "/cgi-bin/cpu_med.cgi"),
+            (1, "/file500k.html"),
+            (1, "/file5m.html"),
+            (2, "/file500.html"),
+            (2, "/file5k.html"),
+            (2, "/file50k.html"),
+            (2, "/a?x=.cgi"),
+            (2, "*"),
+        ] {
+            assert_eq!(class(target), number, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_regular_expression_that_is_none_says_what_is_wrong() {
+        assert_eq!(Pattern::new("a(").unwrap_err(), "unclosed group");
+        assert!(Pattern::new("(a{1000}){1000}").unwrap_err().contains("when compiled"));
     }
 
     #[test]

@@ -169,6 +169,9 @@ fn condition(condition: &Condition) -> String {
         Condition::Path(all) => format!("path {}", any(all)),
         Condition::Prefix(all) => format!("path begins with {}", any(all)),
         Condition::Suffix(all) => format!("path ends with {}", any(all)),
+        Condition::Regex(all) => {
+            format!("path has {}", any(&all.iter().map(|one| one.text().to_owned()).collect::<Vec<_>>()))
+        }
         Condition::Method(all) => format!("method {}", any(all)),
         Condition::Header(all) => {
             let texts: Vec<String> = all
@@ -202,6 +205,7 @@ fn heeds_weights(choice: &Choice) -> bool {
             | Choice::BoundedHash(_)
             | Choice::Ward(_)
             | Choice::CapWithState(_)
+            | Choice::WeightedByLoad(_)
     )
 }
 
@@ -228,12 +232,11 @@ fn notes(config: &Config) -> Vec<String> {
                 server.name
             ));
         }
-        if matches!(group.choice, Choice::CapWithState(_)) && config.state.interval.is_none() {
-            notes.push(
-                "cap-state knows only what servers say in their responses (endpoint-load-metrics); `state-interval` \
-                 has them asked"
-                    .to_owned(),
-            );
+        if group.choice.wants_reports() && config.state.interval.is_none() {
+            notes.push(format!(
+                "{} knows only what servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
+                group.choice.name()
+            ));
         }
         if group.servers.iter().all(|place| config.servers[*place].drains) {
             notes.push(format!("all servers of a {} group drain: its requests get 503", group.choice.name()));

@@ -1,5 +1,6 @@
 //! Switch files. Its settings as values, with all that it leaves out filled in.
 
+mod conditions;
 mod explain;
 mod policy;
 mod read;

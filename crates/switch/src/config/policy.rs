@@ -7,6 +7,7 @@ use assay_dispatch::policies::lard::LardSettings;
 use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_dispatch::policies::prequal::PrequalSettings;
+use assay_dispatch::policies::weighted_by_load::WeightedByLoadSettings;
 use assay_settings::suggest::nearest;
 use assay_settings::{Fields, Mistake, Value};
 
@@ -100,6 +101,14 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
                 ..usual
             };
             (&["trust", "stale-after"], Choice::CapWithState(settings))
+        }
+        Choice::WeightedByLoad(usual) => {
+            let settings = WeightedByLoadSettings {
+                trust: fields.get("trust").map_or(Ok(usual.trust), |value| value.number(0.0, 1.0))?,
+                stale_after_s: secs("stale-after", usual.stale_after_s)?,
+                ..usual
+            };
+            (&["trust", "stale-after"], Choice::WeightedByLoad(settings))
         }
         other => (&[], other),
     };

@@ -9,13 +9,13 @@ use assay_dispatch::{Choice, ServerId};
 use assay_settings::suggest::nearest;
 use assay_settings::{Fields, Mistake, Source, Value};
 
+use super::conditions::conditions;
 use super::policy::{needs, policy};
 use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
 use super::tls;
 use super::{
     AccessLog, Check, ClassSpec, Config, GroupSpec, Limits, LogFormat, ServerSpec, StateQuery, Timeouts,
 };
-use crate::classes::{Condition, HeaderIs, QueryIs};
 use crate::health::{ActiveRules, PassiveRules};
 
 const TOP: [&str; 23] = [
@@ -51,8 +51,8 @@ const CHECK: [&str; 7] = ["path", "host", "interval", "timeout", "rise", "fall",
 const PASSIVE: [&str; 3] = ["failures", "within", "out"];
 const SERVER: [&str; 9] =
     ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health", "tls"];
-const CLASS: [&str; 10] =
-    ["name", "path", "prefix", "suffix", "method", "header", "query", "servers", "policy", "needs"];
+const CLASS: [&str; 11] =
+    ["name", "path", "prefix", "suffix", "regex", "method", "header", "query", "servers", "policy", "needs"];
 const ACCESS_LOG: [&str; 2] = ["file", "format"];
 
 /// The most servers, and the most classes.
@@ -333,30 +333,7 @@ fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, 
 }
 
 fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<Read, Mistake> {
-    let mut conditions = Vec::new();
-    let mut add = |key: &str, make: fn(Vec<String>) -> Condition| -> Result<(), Mistake> {
-        let all = texts(fields, key)?;
-        if !all.is_empty() {
-            let all: Result<Vec<String>, Mistake> =
-                all.iter().map(|value| value.text().map(str::to_owned)).collect();
-            conditions.push(make(all?));
-        }
-        Ok(())
-    };
-    add("method", Condition::Method)?;
-    add("path", Condition::Path)?;
-    add("prefix", Condition::Prefix)?;
-    add("suffix", Condition::Suffix)?;
-    let headers: Result<Vec<HeaderIs>, Mistake> = texts(fields, "header")?.iter().map(header).collect();
-    let headers = headers?;
-    if !headers.is_empty() {
-        conditions.push(Condition::Header(headers));
-    }
-    let queries: Result<Vec<QueryIs>, Mistake> = texts(fields, "query")?.iter().map(query).collect();
-    let queries = queries?;
-    if !queries.is_empty() {
-        conditions.push(Condition::Query(queries));
-    }
+    let conditions = conditions(fields)?;
     let own = texts(fields, "servers")?;
     let own: Result<Vec<usize>, Mistake> = own.iter().map(|value| place(value, servers)).collect();
     let own = own?;
@@ -371,32 +348,6 @@ fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<Read, Mistake> {
         policy: fields.get("policy").map(|value| policy(&value)).transpose()?,
         needs: fields.get("needs").map(|value| needs(&value)).transpose()?,
     })
-}
-
-/// `"X-Kind"` or `"X-Kind: value"`.
-fn header(value: &Value<'_>) -> Result<HeaderIs, Mistake> {
-    let text = value.text()?;
-    let (name, wanted) = match text.split_once(':') {
-        Some((name, wanted)) => (name.trim(), Some(wanted.trim().to_owned())),
-        None => (text.trim(), None),
-    };
-    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(value.wrong("a field is written like \"X-Kind\" or \"X-Kind: value\""));
-    }
-    Ok(HeaderIs { name: name.to_owned(), value: wanted })
-}
-
-/// `"debug"` or `"debug=1"`.
-fn query(value: &Value<'_>) -> Result<QueryIs, Mistake> {
-    let text = value.text()?;
-    let (name, wanted) = match text.split_once('=') {
-        Some((name, wanted)) => (name, Some(wanted.to_owned())),
-        None => (text, None),
-    };
-    if name.is_empty() {
-        return Err(value.wrong("a part of a query is written like \"debug\" or \"debug=1\""));
-    }
-    Ok(QueryIs { name: name.to_owned(), value: wanted })
 }
 
 /// The place of a server that is named.

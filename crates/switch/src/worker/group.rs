@@ -60,7 +60,7 @@ impl Group {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
         let probes = matches!(shared.choice, Choice::Prequal(_));
-        let listens = probes || matches!(shared.choice, Choice::CapWithState(_));
+        let listens = probes || shared.choice.wants_reports();
         let group = Self { shared, by_id, waiting: Cell::new(0), probes, listens };
         group.tell_standings(now);
         group
