@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests can use beyond a Rust toolchain: six caching proxies, a browser, curl, Prometheus, valgrind, shells and
+# Installs what the tests can use beyond a Rust toolchain: six caching proxies, a NATS server, a browser, curl, Prometheus, valgrind, shells and
 # man for completion and manual pages, and a Python with pandas and DuckDB in a virtual environment of its own (in the user's cache directory).
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
@@ -12,7 +12,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 
 missing=""
 for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
-    apache2:apache2 chromium:chromium prometheus:prometheus valgrind:valgrind curl:curl zsh:zsh fish:fish man:man-db \
+    apache2:apache2 chromium:chromium nats-server:nats-server prometheus:prometheus valgrind:valgrind curl:curl zsh:zsh fish:fish man:man-db \
     objcopy:binutils; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs all tests, after everything is built: three rows of them side by side, as many wait most of their time, and then those
-# end-to-end tests that are judged by their times (modules `alone`), with the machine to themselves.
+# Runs all tests, after everything is built: four rows of them side by side, as many wait most of their time, and then those
+# end-to-end tests that are judged by their times (modules `alone`), with the machine to themselves. The integration tests of the
+# binary (`commands`) are a row of their own: they wait most, and take longer than those of all other crates together.
 #
-# Every test belongs to one of these: unit tests, integration tests (`it`), end-to-end tests (`e2e`), examples in the
+# Every test belongs to one of these: unit tests, integration tests (`it`, `commands`), end-to-end tests (`e2e`), examples in the
 # documentation of the code, counts of instructions. Ends with 1 if one of them failed; all are run before that.
 set -u
 cd "$(dirname "$0")/.."
@@ -14,6 +15,9 @@ e2e)
     # More threads than processors: they wait.
     exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
     ;;
+commands)
+    exec "$cargo" test --workspace --quiet --test commands
+    ;;
 unit)
     "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
     "$cargo" test --workspace --quiet --doc || failed=1
@@ -22,7 +26,7 @@ unit)
     ;;
 all) ;;
 *)
-    echo "usage: scripts/test.sh [unit | e2e]: all tests, or one of the rows that run side by side" >&2
+    echo "usage: scripts/test.sh [unit | commands | e2e]: all tests, or one of the rows that run side by side" >&2
     exit 2
     ;;
 esac
@@ -37,14 +41,15 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-"$cargo" test --workspace --no-run --quiet || exit 1
-for row in unit e2e; do
+# Of the examples, only those that tests start: clippy has checked all, and most are for measuring.
+"$cargo" test --workspace --no-run --quiet --lib --bins --tests --example fake_role --example killed_lab || exit 1
+for row in unit commands e2e; do
     setsid scripts/test.sh "$row" >"$said/$row" 2>&1 &
     rows="$rows $!"
 done
 "$cargo" test --workspace --quiet --no-fail-fast --test it || failed=1
 for row in $rows; do wait "$row" || failed=1; done
 rows=
-cat "$said/unit" "$said/e2e"
+cat "$said/unit" "$said/commands" "$said/e2e"
 "$cargo" test --workspace --quiet --test e2e -- alone:: || failed=1
 exit "$failed"

@@ -89,7 +89,7 @@ TESTS = {
         "samples_have_the_stated_moments",
     ): "means and deviations from their formulas",
     (
-        "crates/cli/tests/it/taking_along.rs",
+        "crates/cli/tests/commands/taking_along.rs",
         "a_real_run_is_taken_along_in_every_form_and_its_figures_are_recomputed",
     ): "pandas, DuckDB and HdrHistogram's own reader",
     (

@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand, builder::styling};
 
 use crate::commands::{
+    agent::AgentArgs,
     by_hand::{OriginsArgs, RobotsArgs},
     check::CheckArgs,
     cluster::ClusterArgs,
@@ -18,10 +19,12 @@ use crate::commands::{
     conform::ConformArgs,
     doctor::DoctorArgs,
     experiments::ExperimentsArgs,
+    fleet::FleetArgs,
     init::InitArgs,
     lab::LabArgs,
     logs::LogsArgs,
     man::ManArgs,
+    merge::MergeArgs,
     open::OpenArgs,
     policies::PoliciesArgs,
     proxies::ProxiesArgs,
@@ -98,6 +101,12 @@ pub enum Command {
     Robots(Box<RobotsArgs>),
     /// Run some of a workload's origins, for a run on several machines
     Origins(Box<OriginsArgs>),
+    /// Join the parts of a run on several machines into one run directory
+    Merge(MergeArgs),
+    /// Lend this machine to runs on several machines: take orders over NATS
+    Agent(Box<AgentArgs>),
+    /// List the agents of a NATS server, or start a server and agents on this machine
+    Fleet(Box<FleetArgs>),
     /// Explain a workload and look for mistakes, without running it
     Check(CheckArgs),
     /// Make summary and HTML report again from a run directory, or compare the runs of an experiment

@@ -21,6 +21,7 @@ macro_rules! bundled {
 pub const CLUSTERS: &[Bundled] = &[
     bundled!("appendix-d", "the testbed of Jones's study (2002), which the figures extend"),
     bundled!("figure-2", "its switch: empty files"),
+    bundled!("figure-2-one-processor", "the same switch on one processor"),
     bundled!("figure-3", "files alone"),
     bundled!("figure-4", "80 % static, 20 % dynamic"),
     bundled!("figure-5", "60 % static, 40 % dynamic"),

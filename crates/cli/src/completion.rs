@@ -89,7 +89,9 @@ fn names(command: &str, argument: &str) -> Option<Names> {
         ("proxies show", "name") => Names::Proxies,
         (_, "proxy") => Names::Targets,
         (_, "settings") => Names::Settings,
-        ("report", "run_dir") | ("open", "run") | ("compare" | "runs remove", "runs") => Names::Runs,
+        ("report", "run_dir") | ("open", "run") | ("compare" | "merge" | "runs remove", "runs") => {
+            Names::Runs
+        }
         _ => return None,
     })
 }
@@ -250,6 +252,7 @@ mod tests {
             ("proxies show", "name"),
             ("report", "run_dir"),
             ("compare", "runs"),
+            ("merge", "runs"),
             ("open", "run"),
             ("runs remove", "runs"),
             ("init", "workload"),

@@ -45,6 +45,7 @@ fn main() -> std::process::ExitCode {
         Command::Lab(args) => commands::lab::lab(&args),
         Command::Robots(args) => commands::by_hand::robots(&args),
         Command::Origins(args) => commands::by_hand::origins(&args),
+        Command::Merge(args) => commands::merge::merge(&args),
         Command::Check(args) => commands::check::check(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Logs(args) => commands::logs::logs(&args),
@@ -68,6 +69,8 @@ fn main() -> std::process::ExitCode {
         Command::Completions(args) => commands::completions::completions(&args),
         Command::Man(args) => commands::man::man(&args, Cli::command()),
         Command::Version(args) => commands::version::version(&args),
+        Command::Agent(args) => commands::agent::agent(&args),
+        Command::Fleet(args) => commands::fleet::fleet(&args),
         Command::Role(args) => commands::role::role(&args),
     };
     match result {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_lab::units::LinkChoice;
 use assay_lab::{Mode, Part, RunPlan, TargetChoice};
 use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 
+use super::links;
 use super::result_args::ResultArgs;
 use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
@@ -229,6 +231,7 @@ fn plan(
     // From the seed alone: the same for all parts without a word.
     plan.world = together.world.unwrap_or((together.seed ^ together.seed >> 32) as u32);
     plan.start_at = Some(together.start_at);
+    plan.warnings.extend(links::left_out_of_part(&prepared.workload));
     Ok(plan)
 }
 
@@ -242,6 +245,8 @@ fn run_args(together: &Together, part: &str, prepared: &Prepared) -> Result<RunA
         private_as_public: together.private_as_public,
         results: ResultArgs { run_dir, ..together.results.clone() },
         threads: together.threads,
+        robot_link: Some(LinkChoice::Off),
+        origin_link: Some(LinkChoice::Off),
         ..plain
     })
 }

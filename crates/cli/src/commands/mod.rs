@@ -1,5 +1,6 @@
 //! The commands, one file each: flags, then what they do.
 
+pub mod agent;
 pub mod by_hand;
 pub mod calibrate;
 pub mod check;
@@ -11,11 +12,16 @@ mod crowd;
 mod distributions;
 pub mod doctor;
 pub mod experiments;
+pub mod fleet;
 pub mod init;
 pub mod lab;
+mod links;
+pub mod login_args;
 pub mod logs;
 mod machine;
+pub mod machines_args;
 pub mod man;
+pub mod merge;
 pub mod open;
 pub mod peak;
 pub mod policies;

@@ -17,6 +17,8 @@ pub enum Role {
     Origins,
     /// The built-in proxy.
     Proxy,
+    /// A real proxy, for an agent.
+    Target,
     /// All links.
     Links,
     /// The Collector of simultaneous proxy evaluation.
@@ -39,6 +41,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
     match args.role {
         Role::Robots => assay_engine::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Target => assay_lab::target_role::run(&read(&args.spec)?).map_err(Failure::failed)?,
         Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Collector => assay_spe::collector::run(&read(&args.spec)?).map_err(Failure::failed)?,
         Role::Multiplier => assay_spe::multiplier::run(read(&args.spec)?).map_err(Failure::failed)?,

@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::watched::Watched;
-use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
+use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
 use assay_workload::overrides::Overrides;
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
 use crate::commands::calibrate;
+use crate::commands::links;
 use crate::commands::peak;
 use crate::commands::report::{self, Form};
 use crate::commands::result_args::ResultArgs;
@@ -69,7 +70,10 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         return peak::find(args, promise, plan);
     }
     retries::check(&plan.target, args.retries)?;
-    forebode(&mut plan)?;
+    args.machines.take(&mut plan)?;
+    if plan.elsewhere.is_none() {
+        forebode(&mut plan)?;
+    }
     perform(plan, &args.results, args.retries)
 }
 
@@ -157,6 +161,7 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
         Err(error) => warnings.push(error.to_string()),
     }
     warnings.extend(assay_experiment::calibrate::shortfall(plan));
+    warnings.extend(links::left_out(plan));
     for warning in warnings {
         output::eprint(&format!("warning: {warning}\n"));
         plan.warnings.push(warning);
@@ -269,6 +274,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
     let requirements = requirements(args, prepared)?;
+    let bed = links::bed(args, &target, &prepared.workload)?;
     let mut target = target;
     if let TargetChoice::Topology(topology) = &mut target {
         for cache in &mut topology.caches {
@@ -307,11 +313,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         watched: args.watch.clone().map(|who| Watched { who, store: args.watch_store.clone() }),
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
-        bed: BedPlan {
-            robot_link: args.robot_link,
-            origin_link: args.origin_link,
-            congestion_control: args.congestion.clone(),
-        },
+        bed,
         pin: !args.no_pin,
         robot_cpus: cpus(&args.robot_cpus),
         origin_cpus: cpus(&args.origin_cpus),
@@ -322,6 +324,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         temp_dir: None,
         requirements,
         warnings: prepared.warnings.clone(),
+        elsewhere: None,
     };
     plan.apply_settings().map_err(Failure::usage)?;
     Ok(plan)

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_lab::LinkSettings;
+use assay_lab::units::LinkChoice;
 use assay_lab::watched::Watch;
 use assay_workload::model::HttpVersion;
 use assay_workload::rehearse::Rehearsal;
 use clap::{Args, FromArgMatches};
 
+use super::machines_args::MachinesArgs;
 use super::peak::PeakArgs;
 use super::result_args::ResultArgs;
 use super::tls_args::{TlsArgs, on_or_off};
@@ -20,6 +21,7 @@ const TARGET: &str = "Target";
 const LOAD: &str = "Workload";
 const NETWORK: &str = "Network";
 const RECORD: &str = "Results";
+const MACHINES: &str = "Several machines";
 const MACHINE: &str = "This machine";
 
 const EXAMPLES: &str = "\
@@ -40,6 +42,9 @@ Examples:
   assay run image.pg --proxy nginx \\
     --find-peak 'p99(hit) < 20ms, errors < 0.1%'
       the highest rate at which nginx keeps that
+  assay run image.pg --proxy varnish --fleet nats://10.0.0.1:4222 \\
+    --robots-on load --proxy-on cache --origins-on load
+      on the machines of a fleet (`assay fleet`)
 
 The first Ctrl-C stops the run and reports what there is; the second quits at once.";
 
@@ -133,12 +138,12 @@ pub struct RunArgs {
     #[command(flatten, next_help_heading = NETWORK)]
     pub tls: TlsArgs,
     /// Emulate a link between robots and the proxy, like delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB
-    /// (needs root)
-    #[arg(long, value_name = "LINK", help_heading = NETWORK)]
-    pub robot_link: Option<LinkSettings>,
+    /// (needs root); `off`: none [default: as the workload says, with NetPipe]
+    #[arg(long, value_name = "LINK", value_parser = units::link_choice, help_heading = NETWORK)]
+    pub robot_link: Option<LinkChoice>,
     /// Emulate a link between the proxy and the origins
-    #[arg(long, value_name = "LINK", help_heading = NETWORK)]
-    pub origin_link: Option<LinkSettings>,
+    #[arg(long, value_name = "LINK", value_parser = units::link_choice, help_heading = NETWORK)]
+    pub origin_link: Option<LinkChoice>,
     /// TCP congestion control between robots, proxy and origins, such as cubic, reno or bbr [default: the system's; with
     /// links: cubic]
     #[arg(long, value_name = "NAME", help_heading = NETWORK)]
@@ -153,6 +158,10 @@ pub struct RunArgs {
     /// Trace requests to the disk that the proxy's files are on: how many, how far apart (needs root)
     #[arg(long, help_heading = RECORD)]
     pub trace_disk: bool,
+
+    /// Machines.
+    #[command(flatten, next_help_heading = MACHINES)]
+    pub machines: MachinesArgs,
 
     /// Robots' worker threads [default: one for each processor they may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = MACHINE)]

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use assay_record::spe::{How, ResponseRow, SpeDir, SpeInfo, Verdict, read_responses};
+use assay_record::spe::{
+    ExchangeRow, How, ResponseRow, SpeDir, SpeInfo, Verdict, read_exchanges, read_responses,
+};
 
 use crate::real::has;
 use crate::support::{one_date, own_address};
@@ -115,13 +117,21 @@ impl Going {
     }
 
     /// Ends it as a user does: what was written down, and its exit code.
-    pub fn end(mut self) -> (SpeInfo, Vec<ResponseRow>, Option<i32>) {
+    pub fn end(self) -> (SpeInfo, Vec<ResponseRow>, Option<i32>) {
+        let (info, rows, code, ..) = self.end_with_log();
+        (info, rows, code)
+    }
+
+    /// The same, with the Collector's own log: its rows, and its text, which is empty unless it was requested.
+    fn end_with_log(mut self) -> (SpeInfo, Vec<ResponseRow>, Option<i32>, Vec<ExchangeRow>, String) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
         let code = self.child.wait().expect("it ends").code();
         let dir = SpeDir::open(&self.directory.path().join("spe")).expect("it has left something");
         let rows = read_responses(&dir.responses_path()).expect("responses were written down");
-        (dir.read_info().expect("there is a head"), rows, code)
+        let log = read_exchanges(&dir.exchanges_path()).expect("the Collector has a log");
+        let text = std::fs::read_to_string(dir.path().join("collector.log")).unwrap_or_default();
+        (dir.read_info().expect("there is a head"), rows, code, log, text)
     }
 }
 
@@ -186,11 +196,20 @@ fn hold(origin_requested: &Requested, rows: &[ResponseRow], proxies: u16) {
 fn clients_see_what_they_see_directly_and_the_origin_gets_one_request_for_each_need() {
     let (origin, requested) = origin();
     let name = origin.to_string();
-    let going = Going::start(&["--origin", &name, "--proxy", "builtin", "--proxy", "second=builtin"]);
+    let going =
+        Going::start(&["--origin", &name, "--proxy", "builtin", "--proxy", "second=builtin", "--text-log"]);
     see_the_same(&going, origin, false);
-    let (info, rows, code) = going.end();
+    let (info, rows, code, log, text) = going.end_with_log();
     assert_eq!(code, Some(0));
     hold(&requested, &rows, 2);
+    let of = |listener: u16, came: &str| {
+        log.iter().filter(|row| row.listener == listener && (came.is_empty() || row.came == came)).count()
+    };
+    assert_eq!(of(0, ""), REQUESTS.len(), "{log:#?}");
+    assert_eq!(of(0, "fetched") as u64, info.totals.origin_requests, "{log:#?}");
+    assert_eq!((of(1, "fetched"), of(2, "own")), (0, 0), "proxies got what was recorded: {log:#?}");
+    assert_eq!(text.lines().count(), log.len());
+    assert!(text.lines().all(|line| line.contains(" TCP_") && line.contains(" http://")), "{text}");
     let labels: Vec<_> = info.targets.iter().map(|target| target.label.as_str()).collect();
     assert_eq!(labels, ["direct", "builtin", "second"]);
     assert_eq!(info.ended.expect("it has ended").how, How::Finished, "nobody said how long");
@@ -206,6 +225,34 @@ fn a_forward_proxy_that_is_started_here_requests_everything_through_its_listener
     let (info, rows, _) = going.end();
     hold(&requested, &rows, 1);
     assert!(info.forward && info.when == "at_once");
+}
+
+/// The document's figure 11.12: an evaluation is a proxy of another.
+#[test]
+fn an_evaluation_within_another_sends_the_origin_no_more_requests() {
+    let (origin, requested) = origin();
+    let listeners = own_address(3200);
+    let of_inner = SocketAddr::new(listeners.ip(), listeners.port() + 1).to_string();
+    let inner = Going::start(&["--origin", &of_inner, "--proxy", "builtin"]);
+    let (name, listeners) = (origin.to_string(), listeners.to_string());
+    let proxies =
+        ["--proxy".to_owned(), format!("inner={}", inner.listen), "--proxy".to_owned(), "builtin".to_owned()];
+    let mut flags = vec!["--origin", &name, "--collector-listen", &listeners];
+    flags.extend(proxies.iter().map(String::as_str));
+    let outer = Going::start(&flags);
+    see_the_same(&outer, origin, false);
+    let (info, rows, code, log, text) = outer.end_with_log();
+    assert!(text.is_empty(), "nobody asked for it");
+    assert_eq!(code, Some(0));
+    hold(&requested, &rows, 2);
+    let asked = log.iter().filter(|row| row.listener == 1).count();
+    assert!(asked >= 6, "the inner one fetches through the outer one's Collector: {log:#?}");
+    assert_eq!(info.totals.requests, REQUESTS.len() as u64);
+    let (within, inner_rows, code) = inner.end();
+    assert_eq!((code, within.totals.requests), (Some(0), REQUESTS.len() as u64));
+    let wrong: Vec<_> =
+        inner_rows.iter().filter(|row| row.target == 1 && row.verdict != Verdict::Ok).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -49,17 +49,17 @@ fn rehearse(name: &str, proxy: &str) -> Ran {
     run(&[file.to_str().expect("UTF-8"), "--proxy", proxy, "--rehearse", REHEARSAL, "--xact-log"])
 }
 
-/// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
+/// Checks one run; `points` is how far measured may lie from ideal, as a ratio, in phases with more basic xacts than `enough`.
 ///
 /// Where the run itself calls a phase disturbed, robots may have seen responses long after a proxy that joins no requests had
 /// them: then any object requested before may have been a hit, which no machine changes.
-fn is_right(ran: &Ran, proxy: &str, points: f64) {
+fn is_right(ran: &Ran, proxy: &str, points: f64, enough: u64) {
     for kind in CONTENT_ERRORS {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
     }
     let mut judged = 0;
     for (index, phase) in ran.phases().iter().enumerate() {
-        if at(phase, "basic").as_u64() <= Some(2000) {
+        if at(phase, "basic").as_u64() <= Some(enough) {
             continue;
         }
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
@@ -77,7 +77,7 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         );
         judged += 1;
     }
-    assert!(judged > 0, "{proxy}: no phase had more than 2,000 basic xacts");
+    assert!(judged > 0, "{proxy}: no phase had more than {enough} basic xacts");
 }
 
 /// What must be the same whatever the proxy.
@@ -103,7 +103,7 @@ fn through_all(name: &str) {
     }
     let runs = side_by_side(&proxies, |(proxy, points)| {
         let ran = rehearse(name, proxy);
-        is_right(&ran, proxy, *points);
+        is_right(&ran, proxy, *points, 2000);
         ran
     });
     for (ran, (proxy, _)) in runs.iter().zip(&proxies) {
@@ -123,6 +123,9 @@ const SIX: [(&str, &str, &str, f64); 6] = [
     ("httpd", "apache2", "apache2", 0.04),
 ];
 
+/// Robots that wait for each response request fewer on a busy machine: enough to tell a hit ratio, all the same.
+const BEST_EFFORT: u64 = 1000;
+
 /// A quarter of a minute of WebAxe-1.
 fn rehearse_webaxe(proxy: &str, flags: &[&str]) -> Ran {
     let load = ["webaxe-1", "--proxy", proxy, "--rehearse", "16s", "--no-report", "--xact-log"];
@@ -138,7 +141,7 @@ fn webaxe_through(index: usize, mode: &str) {
     }
     let ran = rehearse_webaxe(proxy, &[mode]);
     assert_eq!(ran.errors_total(), 0, "{proxy} {mode}: {}", ran.json["total"]["errors"]);
-    is_right(&ran, proxy, points);
+    is_right(&ran, proxy, points, BEST_EFFORT);
     let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));
     let counted = number("counters.hits") + number("counters.collapsed");
     let told = number("total.outcomes.hit") + number("total.outcomes.collapsed");
@@ -183,7 +186,7 @@ fn over_http2_through(index: usize) {
     }
     let ran = rehearse_webaxe(proxy, &["--robot-http", "2"]);
     assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
-    is_right(&ran, proxy, points);
+    is_right(&ran, proxy, points, BEST_EFFORT);
     let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));
     // A request that a proxy did not act on takes another stream.
     let again = number("total.streams_opened") - number("total.requests");

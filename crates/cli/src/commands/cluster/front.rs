@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use anyhow::anyhow;
 use assay_dispatch::Choice;
 use assay_plane::HEALTH_PATH;
-use assay_simulate::{Cell, Experiment, PolicyChoice, Service, choice, document_of, path_of};
+use assay_simulate::{Cell, Experiment, Service, choice, document_of, path_of};
 use assay_switch::Switch;
 use assay_switch::document::document;
 
@@ -57,7 +57,7 @@ fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: 
     // Whole numbers of a file end here.
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition)) & (u64::MAX >> 1);
     let mut text = format!("listen = \"{listen}\"\nretries = {}\nseed = {}\n", spec.retries, seed);
-    if matches!(experiment.policies[cell.policy].choice, PolicyChoice::CapWithState) {
+    if experiment.policies[cell.policy].choice.wants_reports() {
         // Writing to a string cannot fail.
         let _ =
             writeln!(text, "state-interval = \"{}ms\"", (spec.reports_every_s * args.slower * 1e3).max(1.0));

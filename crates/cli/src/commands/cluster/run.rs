@@ -11,7 +11,7 @@ use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Target, run_unless as request};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
-use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
+use assay_simulate::{Cell, Experiment, cells, choice};
 use tokio::sync::watch;
 
 use super::{ClusterArgs, front, kind};
@@ -98,8 +98,7 @@ fn measure(
             servers: addresses.iter().copied().zip(weights).collect(),
             policy: choice(experiment, mix, cluster, chosen),
             retries: experiment.switch.retries,
-            reports_every_s: matches!(chosen, PolicyChoice::CapWithState)
-                .then_some(experiment.switch.reports_every_s),
+            reports_every_s: chosen.wants_reports().then_some(experiment.switch.reports_every_s),
         }
     } else {
         let front = front::start(args, experiment, cell, &addresses)?;

@@ -4,7 +4,8 @@ mod args;
 mod plans;
 mod show;
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
@@ -16,6 +17,7 @@ use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::require::Judged;
 use assay_report::summary::Summary;
 use assay_settings::suggest::or_did_you_mean;
+use clap::Parser;
 use tokio::sync::{mpsc, watch};
 
 pub use self::args::LabArgs;
@@ -49,25 +51,12 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     clear_leftovers();
     let set = set_up(args, experiment)?;
     let path = set.dir.path().to_owned();
+    let is_fresh = set.fresh;
     // Nothing has run: a directory that was made for it would be in the way of the next attempt.
-    let clear_away = || set.fresh.then(|| std::fs::remove_dir_all(&path));
+    let clear_away = || is_fresh.then(|| std::fs::remove_dir_all(&path));
     let plans = Plans::make(file, &set.experiment, args).inspect_err(|_| drop(clear_away()))?;
     output::eprint(&format!("experiment directory {}\n", path.display()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the experiment")
-        .map_err(Failure::failed)?;
-    let course = Course {
-        experiment: &set.experiment,
-        dir: set.dir,
-        info: set.info,
-        mix_versions: args.mix_versions,
-        skip_missing: args.skip_missing,
-        wait_quiet: args.wait_quiet,
-    };
-    let ended = runtime.block_on(watched(course, plans, Style::choose(args.no_live)));
-    let ending = match ended {
+    let ending = match run(args, set, plans)? {
         Ok(Some(ending)) => ending,
         Ok(None) => {
             output::eprint(&format!("quit at once; {}\n", go_on(file, &path)));
@@ -82,6 +71,60 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
         }
     };
     conclude(args, file, &path, &ending)
+}
+
+/// Runs all cells that wait.
+fn run(args: &LabArgs, set: SetUp, plans: Plans) -> Result<Result<Option<Ending>, LabError>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the experiment")
+        .map_err(Failure::failed)?;
+    let course = Course {
+        experiment: &set.experiment,
+        dir: set.dir,
+        info: set.info,
+        mix_versions: args.mix_versions,
+        skip_missing: args.skip_missing,
+        wait_quiet: args.wait_quiet,
+    };
+    Ok(runtime.block_on(watched(course, plans, Style::choose(args.no_live))))
+}
+
+/// Runs an experiment in a directory, or what is left of it if it is there already, and returns how its cells stand.
+pub fn run_in(
+    experiment: &Experiment,
+    path: &Path,
+    proxy_dir: &[PathBuf],
+) -> Result<ExperimentInfo, Failure> {
+    let directory = path.as_os_str();
+    let is_there = is_experiment(path);
+    let flag = OsStr::new(if is_there { "--resume" } else { "--dir" });
+    let words = [OsStr::new("lab"), path.as_os_str(), flag, directory];
+    let mut args = Alone::try_parse_from(words).map_err(Failure::usage)?.args;
+    args.proxy_dir = proxy_dir.to_vec();
+    clear_leftovers();
+    let set = set_up(&args, experiment.clone())?;
+    let file = path.join("experiment.toml");
+    let plans = Plans::make(&file, &set.experiment, &args)?;
+    output::eprint(&format!("experiment directory {}\n", path.display()));
+    match run(&args, set, plans)? {
+        Ok(Some(ending)) if ending.interrupted => {
+            Err(Failure::failed(anyhow!("the experiment in {} was interrupted", path.display()))
+                .hint("the same command with --dir and this directory goes on with it"))
+        }
+        Ok(Some(ending)) => Ok(ending.info),
+        Ok(None) => Err(Failure::failed(anyhow!("quit at once"))),
+        Err(error) if error.before_start() => Err(Failure::usage(error)),
+        Err(error) => Err(Failure::failed(error)),
+    }
+}
+
+/// The flags of `assay lab` by themselves.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: LabArgs,
 }
 
 /// Reads an experiment's file, or a bundled experiment.

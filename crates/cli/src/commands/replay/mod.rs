@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::{is_private, units};
 use assay_logs::format::Format;
+use assay_replay::filter::{Filter, METHODS, Statuses};
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
 use clap::Args;
@@ -82,6 +83,18 @@ pub struct ReplayArgs {
     /// With --urls: seed of chance
     #[arg(long, value_name = "N", default_value_t = 1, requires = "urls")]
     pub seed: u64,
+    /// Send requests with these methods only: GET, HEAD
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = METHODS, conflicts_with = "urls")]
+    pub method: Vec<String>,
+    /// Send requests only whose responses had these statuses, like 200,304 or 2xx
+    #[arg(long, value_name = "STATUS,...", value_delimiter = ',', value_parser = Statuses::parse, conflicts_with = "urls")]
+    pub status: Vec<Statuses>,
+    /// Send requests only of which the log says so, in the proxy's words, like TCP_HIT,TCP_MEM_HIT
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "urls")]
+    pub result: Vec<String>,
+    /// Leave out URLs with `?`, `cgi-bin` or `.cgi`
+    #[arg(long = "static", conflicts_with = "urls")]
+    pub is_static: bool,
     /// Send so many requests of the log at most
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
@@ -255,7 +268,13 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
         return Ok(Source::List(List { files, host, arrivals, once, for_ns }));
     }
     let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
-    Ok(Source::Log(Log { files, format, speed: args.speed, host, limit: args.limit, for_ns }))
+    let filter = Filter {
+        methods: args.method.clone(),
+        statuses: args.status.clone(),
+        results: args.result.clone(),
+        is_static: args.is_static,
+    };
+    Ok(Source::Log(Log { files, format, speed: args.speed, host, filter, limit: args.limit, for_ns }))
 }
 
 /// A line a second, over itself, where somebody looks.

@@ -146,7 +146,7 @@ pub struct SpeArgs {
     /// Where results go; it must be empty or not be there [default: spe/NAME-DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = RECORD)]
     pub dir: Option<PathBuf>,
-    /// Write each response to responses.log too, a line of text
+    /// Write each response to responses.log and each request at the Collector to collector.log too, a line of text
     #[arg(long, help_heading = RECORD)]
     pub text_log: bool,
     /// End after DUR [default: with Ctrl-C]

@@ -57,6 +57,24 @@ fn a_link_delays_every_response_and_loses_what_is_planned() {
 }
 
 #[test]
+fn links_that_a_workload_has_are_emulated_unless_the_command_line_says_otherwise() {
+    if !may_have_namespaces() {
+        return;
+    }
+    let file = workload("piped.pg");
+    let file = file.to_str().expect("UTF-8");
+    let ran = run_alone(&[file, "--origin-link", "off"]);
+    assert!(FINE_OR_UNDECIDED.contains(&ran.code), "{}", ran.json["doubts"]);
+    let bed = ran.info().bed.expect("there is a link");
+    let links: Vec<_> = bed.links.iter().map(|link| (link.name.as_str(), link.settings.as_str())).collect();
+    assert_eq!(links, [("robots-target", "delay=20ms,jitter=2ms")]);
+    for robots in ran.series().robots {
+        let responses = robots.hit.ttfb.buckets.iter().chain(&robots.miss.ttfb.buckets);
+        assert!(responses.clone().all(|(low_us, _)| *low_us >= 35_900), "{responses:?}");
+    }
+}
+
+#[test]
 fn two_links_without_a_proxy_lie_one_behind_the_other() {
     if !may_have_namespaces() {
         return;

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_measurement::histogram::SparseHistogram;
 use assay_record::dir::RunDir;
 
 use crate::support::{Assay, Said};
@@ -74,6 +75,58 @@ fn two_halves_of_the_robots_request_what_all_of_them_do() {
     let responded: u64 =
         dir.read_series().expect("what was measured").origins.iter().map(|o| o.counts.responses).sum();
     assert!(responded >= one.0 + other.0 - 100, "{responded}");
+    joined_parts_are_one_run(&assay, ["0-19", "20-39", "o"]);
+    other_parts_are_told_apart(&assay, ["0-19", "20-39", "o"]);
+}
+
+/// All values of a histogram of the robots, over the whole run.
+fn merged(assay: &Assay, run_dir: &str, metric: &str, class: &str) -> SparseHistogram {
+    let dir = RunDir::open(&assay.path(run_dir)).expect("a run directory");
+    let mut all = SparseHistogram::default();
+    for interval in dir.read_series().expect("what was measured").robots {
+        let values = interval.histograms().filter(|(of, whose, _)| *of == metric && *whose == class);
+        values.for_each(|(_, _, values)| all.merge(values));
+    }
+    all
+}
+
+/// Two parts of robots and one of origins, joined.
+fn joined_parts_are_one_run(assay: &Assay, parts: [&str; 3]) {
+    let [one, other, origins] = parts;
+    assay.run(&["merge", one, other, origins, "-o", "all", "--no-report"]).exits(0);
+    let (whole, all) = (due(assay, "whole"), due(assay, "all"));
+    assert_eq!((whole.0, whole.1), (all.0, all.1), "the same requests came due");
+    for (metric, class) in [("response", "miss"), ("ttfb", "miss"), ("lateness", "all")] {
+        let mut sum = merged(assay, one, metric, class);
+        sum.merge(&merged(assay, other, metric, class));
+        assert!(!sum.buckets.is_empty() && merged(assay, "all", metric, class) == sum, "{metric} {class}");
+    }
+    let said = assay.run(&["report", "all", "--json", "--no-report"]).exits(0).stdout;
+    let document: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(document["workload_info"]["robots"], 40);
+    assert!(document["total"]["offload"]["requests"].is_number(), "{:#}", document["total"]["offload"]);
+    assert!(document["total"]["dhr"]["ideal"].is_null(), "{:#}", document["total"]["dhr"]);
+    assert!(said.contains("3 parts on one machine") && !said.contains("this is one part"), "{said}");
+    assay.run(&["compare", "whole", "all"]).exits(0);
+}
+
+/// Parts of which some are missing, and parts that do not belong together.
+fn other_parts_are_told_apart(assay: &Assay, parts: [&str; 3]) {
+    let [one, other, origins] = parts;
+    let said = assay.run(&["merge", one, origins, "-o", "most", "--no-report"]).exits(0).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("robots 0 to 19 of 40; with origins 0 to 1 of 2"), "{said}");
+    assert!(!said.contains("origins were spared"), "{said}");
+    assay.run(&["merge", "most", other, "-o", "again", "--no-report"]).exits(0);
+    assert_eq!(due(assay, "again"), due(assay, "all"), "it can be completed later");
+    assay.run(&["merge", one, one, "-o", "x"]).exits(2).complains("both have robots 0 to 19");
+    assay.run(&["merge", "whole", one, "-o", "x"]).exits(2).complains("not a part of a run");
+    assay.run(&["merge", one, other, "-o", "all"]).exits(2).complains("is not empty");
+    let path = assay.path(other).join("run.json");
+    let head = std::fs::read_to_string(&path).expect("a head");
+    std::fs::write(&path, head.replace("\"seed\": 1,", "\"seed\": 2,")).expect("a head");
+    assay.run(&["merge", one, other, "-o", "x"]).exits(2).complains("the seed is 1 there and 2 here");
+    assert!(!assay.path("x").exists(), "something was made");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod conform;
 mod documentation;
 mod experiments;
 mod first_minutes;
+mod fleet;
 mod logs;
 mod machine;
 mod matrix;

@@ -1,0 +1,347 @@
+//! Several machines as one, through a real NATS server: what is refused, what a run on agents has in common with one on a single
+//! machine, and what is left when somebody is killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use assay_record::dir::RunDir;
+use assay_record::run::RunInfo;
+
+use crate::support::{Assay, Said, processes_of, program, send};
+
+/// Nothing here takes longer, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server and agents on this host.
+struct Up {
+    child: Child,
+    url: String,
+}
+
+impl Up {
+    /// None where there is no server to start.
+    fn start(assay: &Assay, agents: &str) -> Option<Self> {
+        program(&["nats-server"], "nats-server")?;
+        let mut command = assay.command(&["fleet", "up", "--port", "0", "--agents", agents]);
+        // What it leaves behind would be in the test's own directory.
+        command.env("TMPDIR", assay.directory.path()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.contains("are connected to")).expect("a fleet");
+        // It goes on writing where nobody reads.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = line.split_whitespace().find(|word| word.starts_with("nats://")).expect("a URL");
+        let url = url.trim_end_matches(';').to_owned();
+        Some(Self { child, url })
+    }
+
+    fn end(mut self, signal: i32) {
+        send(&self.child, signal);
+        self.child.wait().expect("a child can be waited for");
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // It may have ended; then this does nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition.
+#[track_caller]
+fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The process of an agent of `assay fleet up`.
+fn agent_of(up: &Up, name: &str) -> u32 {
+    let children =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", up.child.id())).expect("Linux");
+    let named = |pid: &u32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&format!("--name\0{name}\0"))
+    };
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(named).expect("the agent runs")
+}
+
+/// What robots of a run directory were due to request: requests, their digest, offered hits; and how many errors there were.
+fn due(directory: &Path) -> (u64, u64, u64, u64) {
+    let robots = RunDir::open(directory).and_then(|dir| dir.read_series()).expect("a run directory").robots;
+    let counts = robots.iter().map(|interval| &interval.counts);
+    counts.fold((0, 0, 0, 0), |(due, digest, offered, errors), counts| {
+        let digest = digest.wrapping_add(counts.due_digest);
+        (due + counts.due, digest, offered + counts.offered_hits, errors + counts.error_total())
+    })
+}
+
+fn info(directory: &Path) -> RunInfo {
+    RunDir::open(directory).and_then(|dir| dir.read_info()).expect("a run directory")
+}
+
+const ON: [&str; 6] = ["--robots-on", "robots", "--proxy-on", "proxy", "--origins-on", "origins"];
+
+/// A run on agents, as long as `special.pg` has it.
+fn run_on(assay: &Assay, up: &Up, more: &[&str]) -> Said {
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    assay.run(&[&["run", workload, "--fleet", &up.url, "--no-report", "--no-live"][..], &ON, more].concat())
+}
+
+#[test]
+fn a_run_on_four_agents_requests_what_one_machine_does_and_states_its_clocks() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "4") else { return };
+    let whole = assay.file("special.pg", include_str!("special.pg"));
+    let whole = assay.run(&["run", whole, "--run-dir", "whole", "--no-report", "--no-live"]);
+    assert!(matches!(whole.code, Some(0 | 96)), "{whole:?}");
+    let said = run_on(&assay, &up, &["--run-dir", "fleet"]);
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    let (one, several) = (due(&assay.path("whole")), due(&assay.path("fleet")));
+    assert_eq!(several, one, "requests, digest, offered hits, errors");
+    assert!(several.0 > 200 && several.3 == 0);
+    let fleet = info(&assay.path("fleet")).fleet.expect("it ran on machines");
+    let roles: Vec<_> =
+        fleet.machines.iter().map(|machine| (machine.name.as_str(), machine.roles.join("+"))).collect();
+    assert_eq!(
+        roles,
+        [("m1", "robots"), ("m2", "proxy"), ("m3", "origins"), ("m4", "robots")]
+            .map(|(name, role)| (name, role.into()))
+    );
+    assert_eq!(fleet.machines[0].robots.zip(fleet.machines[3].robots), Some(((0, 19), (20, 39))));
+    // One host has one clock: whatever is stated, the truth (0) is inside.
+    for machine in &fleet.machines {
+        let error_us = machine.start_error_us.expect("measured");
+        assert!(machine.offset_ns.unsigned_abs().div_ceil(1000) <= error_us, "{machine:?}");
+    }
+    assert!(fleet.start_spread_us.is_some() && fleet.clock_error_us.is_some(), "{fleet:?}");
+    assert!(assay.path("fleet/machines/m1/roles/robots.log").exists(), "logs of machines are brought");
+    // Nothing of it stays: neither on the agents nor on the server.
+    let list = assay.run(&["fleet", "--nats", &up.url]).exits(0).stdout;
+    assert_eq!(list.matches("idle").count(), 4, "{list}");
+    let left = std::fs::read_dir(assay.directory.path()).expect("a directory").flatten();
+    let fleet =
+        left.map(|entry| entry.path()).find(|path| path.join("m1").exists()).expect("the fleet's own");
+    let of_agents = std::fs::read_dir(fleet.join("m1")).expect("the agent's directory");
+    assert_eq!(of_agents.count(), 0, "the agent's directory is empty");
+    let streams = fleet.join("jetstream/jetstream/$G/streams");
+    assert_eq!(std::fs::read_dir(streams).map_or(0, Iterator::count), 0, "no stream is left");
+    up.end(libc::SIGINT);
+    wait_until("nothing of the fleet runs", || processes_of(assay.directory.path()).is_empty());
+    assert!(!fleet.exists(), "the fleet's directory is gone");
+}
+
+#[test]
+fn an_agent_that_is_killed_ends_the_run_which_names_it() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let run = [
+        "run",
+        workload,
+        "--fleet",
+        &up.url,
+        "--duration",
+        "60s",
+        "--run-dir",
+        "lost",
+        "--no-report",
+        "--no-live",
+    ];
+    let mut command = assay.command(&[&run[..], &ON].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    wait_until("the schedule has begun", || begun(&assay.path("lost")));
+    let killed = Command::new("kill").args(["-s", "KILL", &agent_of(&up, "m3").to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let said: Said = child.wait_with_output().expect("ends").into();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.stderr.contains("the machine m3 was lost") && said.stderr.contains("it ran origins"),
+        "{said:?}"
+    );
+    let fleet = info(&assay.path("lost")).fleet.expect("it ran on machines");
+    let lost: Vec<_> = fleet.machines.iter().filter(|machine| machine.lost_at_ms.is_some()).collect();
+    assert!(lost.len() == 1 && lost[0].name == "m3", "{fleet:?}");
+    assert!(due(&assay.path("lost")).0 > 0, "what was measured until then is kept");
+}
+
+/// The schedule of a run has begun, and something was reported of it.
+fn begun(directory: &Path) -> bool {
+    let info = RunDir::open(directory).and_then(|dir| dir.read_info());
+    info.is_ok_and(|info| info.phases.iter().any(|phase| phase.start_ms.is_some()))
+}
+
+#[test]
+fn a_coordinator_that_is_killed_leaves_no_role_behind() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let run = [
+        "run",
+        workload,
+        "--fleet",
+        &up.url,
+        "--duration",
+        "60s",
+        "--run-dir",
+        "cut",
+        "--no-report",
+        "--no-live",
+    ];
+    let mut child =
+        assay.command(&[&run[..], &ON].concat()).stderr(Stdio::null()).spawn().expect("the binary starts");
+    wait_until("the schedule has begun", || begun(&assay.path("cut")));
+    let roles = || processes_of(assay.directory.path()).iter().filter(|line| line.contains(" role ")).count();
+    assert_eq!(roles(), 3);
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+    wait_until("agents have ended their roles", || roles() == 0);
+    wait_until("all agents are idle", || {
+        let list = assay.run(&["fleet", "--nats", &up.url]).stdout;
+        list.matches("idle").count() == 3
+    });
+}
+
+#[test]
+fn a_fleet_that_is_killed_takes_its_agents_and_their_roles_with_it() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "2") else { return };
+    wait_until("everybody runs", || processes_of(assay.directory.path()).len() >= 3);
+    up.end(libc::SIGKILL);
+    wait_until("nothing of the fleet runs", || processes_of(assay.directory.path()).is_empty());
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_starts() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "2") else { return };
+    let refused = |on: &[&str], words: &str| {
+        let said = assay.run(&[&["run", "demo", "--no-report", "--no-live"][..], on].concat());
+        said.exits(2).complains(words);
+    };
+    refused(&["--fleet", "nats://127.0.0.1:1"], "no NATS server answers at nats://127.0.0.1:1");
+    refused(&["--fleet", "::"], "no URL of a NATS server");
+    refused(
+        &["--fleet", &up.url, "--robots-on", "moon"],
+        "--robots-on moon: no agent has that name or label; there are: m1",
+    );
+    refused(
+        &["--fleet", &up.url, "--robot-link", "delay=1ms"],
+        "links and congestion control are made on one machine",
+    );
+    refused(
+        &["--fleet", &up.url, "--proxy", "127.0.0.1:1"],
+        "a proxy that already runs is not known to any agent",
+    );
+    refused(&["--robots-on", "m1"], "--fleet");
+    let agent = |more: &[&str]| assay.run(&[&["agent", "--nats", &up.url][..], more].concat());
+    agent(&["--name", "m1"]).exits(2).complains("an agent named m1 is connected already");
+    agent(&["--name", "a.b"]).exits(2).complains("is no name");
+    agent(&["--may-load", "8.8.8.0/24"]).exits(2).complains("--may-load-public");
+    assert!(
+        !assay.path("runs").exists()
+            || std::fs::read_dir(assay.path("runs")).expect("a directory").count() == 0
+    );
+}
+
+#[test]
+fn a_server_that_knows_its_users_refuses_others_and_one_that_does_not_is_used_on_loopback_only() {
+    let assay = Assay::new();
+    let Some(server) = program(&["nats-server"], "nats-server") else { return };
+    let config = "listen: \"127.0.0.1:-1\"\nauthorization { user: ann, password: right }\n";
+    assay.file("nats.conf", config);
+    assay.file("right", "right\n");
+    assay.file("wrong", "wrong\n");
+    let directory = assay.directory.path();
+    let mut child = Command::new(server)
+        .args(["-c", "nats.conf", "--ports_file_dir", "."])
+        .current_dir(directory)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut url = None;
+    wait_until("the server listens", || {
+        url = port_of(directory);
+        url.is_some()
+    });
+    let url = url.expect("it listens");
+    let list = |more: &[&str]| assay.run(&[&["fleet", "--nats", &url][..], more].concat());
+    list(&[]).exits(2).complains("does not accept these credentials");
+    list(&["--nats-user", "ann", "--nats-password-file", "wrong"]).exits(2).complains("does not accept");
+    list(&["--nats-user", "ann", "--nats-password-file", "right"])
+        .exits(0)
+        .complains("no agent is connected");
+    list(&["--nats-creds", "none.creds"]).exits(2).complains("cannot read credentials in none.creds");
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+}
+
+/// The URL that a server has written into its file of ports.
+fn port_of(directory: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
+    let file =
+        entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "ports"))?;
+    let ports: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+    Some(ports["nats"][0].as_str()?.to_owned())
+}
+
+/// Whether this process may make namespaces of all the kinds that machines are made of.
+fn may_have_machines() -> bool {
+    let made =
+        Command::new("unshare").args(["--net", "--time", "--fork", "true"]).stderr(Stdio::null()).status();
+    let may = made.is_ok_and(|status| status.success());
+    let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
+    assert!(may || !required, "ASSAY_REQUIRE_REAL=1 wants network and time namespaces: run it as root");
+    if !may {
+        eprintln!("skipped: no network and time namespaces (they need root)");
+    }
+    may
+}
+
+/// Four machines whose monotonic clocks are up to an hour apart.
+#[test]
+fn machines_with_clocks_an_hour_apart_make_one_run_and_the_stated_bounds_hold() {
+    let assay = Assay::new();
+    if program(&["nats-server"], "nats-server").is_none() || !may_have_machines() {
+        return;
+    }
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let whole = assay.run(&["run", workload, "--run-dir", "whole", "--no-report", "--no-live"]);
+    assert!(matches!(whole.code, Some(0 | 96)), "{whole:?}");
+    let directory = assay.directory.path().to_str().expect("UTF-8");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/machines.sh");
+    let said: Said = Command::new("unshare")
+        .args([
+            "--net",
+            "sh",
+            script,
+            env!("CARGO_BIN_EXE_assay"),
+            directory,
+            workload,
+            "--run-dir",
+            "fleet",
+            "--no-report",
+        ])
+        .current_dir(directory)
+        .output()
+        .expect("unshare starts")
+        .into();
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert_eq!(
+        due(&assay.path("fleet")),
+        due(&assay.path("whole")),
+        "requests, digest, offered hits, errors"
+    );
+    let fleet = info(&assay.path("fleet")).fleet.expect("it ran on machines");
+    for (machine, ahead_s) in fleet.machines.iter().zip([60, 3600, 300, 0]) {
+        let wrong_us = (machine.offset_ns - ahead_s * 1_000_000_000).unsigned_abs().div_ceil(1000);
+        let error_us = machine.start_error_us.expect("measured");
+        assert!(wrong_us <= error_us, "{wrong_us} µs off, ±{error_us} µs stated: {machine:?}");
+        assert!(machine.clock_error_us.is_some_and(|error_us| error_us >= wrong_us), "{machine:?}");
+    }
+    wait_until("nothing of the machines runs", || processes_of(assay.directory.path()).is_empty());
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Four machines on one host: network namespaces on a bridge, with monotonic clocks that are minutes apart. Everything is in a network
+# namespace of its own (`unshare --net sh machines.sh …`), and gone when the last process in it has ended.
+#
+# $1 the program, $2 a directory, $3 a workload, then flags of the run. The server asks for a user.
+set -eu
+assay=$1 directory=$2 workload=$3
+shift 3
+PATH="$PATH:/usr/sbin:/sbin"
+# `unshare` ignores other signals; its child goes with it, and roles with their agent.
+trap 'kill -s KILL $pids 2>/dev/null; wait' EXIT
+pids=""
+
+ip link set lo up
+ip link add lan type bridge
+ip addr add 10.9.0.254/24 dev lan
+ip link set lan up
+
+cat >"$directory/nats.conf" <<END
+listen: "10.9.0.254:4222"
+jetstream { store_dir: "$directory/jetstream" }
+authorization { user: run, password: "a password" }
+END
+echo "a password" >"$directory/password"
+nats-server -c "$directory/nats.conf" >"$directory/nats.log" 2>&1 &
+pids="$pids $!"
+login="--nats-user run --nats-password-file $directory/password"
+until "$assay" fleet --nats nats://10.9.0.254:4222 $login >/dev/null 2>&1; do sleep 0.1; done
+
+# $1 number, $2 label, $3 by how many seconds its clock is ahead
+machine() {
+    unshare --net --time --monotonic "$3" --fork --kill-child sh -c "
+        until ip addr show eth0 2>/dev/null | grep -q 'inet '; do sleep 0.05; done
+        exec '$assay' agent --nats nats://10.9.0.254:4222 $login --name m$1 --label $2 --dir '$directory/m$1'
+    " >"$directory/m$1.log" 2>&1 &
+    pids="$pids $!"
+    # The shell is the child of \`unshare\`, in the new namespaces.
+    until child=$(cat "/proc/$!/task/$!/children" 2>/dev/null) && [ -n "$child" ]; do sleep 0.05; done
+    child=${child%% *}
+    ip link add "port$1" type veth peer name eth0 netns "$child"
+    ip link set "port$1" master lan up
+    nsenter --target "$child" --net sh -c "ip link set lo up; ip addr add 10.9.0.$1/24 dev eth0; ip link set eth0 up"
+}
+machine 1 robots 60
+machine 2 robots 3600
+machine 3 proxy 300
+machine 4 origins 0
+until [ "$("$assay" fleet --nats nats://10.9.0.254:4222 $login 2>/dev/null | grep -c idle)" = 4 ]; do sleep 0.1; done
+
+"$assay" run "$workload" --fleet nats://10.9.0.254:4222 $login --robots-on robots --proxy-on proxy --origins-on origins \
+    --no-live "$@"

@@ -1,0 +1,256 @@
+//! `assay size` through the real binary: curves from logs and traces, in every form, and what it says of bad input.
+
+use serde_json::Value;
+
+use crate::support::{Assay, read};
+
+/// A log in Combined: `/0` to `/9` in turn, five times, each of 100 bytes times its number and 100 more; and a POST.
+fn combined() -> String {
+    let line = |number: u32, method: &str| {
+        let path = number % 10;
+        format!(
+            "192.0.2.7 - - [10/Oct/2025:13:55:{number:02} +0000] \"{method} /{path} HTTP/1.1\" 200 {} \"-\" \"agent\"\n",
+            (path + 1) * 100
+        )
+    };
+    (0..50).map(|number| line(number, "GET")).chain([line(50, "POST")]).collect()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("one JSON document")
+}
+
+/// Hits of a policy by size.
+fn hits(document: &Value, policy: &str) -> Vec<(u64, u64)> {
+    let curves = document["curves"].as_array().expect("curves");
+    let curve = curves.iter().find(|curve| curve["policy"] == policy).expect(policy);
+    let points = curve["points"].as_array().expect("points").iter();
+    points.map(|point| (point["size_bytes"].as_u64().unwrap(), point["hits"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn a_loop_hits_nothing_in_lru_until_all_of_it_fits() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let arguments = ["size", log, "--policy", "lru,belady", "--sizes", "5400,5KB,1MB,5500", "--json"];
+    let document = json(&assay.run(&arguments).exits(0).stdout);
+    assert_eq!(document["schema"], "assay-size/1");
+    assert_eq!(hits(&document, "lru"), [(5120, 0), (5400, 0), (5500, 40), (1 << 20, 40)]);
+    assert!(hits(&document, "belady")[0].1 > 20);
+    let point = &document["curves"][0]["points"][2];
+    assert_eq!([&point["requests"], &point["misses"], &point["hit_bytes"]], [51, 11, 22_000]);
+    assert_eq!([&document["input"]["uncachable_requests"], &document["infinite"]["hits"]], [1, 40]);
+}
+
+#[test]
+fn every_form_has_the_same_figures_and_the_first_sentence_names_a_size() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let arguments = ["size", log, "--policy", "lru,lru", "--csv", "size.csv", "--html", "size.html"];
+    let said = assay.run(&arguments).exits(0);
+    assert!(said.stdout.starts_with("6 KB is enough for LRU: 78.4 % of the requests"), "{}", said.stdout);
+    let csv = read(&assay.path("size.csv"));
+    let last = csv.lines().last().expect("lines");
+    assert!(
+        csv.starts_with("policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated\n"),
+        "{csv}"
+    );
+    assert!(last.starts_with("lru,6144,51,40,11,"), "{last}");
+    let page = read(&assay.path("size.html"));
+    assert!(page.contains("How large the cache must be") && page.contains("is enough for LRU"));
+}
+
+#[test]
+fn traces_give_what_the_same_requests_give_as_a_log() {
+    let assay = Assay::new();
+    let (mut csv, mut oracle) = ("time,id,size\n".to_owned(), Vec::new());
+    for number in 0..50u32 {
+        let (object, bytes) = (u64::from(number % 10), (number % 10 + 1) * 100);
+        csv.push_str(&format!("{number},{object},{bytes}\n"));
+        oracle.extend(number.to_le_bytes());
+        oracle.extend(object.to_le_bytes());
+        oracle.extend(bytes.to_le_bytes());
+        oracle.extend(0i64.to_le_bytes());
+    }
+    oracle.extend([1, 2, 3]);
+    assay.file("trace.csv", &csv);
+    assay.file("ids.csv", "id\na\nb\na\n");
+    std::fs::write(assay.path("trace.oracleGeneral"), &oracle).expect("a file");
+    let simulate = |file: &str, sizes: &str| {
+        json(&assay.run(&["size", file, "--sizes", sizes, "--json"]).exits(0).stdout)
+    };
+    let (from_csv, from_oracle) =
+        (simulate("trace.csv", "2KB,5500"), simulate("trace.oracleGeneral", "2KB,5500"));
+    assert_eq!(from_csv["curves"], from_oracle["curves"]);
+    assert_eq!(hits(&from_csv, "lru"), [(2048, 0), (5500, 40)]);
+    let notes = from_oracle["notes"].to_string();
+    assert!(notes.contains("in the middle of a record (3 of 24 bytes)"), "{notes}");
+    let without_sizes = simulate("ids.csv", "1,2");
+    assert_eq!(
+        (&without_sizes["input"]["unit"], hits(&without_sizes, "lru")),
+        (&"objects".into(), vec![(1, 0), (2, 1)])
+    );
+    assert!(without_sizes["infinite"]["bhr"].is_null());
+}
+
+#[test]
+fn requests_of_the_warm_up_are_not_counted() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let arguments = ["size", log, "--warm-up", "20%", "--sizes", "1MB", "--json"];
+    let document = json(&assay.run(&arguments).exits(0).stdout);
+    assert_eq!(document["input"]["warm_up_requests"], 10);
+    assert_eq!([&document["infinite"]["requests"], &document["infinite"]["hits"]], [41, 40]);
+}
+
+#[test]
+fn bad_input_gets_one_message_that_says_what_to_do() {
+    let assay = Assay::new();
+    assay.file("access.log", &combined());
+    assay.file("other.csv", "when,what\n1,2\n");
+    assay.file("empty.csv", "id,size\n");
+    assay.file("bad.csv", "id,size\n1,x\n");
+    assay.file("trace.csv", "id,size\n1,2\n");
+    for (arguments, expected) in [
+        (&["size", "access.log", "--policy", "s3fifo"][..], "did you mean `s3-fifo`?"),
+        (&["size", "access.log", "--sizes", "0"], "a cache of nothing holds nothing"),
+        (&["size", "access.log", "--sizes", "1QB"], "1QB"),
+        (&["size", "access.log", "--warm-up", "100%"], "is not a share of the requests"),
+        (&["size", "other.csv"], "none of its columns (when,what) stands for the object"),
+        (&["size", "empty.csv"], "there is no request in empty.csv"),
+        (&["size", "bad.csv"], "lines or records that could not be read: 1"),
+        (&["size", "trace.csv", "access.log"], "one is a trace, the other an access log"),
+        (&["size", "nowhere.log"], "no file is called nowhere.log"),
+        (&["size", "access.log", "--html", "."], "is a directory"),
+    ] {
+        assay.run(arguments).exits(2).complains(expected);
+    }
+}
+
+#[test]
+fn a_workload_is_simulated_with_the_lifetimes_of_its_objects() {
+    let assay = Assay::new();
+    let simulate = |more: &[&str]| {
+        let arguments = [&["size", "demo", "--policy", "lru", "--sizes", "4MB,1GB", "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)
+    };
+    let (document, again) = (simulate(&[]), simulate(&["--seed", "1"]));
+    assert_eq!(document, again, "the same requests each time");
+    assert_eq!(document["input"]["format"], "PGL workload");
+    let infinite = &document["infinite"];
+    assert!(infinite["validated"].as_u64() > Some(0), "objects of the demo expire: {infinite}");
+    assert!(
+        document["input"]["uncounted_requests"].as_u64() > Some(0),
+        "it has conditional requests and reloads"
+    );
+    let points = &document["curves"][0]["points"];
+    assert_eq!(points[1]["hits"], infinite["hits"]);
+    assert!(points[0]["hits"].as_u64() < infinite["hits"].as_u64());
+    let part = simulate(&["--phase", "top1"]);
+    assert!(part["infinite"]["requests"].as_u64() < infinite["requests"].as_u64());
+    assert!(simulate(&["--seed", "2"])["infinite"] != *infinite);
+}
+
+#[test]
+fn what_is_for_workloads_is_refused_for_a_log_and_a_phase_must_exist() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let refused = |arguments: &[&str]| assay.run(arguments).exits(2).stderr.clone();
+    let said = refused(&["size", log, "--phase", "top1"]);
+    assert!(said.contains("--phase is for workloads") && said.contains("assay workloads"), "{said}");
+    let said = refused(&["size", "demo", "--phase", "nothing"]);
+    assert!(said.contains("demo has no phase `nothing`; it has "), "{said}");
+    let said = refused(&["size", "demo", log]);
+    assert!(said.contains("together with other inputs"), "{said}");
+}
+
+/// Objects of 1 KB, 100 requests a second for two seconds.
+const SHORT: &str = r#"
+    Content cntAny = { kind = "any"; size = const(1KB); cachable = 100%; };
+    Server S = { kind = "s"; contents = [ cntAny ]; direct_access = contents; addresses = ['127.0.0.1:8080']; };
+    Robot R = {
+        kind = "r"; req_rate = 10/sec; recurrence = 60%; interests = ["public"]; pop_model = { pop_distr = popUnif(); };
+        origins = S.addresses; addresses = [ '127.0.0.1' ** 10 ];
+    };
+    Phase phAll = { name = "all"; goal.duration = 2sec; };
+    schedule(phAll);
+    use(S, R);
+"#;
+
+/// Takes the time of a run, and of its start and end.
+#[test]
+fn a_prediction_is_shown_beside_what_the_proxy_hit_and_a_complete_experiment_is_only_read() {
+    let assay = Assay::new();
+    assay.file("short.pg", SHORT);
+    let arguments = [
+        "size", "short.pg", "--prove", "built-in", "--at", "1GB", "--dir", "proof", "--policy", "lru",
+        "--json",
+    ];
+    let document = json(&assay.run(&arguments).exits(0).stdout);
+    let cell = &document["proof"]["cells"][0];
+    assert_eq!([&cell["proxy"], &cell["runs"]], [&Value::from("builtin"), &Value::from(1)]);
+    let (predicted, measured) =
+        (cell["predicted"]["dhr"].as_f64().unwrap(), cell["measured"]["dhr"].as_f64().unwrap());
+    // Two hundred requests, of which some may come while another one for their object is on its way.
+    assert!(predicted > 0.1 && (predicted - measured).abs() < 0.1, "{cell}");
+    let again = json(&assay.run(&arguments).exits(0).stdout);
+    assert_eq!(again["proof"], document["proof"]);
+}
+
+#[test]
+fn what_cannot_be_proved_is_refused_before_anything_runs() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let refused = |arguments: &[&str]| assay.run(arguments).exits(2).stderr.clone();
+    let said = refused(&["size", log, "--prove", "builtin", "--at", "1GB"]);
+    assert!(said.contains("--prove is for workloads") && said.contains("assay replay"), "{said}");
+    let said = refused(&["size", "demo", "--prove", "varnich", "--at", "1GB"]);
+    assert!(said.contains("varnich"), "{said}");
+    let said = refused(&["size", "demo", "--rate", "5", "--prove", "builtin", "--at", "1GB"]);
+    assert!(said.contains("--rate does not go with --prove"), "{said}");
+    let room = |more: &[&str]| {
+        let arguments = [&["size", log, "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)["input"]["footprint_bytes"].as_u64().unwrap()
+    };
+    assert_eq!(room(&["--as", "builtin"]) - room(&[]), 10 * 914);
+}
+
+#[test]
+fn rules_say_what_a_log_does_not_and_one_that_matches_nothing_is_named() {
+    let assay = Assay::new();
+    let line = |number: u32, url: &str, bytes: u32| {
+        format!(
+            "192.0.2.7 - - [10/Oct/2025:13:{number:02}:00 +0000] \"GET {url} HTTP/1.1\" 200 {bytes} \"-\" \"agent\"\n"
+        )
+    };
+    // Once a minute: a page with another parameter each time, and a picture.
+    let text: String = (0..40)
+        .map(|number| {
+            line(number, &format!("/page?id=7&utm_source=s{number}"), 900) + &line(number, "/a.jpg", 500)
+        })
+        .collect();
+    let log = assay.file("access.log", &text);
+    let simulate = |more: &[&str]| {
+        let arguments = [&["size", log, "--policy", "lru", "--sizes", "1MB", "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)
+    };
+    let hits = |more: &[&str]| simulate(more)["infinite"]["hits"].as_u64().unwrap();
+    assert_eq!((hits(&[]), hits(&["--key", "drop utm_*"])), (39, 78));
+    assert_eq!(hits(&["--uncachable", "*.jpg"]), 0);
+    let expiring = simulate(&["--ttl", "*.jpg=90s"]);
+    // Fresh after one minute, and confirmed after two.
+    assert_eq!([&expiring["infinite"]["hits"], &expiring["infinite"]["validated"]], [20, 19]);
+    let document = simulate(&["--suggest-keys", "--uncachable", "path:/api/*"]);
+    let change = &document["suggestions"][0];
+    assert_eq!([&change["rule"], &change["is_safe"]], [&Value::from("drop utm_source"), &Value::from(true)]);
+    assert_eq!(change["gained_hits"], 39);
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("'path:/api/*' matches no request"), "{notes}");
+    let refused = |arguments: &[&str]| assay.run(arguments).exits(2).stderr.clone();
+    let said = refused(&["size", log, "--key", "drop"]);
+    assert!(said.contains("is not a rule of a key"), "{said}");
+    let said = refused(&["size", log, "--ttl", "*.jpg"]);
+    assert!(said.contains("has no time"), "{said}");
+    let said = refused(&["size", "demo", "--suggest-keys"]);
+    assert!(said.contains("are for access logs"), "{said}");
+}

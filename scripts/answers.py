@@ -1,0 +1,184 @@
+"""Counts how often a run gives an answer, and the right one, on a machine that has other work.
+
+*Answers*: `demo` and `image` (rehearsed to 20 s) run through the built-in proxy. Hit ratios, errors and throughput should be known,
+the medians too, and the exit code should be 0, as nothing is required.
+
+*Planted faults*: a workload of 5 s runs through a forwarder (scripts/faulty_forwarder.py) that is watched with --watch and gets one
+thing wrong: it flips a byte in one body of fifty (`wrong-byte`), serves objects long after they changed (`stale`), serves reloads from
+its store (`reload`), lets half of the rate through (`half-rate`), or takes twice as long for the slowest one request of forty
+(`p99`). The exit code must be 99, whatever else the machine does. `none` is the same forwarder without a fault, under all of these
+requirements: a 99 there is wrong, a 96 says that a requirement could not be decided.
+
+*Other work* (--others LOAD): two processes that compute in bursts of a tenth of a second to two seconds, unpinned, so that this many
+processors are wanted on average. With 0 the machine is left as it is. The load average at the end of each run is recorded.
+
+A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
+Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
+Usage: answers.py [--times N] [--others LOAD] [--json FILE] [CASE]...
+"""
+
+import argparse
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
+FORWARDER = os.path.join(HERE, "scripts/faulty_forwarder.py")
+RUNS = {"demo": ["demo"], "image": ["image", "--rehearse", "20s"]}
+# What each fault breaks, and what says so.
+FAULTS = {
+    "wrong-byte": [],
+    "stale": [],
+    "reload": ["errors(hit_on_reload) == 0"],
+    "half-rate": ["rate > 100"],
+    "p99": ["p99 < 30ms"],
+    "none": ["errors(hit_on_reload) == 0", "rate > 100", "p99 < 30ms", "errors == 0"],
+}
+WORKLOAD = """
+ObjLifeCycle Life = {{ length = const({life}); variance = 0%; with_lmt = 100%; expires = [nmt + const(0sec)]; }};
+Content Thing = {{ kind = "thing"; size = unif(2KB, 20KB); obj_life_cycle = Life; cachable = 100%; }};
+Server S = {{ kind = "srv"; contents = [Thing]; pconn_use_lmt = const(20); addresses = ['10.0.0.1:9000']; }};
+Robot R = {{
+    kind = "rbt"; origins = S.addresses; addresses = ['10.0.1.1' ** 40]; req_rate = 3/sec; recurrence = 60%;
+    pop_model = {{ pop_distr = popUnif(); }}; req_types = ["Basic": 75%, "Reload"];
+    pconn_use_lmt = const(10); open_conn_lmt = 4;
+}};
+Phase top = {{ name = "top"; goal.duration = 5sec; }};
+schedule(top);
+use(S, R);
+"""
+
+BURSTS = """
+import random, sys, time
+duty, chance = float(sys.argv[1]), random.Random(int(sys.argv[2]))
+while True:
+    busy = chance.uniform(0.1, 2.0)
+    end = time.monotonic() + busy
+    while time.monotonic() < end:
+        pass
+    time.sleep(busy * (1 - duty) / duty)
+"""
+
+
+class Beside:
+    """Programs that run for as long as the block does."""
+
+    def __init__(self, commands, **options):
+        self.commands, self.options = commands, options
+
+    def __enter__(self):
+        self.children = [subprocess.Popen(command, **self.options) for command in self.commands]
+        return self.children
+
+    def __exit__(self, *_):
+        for child in self.children:
+            child.kill()
+            child.wait()
+            if child.stdout:
+                child.stdout.close()
+
+
+def other_work(load, seed):
+    """Two programs that want so many processors together."""
+    duty = min(load / 2, 0.99)
+    commands = [[sys.executable, "-c", BURSTS, str(duty), str(seed * 2 + index)] for index in range(2)]
+    return Beside(commands if load > 0 else [])
+
+
+def run(flags):
+    """Exit code and summary of one run."""
+    with tempfile.TemporaryDirectory(prefix="answers-") as directory:
+        run_dir = os.path.join(directory, "run")
+        command = [ASSAY, "run", *flags, "--no-live", "--no-report", "--run-dir", run_dir]
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            said = child.communicate()[1]
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+                child.wait()
+        try:
+            with open(os.path.join(run_dir, "summary.json")) as file:
+                return child.returncode, json.load(file)
+        except FileNotFoundError:
+            sys.exit(f"{' '.join(command)}: no summary; it ended with {child.returncode}: {said.strip()[-500:]}")
+
+
+def through_forwarder(fault, seed):
+    """The same, through a forwarder that gets one thing wrong."""
+    with tempfile.TemporaryDirectory(prefix="answers-") as directory:
+        path = os.path.join(directory, "forwarded.pg")
+        with open(path, "w") as file:
+            file.write(WORKLOAD.format(life="2sec" if fault == "stale" else "30day"))
+        # Of its own network: other runs may use the same ports of other loopback addresses.
+        origin, target = f"127.9.{seed % 250 + 1}.2:9000", f"127.9.{seed % 250 + 1}.1:8080"
+        command = [sys.executable, "-B", FORWARDER, target, origin, fault]
+        with Beside([command], stdout=subprocess.PIPE) as [forwarder]:
+            forwarder.stdout.readline()
+            flags = [path, "--proxy", target, "--origin-listen", origin, "--seed", str(seed), "--watch", str(forwarder.pid)]
+            for requirement in FAULTS[fault]:
+                flags += ["--require", requirement]
+            return run(flags)
+
+
+def looked_at(case, seed, others, code, summary):
+    """A run as a record."""
+    headline = summary["headline"]
+    record = {"case": case, "seed": seed, "others": others, "code": code, "load": os.getloadavg()[0]}
+    record |= {name: headline[name] for name in ("known", "roughly", "unknown")}
+    record["requirements"] = [[each["text"], each["decision"], each["seen"]] for each in summary["requirements"]]
+    return record
+
+
+def report(records):
+    """Counts, a line for each case."""
+    print(f"{'case':11} {'runs':>4} {'load':>11}  {'exit codes':28} headline numbers that were not known")
+    for case in [*RUNS, *FAULTS]:
+        mine = [record for record in records if record["case"] == case]
+        if not mine:
+            continue
+        loads = sorted(record["load"] for record in mine)
+        codes = collections.Counter(record["code"] for record in mine)
+        less = collections.Counter(name for record in mine for name in record["roughly"] + record["unknown"])
+        codes = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items()))
+        less = ", ".join(f"{name} {count}" for name, count in sorted(less.items())) or "none"
+        print(f"{case:11} {len(mine):4} {loads[0]:5.1f}–{loads[-1]:5.1f}  {codes:28} {less}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20, help="runs of each case")
+    parser.add_argument("--others", type=float, default=1.5, help="processors that other work wants on average, 0 to 2")
+    parser.add_argument("--json", default=os.path.join(HERE, "target/answers.jsonl"), help="a line per run")
+    parser.add_argument("case", nargs="*", help=", ".join([*RUNS, *FAULTS]))
+    args = parser.parse_args()
+    cases = args.case or [*RUNS, *FAULTS]
+    unknown = [case for case in cases if case not in RUNS and case not in FAULTS]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]}; there are {', '.join([*RUNS, *FAULTS])}")
+    records = []
+    if os.path.exists(args.json):
+        with open(args.json) as file:
+            records = [json.loads(line) for line in file]
+    os.makedirs(os.path.dirname(os.path.abspath(args.json)), exist_ok=True)
+    with open(args.json, "a") as out:
+        for seed in range(1, args.times + 1):
+            for case in cases:
+                if any((record["case"], record["seed"]) == (case, seed) for record in records):
+                    continue
+                with other_work(args.others, seed):
+                    flags = RUNS.get(case)
+                    code, summary = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed)
+                record = looked_at(case, seed, args.others, code, summary)
+                print(json.dumps(record), file=out, flush=True)
+                records.append(record)
+    report(records)
+
+
+if __name__ == "__main__":
+    main()
