@@ -17,7 +17,6 @@ Needs a build of assay (the release build, or the one that ASSAY names). Everyth
 Usage: answers.py [--times N] [--others LOAD] [--json FILE] [CASE]...
 """
 
-import argparse
 import collections
 import json
 import os
@@ -26,8 +25,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
+import kept_runs
+from kept_runs import ASSAY, HERE
+
 FORWARDER = os.path.join(HERE, "scripts/faulty_forwarder.py")
 RUNS = {"demo": ["demo"], "image": ["image", "--rehearse", "20s"]}
 # What each fault breaks, and what says so.
@@ -151,33 +151,20 @@ def report(records):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=20, help="runs of each case")
+    cases = [*RUNS, *FAULTS]
+    parser = kept_runs.parser(__doc__, cases, 20, "answers.jsonl")
     parser.add_argument("--others", type=float, default=1.5, help="processors that other work wants on average, 0 to 2")
-    parser.add_argument("--json", default=os.path.join(HERE, "target/answers.jsonl"), help="a line per run")
-    parser.add_argument("case", nargs="*", help=", ".join([*RUNS, *FAULTS]))
-    args = parser.parse_args()
-    cases = args.case or [*RUNS, *FAULTS]
-    unknown = [case for case in cases if case not in RUNS and case not in FAULTS]
-    if unknown:
-        parser.error(f"there is no case {unknown[0]}; there are {', '.join([*RUNS, *FAULTS])}")
-    records = []
-    if os.path.exists(args.json):
-        with open(args.json) as file:
-            records = [json.loads(line) for line in file]
-    os.makedirs(os.path.dirname(os.path.abspath(args.json)), exist_ok=True)
-    with open(args.json, "a") as out:
-        for seed in range(1, args.times + 1):
-            for case in cases:
-                if any((record["case"], record["seed"]) == (case, seed) for record in records):
-                    continue
-                with other_work(args.others, seed):
-                    flags = RUNS.get(case)
-                    code, summary = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed)
-                record = looked_at(case, seed, args.others, code, summary)
-                print(json.dumps(record), file=out, flush=True)
-                records.append(record)
-    report(records)
+    args = kept_runs.parse(parser, cases)
+    kept = kept_runs.Kept(args.json)
+    for seed in range(1, args.times + 1):
+        for case in args.case:
+            if kept.has(case, seed):
+                continue
+            with other_work(args.others, seed):
+                flags = RUNS.get(case)
+                code, summary = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed)
+            kept.add(looked_at(case, seed, args.others, code, summary))
+    report(kept.records)
 
 
 if __name__ == "__main__":

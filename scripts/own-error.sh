@@ -3,4 +3,4 @@
 set -eu
 command -v python3 >/dev/null || { echo "own-error needs python3" >&2; exit 2; }
 [ -n "${ASSAY:-}" ] || cargo build --release --quiet --package assay
-exec python3 scripts/own_error.py "$@"
+exec python3 -B scripts/own_error.py "$@"

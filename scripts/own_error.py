@@ -16,7 +16,6 @@ Needs a build of assay (the release build, or the one that ASSAY names). Everyth
 Usage: own_error.py [--times N] [--seconds S] [--json FILE] [CASE]...
 """
 
-import argparse
 import csv
 import json
 import os
@@ -27,8 +26,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
+import kept_runs
+from kept_runs import ASSAY
+
 CPUS = sorted(os.sched_getaffinity(0))
 QUICK_MS, SLOW_MS, PATH_MS = 8.0, 40.0, 0.3
 PERCENTILES = {"p50": QUICK_MS, "p90": SLOW_MS, "p99": SLOW_MS, "p999": SLOW_MS}
@@ -202,34 +202,21 @@ def report(records):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=50, help="runs of each case")
+    parser = kept_runs.parser(__doc__, CASES, 50, "own-error.jsonl")
     parser.add_argument("--seconds", type=int, default=5, help="length of a run")
-    parser.add_argument("--json", default=os.path.join(HERE, "target/own-error.jsonl"), help="a line per run")
-    parser.add_argument("case", nargs="*", help=", ".join(CASES))
-    args = parser.parse_args()
-    unknown = [case for case in args.case if case not in CASES]
-    if unknown:
-        parser.error(f"there is no case {unknown[0]}; there are {', '.join(CASES)}")
-    records = []
-    if os.path.exists(args.json):
-        with open(args.json) as file:
-            records = [json.loads(line) for line in file]
-    shares = {record["seed"]: record["slow_share"] for record in records if "slow_share" in record}
-    with open(args.json, "a") as out:
-        for seed in range(1, args.times + 1):
-            if seed not in shares:
-                shares[seed] = share_of_slow(seed, args.seconds)
-                record = {"case": "reference", "seed": seed, "slow_share": shares[seed]}
-                print(json.dumps(record), file=out, flush=True)
-            for case in args.case or CASES:
-                if any(record["case"] == case and record["seed"] == seed for record in records):
-                    continue
-                code, summary = disturbed(case, seed, args.seconds)
-                record = looked_at(case, seed, code, summary, shares[seed])
-                print(json.dumps(record), file=out, flush=True)
-                records.append(record)
-    report([record for record in records if record["case"] != "reference"])
+    args = kept_runs.parse(parser, CASES)
+    kept = kept_runs.Kept(args.json)
+    shares = {record["seed"]: record["slow_share"] for record in kept.records if "slow_share" in record}
+    for seed in range(1, args.times + 1):
+        if seed not in shares:
+            shares[seed] = share_of_slow(seed, args.seconds)
+            kept.add({"case": "reference", "seed": seed, "slow_share": shares[seed]})
+        for case in args.case:
+            if kept.has(case, seed):
+                continue
+            code, summary = disturbed(case, seed, args.seconds)
+            kept.add(looked_at(case, seed, code, summary, shares[seed]))
+    report([record for record in kept.records if record["case"] != "reference"])
 
 
 if __name__ == "__main__":

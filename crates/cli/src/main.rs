@@ -15,6 +15,7 @@ mod hint;
 mod interrupt;
 mod junit;
 mod kind;
+mod leftovers;
 mod listeners;
 mod live;
 mod manual;

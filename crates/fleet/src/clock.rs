@@ -2,10 +2,10 @@
 //!
 //! Both clocks are `CLOCK_MONOTONIC`, in nanoseconds since the boot of their machine. The *offset* at an instant is what the
 //! agent's clock shows minus what the coordinator's shows. It is measured by exchanges: the coordinator notes when it sends a
-//! question, the agent notes when it received it and when it answers, the coordinator notes when the answer is back.
+//! request, the agent notes when it received it and when it responds, the coordinator notes when the response is back.
 //!
-//! The bound follows from causality alone. The agent received the question after it was sent, so the offset is at most
-//! `received − sent`. It answered before the answer was back, so the offset is at least `answered − back`. Neither way has to
+//! The bound follows from causality alone. The agent received the request after it was sent, so the offset is at most
+//! `received − sent`. It responded before the response was back, so the offset is at least `responded − back`. Neither way has to
 //! take as long as the other. What several exchanges say holds at different instants; between them the offset can have moved
 //! by the drift, at most [`MOST_DRIFT_PPM`]. Every exchange therefore gives an interval at any instant, wider the further away
 //! it is, and the offset lies in all of them. Quick exchanges give narrow intervals, slow ones do no harm.
@@ -23,16 +23,16 @@ const STRETCH_NS: u64 = 250_000_000;
 /// How many stretches are kept. One that is 60 s old says the offset to within 30 ms, more than any new one.
 const STRETCHES: usize = 240;
 
-/// A question and its answer. Two readings of the coordinator's clock, two of the agent's, in nanoseconds.
+/// A request and its response. Two readings of the coordinator's clock, two of the agent's, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// Coordinator: before the question was sent.
+    /// Coordinator: before the request was sent.
     pub sent_ns: u64,
-    /// Agent: after the question was received.
+    /// Agent: after the request was received.
     pub received_ns: u64,
-    /// Agent: before the answer was sent.
+    /// Agent: before the response was sent.
     pub responded_ns: u64,
-    /// Coordinator: after the answer was received.
+    /// Coordinator: after the response was received.
     pub back_ns: u64,
 }
 
@@ -264,7 +264,7 @@ mod tests {
             .take(Exchange { sent_ns: 1000, received_ns: 51_000, responded_ns: 52_000, back_ns: 5000 })
             .unwrap();
         let offset = clock.at(3000).unwrap();
-        // At most what was received − sent, at least what was answered − back; and a nanosecond or two of drift.
+        // At most what was received − sent, at least what was responded − back; and a nanosecond or two of drift.
         assert!(offset.contains(47_000) && offset.contains(50_000));
         assert!(!offset.contains(46_990) && !offset.contains(50_010));
         assert_eq!(clock.quickest_ns(), Some(3000));

@@ -21,7 +21,7 @@ pub const PROTOCOL: u32 = 1;
 
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct AgentInfo {
     /// [`PROTOCOL`].
     pub protocol: u32,
     /// The version of Assay that it is.
@@ -50,7 +50,7 @@ pub struct Hello {
     pub busy: Option<Busy>,
 }
 
-impl Hello {
+impl AgentInfo {
     /// Whether it is the one of this name, or carries this label.
     pub fn is_called(&self, label: &Name) -> bool {
         self.name == *label || self.labels.contains(label)
@@ -99,7 +99,7 @@ pub struct Order {
     pub version: String,
     /// The run that it is about.
     pub run: Name,
-    /// Who asks: user and host.
+    /// Who gives it: user and host.
     pub by: String,
     /// What is to be done.
     pub what: What,
@@ -172,9 +172,9 @@ pub enum Response {
     Refused(String),
 }
 
-/// A question for an agent's clock. It also tells the agent that its coordinator is still there.
+/// A request to read an agent's clock. It also tells the agent that its coordinator is still there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct ClockRequest {
     /// The run that the coordinator makes; none: it only looks.
     pub run: Option<Name>,
 }
@@ -182,32 +182,32 @@ pub struct Question {
 /// What an agent's clock showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Which agent answers.
+    /// Which agent responds.
     pub instance: u64,
-    /// `CLOCK_MONOTONIC` when the question was received, in nanoseconds.
+    /// `CLOCK_MONOTONIC` when the request was received, in nanoseconds.
     pub received_ns: u64,
-    /// `CLOCK_MONOTONIC` when the answer was made, in nanoseconds.
+    /// `CLOCK_MONOTONIC` when the response was made, in nanoseconds.
     pub responded_ns: u64,
-    /// The wall clock when the answer was made, in microseconds of Unix time.
+    /// The wall clock when the response was made, in microseconds of Unix time.
     pub unix_us: u64,
 }
 
 /// Something that a role said. Messages of an agent are numbered from 0 in each run, so that one that arrives twice counts once
 /// and none is missed unseen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct Report {
     /// Its number among those of the agent.
     pub number: u64,
     /// The role's number; none: the agent itself.
     pub role: Option<u32>,
     /// What was said.
-    pub words: Words,
+    pub output: Output,
 }
 
 /// What was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Words {
+pub enum Output {
     /// An event.
     Event(Box<Event>),
     /// A line that is none.
@@ -256,19 +256,19 @@ pub fn read_plain<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> 
 #[derive(Debug, Default)]
 pub struct InOrder {
     next: u64,
-    early: std::collections::BTreeMap<u64, Spoken>,
+    early: std::collections::BTreeMap<u64, Report>,
 }
 
 impl InOrder {
     /// Takes one as it arrives; gives those whose turn it is now.
-    pub fn take(&mut self, spoken: Spoken) -> Vec<Spoken> {
-        if spoken.number >= self.next {
-            self.early.insert(spoken.number, spoken);
+    pub fn take(&mut self, report: Report) -> Vec<Report> {
+        if report.number >= self.next {
+            self.early.insert(report.number, report);
         }
         let mut turn = Vec::new();
-        while let Some(spoken) = self.early.remove(&self.next) {
+        while let Some(report) = self.early.remove(&self.next) {
             self.next += 1;
-            turn.push(spoken);
+            turn.push(report);
         }
         turn
     }
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn another_protocol_is_told_from_nonsense() {
         let newer = br#"{"protocol": 2, "version": "9.0", "name": "far", "something": {"new": true}}"#;
-        let error = read::<Hello>(newer).unwrap_err().to_string();
+        let error = read::<AgentInfo>(newer).unwrap_err().to_string();
         assert!(error.contains("far is Assay 9.0 (protocol 2)") && error.contains("same version"), "{error}");
         for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 1}"#, b"\xff"] {
-            assert!(matches!(read::<Hello>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
+            assert!(matches!(read::<AgentInfo>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
         }
     }
 
@@ -311,19 +311,19 @@ mod tests {
             order in Just((0_u64..30).collect::<Vec<_>>()).prop_shuffle(),
             again in proptest::collection::vec(0_u64..30, 0..20),
         ) {
-            let spoken = |number| Spoken { number, role: None, words: Words::Event(Box::new(Event::Done)) };
+            let report = |number| Report { number, role: None, output: Output::Event(Box::new(Event::Done)) };
             let mut line = InOrder::default();
             let arrivals = order.iter().chain(&again);
             let seen: Vec<u64> =
-                arrivals.flat_map(|number| line.take(spoken(*number))).map(|spoken| spoken.number).collect();
+                arrivals.flat_map(|number| line.take(report(*number))).map(|report| report.number).collect();
             prop_assert_eq!(seen, (0..30).collect::<Vec<_>>());
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read::<Hello>(&bytes);
+            let _ = read::<AgentInfo>(&bytes);
             let _ = read::<Order>(&bytes);
-            let _ = read_plain::<Spoken>(&bytes);
+            let _ = read_plain::<Report>(&bytes);
         }
     }
 }

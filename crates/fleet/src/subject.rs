@@ -2,17 +2,17 @@
 //!
 //! | subject | from | what |
 //! |---|---|---|
-//! | `assay.who` | coordinator, to all agents | who is there? Each answers with a [`Hello`](crate::message::Hello) |
-//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::message::Order); the answer is an [`Response`](crate::message::Response) |
-//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`Question`](crate::message::Question) for its clock; the answer is a [`Reading`](crate::message::Reading) |
-//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Spoken`](crate::message::Spoken) |
+//! | `assay.discover` | coordinator, to all agents | which agents are there? Each responds with an [`AgentInfo`](crate::message::AgentInfo) |
+//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::message::Order); the response is a [`Response`](crate::message::Response) |
+//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`ClockRequest`](crate::message::ClockRequest); the response is a [`Reading`](crate::message::Reading) |
+//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Report`](crate::message::Report) |
 //!
 //! A run has a stream and an object store of its own, named by [`stream`] and [`bucket`]; both are removed with its end.
 
 use crate::name::Name;
 
 /// Where all agents listen.
-pub const WHO: &str = "assay.who";
+pub const DISCOVER: &str = "assay.discover";
 
 /// Where an agent takes orders.
 pub fn orders(agent: &Name) -> String {
@@ -25,12 +25,12 @@ pub fn clock(agent: &Name) -> String {
 }
 
 /// Where an agent puts what the roles of a run say.
-pub fn spoken(run: &Name, agent: &Name) -> String {
+pub fn reports(run: &Name, agent: &Name) -> String {
     format!("assay.run.{run}.{agent}")
 }
 
 /// What all agents say of a run.
-pub fn all_spoken(run: &Name) -> String {
+pub fn all_reports(run: &Name) -> String {
     format!("assay.run.{run}.*")
 }
 
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(orders(&one), "assay.agent.one.order");
         assert_eq!(clock(&one), "assay.agent.one.clock");
         assert_eq!(
-            (spoken(&run, &one), all_spoken(&run)),
+            (reports(&run, &one), all_reports(&run)),
             ("assay.run.r1.one".into(), "assay.run.r1.*".into())
         );
         assert_eq!((stream(&run), bucket(&run)), ("assay-run-r1".into(), "assay-files-r1".into()));

@@ -33,6 +33,11 @@ impl Owner {
         format!("{MARK}{}_{}_{}", self.pid, self.started, self.namespace)
     }
 
+    /// What the name of a directory begins with that is this process's and of one kind: [`abandoned`] finds it later.
+    pub fn prefix(&self, kind: &str) -> String {
+        format!("{PREFIX}{kind}-{}-", self.mark())
+    }
+
     /// The owner whose mark is a part (between `-`) of a name.
     pub fn of(name: &str) -> Option<Self> {
         name.strip_prefix(PREFIX)?.split('-').find_map(|part| {

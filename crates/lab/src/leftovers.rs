@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_health::owner::abandoned;
+use assay_health::owner::{Owner, abandoned};
 use rustix::process::{Pid, Signal};
 
 use crate::{cgroup, shared_memory, work};
@@ -29,6 +29,11 @@ pub fn clear_in(temp_dirs: &[PathBuf], group_parents: &[PathBuf]) -> Vec<String>
         said.push(told("the work directory", &dir, done, 0));
     }
     said
+}
+
+/// A new directory for temporary files. If its owner is killed, [`clear`] removes it later.
+pub fn temporary_dir(kind: &str) -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(&Owner::me().prefix(kind)).tempdir()
 }
 
 fn told(what: &str, path: &Path, done: std::io::Result<()>, ended: usize) -> String {
@@ -56,8 +61,6 @@ fn end_all(group: &Path) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use assay_health::owner::Owner;
-
     use super::*;
 
     /// The mark of this process, with other numbers where some are given.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use assay_health::owner::{self, PREFIX};
+use assay_health::owner;
 
 use crate::error::LabError;
 
@@ -38,7 +38,7 @@ impl WorkDir {
         };
         let parent_dir = std::path::absolute(&parent).map_err(|e| cannot("name", e))?;
         let dir = tempfile::Builder::new()
-            .prefix(&format!("{PREFIX}{proxy}-{}-", owner::Owner::me().mark()))
+            .prefix(&owner::Owner::me().prefix(proxy))
             .tempdir_in(parent_dir)
             .map_err(|e| cannot("make", e))?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))

@@ -5,11 +5,11 @@
 //! agents: it measures their clocks, starts roles there, and gives the run what they say, as if they were children of it.
 //! [`up`] starts a server and agents on one host. What is said and how clocks are computed is in `assay-fleet`.
 //!
-//! *Does not:* decide what a run consists of (that is `assay-lab`), send or answer requests, or take commands for programs from
+//! *Does not:* decide what a run consists of (that is `assay-lab`), send requests or serve them, or take commands for programs from
 //! the network: an agent runs this program's own roles, and proxies whose descriptions are installed with it.
 
 pub mod agent;
-mod beside;
+mod background;
 pub mod coordinator;
 pub mod error;
 pub mod login;

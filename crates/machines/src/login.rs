@@ -1,4 +1,4 @@
-//! The connection to a NATS server: where it is, who we are there, and when it may be used without a name.
+//! The connection to a NATS server: where it is, with which credentials, and when it may be used without any.
 
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -45,8 +45,8 @@ impl Login {
         let is_open = !client.server_info().auth_required;
         if is_open && !is_loopback(&address) {
             return Err(FleetError::plan(format!(
-                "the NATS server at {} asks nobody who they are, so anybody who reaches it could give orders to agents; give it \
-                 accounts (docs/how-to/several-machines.md), or use one on loopback",
+                "the NATS server at {} has no authentication: anyone who can reach it could command agents; give it accounts \
+                 (docs/how-to/several-machines.md), or use one on loopback",
                 self.url
             )));
         }
@@ -83,11 +83,11 @@ impl Login {
         let url = &self.url;
         FleetError::plan(match kind {
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => format!(
-                "the NATS server at {url} does not accept these credentials ({cause}); name others with --creds, or --user and \
-                 --password-file"
+                "the NATS server at {url} does not accept these credentials ({cause}); name others with --nats-creds, or --nats-user and \
+                 --nats-password-file"
             ),
             _ => format!(
-                "no NATS server answers at {url}: {cause}; is it running, and is the URL right? `assay fleet up` starts one on this \
+                "no NATS server responds at {url}: {cause}; is it running, and is the URL right? `assay fleet up` starts one on this \
                  machine"
             ),
         })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_lab::address::LoopbackNet;
+use assay_lab::leftovers;
 use assay_lab::process::{Launch, Process, find_program, last_words};
 use rustix::process::Signal;
 
@@ -38,7 +39,7 @@ pub struct Up {
     // Agents end before their server, and all before their files go.
     agents: Vec<(String, Process)>,
     server: Process,
-    _net: LoopbackNet,
+    net: LoopbackNet,
     dir: tempfile::TempDir,
 }
 
@@ -51,10 +52,10 @@ impl Up {
         let net = LoopbackNet::claim().map_err(|e| FleetError::plan(e.to_string()))?;
         let cannot =
             |e: std::io::Error| FleetError::plan(format!("cannot make a directory for the server: {e}"));
-        let dir = tempfile::Builder::new().prefix("assay-fleet-").tempdir().map_err(cannot)?;
+        let dir = leftovers::temporary_dir("fleet").map_err(cannot)?;
         let mut server = start_server(&program, settings.port, dir.path())?;
         let url = wait_for_server(&mut server, settings.port, dir.path()).await?;
-        let mut up = Self { url, agents: Vec::new(), server, _net: net, dir };
+        let mut up = Self { url, agents: Vec::new(), server, net, dir };
         for number in 0..settings.agents {
             let name = format!("m{}", number + 1);
             let agent = up.start_agent(settings, number, &name)?;
@@ -65,7 +66,7 @@ impl Up {
     }
 
     fn start_agent(&self, settings: &UpSettings, number: u8, name: &str) -> Result<Process, FleetError> {
-        let address = self._net.cache(number).map_err(|e| FleetError::plan(e.to_string()))?.ip();
+        let address = self.net.cache(number).map_err(|e| FleetError::plan(e.to_string()))?.ip();
         let label = LABELS.get(usize::from(number)).copied().unwrap_or(LABELS[0]);
         let mut arguments: Vec<String> =
             ["agent", "--nats", &self.url, "--name", name].map(str::to_owned).into();

@@ -13,7 +13,7 @@ use super::login_args::LoginArgs;
 use crate::commands::fleet::failure;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
-use crate::output;
+use crate::{leftovers, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,13 +57,13 @@ pub struct AgentArgs {
 
 /// Runs an agent until it is interrupted.
 pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
-    super::run::clear_leftovers();
+    leftovers::clear();
     let may_load = may_load(args)?;
     let temporary;
     let dir = match &args.dir {
         Some(dir) => std::path::absolute(dir).context("cannot find --dir").map_err(Failure::usage)?,
         None => {
-            let made = tempfile::Builder::new().prefix("assay-agent-").tempdir();
+            let made = assay_lab::leftovers::temporary_dir("agent");
             temporary = made.context("cannot make a directory for the agent").map_err(Failure::usage)?;
             temporary.path().to_owned()
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_fleet::clock::AgentClock;
-use assay_fleet::message::Hello;
+use assay_fleet::message::AgentInfo;
 use assay_machines::coordinator::{Fleet, Seen};
 use assay_machines::error::FleetError;
 use assay_machines::up::{Up, UpSettings};
@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use super::login_args::LoginArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
-use crate::output;
+use crate::{leftovers, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,14 +63,17 @@ pub struct UpArgs {
 /// Lists agents, or starts some.
 pub fn fleet(args: &FleetArgs) -> Result<Exit, Failure> {
     match &args.what {
-        Some(FleetCommand::Up(up)) => start(up),
+        Some(FleetCommand::Up(up)) => {
+            leftovers::clear();
+            start(up)
+        }
         None => list(args),
     }
 }
 
 fn list(args: &FleetArgs) -> Result<Exit, Failure> {
     let fleet = Fleet::connect(&args.login.login(&args.nats), "assay fleet").map_err(failure)?;
-    let (found, others) = fleet.who().map_err(failure)?;
+    let (found, others) = fleet.discover().map_err(failure)?;
     for other in others {
         output::eprint(&format!("warning: {other}\n"));
     }
@@ -104,22 +107,22 @@ fn table(seen: &[Seen]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn row(Seen { hello, clock }: &Seen) -> [String; 8] {
+fn row(Seen { info, clock }: &Seen) -> [String; 8] {
     let list = |names: Vec<&str>| if names.is_empty() { "-".to_owned() } else { names.join(",") };
     [
-        hello.name.to_string(),
-        list(hello.labels.iter().map(|label| label.as_str()).collect()),
-        hello.address.to_string(),
-        hello.cpus.to_string(),
-        assay_settings::show::bytes(hello.memory_bytes),
+        info.name.to_string(),
+        list(info.labels.iter().map(|label| label.as_str()).collect()),
+        info.address.to_string(),
+        info.cpus.to_string(),
+        assay_settings::show::bytes(info.memory_bytes),
         error_us(clock).map_or_else(|| "unknown".to_owned(), |error_us| format!("±{error_us} µs")),
-        list(hello.proxies.iter().map(|proxy| proxy.name.as_str()).collect()),
-        doing(hello),
+        list(info.proxies.iter().map(|proxy| proxy.name.as_str()).collect()),
+        doing(info),
     ]
 }
 
-fn doing(hello: &Hello) -> String {
-    match &hello.busy {
+fn doing(info: &AgentInfo) -> String {
+    match &info.busy {
         None => "idle".to_owned(),
         Some(busy) => format!("{} in run {} of {}", busy.roles.join(", "), busy.run, busy.by),
     }
@@ -131,20 +134,20 @@ fn error_us(clock: &AgentClock) -> Option<u64> {
 }
 
 fn document(seen: &Seen) -> serde_json::Value {
-    let Seen { hello, clock } = seen;
+    let Seen { info, clock } = seen;
     let offset = clock.now().ok();
     serde_json::json!({
-        "name": hello.name,
-        "labels": hello.labels,
-        "version": hello.version,
-        "address": hello.address,
-        "kernel": hello.kernel,
-        "cpus": hello.cpus,
-        "memory_bytes": hello.memory_bytes,
-        "descriptors": hello.descriptors,
-        "may_load": hello.may_load,
-        "proxies": hello.proxies,
-        "busy": hello.busy,
+        "name": info.name,
+        "labels": info.labels,
+        "version": info.version,
+        "address": info.address,
+        "kernel": info.kernel,
+        "cpus": info.cpus,
+        "memory_bytes": info.memory_bytes,
+        "descriptors": info.descriptors,
+        "may_load": info.may_load,
+        "proxies": info.proxies,
+        "busy": info.busy,
         "clock": offset.map(|offset| serde_json::json!({
             "offset_ns": offset.middle_ns(),
             "error_ns": offset.error_ns(),

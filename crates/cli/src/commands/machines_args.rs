@@ -40,7 +40,7 @@ impl MachinesArgs {
     pub fn take(&self, plan: &mut RunPlan) -> Result<(), Failure> {
         let Some(url) = &self.fleet else { return Ok(()) };
         let fleet = Fleet::connect(&self.login.login(url), "assay run").map_err(failure)?;
-        let (found, others) = fleet.who().map_err(failure)?;
+        let (found, others) = fleet.discover().map_err(failure)?;
         for other in others {
             output::eprint(&format!("warning: {other}\n"));
         }

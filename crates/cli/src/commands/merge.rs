@@ -14,7 +14,7 @@ use crate::units;
 const EXAMPLES: &str = "\
 Examples:
   assay merge robots-a robots-b origins -o whole
-  assay merge a b c -o whole --clock-error 5ms   chrony says so
+  assay merge a b c -o whole --clock-error 5ms   as measured with chrony
   assay compare whole another";
 
 /// Flags of `assay merge`.

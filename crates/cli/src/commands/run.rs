@@ -23,7 +23,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{Prepared, Wish, prepare};
-use crate::{hint, junit, output, run_name, target, thresholds, units};
+use crate::{hint, junit, leftovers, output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         return Err(Failure::usage(why)
             .hint("name it .json or .txt; a search leaves its page, peak.html, in the run directory"));
     }
-    clear_leftovers();
+    leftovers::clear();
     let target = target::choose(args)?;
     let prepared = prepare(&Wish {
         workload: &args.workload,
@@ -143,13 +143,6 @@ pub fn perform(mut plan: RunPlan, results: &ResultArgs, retries: u32) -> Result<
             output::eprint(&format!("{words}\n"));
             Ok(Exit::Interrupted)
         }
-    }
-}
-
-/// Clears away what a killed Assay left behind, and says so.
-pub fn clear_leftovers() {
-    for note in assay_lab::leftovers::clear() {
-        output::eprint(&format!("note: {note}\n"));
     }
 }
 

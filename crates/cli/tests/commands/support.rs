@@ -82,6 +82,11 @@ impl Said {
         self
     }
 
+    /// Nothing was wrong. On a busy machine (96), a headline number may not be known.
+    pub fn went_well(&self) -> bool {
+        matches!(self.code, Some(0 | 96))
+    }
+
     /// Checks that standard error has these words.
     #[track_caller]
     pub fn complains(self, words: &str) -> Self {

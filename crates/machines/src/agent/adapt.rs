@@ -85,7 +85,7 @@ fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError
 
 fn refuse_tls(is_wanted: bool) -> Result<(), FleetError> {
     if is_wanted {
-        Err(FleetError::plan("agents have no certificates: TLS is not spoken across machines"))
+        Err(FleetError::plan("agents have no certificates: TLS is not used between machines"))
     } else {
         Ok(())
     }
@@ -120,13 +120,26 @@ impl Bounds<'_> {
         )))
     }
 
-    /// A proxy without origins would send requests wherever a client says.
+    /// A proxy without origins would send requests wherever a client says. Authorities go into the proxy's configuration: what
+    /// is no authority could add lines to it.
     fn serves_only(&self, origins: &[OriginRoute]) -> Result<(), FleetError> {
         if origins.is_empty() {
             return Err(FleetError::plan("a proxy was to be started without origins"));
         }
+        if let Some(wrong) = origins.iter().find(|route| !is_host_and_port(&route.authority)) {
+            return Err(FleetError::plan(format!(
+                "`{}` is no host and port of an origin",
+                wrong.authority.escape_debug()
+            )));
+        }
         self.may_load_all(origins.iter().map(|route| &route.address))
     }
+}
+
+/// Less than a URL may have: nothing that means anything in the configuration of a proxy.
+fn is_host_and_port(authority: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    authority.bytes().any(|byte| byte.is_ascii_alphanumeric()) && authority.bytes().all(is_plain)
 }
 
 #[cfg(test)]
@@ -213,6 +226,19 @@ mod tests {
         for wrong in ["/tmp/mine.toml", "../x", "mine.toml", "a b"] {
             let error = adapt(target_of(wrong), bounds(&networks)).unwrap_err().to_string();
             assert!(error.contains("installed with this agent"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_a_host_and_nothing_that_could_be_configuration() {
+        let networks = Network::private();
+        for wrong in ["a:80;\n}", "a b", "a\"; access_log /etc/cron.d/x; #", "a;b:80", "../x", ""] {
+            let mut spec = target_of("nginx");
+            if let RoleSpec::Target(target) = &mut spec {
+                target.origins[0].authority = wrong.into();
+            }
+            let error = adapt(spec, bounds(&networks)).unwrap_err().to_string();
+            assert!(error.contains("is no host and port of an origin"), "{wrong:?}: {error}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use assay_fleet::message::{Hello, InstalledProxy, PROTOCOL};
+use assay_fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
 use assay_health::host;
 use assay_lab::prepare::check_described;
 use assay_lab::{described, placement, real};
@@ -30,10 +30,10 @@ pub fn address_towards(url: &str) -> Result<IpAddr, FleetError> {
 }
 
 /// Everything that an agent says of itself, while it does nothing.
-pub async fn hello(settings: &AgentSettings, address: IpAddr) -> Hello {
+pub async fn info(settings: &AgentSettings, address: IpAddr) -> AgentInfo {
     let descriptors = assay_lab::raise_descriptor_limit();
     let facts = host::facts(descriptors);
-    Hello {
+    AgentInfo {
         protocol: PROTOCOL,
         version: settings.version.clone(),
         name: settings.name.clone(),

@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`facts`] | what this machine is |
-//! | [`wire`] | answers who is there and what its clock shows, on a thread of its own |
+//! | [`responder`] | responds to discovery and to clock requests, on a thread of its own |
 //! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
 //! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
 //! | [`outbox`] | what roles say, on its way to the stream of the run |
@@ -12,13 +12,13 @@ mod adapt;
 mod facts;
 mod outbox;
 mod part;
-mod wire;
+mod responder;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_fleet::message::{self, Hello, Order, Response, What};
+use assay_fleet::message::{self, AgentInfo, Order, Response, What};
 use assay_fleet::name::Name;
 use assay_fleet::permit::Network;
 use assay_fleet::subject;
@@ -28,7 +28,7 @@ use futures_util::StreamExt;
 use crate::error::FleetError;
 use crate::login::Login;
 use part::Part;
-use wire::Wire;
+use responder::Responder;
 
 /// How long an agent goes on without a word from its coordinator. A network that is cut for less costs nothing.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -54,8 +54,8 @@ pub struct AgentSettings {
     pub version: String,
 }
 
-/// Runs an agent until `stop` is done, or the server is given up. Everything that it started has ended then. `log` hears who
-/// asked what. Call it on a runtime of one thread: children end with the thread that started them.
+/// Runs an agent until `stop` is done, or the server is given up. Everything that it started has ended then. `log` gets who
+/// ordered what. Call it on a runtime of one thread: children end with the thread that started them.
 pub async fn run(
     settings: AgentSettings,
     stop: impl Future<Output = ()>,
@@ -71,15 +71,15 @@ pub async fn run(
             settings.dir.display()
         ))
     })?;
-    let hello = facts::hello(&settings, address).await;
-    let wire = Wire::open(settings.login.clone(), hello.clone()).await?;
-    let client = wire.client();
+    let info = facts::info(&settings, address).await;
+    let responder = Responder::open(settings.login.clone(), info.clone()).await?;
+    let client = responder.client();
     let cannot = |e: &dyn std::fmt::Display| {
         FleetError::plan(format!("cannot take orders from {}: {e}", settings.login.url))
     };
     let mut orders = client.subscribe(subject::orders(&settings.name)).await.map_err(|e| cannot(&e))?;
     log(&format!("agent {} is at {address}, connected to {}", settings.name, settings.login.url));
-    let mut agent = Agent { settings, hello, wire, client, part: None };
+    let mut agent = Agent { settings, info, responder, client, part: None };
     tokio::pin!(stop);
     let mut ticker = tokio::time::interval(Duration::from_millis(250));
     ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -88,8 +88,8 @@ pub async fn run(
             () = &mut stop => break,
             order = orders.next() => match order {
                 Some(order) => {
-                    let answer = agent.obey(&order.payload, &log).await;
-                    agent.answer(order.reply, &answer).await;
+                    let response = agent.handle(&order.payload, &log).await;
+                    agent.respond(order.reply, &response).await;
                 }
                 None => break,
             },
@@ -106,14 +106,14 @@ pub async fn run(
 
 struct Agent {
     settings: AgentSettings,
-    hello: Hello,
-    wire: Wire,
+    info: AgentInfo,
+    responder: Responder,
     client: Client,
     part: Option<Part>,
 }
 
 impl Agent {
-    async fn obey(&mut self, order: &[u8], log: &impl Fn(&str)) -> Response {
+    async fn handle(&mut self, order: &[u8], log: &impl Fn(&str)) -> Response {
         let order: Order = match message::read(order) {
             Ok(order) => order,
             Err(error) => {
@@ -121,7 +121,7 @@ impl Agent {
                 return Response::Refused(error.to_string());
             }
         };
-        let answer = self.carry_out(&order).await;
+        let response = self.carry_out(&order).await;
         let what = match &order.what {
             What::Begin => "take part".to_owned(),
             What::Start { spec, .. } => format!("start {}", spec.role()),
@@ -131,15 +131,15 @@ impl Agent {
         };
         // What is said every second is not news.
         if !matches!(&order.what, What::Tell { command: assay_role::message::Command::Clock { .. }, .. }) {
-            let refused = if let Response::Refused(why) = &answer {
+            let refused = if let Response::Refused(why) = &response {
                 format!(": refused: {why}")
             } else {
                 String::new()
             };
             log(&format!("{} for run {}: {what}{refused}", order.by, order.run));
         }
-        self.wire.set_busy(self.part.as_ref().map(Part::busy));
-        answer
+        self.responder.set_busy(self.part.as_ref().map(Part::busy));
+        response
     }
 
     async fn carry_out(&mut self, order: &Order) -> Response {
@@ -153,7 +153,7 @@ impl Agent {
             (None, What::Begin) => {
                 return match Part::begin(&self.settings, &self.client, order).await {
                     Ok(part) => {
-                        self.wire.take_coordinator(part.run());
+                        self.responder.take_coordinator(part.run());
                         self.part = Some(part);
                         Response::Done
                     }
@@ -170,7 +170,7 @@ impl Agent {
         let done = match &order.what {
             What::Begin => Ok(()),
             What::Start { role, spec } => {
-                part.start(&self.settings, self.hello.address, *role, spec.as_ref().clone())
+                part.start(&self.settings, self.info.address, *role, spec.as_ref().clone())
             }
             What::Tell { role, command } => part.tell(*role, command.clone()).await,
             What::End { role } => {
@@ -182,23 +182,23 @@ impl Agent {
                     Some(part) => part.finish(&self.client).await,
                     None => Ok(Vec::new()),
                 };
-                self.wire.leave_coordinator();
+                self.responder.leave_coordinator();
                 return files.map_or_else(|error| Response::Refused(error.to_string()), Response::Files);
             }
         };
         done.map_or_else(|error| Response::Refused(error.to_string()), |()| Response::Done)
     }
 
-    async fn answer(&self, reply: Option<async_nats::Subject>, answer: &Response) {
-        let (Some(reply), Ok(answer)) = (reply, serde_json::to_vec(answer)) else { return };
-        // A coordinator that gets no answer asks again, or gives the agent up.
-        let _ = self.client.publish(reply, answer.into()).await;
+    async fn respond(&self, reply: Option<async_nats::Subject>, response: &Response) {
+        let (Some(reply), Ok(response)) = (reply, serde_json::to_vec(response)) else { return };
+        // A coordinator that gets no response sends the order again, or gives the agent up.
+        let _ = self.client.publish(reply, response.into()).await;
         let _ = self.client.flush().await;
     }
 
     /// Ends everything once the coordinator has said nothing for too long.
     async fn look_for_coordinator(&mut self, log: &impl Fn(&str)) {
-        if self.part.is_none() || self.wire.since_coordinator() < LEASE {
+        if self.part.is_none() || self.responder.since_coordinator() < LEASE {
             return;
         }
         if let Some(part) = self.part.take() {
@@ -208,7 +208,7 @@ impl Agent {
             ));
             part.abandon().await;
         }
-        self.wire.leave_coordinator();
-        self.wire.set_busy(None);
+        self.responder.leave_coordinator();
+        self.responder.set_busy(None);
     }
 }

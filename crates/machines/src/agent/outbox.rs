@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_fleet::message::{Spoken, Words};
+use assay_fleet::message::{Output, Report};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use async_nats::{Client, HeaderMap, jetstream};
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The header by which the server recognises a message that it has already.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
-/// Takes messages, and sends them beside everything else.
+/// Takes messages, and sends them while everything else goes on.
 #[derive(Debug)]
 pub struct Outbox {
     next: u64,
@@ -36,17 +36,17 @@ impl Outbox {
     pub fn open(client: &Client, run: &Name, agent: &Name) -> Self {
         let (queue, messages) = mpsc::unbounded_channel();
         let sender =
-            send(jetstream::new(client.clone()), subject::spoken(run, agent), agent.clone(), messages);
+            send(jetstream::new(client.clone()), subject::reports(run, agent), agent.clone(), messages);
         Self { next: 0, queue, sender: tokio::spawn(sender) }
     }
 
     /// Puts something in.
-    pub fn put(&mut self, role: Option<u32>, words: Words) {
-        let spoken = Spoken { number: self.next, role, words };
-        let Ok(text) = serde_json::to_vec(&spoken) else { return };
+    pub fn put(&mut self, role: Option<u32>, output: Output) {
+        let report = Report { number: self.next, role, output };
+        let Ok(text) = serde_json::to_vec(&report) else { return };
         self.next += 1;
         // The sender has ended only where it gave up.
-        let _ = self.queue.send((spoken.number, text));
+        let _ = self.queue.send((report.number, text));
     }
 
     /// Waits until everything has been stored, for so long at most.

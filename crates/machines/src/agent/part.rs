@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_fleet::message::{Busy, Order, RoleSpec, Words};
+use assay_fleet::message::{Busy, Order, Output, RoleSpec};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_health::host::Meter;
@@ -153,7 +153,7 @@ impl Part {
             role.end_within(END_PATIENCE).await;
             while let Ok((kind, said)) = self.heard.try_recv() {
                 if kind == role.kind {
-                    self.put(Some(number), words(said));
+                    self.put(Some(number), output_of(said));
                 } else {
                     self.pass_on(kind, said).await;
                 }
@@ -179,15 +179,15 @@ impl Part {
 
     async fn pass_on(&mut self, kind: RoleKind, said: Said) {
         let number = self.roles.iter().find(|(_, role)| role.kind == kind).map(|(number, _)| *number);
-        let words = match (said, number.and_then(|number| self.roles.get_mut(&number))) {
-            (Said::Ended, Some(role)) => Words::Ended(role.obituary().await),
-            (said, _) => words(said),
+        let output = match (said, number.and_then(|number| self.roles.get_mut(&number))) {
+            (Said::Ended, Some(role)) => Output::Ended(role.obituary().await),
+            (said, _) => output_of(said),
         };
-        self.put(number, words);
+        self.put(number, output);
     }
 
-    fn put(&mut self, number: Option<u32>, words: Words) {
-        self.outbox.put(number, words);
+    fn put(&mut self, number: Option<u32>, output: Output) {
+        self.outbox.put(number, output);
     }
 
     /// What the machine and the roles on it did in the last second.
@@ -204,7 +204,7 @@ impl Part {
         let outbox = &mut self.outbox;
         let kept: Result<(), std::convert::Infallible> = meter.measure(now_ms, |sample| {
             for measured in sample.into_measured() {
-                outbox.put(None, Words::Event(Box::new(Event::Measured(measured))));
+                outbox.put(None, Output::Event(Box::new(Event::Measured(measured))));
             }
             Ok(())
         });
@@ -245,11 +245,11 @@ fn until(at_ns: u64) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
 }
 
-fn words(said: Said) -> Words {
+fn output_of(said: Said) -> Output {
     match said {
-        Said::Event(event) => Words::Event(event),
-        Said::Nonsense(line) => Words::Nonsense(line),
-        Said::Ended => Words::Ended(String::new()),
+        Said::Event(event) => Output::Event(event),
+        Said::Nonsense(line) => Output::Nonsense(line),
+        Said::Ended => Output::Ended(String::new()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_fleet::message::Hello;
+use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 
 use crate::error::FleetError;
@@ -22,19 +22,19 @@ pub struct Labels {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
     /// Robots run there, divided by processors.
-    pub robots: Vec<Hello>,
+    pub robots: Vec<AgentInfo>,
     /// Origins run there.
-    pub origins: Vec<Hello>,
+    pub origins: Vec<AgentInfo>,
     /// The proxy runs there; none: there is no proxy.
-    pub proxy: Option<Hello>,
+    pub proxy: Option<AgentInfo>,
 }
 
 impl Chosen {
     /// Each of them once.
-    pub fn all(&self) -> Vec<Hello> {
+    pub fn all(&self) -> Vec<AgentInfo> {
         let mut seen = BTreeSet::new();
         let all = self.robots.iter().chain(&self.origins).chain(&self.proxy);
-        all.filter(|hello| seen.insert(hello.name.clone())).cloned().collect()
+        all.filter(|info| seen.insert(info.name.clone())).cloned().collect()
     }
 }
 
@@ -54,7 +54,7 @@ pub struct Needs<'a> {
 }
 
 /// Chooses agents for a run, or says which is missing. A list without a label takes every agent, the proxy the first.
-pub fn choose(found: &[Hello], labels: &Labels, needs: Needs<'_>) -> Result<Chosen, FleetError> {
+pub fn choose(found: &[AgentInfo], labels: &Labels, needs: Needs<'_>) -> Result<Chosen, FleetError> {
     if found.is_empty() {
         return Err(FleetError::plan(
             "no agent is connected to this server; start some: `assay agent --nats URL --name NAME` on each machine",
@@ -70,20 +70,20 @@ pub fn choose(found: &[Hello], labels: &Labels, needs: Needs<'_>) -> Result<Chos
         false => None,
     };
     let chosen = Chosen { robots, origins, proxy };
-    for hello in chosen.all() {
-        check(&hello, needs.version)?;
+    for info in chosen.all() {
+        check(&info, needs.version)?;
     }
     Ok(chosen)
 }
 
-fn first(mut agents: Vec<Hello>, most: u32) -> Vec<Hello> {
+fn first(mut agents: Vec<AgentInfo>, most: u32) -> Vec<AgentInfo> {
     agents.truncate(usize::try_from(most.max(1)).unwrap_or(usize::MAX));
     agents
 }
 
-fn carriers(found: &[Hello], flag: &str, label: Option<&Name>) -> Result<Vec<Hello>, FleetError> {
+fn carriers(found: &[AgentInfo], flag: &str, label: Option<&Name>) -> Result<Vec<AgentInfo>, FleetError> {
     let Some(label) = label else { return Ok(found.to_vec()) };
-    let carriers: Vec<Hello> = found.iter().filter(|hello| hello.is_called(label)).cloned().collect();
+    let carriers: Vec<AgentInfo> = found.iter().filter(|info| info.is_called(label)).cloned().collect();
     if carriers.is_empty() {
         let known: Vec<String> = found.iter().map(described).collect();
         return Err(FleetError::plan(format!(
@@ -95,28 +95,26 @@ fn carriers(found: &[Hello], flag: &str, label: Option<&Name>) -> Result<Vec<Hel
 }
 
 /// A name, and the labels after it.
-fn described(hello: &Hello) -> String {
-    match hello.labels.is_empty() {
-        true => hello.name.to_string(),
-        false => format!(
-            "{} ({})",
-            hello.name,
-            hello.labels.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
-        ),
+fn described(info: &AgentInfo) -> String {
+    match info.labels.is_empty() {
+        true => info.name.to_string(),
+        false => {
+            format!("{} ({})", info.name, info.labels.iter().map(Name::as_str).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
-fn proxy(carriers: Vec<Hello>, wanted: Option<&str>) -> Result<Hello, FleetError> {
+fn proxy(carriers: Vec<AgentInfo>, wanted: Option<&str>) -> Result<AgentInfo, FleetError> {
     let has =
-        |hello: &Hello| wanted.is_none_or(|wanted| hello.proxies.iter().any(|proxy| proxy.name == wanted));
-    if let Some(hello) = carriers.iter().find(|hello| has(hello)) {
-        return Ok(hello.clone());
+        |info: &AgentInfo| wanted.is_none_or(|wanted| info.proxies.iter().any(|proxy| proxy.name == wanted));
+    if let Some(info) = carriers.iter().find(|info| has(info)) {
+        return Ok(info.clone());
     }
-    let each = carriers.iter().map(|hello| match hello.proxies.is_empty() {
-        true => format!("{} has none", hello.name),
+    let each = carriers.iter().map(|info| match info.proxies.is_empty() {
+        true => format!("{} has none", info.name),
         false => {
-            let names: Vec<&str> = hello.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
-            format!("{} has {}", hello.name, names.join(", "))
+            let names: Vec<&str> = info.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+            format!("{} has {}", info.name, names.join(", "))
         }
     });
     Err(FleetError::plan(format!(
@@ -126,18 +124,18 @@ fn proxy(carriers: Vec<Hello>, wanted: Option<&str>) -> Result<Hello, FleetError
     )))
 }
 
-fn check(hello: &Hello, version: &str) -> Result<(), FleetError> {
-    if hello.version != version {
+fn check(info: &AgentInfo, version: &str) -> Result<(), FleetError> {
+    if info.version != version {
         return Err(FleetError::plan(format!(
             "the agent {} is Assay {}, and this is Assay {version}; install the same version on both",
-            hello.name, hello.version
+            info.name, info.version
         )));
     }
-    match &hello.busy {
+    match &info.busy {
         Some(busy) => Err(FleetError::plan(format!(
             "the agent {} takes part in the run {} of {}; wait for its end, or choose others with --robots-on, --origins-on and \
              --proxy-on",
-            hello.name, busy.run, busy.by
+            info.name, busy.run, busy.by
         ))),
         None => Ok(()),
     }
@@ -145,26 +143,14 @@ fn check(hello: &Hello, version: &str) -> Result<(), FleetError> {
 
 #[cfg(test)]
 mod tests {
-    use assay_fleet::message::{Busy, InstalledProxy, PROTOCOL};
+    use assay_fleet::message::{Busy, InstalledProxy};
 
+    use super::super::testing;
     use super::*;
 
-    fn agent(name: &str, labels: &[&str]) -> Hello {
-        Hello {
-            protocol: PROTOCOL,
-            version: "1.0".into(),
-            name: name.parse().unwrap(),
-            instance: 1,
-            labels: labels.iter().map(|label| label.parse().unwrap()).collect(),
-            kernel: String::new(),
-            cpus: 2,
-            memory_bytes: 1,
-            descriptors: 1,
-            address: [127, 0, 0, 1].into(),
-            may_load: Vec::new(),
-            proxies: Vec::new(),
-            busy: None,
-        }
+    fn agent(name: &str, labels: &[&str]) -> AgentInfo {
+        let labels = labels.iter().map(|label| label.parse().unwrap()).collect();
+        AgentInfo { labels, ..testing::agent(name) }
     }
 
     const NEEDS: Needs<'_> = Needs { robots: 10, origins: 1, proxy: true, described: None, version: "1.0" };
@@ -174,7 +160,7 @@ mod tests {
         Labels { robots: label(robots), origins: label(origins), proxy: label(proxy) }
     }
 
-    fn refused(found: &[Hello], labels: &Labels, needs: Needs<'_>) -> String {
+    fn refused(found: &[AgentInfo], labels: &Labels, needs: Needs<'_>) -> String {
         choose(found, labels, needs).unwrap_err().to_string()
     }
 
@@ -183,7 +169,7 @@ mod tests {
         let found = [agent("a", &["load"]), agent("b", &["load"]), agent("c", &["cache"])];
         let chosen = choose(&found, &labels("load", "b", "cache"), NEEDS).unwrap();
         let names =
-            |list: &[Hello]| list.iter().map(|hello| hello.name.to_string()).collect::<Vec<_>>().join(" ");
+            |list: &[AgentInfo]| list.iter().map(|info| info.name.to_string()).collect::<Vec<_>>().join(" ");
         assert_eq!((names(&chosen.robots), names(&chosen.origins)), ("a b".into(), "b".into()));
         assert_eq!(names(chosen.proxy.as_slice()), "c");
         assert_eq!(names(&chosen.all()), "a b c");

@@ -5,31 +5,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use assay_fleet::clock::{AgentClock, ClockError, Offset, start_spread_ns};
-use assay_fleet::message::Hello;
+use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 use async_nats::Client;
 use tokio::sync::mpsc;
 
 use crate::now::monotonic_ns;
-use crate::roster::{self, Silence};
+use crate::roster::{self, ExchangeError};
 
 /// Time between two exchanges with one machine: within it, drift adds no more than 50 µs to the bound.
 const PERIOD: Duration = Duration::from_millis(100);
-/// A machine that answers nothing for so long is lost. A network that is cut for less costs nothing.
+/// A machine that does not respond for so long is lost. A network that is cut for less costs nothing.
 const LOST_AFTER: Duration = Duration::from_secs(15);
-/// A machine where nobody listens any more, though the server is there, is lost sooner.
+/// A machine whose agent is not connected any more, though the server is there, is lost sooner.
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// What is known of one machine.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// What it says of itself.
-    pub hello: Hello,
+    pub info: AgentInfo,
     /// Its clock.
     pub clock: AgentClock,
     /// The offset that its start was computed with; none: it was not told of a start.
     pub assumed_ns: Option<i64>,
-    /// The narrowest that is known of the offset at the start.
+    /// The narrowest that is known of the offset at the start: before it, what the clock may drift until then.
     pub at_start: Option<Offset>,
     /// The greatest distance of an instant that it reported from the coordinator's scale, since the start; none: not known.
     pub worst_ns: Option<u64>,
@@ -37,6 +37,17 @@ pub struct Machine {
     pub wall_ahead_us: Option<i64>,
     /// When it was lost, in nanoseconds of the coordinator's clock, and how that was seen.
     pub lost: Option<(u64, String)>,
+}
+
+impl Machine {
+    /// The greatest distance of any of its instants, the start among them, from the coordinator's scale. None: not known.
+    fn error_ns(&self) -> Option<u64> {
+        let at_start_ns = match self.assumed_ns {
+            Some(assumed_ns) => self.at_start?.error_of_ns(assumed_ns),
+            None => 0,
+        };
+        self.worst_ns.map(|worst_ns| worst_ns.max(at_start_ns))
+    }
 }
 
 /// All machines of a run, and the instant of its start.
@@ -52,9 +63,9 @@ pub struct Clocks(Arc<Mutex<State>>);
 
 impl Clocks {
     /// For these machines.
-    pub fn of(machines: impl IntoIterator<Item = Hello>) -> Self {
-        let machine = |hello: Hello| Machine {
-            hello,
+    pub fn of(machines: impl IntoIterator<Item = AgentInfo>) -> Self {
+        let machine = |info: AgentInfo| Machine {
+            info,
             clock: AgentClock::default(),
             assumed_ns: None,
             at_start: None,
@@ -62,7 +73,7 @@ impl Clocks {
             wall_ahead_us: None,
             lost: None,
         };
-        let machines = machines.into_iter().map(|hello| (hello.name.clone(), machine(hello))).collect();
+        let machines = machines.into_iter().map(|info| (info.name.clone(), machine(info))).collect();
         Self(Arc::new(Mutex::new(State { machines, start_ns: None })))
     }
 
@@ -92,6 +103,7 @@ impl Clocks {
             None => machine.clock.now()?.middle_ns(),
         };
         machine.assumed_ns = Some(assumed_ns);
+        machine.at_start = machine.clock.at(at_ns).ok();
         Ok(at_ns.saturating_add_signed(assumed_ns))
     }
 
@@ -104,8 +116,7 @@ impl Clocks {
     /// greatest errors together. None: not known.
     pub fn error_ns(&self) -> Option<u64> {
         let state = self.locked();
-        let mut errors =
-            state.machines.values().map(|machine| machine.worst_ns).collect::<Option<Vec<_>>>()?;
+        let mut errors = state.machines.values().map(Machine::error_ns).collect::<Option<Vec<_>>>()?;
         errors.sort_unstable_by(|one, other| other.cmp(one));
         Some(errors.iter().take(2).sum())
     }
@@ -135,7 +146,7 @@ impl Clocks {
                         Err(why) => why,
                     }
                 }
-                Err(Silence::Gone) if silent >= GONE_AFTER => "its agent has ended".to_owned(),
+                Err(ExchangeError::Gone) if silent >= GONE_AFTER => "its agent has ended".to_owned(),
                 Err(_) if silent >= LOST_AFTER => {
                     format!("its agent said nothing for {} s", LOST_AFTER.as_secs())
                 }
@@ -161,7 +172,7 @@ impl Clocks {
         let mut state = self.locked();
         let start_ns = state.start_ns;
         let Some(machine) = state.machines.get_mut(name) else { return Ok(()) };
-        if machine.hello.instance != instance {
+        if machine.info.instance != instance {
             return Err("another agent has its name now: it was started again".to_owned());
         }
         machine.wall_ahead_us.get_or_insert(ahead_us);
@@ -191,29 +202,11 @@ impl Clocks {
 #[cfg(test)]
 mod tests {
     use assay_fleet::clock::Exchange;
-    use assay_fleet::message::PROTOCOL;
 
+    use super::super::testing::agent;
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
-
-    fn hello(name: &str) -> Hello {
-        Hello {
-            protocol: PROTOCOL,
-            version: "0".into(),
-            name: name.parse().unwrap(),
-            instance: 7,
-            labels: Vec::new(),
-            kernel: String::new(),
-            cpus: 2,
-            memory_bytes: 1,
-            descriptors: 1,
-            address: [127, 0, 0, 1].into(),
-            may_load: Vec::new(),
-            proxies: Vec::new(),
-            busy: None,
-        }
-    }
 
     /// An exchange with a clock that is ahead by so much; 20 µs there, 20 µs back.
     fn exchange(sent_ns: u64, ahead_ns: u64) -> Exchange {
@@ -223,10 +216,10 @@ mod tests {
 
     #[test]
     fn the_error_of_a_run_follows_the_drift_of_its_clocks() {
-        let (one, two) = (hello("one"), hello("two"));
+        let (one, two) = (agent("one"), agent("two"));
         let clocks = Clocks::of([one.clone(), two.clone()]);
         for name in [&one.name, &two.name] {
-            clocks.take(name, 7, exchange(SECOND, 5 * SECOND), 3).unwrap();
+            clocks.take(name, 1, exchange(SECOND, 5 * SECOND), 3).unwrap();
         }
         let start_ns = 2 * SECOND;
         for name in [&one.name, &two.name] {
@@ -234,20 +227,38 @@ mod tests {
             assert!(at.abs_diff(7 * SECOND) < 1000, "{at}");
         }
         // One clock is 100 µs further ahead after the start; the other stays.
-        clocks.take(&one.name, 7, exchange(start_ns + SECOND / 10, 5 * SECOND + 100_000), 3).unwrap();
-        clocks.take(&two.name, 7, exchange(start_ns + SECOND / 10, 5 * SECOND), 3).unwrap();
+        clocks.take(&one.name, 1, exchange(start_ns + SECOND / 10, 5 * SECOND + 100_000), 3).unwrap();
+        clocks.take(&two.name, 1, exchange(start_ns + SECOND / 10, 5 * SECOND), 3).unwrap();
         let error = clocks.error_ns().unwrap();
         assert!((100_000..250_000).contains(&error), "{error}");
         assert!(clocks.start_spread_ns().is_some_and(|spread| spread < 400_000));
     }
 
     #[test]
-    fn a_clock_that_was_set_leaves_the_error_unknown_and_another_agent_is_a_lost_one() {
-        let one = hello("one");
+    fn an_error_is_known_from_the_moment_that_a_start_is_told() {
+        let one = agent("one");
         let clocks = Clocks::of([one.clone()]);
-        clocks.take(&one.name, 7, exchange(SECOND, 0), 0).unwrap();
+        // 80 ms there, 20 µs back: the middle is 40 ms off.
+        let received_ns = SECOND + 80_000_000;
+        let slow = Exchange {
+            sent_ns: SECOND,
+            received_ns,
+            responded_ns: received_ns,
+            back_ns: received_ns + 20_000,
+        };
+        clocks.take(&one.name, 1, slow, 0).unwrap();
         clocks.start(&one.name, 2 * SECOND).unwrap();
-        clocks.take(&one.name, 7, exchange(3 * SECOND, SECOND), 0).unwrap();
+        let error = clocks.error_ns().unwrap();
+        assert!((40_000_000..41_000_000).contains(&error), "{error}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_leaves_the_error_unknown_and_another_agent_is_a_lost_one() {
+        let one = agent("one");
+        let clocks = Clocks::of([one.clone()]);
+        clocks.take(&one.name, 1, exchange(SECOND, 0), 0).unwrap();
+        clocks.start(&one.name, 2 * SECOND).unwrap();
+        clocks.take(&one.name, 1, exchange(3 * SECOND, SECOND), 0).unwrap();
         assert_eq!(clocks.error_ns(), None);
         let why = clocks.take(&one.name, 8, exchange(4 * SECOND, 0), 0).unwrap_err();
         assert!(why.contains("started again"), "{why}");

@@ -6,14 +6,16 @@
 pub mod choice;
 mod clocks;
 mod gather;
-mod line;
+mod router;
 pub mod run;
+#[cfg(test)]
+mod testing;
 
 use assay_fleet::clock::AgentClock;
-use assay_fleet::message::{Hello, MessageError};
+use assay_fleet::message::{AgentInfo, MessageError};
 use async_nats::Client;
 
-use crate::beside::Beside;
+use crate::background::Background;
 use crate::error::FleetError;
 use crate::login::Login;
 use crate::roster;
@@ -25,15 +27,15 @@ const EXCHANGES: u32 = 20;
 #[derive(Debug)]
 pub struct Fleet {
     client: Client,
-    // Work of its own goes on while whoever asked waits for something else.
-    beside: Beside,
+    // Work of its own goes on while whoever called waits for something else.
+    background: Background,
 }
 
 /// An agent and its clock.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// What it says of itself.
-    pub hello: Hello,
+    pub info: AgentInfo,
     /// What exchanges with it say.
     pub clock: AgentClock,
 }
@@ -41,16 +43,16 @@ pub struct Seen {
 impl Fleet {
     /// Connects.
     pub fn connect(login: &Login, name: &str) -> Result<Self, FleetError> {
-        let beside = Beside::start()?;
+        let background = Background::start()?;
         let (login, name) = (login.clone(), name.to_owned());
-        let client = beside.wait_for(async move { login.connect(&name).await })??;
-        Ok(Self { client, beside })
+        let client = background.wait_for(async move { login.connect(&name).await })??;
+        Ok(Self { client, background })
     }
 
     /// Who is there; agents of another protocol apart. Two of one name are an error.
-    pub fn who(&self) -> Result<(Vec<Hello>, Vec<MessageError>), FleetError> {
-        let (found, others) = self.asked_who()?;
-        match roster::twice(&found) {
+    pub fn discover(&self) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
+        let (found, others) = self.discovered()?;
+        match roster::duplicate_name(&found) {
             Some(name) => Err(FleetError::plan(format!(
                 "two agents are named {name}; start one of them again with another --name"
             ))),
@@ -58,19 +60,19 @@ impl Fleet {
         }
     }
 
-    fn asked_who(&self) -> Result<(Vec<Hello>, Vec<MessageError>), FleetError> {
+    fn discovered(&self) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
         let client = self.client.clone();
-        self.beside.wait_for(async move { roster::who(&client).await })?
+        self.background.wait_for(async move { roster::discover(&client).await })?
     }
 
     /// Measures the clocks of agents, one after the other: each exchange is alone on its way.
-    pub fn measure(&self, agents: Vec<Hello>) -> Result<Vec<Seen>, FleetError> {
+    pub fn measure(&self, agents: Vec<AgentInfo>) -> Result<Vec<Seen>, FleetError> {
         let client = self.client.clone();
-        self.beside.wait_for(async move {
+        self.background.wait_for(async move {
             let mut seen = Vec::new();
-            for hello in agents {
-                let clock = roster::measure(&client, &hello.name, EXCHANGES).await;
-                seen.push(Seen { hello, clock });
+            for info in agents {
+                let clock = roster::measure(&client, &info.name, EXCHANGES).await;
+                seen.push(Seen { info, clock });
             }
             seen
         })

@@ -1,4 +1,4 @@
-//! A run on agents: what the lab asks of other machines, carried out by orders.
+//! A run on agents: what the lab wants of other machines, carried out by orders.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use super::Fleet;
 use super::choice::Chosen;
 use super::clocks::{Clocks, Machine};
-use super::line::{self, Line};
+use super::router::{self, Router};
 use crate::error::FleetError;
 
 /// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
@@ -55,7 +55,7 @@ struct Inner {
     version: String,
     chosen: Chosen,
     clocks: Clocks,
-    line: Line,
+    router: Router,
     next_role: AtomicU32,
     /// What was said of the clocks to robots last, in nanoseconds.
     told_ns: AtomicU64,
@@ -67,7 +67,7 @@ struct Inner {
 }
 
 impl Coordinator {
-    /// For a run on these agents. `by` says who asks, in the agents' logs.
+    /// For a run on these agents. `by` is who runs it, for the agents' logs.
     pub fn new(fleet: Fleet, chosen: Chosen, run: Name, by: String, version: String) -> Self {
         let clocks = Clocks::of(chosen.all());
         let inner = Inner {
@@ -76,7 +76,7 @@ impl Coordinator {
             by,
             version,
             clocks,
-            line: Line::default(),
+            router: Router::default(),
             next_role: AtomicU32::new(0),
             told_ns: AtomicU64::new(0),
             roles: Mutex::default(),
@@ -92,14 +92,14 @@ impl Coordinator {
         &self,
         work: impl Future<Output = Result<T, LabError>> + Send + 'static,
     ) -> Pending<'static, Result<T, LabError>> {
-        let handle = self.fleet.beside.handle.spawn(work);
+        let handle = self.fleet.background.handle.spawn(work);
         Box::pin(async move { handle.await.unwrap_or_else(|e| Err(LabError::Assay(e.to_string()))) })
     }
 }
 
 impl Drop for Coordinator {
     fn drop(&mut self) {
-        // Agents end everything by themselves once nobody asks for their clocks.
+        // Agents end everything by themselves once no clock request comes.
         for task in lock(&self.inner.tasks).drain(..) {
             task.abort();
         }
@@ -119,7 +119,7 @@ impl Elsewhere for Coordinator {
         said: mpsc::UnboundedSender<(RoleKind, Said)>,
     ) -> Pending<'a, Result<Box<dyn RoleElsewhere>, LabError>> {
         let inner = self.inner.clone();
-        let handle = self.fleet.beside.handle.clone();
+        let handle = self.fleet.background.handle.clone();
         let starting = self.there(async move { inner.start(kind, spec, said).await });
         let inner = self.inner.clone();
         Box::pin(async move {
@@ -148,7 +148,7 @@ impl Elsewhere for Coordinator {
 
     fn finish<'a>(&'a self, run_dir: &'a Path) -> Pending<'a, Vec<String>> {
         let (inner, run_dir) = (self.inner.clone(), run_dir.to_owned());
-        let finishing = self.fleet.beside.handle.spawn(async move { inner.finish(&run_dir).await });
+        let finishing = self.fleet.background.handle.spawn(async move { inner.finish(&run_dir).await });
         Box::pin(async move { finishing.await.unwrap_or_else(|e| vec![e.to_string()]) })
     }
 
@@ -160,7 +160,7 @@ impl Elsewhere for Coordinator {
 impl Inner {
     async fn begin(self: Arc<Self>, workload: &Path) -> Result<(), LabError> {
         let plan = |e: FleetError| LabError::plan(e.to_string());
-        line::make(&self.client, &self.run).await.map_err(plan)?;
+        router::make(&self.client, &self.run).await.map_err(plan)?;
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
         let bytes = std::fs::read(workload).map_err(|e| cannot(&e))?;
@@ -178,12 +178,12 @@ impl Inner {
             self.order(&name, What::Begin).await?;
         }
         if let Some(target) = self.chosen.proxy.as_ref().or(self.chosen.origins.first()) {
-            self.line.measure(target.name.clone());
+            self.router.measure(target.name.clone());
         }
         let (lost, losses) = mpsc::unbounded_channel();
         let mut tasks = vec![
-            tokio::spawn(line::read(self.client.clone(), self.run.clone(), self.line.clone())),
-            tokio::spawn(self.clone().mourn(losses)),
+            tokio::spawn(router::read(self.client.clone(), self.run.clone(), self.router.clone())),
+            tokio::spawn(self.clone().report_losses(losses)),
             tokio::spawn(self.clone().tell_of_clocks()),
         ];
         for machine in self.chosen.all() {
@@ -196,14 +196,14 @@ impl Inner {
     }
 
     /// Tells roles of lost machines' ends.
-    async fn mourn(self: Arc<Self>, mut losses: mpsc::UnboundedReceiver<Name>) {
+    async fn report_losses(self: Arc<Self>, mut losses: mpsc::UnboundedReceiver<Name>) {
         while let Some(name) = losses.recv().await {
             let Some(machine) = self.clocks.machine(&name) else { continue };
-            self.line.lose(&name, &self.words_of_loss(&machine));
+            self.router.lose(&name, &self.loss_message(&machine));
         }
     }
 
-    fn words_of_loss(&self, machine: &Machine) -> String {
+    fn loss_message(&self, machine: &Machine) -> String {
         let (at_ns, why) = machine.lost.clone().unwrap_or((0, "it is gone".to_owned()));
         let when = match self.clocks.start_ns() {
             Some(start_ns) if at_ns >= start_ns => {
@@ -211,10 +211,10 @@ impl Inner {
             }
             _ => "before the start".to_owned(),
         };
-        let roles = lock(&self.roles).get(&machine.hello.name).cloned().unwrap_or_default().join(" and ");
+        let roles = lock(&self.roles).get(&machine.info.name).cloned().unwrap_or_default().join(" and ");
         format!(
-            "the machine {} was lost {when} ({why}); it ran {roles}, and what they did since the last that they reported is in no number",
-            machine.hello.name
+            "the machine {} was lost {when} ({why}); it ran {roles}; what they did after their last report is in no number",
+            machine.info.name
         )
     }
 
@@ -227,13 +227,14 @@ impl Inner {
             if self.clocks.start_ns().is_none() {
                 continue;
             }
-            // What is not known cannot be told; the record says so.
-            let Some(error_ns) = self.clocks.error_ns() else { continue };
-            let told_ns = error_ns + UNTIL_TOLD_NS;
+            // Where nothing is known of a clock, no instant of an origin can be held against a response.
+            let told_ns =
+                self.clocks.error_ns().map_or(u64::MAX, |error_ns| error_ns.saturating_add(UNTIL_TOLD_NS));
             if self.told_ns.fetch_max(told_ns, Ordering::Relaxed) >= told_ns {
                 continue;
             }
-            let command = Command::Clock { error_us: told_ns.div_ceil(1000) };
+            let error_us = if told_ns == u64::MAX { u64::MAX } else { told_ns.div_ceil(1000) };
+            let command = Command::Clock { error_us };
             let parts = lock(&self.robots).keys().cloned().collect::<Vec<_>>();
             for machine in parts {
                 if let Some(role) = self.role_on(&machine, RoleKind::Robots) {
@@ -245,7 +246,7 @@ impl Inner {
     }
 
     fn role_on(&self, machine: &Name, kind: RoleKind) -> Option<u32> {
-        self.line.number(machine, kind)
+        self.router.number(machine, kind)
     }
 
     async fn start(
@@ -261,13 +262,13 @@ impl Inner {
         let numbered: Vec<_> = specs
             .into_iter()
             .map(|(name, spec)| {
-                let threads = self.clocks.machine(&name).map_or(1, |machine| machine.hello.cpus);
+                let threads = self.clocks.machine(&name).map_or(1, |machine| machine.info.cpus);
                 number((name, spec), threads)
             })
             .collect();
         let parts: Vec<_> =
             numbered.iter().map(|(name, number, threads, _)| (name.clone(), *number, *threads)).collect();
-        let place = self.line.add(kind, &parts, said);
+        let place = self.router.add(kind, &parts, said);
         for (name, number, _, spec) in numbered {
             if let RoleSpec::Robots(spec) = &spec
                 && let Some(robots) = spec.robots
@@ -282,7 +283,7 @@ impl Inner {
 
     /// The parts of a role, each with the machine that it goes to.
     fn divide(&self, spec: RoleSpec) -> Result<Vec<(Name, RoleSpec)>, LabError> {
-        let weights = |machines: &[assay_fleet::message::Hello]| -> Vec<f64> {
+        let weights = |machines: &[assay_fleet::message::AgentInfo]| -> Vec<f64> {
             machines.iter().map(|machine| f64::from(machine.cpus)).collect()
         };
         let cannot = |what: &str| LabError::plan(format!("{what} cannot be divided among these machines"));
@@ -292,7 +293,7 @@ impl Inner {
                 let machines = &self.chosen.robots;
                 let parts =
                     share::divide(last - first + 1, &weights(machines)).ok_or_else(|| cannot("robots"))?;
-                let part = |(machine, (from, to)): (&assay_fleet::message::Hello, (u32, u32))| {
+                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
                     let robots = Some((first + from, first + to));
                     (
                         machine.name.clone(),
@@ -305,7 +306,7 @@ impl Inner {
                 let machines = &self.chosen.origins;
                 let count = u32::try_from(spec.listen.len()).unwrap_or(u32::MAX);
                 let parts = share::divide(count, &weights(machines)).ok_or_else(|| cannot("origins"))?;
-                let part = |(machine, (from, to)): (&assay_fleet::message::Hello, (u32, u32))| {
+                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
                     let listen = spec.listen[from as usize..=to as usize].iter();
                     let listen =
                         listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
@@ -335,15 +336,15 @@ impl Inner {
         let text =
             serde_json::to_vec(&order).map_err(|e| LabError::run(format!("cannot write an order: {e}")))?;
         let request = Request::new().payload(text.into()).timeout(Some(ORDER_PATIENCE));
-        let answer =
+        let response =
             self.client.send_request(subject::orders(name), request).await.map_err(|e| match e.kind() {
                 RequestErrorKind::NoResponders => LabError::Assay(format!("the agent {name} is gone")),
                 RequestErrorKind::TimedOut => LabError::Assay(format!(
-                    "the agent {name} did not answer an order within {ORDER_PATIENCE:?}"
+                    "the agent {name} did not respond to an order within {ORDER_PATIENCE:?}"
                 )),
                 _ => LabError::Assay(format!("the agent {name} could not be given an order: {e}")),
             })?;
-        match message::read_plain(&answer.payload)
+        match message::read_plain(&response.payload)
             .map_err(|e| LabError::Assay(format!("the agent {name}: {e}")))?
         {
             Response::Done => Ok(Vec::new()),
@@ -356,7 +357,7 @@ impl Inner {
     async fn finish(self: Arc<Self>, run_dir: &Path) -> Vec<String> {
         let mut missing = Vec::new();
         for machine in self.clocks.machines() {
-            let name = machine.hello.name;
+            let name = machine.info.name;
             if machine.lost.is_some() {
                 continue;
             }
@@ -370,7 +371,7 @@ impl Inner {
         for task in lock(&self.tasks).drain(..) {
             task.abort();
         }
-        line::remove(&self.client, &self.run).await;
+        router::remove(&self.client, &self.run).await;
         missing
     }
 
@@ -395,18 +396,18 @@ impl Inner {
         let us = |ns: u64| ns.div_ceil(1000);
         let start_ns = self.clocks.start_ns();
         let machines = self.clocks.machines().into_iter().map(|machine| {
-            let Machine { hello, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost } = machine;
+            let Machine { info, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost } = machine;
             let start_error_ns =
                 at_start.zip(assumed_ns).map(|(offset, assumed_ns)| offset.error_of_ns(assumed_ns));
             FleetMachine {
-                roles: lock(&self.roles).get(&hello.name).cloned().unwrap_or_default(),
-                robots: lock(&self.robots).get(&hello.name).copied(),
-                name: hello.name.to_string(),
-                labels: hello.labels.iter().map(ToString::to_string).collect(),
-                address: hello.address.to_string(),
-                kernel: hello.kernel,
-                cpus: hello.cpus,
-                memory_bytes: hello.memory_bytes,
+                roles: lock(&self.roles).get(&info.name).cloned().unwrap_or_default(),
+                robots: lock(&self.robots).get(&info.name).copied(),
+                name: info.name.to_string(),
+                labels: info.labels.iter().map(ToString::to_string).collect(),
+                address: info.address.to_string(),
+                kernel: info.kernel,
+                cpus: info.cpus,
+                memory_bytes: info.memory_bytes,
                 offset_ns: assumed_ns.unwrap_or(0),
                 start_error_us: start_error_ns.map(us),
                 clock_error_us: worst_ns.filter(|_| assumed_ns.is_some()).map(us),
@@ -480,7 +481,7 @@ impl RoleElsewhere for Divided {
         self.there((), async move {
             for (name, role) in parts {
                 if inner.clocks.machine(&name).is_some_and(|machine| machine.lost.is_none()) {
-                    // An agent that does not answer ends it by itself.
+                    // An agent that does not respond ends it by itself.
                     let _ = inner.order(&name, What::End { role }).await;
                 }
             }
@@ -488,9 +489,9 @@ impl RoleElsewhere for Divided {
     }
 
     fn obituary(&mut self) -> Pending<'_, String> {
-        let words = self.inner.line.obituary(self.place);
+        let words = self.inner.router.obituary(self.place);
         let words =
-            if words.is_empty() { format!("{} ended without a word", self.kind.name()) } else { words };
+            if words.is_empty() { format!("{} ended without a message", self.kind.name()) } else { words };
         Box::pin(async move { words })
     }
 }

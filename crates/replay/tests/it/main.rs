@@ -69,18 +69,19 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     let slower = Log { speed: 2_000.0, ..log(vec![file]) };
     let results = replay(options(&server), Source::Log(slower)).unwrap();
     let requested = server.requested();
-    let lines: Vec<&str> = requested.iter().map(|one| one.line.as_str()).collect();
-    assert_eq!(lines.len(), 20);
-    assert_eq!((lines[0], lines[4]), ("GET /0 HTTP/1.1", "HEAD /4 HTTP/1.1"));
+    let number = |one: &Requested| one.line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap();
+    let mut lines: Vec<(u32, &str)> = requested.iter().map(|one| (number(one), one.line.as_str())).collect();
+    lines.sort_unstable();
+    let numbers: Vec<u32> = lines.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>(), "each once");
+    assert_eq!((lines[0].1, lines[4].1), ("GET /0 HTTP/1.1", "HEAD /4 HTTP/1.1"));
     assert!(requested.iter().all(|one| one.host == "www.example.org"));
-    for Requested { line, connection, .. } in &requested {
-        let number: u32 = line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
-        let others = requested.iter().filter(|other| other.connection == *connection);
-        let parity = |line: &str| line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap() % 2;
-        assert!(
-            others.into_iter().all(|other| parity(&other.line) == number % 2),
-            "clients share no connection"
-        );
+    for one in &requested {
+        let others = requested.iter().filter(|other| other.connection == one.connection);
+        let numbers: Vec<u32> = others.map(number).collect();
+        assert!(numbers.iter().all(|other| other % 2 == number(one) % 2), "clients share no connection");
+        // What several connections brought can be noted in any order on a busy machine.
+        assert!(numbers.is_sorted(), "a connection carries requests in the order of the log: {numbers:?}");
     }
     assert_eq!(
         (results.requests, results.responses, results.read.other_methods, results.read.malformed),

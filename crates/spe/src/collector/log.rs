@@ -169,6 +169,7 @@ impl Files {
             let ended_ms = (i128::from(line.ended_ns) + self.unix_offset_ns) / 1_000_000;
             let written = self.text.as_mut().map(|text| writeln!(text, "{}", as_squid(&line, ended_ms)));
             if let Some(Err(_)) = written {
+                self.lost.fetch_add(1, Relaxed);
                 // A text that lacks lines would look whole: it ends where it could not go on.
                 drop(self.text.take().map(BufWriter::into_parts));
             }
@@ -202,7 +203,7 @@ fn as_squid(line: &Line, ended_ms: i128) -> String {
     let sent = &line.sent;
     let (result, from) = sent.came.of_squid(sent.status);
     let host = if sent.came == Came::Fetched { line.host.as_str() } else { "-" };
-    let content_type = if sent.content_type.is_empty() { "-" } else { &sent.content_type };
+    let content_type = media_type(&sent.content_type);
     format!(
         "{}.{:03} {:6} {} {result}/{:03} {} {} {} - {from}/{host} {content_type}",
         ended_ms / 1000,
@@ -214,6 +215,14 @@ fn as_squid(line: &Line, ended_ms: i128) -> String {
         line.method,
         line.url,
     )
+}
+
+/// The media type without its parameters. What an origin sent instead of one could look like further columns or lines.
+fn media_type(content_type: &str) -> &str {
+    let end = content_type.find([';', ' ', '\t']).unwrap_or(content_type.len());
+    let media_type = &content_type[..end];
+    let is_plain = !media_type.is_empty() && media_type.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_plain { media_type } else { "-" }
 }
 
 #[cfg(test)]
@@ -232,6 +241,20 @@ mod tests {
             url: "http://news.bbc.co.uk/cele0.jpg".into(),
             host: "news.bbc.co.uk".into(),
             sent,
+        }
+    }
+
+    #[test]
+    fn a_content_type_is_one_column_whatever_the_origin_sent() {
+        for (sent, written) in [
+            ("text/html; charset=utf-8", "text/html"),
+            ("text/html TCP_HIT/200", "text/html"),
+            ("a\n1.0 2 ::1", "-"),
+            ("\u{1b}[2J", "-"),
+            ("; x", "-"),
+            ("", "-"),
+        ] {
+            assert_eq!(media_type(sent), written, "{sent:?}");
         }
     }
 

@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use super::spe::targets::{Setting, setting};
 use crate::exit::{Exit, Failure};
-use crate::{output, units};
+use crate::{leftovers, output, units};
 
 const CASES: &str = "Cases";
 const TARGETS: &str = "Targets";
@@ -160,7 +160,7 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
     let cases = suite(args.cases.as_deref())?.chosen(&args.chosen).map_err(Failure::usage)?;
     let known = args.known_failures.as_deref().map(known_failures).transpose()?.unwrap_or_default();
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    super::run::clear_leftovers();
+    leftovers::clear();
     let Some(mut document) = targets::tried(args, &cases)? else { return Ok(Exit::Interrupted) };
     for unused in known::apply(&mut document, &known) {
         output::eprint(&format!("note: the known failure of `{}` was not seen\n", unused.case));

@@ -24,13 +24,12 @@ pub use self::args::LabArgs;
 use self::args::LabCommand;
 use self::plans::Plans;
 use crate::commands::report::{self, Form};
-use crate::commands::run::clear_leftovers;
 use crate::exit::{Exit, Failure};
 use crate::experiments::{self, EXPERIMENTS};
 use crate::interrupt::Interrupts;
 use crate::kind::{self, Kind};
 use crate::live::{Style, cells};
-use crate::{bundled, junit, output, run_name};
+use crate::{bundled, junit, leftovers, output, run_name};
 
 /// Runs, explains or goes on with an experiment.
 pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
@@ -48,7 +47,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     if args.dry_run {
         return show::dry_run(file, &args.applied(experiment), args);
     }
-    clear_leftovers();
+    leftovers::clear();
     let set = set_up(args, experiment)?;
     let path = set.dir.path().to_owned();
     let is_fresh = set.fresh;
@@ -103,7 +102,7 @@ pub fn run_in(
     let words = [OsStr::new("lab"), path.as_os_str(), flag, directory];
     let mut args = Alone::try_parse_from(words).map_err(Failure::usage)?.args;
     args.proxy_dir = proxy_dir.to_vec();
-    clear_leftovers();
+    leftovers::clear();
     let set = set_up(&args, experiment.clone())?;
     let file = path.join("experiment.toml");
     let plans = Plans::make(&file, &set.experiment, &args)?;

@@ -21,7 +21,7 @@ use super::spe_report::{self, SpeReportArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::target::resolve;
-use crate::{output, run_name, units};
+use crate::{leftovers, output, run_name, units};
 
 /// How long whoever should be there already may take to let us in.
 const KNOCK: Duration = Duration::from_secs(1);
@@ -166,7 +166,7 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     if let Some(SpeCommand::Report(report)) = &args.what {
         return spe_report::report(report);
     }
-    super::run::clear_leftovers();
+    leftovers::clear();
     let plan = plan(args)?;
     assay_evaluation::check(&plan).map_err(Failure::usage)?;
     if !plan.listen.ip().is_loopback() {

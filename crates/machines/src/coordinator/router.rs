@@ -1,10 +1,10 @@
-//! What agents say, from the stream of the run to whoever asked for it.
+//! What agents say, from the stream of the run to the role that it belongs to.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use assay_fleet::message::{self, InOrder, Spoken, Words};
+use assay_fleet::message::{self, InOrder, Output, Report};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_lab::roles::{RoleKind, Said};
@@ -34,7 +34,7 @@ struct Gathered {
     obituaries: Vec<String>,
 }
 
-/// Where words of a role go: to the role of the run with this number, as a part of it.
+/// Where output of a role goes: to the role of the run with this number, as a part of it.
 type Route = (usize, usize);
 
 #[derive(Debug, Default)]
@@ -48,9 +48,9 @@ struct State {
 
 /// Sorts what agents say.
 #[derive(Debug, Clone, Default)]
-pub struct Line(Arc<Mutex<State>>);
+pub struct Router(Arc<Mutex<State>>);
 
-impl Line {
+impl Router {
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,34 +98,34 @@ impl Line {
         let routes = state.routes.iter().filter(|((owner, _), _)| owner == machine);
         let routes: Vec<Route> = routes.map(|(_, route)| *route).collect();
         for route in routes {
-            state.put(route, Words::Ended(words.to_owned()), None);
+            state.put(route, Output::Ended(words.to_owned()), None);
         }
     }
 
     /// Takes a message of a machine.
-    fn take(&self, machine: &Name, spoken: Spoken) {
+    fn take(&self, machine: &Name, report: Report) {
         let mut state = self.locked();
-        let turn = state.orders.entry(machine.clone()).or_default().take(spoken);
-        for Spoken { role, words, .. } in turn {
+        let turn = state.orders.entry(machine.clone()).or_default().take(report);
+        for Report { role, output, .. } in turn {
             match role {
                 Some(number) => {
                     if let Some(route) = state.routes.get(&(machine.clone(), number)).copied() {
-                        state.put(route, words, Some(machine));
+                        state.put(route, output, Some(machine));
                     }
                 }
-                None => state.put_of_machine(machine, words),
+                None => state.put_of_machine(machine, output),
             }
         }
     }
 }
 
 impl State {
-    fn put(&mut self, (place, part): Route, words: Words, machine: Option<&Name>) {
+    fn put(&mut self, (place, part): Route, output: Output, machine: Option<&Name>) {
         let Some(role) = self.roles.get_mut(place) else { return };
-        let said = match words {
-            Words::Event(event) => Said::Event(event),
-            Words::Nonsense(line) => Said::Nonsense(line),
-            Words::Ended(words) => {
+        let said = match output {
+            Output::Event(event) => Said::Event(event),
+            Output::Nonsense(line) => Said::Nonsense(line),
+            Output::Ended(words) => {
                 if !words.is_empty() {
                     let on = machine.map(|machine| format!("on {machine}: ")).unwrap_or_default();
                     role.obituaries.push(format!("{on}{words}"));
@@ -141,8 +141,8 @@ impl State {
 
     /// What a machine's meters say: of roles always, of the machine only where it is the target's. Those of several would be
     /// taken for one.
-    fn put_of_machine(&mut self, machine: &Name, words: Words) {
-        let Words::Event(event) = words else { return };
+    fn put_of_machine(&mut self, machine: &Name, output: Output) {
+        let Output::Event(event) = output else { return };
         let is_of_role = matches!(&*event, Event::Measured(Measured::Host(host)) if host.role != "host");
         if !is_of_role && self.measured.as_ref() != Some(machine) {
             return;
@@ -164,7 +164,7 @@ pub async fn make(client: &Client, run: &Name) -> Result<(), FleetError> {
     };
     let config = stream::Config {
         name: subject::stream(run),
-        subjects: vec![subject::all_spoken(run)],
+        subjects: vec![subject::all_reports(run)],
         storage: stream::StorageType::File,
         max_age: KEPT,
         ..stream::Config::default()
@@ -189,15 +189,15 @@ pub async fn remove(client: &Client, run: &Name) {
 }
 
 /// Reads the stream from its beginning until the task is dropped.
-pub async fn read(client: Client, run: Name, line: Line) {
+pub async fn read(client: Client, run: Name, router: Router) {
     loop {
         // What was read before is read again, and counts once.
-        let _ = read_once(&client, &run, &line).await;
+        let _ = read_once(&client, &run, &router).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn read_once(client: &Client, run: &Name, line: &Line) -> Result<(), async_nats::Error> {
+async fn read_once(client: &Client, run: &Name, router: &Router) -> Result<(), async_nats::Error> {
     let stream = jetstream::new(client.clone()).get_stream(subject::stream(run)).await?;
     let config = OrderedConfig { deliver_subject: client.new_inbox(), ..OrderedConfig::default() };
     let mut messages = stream.create_consumer(config).await?.messages().await?;
@@ -208,8 +208,8 @@ async fn read_once(client: &Client, run: &Name, line: &Line) -> Result<(), async
             continue;
         };
         // What is no message of ours was put there by somebody else.
-        if let Ok(spoken) = message::read_plain(&message.payload) {
-            line.take(&machine, spoken);
+        if let Ok(report) = message::read_plain(&message.payload) {
+            router.take(&machine, report);
         }
     }
     Ok(())

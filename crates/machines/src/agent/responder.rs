@@ -1,11 +1,11 @@
-//! The agent's connection: it answers who is there and what its clock shows, whatever else the agent does.
+//! The agent's connection: it responds to discovery and to clock requests, whatever else the agent does.
 //!
-//! A thread of its own, so that an answer never waits for a meter or a role. It knows the coordinator by its questions.
+//! A thread of its own, so that a response never waits for a meter or a role. Clock requests of the coordinator tell that it is there.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use assay_fleet::message::{self, Busy, Hello, Question, Reading};
+use assay_fleet::message::{self, AgentInfo, Busy, ClockRequest, Reading};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use async_nats::{Client, Message, Subscriber};
@@ -15,44 +15,44 @@ use tokio::sync::oneshot;
 use crate::error::FleetError;
 use crate::login::Login;
 use crate::now::{monotonic_ns, unix_us};
-use crate::roster::{self, Silence};
+use crate::roster::{self, ExchangeError};
 
 /// What the thread and the agent share.
 #[derive(Debug)]
 struct Shared {
-    hello: Hello,
+    info: AgentInfo,
     /// The run that the agent takes part in, and when its coordinator was heard last.
     coordinator: Option<(Name, Instant)>,
 }
 
 /// The connection.
 #[derive(Debug)]
-pub struct Wire {
+pub struct Responder {
     client: Client,
     shared: Arc<Mutex<Shared>>,
 }
 
-impl Wire {
-    /// Connects, makes sure that no other agent has the name, and answers from then on.
-    pub async fn open(login: Login, hello: Hello) -> Result<Self, FleetError> {
-        let shared = Arc::new(Mutex::new(Shared { hello, coordinator: None }));
+impl Responder {
+    /// Connects, makes sure that no other agent has the name, and responds from then on.
+    pub async fn open(login: Login, info: AgentInfo) -> Result<Self, FleetError> {
+        let shared = Arc::new(Mutex::new(Shared { info, coordinator: None }));
         let (opened, opening) = oneshot::channel();
         let theirs = shared.clone();
         let cannot = |e| FleetError::failed(format!("cannot start a thread for the agent's connection: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
         let work = async move {
-            let name = locked(&theirs).hello.name.clone();
+            let name = locked(&theirs).info.name.clone();
             match connect(&login, &name).await {
                 Ok((client, subscriptions)) => {
                     if opened.send(Ok(client.clone())).is_ok() {
-                        answer(&client, subscriptions, &theirs).await;
+                        respond(&client, subscriptions, &theirs).await;
                     }
                 }
                 // Whoever asked for it may have been interrupted.
                 Err(error) => drop(opened.send(Err(error))),
             }
         };
-        let thread = std::thread::Builder::new().name("wire".into());
+        let thread = std::thread::Builder::new().name("responder".into());
         thread.spawn(move || runtime.block_on(work)).map_err(cannot)?;
         let client = opening.await.map_err(|_| FleetError::failed("the agent's connection has ended"))??;
         Ok(Self { client, shared })
@@ -65,10 +65,10 @@ impl Wire {
 
     /// What the agent does now.
     pub fn set_busy(&self, busy: Option<Busy>) {
-        locked(&self.shared).hello.busy = busy;
+        locked(&self.shared).info.busy = busy;
     }
 
-    /// A coordinator begins: its questions are noted from now on.
+    /// A coordinator begins: its clock requests are noted from now on.
     pub fn take_coordinator(&self, run: &Name) {
         locked(&self.shared).coordinator = Some((run.clone(), Instant::now()));
     }
@@ -84,54 +84,54 @@ impl Wire {
     }
 }
 
-/// Connects under a name that nobody else has. Who is asked, and what the clock shows.
+/// Connects under a name that nobody else has. With subscriptions to discovery and to clock requests.
 async fn connect(login: &Login, name: &Name) -> Result<(Client, [Subscriber; 2]), FleetError> {
     let client = login.connect(&format!("assay agent {name}")).await?;
-    if roster::exchange(&client, name, None).await != Err(Silence::Gone) {
+    if roster::exchange(&client, name, None).await != Err(ExchangeError::Gone) {
         return Err(FleetError::plan(format!(
             "an agent named {name} is connected already; give this one another name with --name"
         )));
     }
     let cannot = |e: &dyn std::fmt::Display| {
-        FleetError::plan(format!("cannot take questions from {}: {e}", login.url))
+        FleetError::plan(format!("cannot receive requests from {}: {e}", login.url))
     };
-    let who = client.subscribe(subject::WHO).await.map_err(|e| cannot(&e))?;
+    let who = client.subscribe(subject::DISCOVER).await.map_err(|e| cannot(&e))?;
     let clock = client.subscribe(subject::clock(name)).await.map_err(|e| cannot(&e))?;
     client.flush().await.map_err(|e| cannot(&e))?;
     Ok((client, [who, clock]))
 }
 
-async fn answer(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<Shared>) {
+async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<Shared>) {
     loop {
-        let (reply, answer) = tokio::select! {
-            question = clock.next() => match question {
-                Some(question) => (question.reply.clone(), reading(&question, shared)),
+        let (reply, response) = tokio::select! {
+            request = clock.next() => match request {
+                Some(request) => (request.reply.clone(), reading(&request, shared)),
                 None => return,
             },
-            question = who.next() => match question {
-                Some(question) => (question.reply, serde_json::to_vec(&locked(shared).hello)),
+            request = who.next() => match request {
+                Some(request) => (request.reply, serde_json::to_vec(&locked(shared).info)),
                 None => return,
             },
         };
-        if let (Some(reply), Ok(answer)) = (reply, answer) {
-            // Without a connection, the question is asked again.
-            let _ = client.publish(reply, answer.into()).await;
+        if let (Some(reply), Ok(response)) = (reply, response) {
+            // Without a connection, the request is sent again.
+            let _ = client.publish(reply, response.into()).await;
             let _ = client.flush().await;
         }
     }
 }
 
 /// What the clock shows. Two readings, so that what happens between them is not taken for the way.
-fn reading(question: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<u8>> {
+fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<u8>> {
     let received_ns = monotonic_ns();
-    let asked: Option<Question> = message::read_plain(&question.payload).ok();
+    let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();
     let mut shared = locked(shared);
-    if let (Some(Question { run: Some(run) }), Some((own, heard))) = (asked, &mut shared.coordinator)
+    if let (Some(ClockRequest { run: Some(run) }), Some((own, heard))) = (asked, &mut shared.coordinator)
         && run == *own
     {
         *heard = Instant::now();
     }
-    let instance = shared.hello.instance;
+    let instance = shared.info.instance;
     drop(shared);
     serde_json::to_vec(&Reading { instance, received_ns, unix_us: unix_us(), responded_ns: monotonic_ns() })
 }

@@ -9,13 +9,13 @@ use crate::error::FleetError;
 
 /// The thread. Dropped, it ends, and its work with it.
 #[derive(Debug)]
-pub struct Beside {
+pub struct Background {
     /// Where work is given to it.
     pub handle: Handle,
     _end: oneshot::Sender<()>,
 }
 
-impl Beside {
+impl Background {
     /// Starts it.
     pub fn start() -> Result<Self, FleetError> {
         let cannot = |e| FleetError::plan(format!("cannot start a thread for the connection to agents: {e}"));

@@ -1,0 +1,10 @@
+//! What an Assay that was killed left behind.
+
+use crate::output;
+
+/// Clears it away, and says so.
+pub fn clear() {
+    for note in assay_lab::leftovers::clear() {
+        output::eprint(&format!("note: {note}\n"));
+    }
+}
