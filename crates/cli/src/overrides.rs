@@ -1,5 +1,6 @@
 //! The flags that change a workload for a first look, the same for all commands that take a workload.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -25,6 +26,29 @@ pub struct LoadArgs {
     /// Requests per second of all robots together, where the schedule's load is highest; robots without a rate get one
     #[arg(long, value_name = "N", value_parser = rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
+}
+
+/// How a workload is taken by a command that does not run it.
+#[derive(Debug, Clone, Args)]
+pub struct PlannedArgs {
+    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
+    #[arg(long, value_name = "DUR|SHARE", value_parser = rehearsal)]
+    pub rehearse: Option<Rehearsal>,
+    /// The number of robots, as `assay run --robots` sets it
+    #[arg(long, value_name = "N", value_parser = robots, allow_negative_numbers = true)]
+    pub robots: Option<u32>,
+    /// Length and rate.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Seed of all that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Treat private interests as public ones
+    #[arg(long)]
+    pub private_as_public: bool,
+    /// Look for included files in DIR too
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub include: Vec<PathBuf>,
 }
 
 impl LoadArgs {

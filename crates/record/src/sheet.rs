@@ -101,6 +101,8 @@ pub enum PlotKind {
     Time,
     /// Points, each line with its own x.
     Points,
+    /// Lines over a number, all with the same x; they may have bands.
+    Lines,
     /// The share, in percent, that was no more than x; x is logarithmic, and the same for all lines.
     Cumulative,
 }
@@ -137,4 +139,8 @@ pub struct PlotLine {
     pub x: Vec<f64>,
     /// Its values; none: not known there.
     pub values: Vec<Option<f64>>,
+    /// The lower end of a band around each of them; empty: there is no band.
+    pub low: Vec<Option<f64>>,
+    /// The upper end.
+    pub high: Vec<Option<f64>>,
 }

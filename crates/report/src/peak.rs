@@ -201,6 +201,7 @@ fn curve(peak: &Peak) -> Section {
         role,
         x: steps.iter().map(|step| step.offered_per_s).collect(),
         values: steps.iter().map(|step| of(step)).collect(),
+        ..PlotLine::default()
     };
     let all = by_rate(peak);
     let achieved = OUTCOMES.iter().filter_map(|(outcome, name, role)| {
@@ -267,6 +268,7 @@ fn promised(steps: &[&Step], index: usize) -> (&'static str, Vec<PlotLine>) {
             .iter()
             .map(|step| of(step).and_then(|check| value(&check)).map(|value| value * factor))
             .collect(),
+        ..PlotLine::default()
     };
     let outcomes = OUTCOMES.iter().map(|(outcome, name, role)| {
         line(name, role, &|check| check.value.filter(|_| check.outcome == *outcome))

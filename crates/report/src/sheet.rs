@@ -72,7 +72,9 @@ fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
         about: &chart.about,
         unit: &chart.unit,
         // Points are in a table of the sheet.
-        said: (chart.kind != Kind::Scatter).then(|| said(chart, &charts.time, &charts.phases)).flatten(),
+        said: (!matches!(chart.kind, Kind::Scatter | Kind::Lines))
+            .then(|| said(chart, &charts.time, &charts.phases))
+            .flatten(),
     });
     SectionView {
         id: section.id,
@@ -98,9 +100,12 @@ fn charts(sheet: &Sheet) -> Charts {
 }
 
 fn chart(section: &Section, plot: &Plot) -> Chart {
+    let numbers = |values: &[Option<f64>]| values.iter().map(|value| value.map(short)).collect::<Vec<_>>();
     let lines = plot.lines.iter().map(|line| Line {
         x: (plot.kind != PlotKind::Time).then(|| line.x.iter().map(|x| Some(short(*x))).collect()),
-        ..Line::new(&line.name, line.role, line.values.iter().map(|value| value.map(short)).collect())
+        low: (!line.low.is_empty()).then(|| numbers(&line.low)),
+        high: (!line.high.is_empty()).then(|| numbers(&line.high)),
+        ..Line::new(&line.name, line.role, numbers(&line.values))
     });
     let chart = time_chart(
         section.title.clone(),
@@ -113,6 +118,7 @@ fn chart(section: &Section, plot: &Plot) -> Chart {
     let kind = match plot.kind {
         PlotKind::Time => Kind::Time,
         PlotKind::Points => Kind::Scatter,
+        PlotKind::Lines => Kind::Lines,
         PlotKind::Cumulative => Kind::Cdf,
     };
     let x_label = (plot.kind != PlotKind::Time).then(|| plot.x_label.clone().into());
@@ -127,8 +133,13 @@ mod tests {
 
     #[test]
     fn everything_of_a_sheet_is_on_its_page_and_nothing_can_break_out_of_it() {
-        let line =
-            |x: Vec<f64>| PlotLine { name: "<b>".into(), role: "all", x, values: vec![Some(1.0), None] };
+        let line = |x: Vec<f64>| PlotLine {
+            name: "<b>".into(),
+            role: "all",
+            x,
+            values: vec![Some(1.0), None],
+            ..PlotLine::default()
+        };
         let plot =
             |id, kind, x| Plot { id, title: "Rate".into(), kind, lines: vec![line(x)], ..Plot::default() };
         let row = Row { name: "<script>".into(), share: Some(50.0), cells: vec!["7 & 8".into()] };

@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use assay_size::curve::usual_sizes;
 use assay_size::policy::Policy;
 use assay_size::requests::{Gather, Sizes};
+use assay_size::sample::Sampling;
 use assay_size::simulate::{cache, lru_in_one_pass};
 
 const EXPONENT: f64 = 0.9;
@@ -32,7 +33,7 @@ fn main() -> io::Result<()> {
         file.flush()?;
     }
     let begun = processor_seconds()?;
-    let mut gather = Gather::new(Sizes::Within(0));
+    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
     for object in drawn {
         gather.whole(object, BYTES, None);
     }
@@ -40,8 +41,13 @@ fn main() -> io::Result<()> {
     show("collecting", count, begun, 0)?;
     let sizes = usual_sizes(requests.footprint_bytes);
     let begun = processor_seconds()?;
-    let points = lru_in_one_pass(&requests, &sizes, 0);
-    show(&format!("LRU, {} sizes at once", sizes.len()), count, begun, points.iter().map(|p| p.hits).sum())?;
+    let points = lru_in_one_pass(&requests, &sizes, 0.into());
+    show(
+        &format!("LRU, {} sizes at once", sizes.len()),
+        count,
+        begun,
+        points.iter().map(|point| point.total().hits).sum(),
+    )?;
     for policy in Policy::ALL {
         let begun = processor_seconds()?;
         let counts = cache(&requests, policy, objects as u64 / 10, 0.into());

@@ -8,7 +8,7 @@ use assay_cache::policy::bounds::{Bound, Interval, at_least, at_most};
 
 use crate::http::{self, Http};
 use crate::requests::{Requests, UNCACHABLE};
-use crate::simulate::Counts;
+use crate::tally::Counts;
 
 /// Which bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

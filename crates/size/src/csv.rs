@@ -1,32 +1,55 @@
-//! The curves as comma-separated values: a line for each policy and size.
+//! The curves as comma-separated values: a line for each policy and size, and for each label where figures are divided by one.
 
 use std::fmt::Write as _;
 
-use crate::document::Document;
+use crate::document::{Document, Figures};
 
-/// The header, and a line for each point. Ratios that are not known are empty.
+/// Ends of the bands of documents and of bytes.
+type Ends = [Option<f64>; 4];
+
+/// The header, and a line for each point. Ratios that are not known are empty. With `--by`, the last column names the host, the content
+/// type or the class; it is empty in lines of all requests.
 pub fn write(document: &Document) -> String {
-    let mut text = "policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated\n".to_owned();
-    let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| ratio.to_string());
+    let mut text =
+        "policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,low,high,bhr_low,bhr_high"
+            .to_owned();
+    if let Some(by) = document.by {
+        text.push(',');
+        text.push_str(by.name());
+    }
+    text.push('\n');
     for curve in &document.curves {
         for point in &curve.points {
-            let f = &point.figures;
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{},{},{},{},{}",
-                curve.policy.name(),
-                point.size_bytes,
-                f.requests,
-                f.hits,
-                f.misses,
-                f.bytes,
-                f.hit_bytes,
-                ratio(f.dhr),
-                ratio(f.bhr),
-                f.validated
-            );
+            let ends = [point.low, point.high, point.bhr_low, point.bhr_high];
+            let mut line = |figures: &Figures, ends: Ends, name: &str| {
+                let place = (curve.policy.name(), point.size_bytes);
+                let name = document.by.map_or_else(String::new, |_| format!(",{}", quoted(name)));
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{}{name}", numbers(place, figures, ends));
+            };
+            line(&point.figures, ends, "");
+            for share in &point.by {
+                line(&share.figures, [None; 4], &share.name);
+            }
         }
     }
     text
+}
+
+fn numbers((policy, size_bytes): (&str, u64), f: &Figures, ends: Ends) -> String {
+    let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| ratio.to_string());
+    let [dhr, bhr] = [f.dhr, f.bhr].map(ratio);
+    let ends = ends.map(ratio).join(",");
+    let [requests, hits, misses] = [f.requests, f.hits, f.misses];
+    format!(
+        "{policy},{size_bytes},{requests},{hits},{misses},{},{},{dhr},{bhr},{},{ends}",
+        f.bytes, f.hit_bytes, f.validated
+    )
+}
+
+/// Text from a log: in quotation marks where it needs them, and never the beginning of a formula.
+fn quoted(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -9,7 +9,9 @@ use assay_cache::policy::Admission;
 use crate::http;
 use crate::policy::Policy;
 use crate::requests::Requests;
-use crate::simulate::{self, Counts, Rules};
+use crate::sample::{GROUPS, Sampled, WarmUp};
+use crate::simulate::{self, Counts, Rules, Tally};
+use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 
 /// Sizes from a 1,024th of all objects on.
 const SMALLEST: u64 = 1024;
@@ -23,13 +25,24 @@ pub enum Method {
     Simulated,
 }
 
+/// What a cache makes of all requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Estimate {
+    /// Its figures; those of a sample are scaled to all requests.
+    pub counts: Counts,
+    /// The same without each part of a sample, or of each stretch of time; empty: they are not known.
+    pub parts: Vec<Counts>,
+    /// Its figures by the labels of requests; empty: they have none, or they are not known.
+    pub by: Vec<Counts>,
+}
+
 /// One size of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
     /// Size of the cache, in bytes; in objects if the requests have no sizes.
     pub size: u64,
-    /// What it made of the requests.
-    pub counts: Counts,
+    /// What it makes of the requests.
+    pub estimate: Estimate,
     /// How that was computed.
     pub method: Method,
 }
@@ -41,6 +54,54 @@ pub struct Curve {
     pub policy: Policy,
     /// Its points.
     pub points: Vec<Point>,
+}
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// A curve each.
+    pub policies: &'a [Policy],
+    /// In ascending order.
+    pub sizes: &'a [u64],
+    /// Share of the requests that fill the caches and are not counted.
+    pub warm_up: f64,
+    /// What caches store.
+    pub admission: Admission,
+}
+
+/// All curves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Curves {
+    /// A cache without bounds.
+    pub infinite: Estimate,
+    /// A curve for each policy.
+    pub curves: Vec<Curve>,
+    /// Requests that filled the caches.
+    pub warm_up: u64,
+    /// Where the differences among parts come from; none: there are no parts.
+    pub source: Option<Source>,
+}
+
+/// What parts of a figure are: nothing known means no value.
+pub type Figure = fn(&Counts) -> Option<f64>;
+
+impl Curves {
+    /// Half the width of the interval of a number that is computed from the figures of some caches: from its value, and for one part
+    /// after another.
+    pub fn half_width(&self, value: f64, of_part: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+        let parts: Option<Vec<f64>> = (0..self.infinite.parts.len()).map(of_part).collect();
+        self.source?.half_width(value, &parts?)
+    }
+
+    /// Half the widths of a band around a curve, a value for each of its points.
+    pub fn band(&self, curve: &Curve, of: Figure) -> Option<Vec<f64>> {
+        let values = |point: &Point| {
+            let parts: Option<Vec<f64>> = point.estimate.parts.iter().map(of).collect();
+            Some((of(&point.estimate.counts)?, parts?))
+        };
+        let points: Option<Vec<(f64, Vec<f64>)>> = curve.points.iter().map(values).collect();
+        self.source?.band(&points?)
+    }
 }
 
 /// Two sizes for each doubling, 2^k and 3 · 2^(k−1), from a 1,024th of all objects until all of them fit.
@@ -62,8 +123,79 @@ pub fn usual_sizes(footprint: u64) -> Vec<u64> {
 }
 
 /// Curves of all policies at all sizes, with as many threads as there are processors. The result does not depend on their
-/// number. Sizes are in ascending order.
-pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], rules: Rules) -> Vec<Curve> {
+/// number.
+pub fn curves(requests: &Requests, plan: &Plan<'_>) -> Curves {
+    match &requests.sampled {
+        Some(sampled) => of_sample(requests, sampled, plan),
+        None => of_all(requests, plan),
+    }
+}
+
+fn of_all(requests: &Requests, plan: &Plan<'_>) -> Curves {
+    let warm_up = (requests.list.len() as f64 * plan.warm_up) as usize;
+    let rules = Rules { warm_up, admission: plan.admission, parts: STRETCHES };
+    let infinite = simulate::infinite(requests, rules);
+    let is_long = infinite.parts.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
+    let source = is_long.then_some(Source::Time);
+    let estimate = |tally: Tally| {
+        let counts = tally.total();
+        // A bound is known as a whole only.
+        let parts = if is_long && tally.parts.len() == STRETCHES { tally.parts } else { Vec::new() };
+        Estimate { counts, parts, by: tally.by }
+    };
+    let found = simulated(requests, plan, rules);
+    let points = |points: Vec<(u64, Method, Tally)>| {
+        let point = |(size, method, tally)| Point { size, estimate: estimate(tally), method };
+        points.into_iter().map(point).collect()
+    };
+    let curves =
+        plan.policies.iter().zip(found).map(|(&policy, found)| Curve { policy, points: points(found) });
+    Curves { curves: curves.collect(), warm_up: warm_up as u64, source, infinite: estimate(infinite) }
+}
+
+fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves {
+    let WarmUp { kept, read, after } = sampled.warm_up(plan.warm_up);
+    let rate = requests.rate();
+    let simulate = |requests: &Requests, warm_up: usize| {
+        let rules = Rules { warm_up, admission: plan.admission, parts: 1 };
+        let of = |tally: Tally| {
+            let counts = after.estimate(&tally.total(), requests.rate());
+            let by = tally.by.iter().map(|label| label.over(rate)).collect();
+            Estimate { counts, parts: Vec::new(), by }
+        };
+        let infinite = of(simulate::infinite(requests, rules));
+        let found = simulated(requests, plan, rules).into_iter();
+        let points =
+            found.map(|points| points.into_iter().map(|(_, method, tally)| (method, of(tally))).collect());
+        (infinite, points.collect::<Vec<Vec<(Method, Estimate)>>>())
+    };
+    let (mut infinite, mut all) = simulate(requests, kept);
+    for group in 0..GROUPS {
+        let (rest, warm_up) = requests.without(sampled, group, kept);
+        let (without, found) = simulate(&rest, warm_up);
+        infinite.parts.push(without.counts);
+        for (of_all, of_rest) in all.iter_mut().flatten().zip(found.into_iter().flatten()) {
+            of_all.1.parts.push(of_rest.1.counts);
+        }
+    }
+    let curve = |(&policy, points): (&Policy, Vec<(Method, Estimate)>)| {
+        let points = plan.sizes.iter().zip(points);
+        Curve {
+            policy,
+            points: points.map(|(&size, (method, estimate))| Point { size, estimate, method }).collect(),
+        }
+    };
+    Curves {
+        infinite,
+        curves: plan.policies.iter().zip(all).map(curve).collect(),
+        warm_up: read,
+        source: Some(Source::Sample),
+    }
+}
+
+/// What caches of each policy and each size make of these requests, in the order of policies and sizes.
+fn simulated(requests: &Requests, plan: &Plan<'_>, rules: Rules) -> Vec<Vec<(u64, Method, Tally)>> {
+    let (policies, sizes) = (plan.policies, plan.sizes);
     // Below this size, LRU's contents are not the beginning of one list, because some object bypasses the cache.
     let simulated = match requests.size_changes {
         0 if rules.admission == Admission::All && http::keeps_one_list(requests) => {
@@ -72,26 +204,28 @@ pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], rules: Ru
         _ => sizes.len(),
     };
     let in_one_pass = |policy| if policy == Policy::Lru { simulated } else { sizes.len() };
-    let mut tasks: Vec<(Policy, usize)> = policies
+    let mut tasks: Vec<(usize, usize)> = policies
         .iter()
-        .flat_map(|&policy| (0..in_one_pass(policy)).map(move |size| (policy, size)))
+        .enumerate()
+        .flat_map(|(number, &policy)| (0..in_one_pass(policy)).map(move |size| (number, size)))
         .collect();
-    if policies.contains(&Policy::Lru) && simulated < sizes.len() {
-        tasks.insert(0, (Policy::Lru, sizes.len()));
+    let lru = policies.iter().position(|policy| *policy == Policy::Lru);
+    if let Some(lru) = lru.filter(|_| simulated < sizes.len()) {
+        tasks.insert(0, (lru, sizes.len()));
     }
-    let found = Mutex::new(Vec::with_capacity(policies.len() * sizes.len()));
+    let found = Mutex::new(vec![Vec::with_capacity(sizes.len()); policies.len()]);
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(&(policy, at)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             let points = match sizes.get(at) {
                 Some(&size) => {
-                    let counts = simulate::cache(requests, policy, size, rules);
-                    vec![Point { size, counts, method: Method::Simulated }]
+                    let tally = simulate::tally(requests, policies[policy], room(size, requests), rules);
+                    vec![(size, Method::Simulated, tally)]
                 }
-                None => one_pass(requests, &sizes[simulated..], rules.warm_up),
+                None => one_pass(requests, &sizes[simulated..], rules),
             };
             let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            found.extend(points.into_iter().map(|point| (policy, point)));
+            found[policy].extend(points);
         }
     };
     std::thread::scope(|scope| {
@@ -101,28 +235,25 @@ pub fn curves(requests: &Requests, policies: &[Policy], sizes: &[u64], rules: Ru
         }
         work();
     });
-    let found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    policies.iter().map(|&policy| curve(policy, &found)).collect()
+    let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    found.iter_mut().for_each(|points| points.sort_unstable_by_key(|(size, ..)| *size));
+    found
 }
 
-fn one_pass(requests: &Requests, sizes: &[u64], warm_up: usize) -> Vec<Point> {
-    let counts = simulate::lru_in_one_pass(requests, sizes, warm_up);
-    let points = sizes.iter().zip(counts);
-    points.map(|(&size, counts)| Point { size, counts, method: Method::OnePass }).collect()
+/// The size of the simulated cache: a sample's share of it.
+fn room(size: u64, requests: &Requests) -> u64 {
+    if requests.sampled.is_none() { size } else { (size as f64 * requests.rate()) as u64 }
 }
 
-fn curve(policy: Policy, found: &[(Policy, Point)]) -> Curve {
-    let own = found.iter().filter(|(of, _)| *of == policy);
-    let mut points: Vec<Point> = own.map(|(_, point)| *point).collect();
-    points.sort_unstable_by_key(|point| point.size);
-    Curve { policy, points }
+fn one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<(u64, Method, Tally)> {
+    let tallies = simulate::lru_in_one_pass(requests, sizes, rules);
+    sizes.iter().zip(tallies).map(|(&size, tally)| (size, Method::OnePass, tally)).collect()
 }
 
-impl Curve {
-    /// The smallest of its sizes whose document hit ratio is at most so many points (hundredths) below that of an infinite cache.
-    pub fn enough(&self, infinite: &Counts, points: f64) -> Option<&Point> {
-        let most = infinite.dhr()?;
-        self.points.iter().find(|point| point.counts.dhr().is_some_and(|dhr| (most - dhr) * 100.0 <= points))
+impl Point {
+    /// By how many points (hundredths) its document hit ratio is below that of an infinite cache.
+    pub fn below(&self, infinite: &Estimate) -> Option<f64> {
+        Some((infinite.counts.dhr()? - self.estimate.counts.dhr()?) * 100.0)
     }
 }
 
@@ -130,6 +261,7 @@ impl Curve {
 mod tests {
     use super::*;
     use crate::requests::{Gather, Sizes};
+    use crate::sample::Sampling;
 
     #[test]
     fn usual_sizes_double_in_two_steps_until_everything_fits() {
@@ -147,26 +279,28 @@ mod tests {
 
     #[test]
     fn curves_hold_every_size_once_in_order_and_say_how_each_was_computed() {
-        let mut gather = Gather::new(Sizes::Within(0));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
         for number in 0..2000u64 {
             gather.whole(number * number % 97, 1 + number * number % 97, None);
         }
         let requests = gather.finish();
         let sizes = [10, 50, 100, 5000];
-        let found = curves(&requests, &[Policy::Fifo, Policy::Lru], &sizes, 100.into());
-        for curve in &found {
+        let policies = [Policy::Fifo, Policy::Lru];
+        let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.05, admission: Admission::All };
+        let found = curves(&requests, &plan);
+        for curve in &found.curves {
             let points: Vec<u64> = curve.points.iter().map(|point| point.size).collect();
             assert_eq!(points, sizes);
             for point in &curve.points {
                 let alone = simulate::cache(&requests, curve.policy, point.size, 100.into());
-                assert_eq!(point.counts, alone, "{:?} {}", curve.policy, point.size);
+                assert_eq!(point.estimate.counts, alone, "{:?} {}", curve.policy, point.size);
             }
         }
-        let methods: Vec<Method> = found[1].points.iter().map(|point| point.method).collect();
+        let methods: Vec<Method> = found.curves[1].points.iter().map(|point| point.method).collect();
         // The largest object has 97 bytes: caches of 10 and 50 cannot hold it.
         assert_eq!(methods, [Method::Simulated, Method::Simulated, Method::OnePass, Method::OnePass]);
-        let infinite = simulate::infinite(&requests, 100);
-        let sizes_for = |points| found[1].enough(&infinite, points).map(|point| point.size);
-        assert_eq!((sizes_for(0.0), sizes_for(100.0)), (Some(5000), Some(10)));
+        assert_eq!((found.warm_up, found.source), (100, Some(Source::Time)));
+        assert_eq!(found.curves[1].points[3].below(&found.infinite), Some(0.0));
+        assert!(found.curves[1].points[0].below(&found.infinite) > Some(0.5));
     }
 }

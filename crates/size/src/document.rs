@@ -4,19 +4,22 @@ use assay_cache::policy::Admission;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::curve::{self, Method};
+use crate::curve;
+use crate::error::SizeError;
 use crate::keys::suggest::Suggestion;
+use crate::labels::By;
 use crate::policy::Policy;
 use crate::proof::Proof;
 use crate::read::Read;
-use crate::simulate::{self, Counts, Rules};
+use crate::requests::Requests;
+use crate::sample::{FEWEST_OBJECTS, Sampled};
+use crate::shown::Shown;
+use crate::simulate::Counts;
+use crate::spread::Source;
 use crate::words;
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "assay-size/1";
-
-/// How far below an infinite cache a size may be to be called enough, in points of document hit ratio.
-const WITHIN_POINTS: [f64; 3] = [1.0, 2.0, 5.0];
 
 /// Curves of hit ratio over cache size.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -29,10 +32,22 @@ pub struct Document {
     pub advice: Vec<String>,
     /// The requests.
     pub input: InputInfo,
+    /// The sample that was simulated; none: all requests were.
+    pub sample: Option<SampleInfo>,
+    /// Where errors come from; none: the input is too short to tell.
+    pub error_from: Option<ErrorSource>,
     /// What an infinite cache makes of the requests after the warm-up.
     pub infinite: Figures,
+    /// Lowest and highest document hit ratio that an infinite cache may have; none: it is not known.
+    pub infinite_interval: Option<(f64, f64)>,
+    /// What the figures are divided by; none: nobody asked.
+    pub by: Option<By>,
+    /// What an infinite cache makes of the requests with each label; empty without `by`.
+    pub infinite_by: Vec<Share>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
+    /// Where another policy would gain most over the first one; none: nowhere as much as a tenth of a point, or no more than by chance.
+    pub best: Option<Gain>,
     /// Changes of the key that would gain hits, the most first; none: nobody asked.
     pub suggestions: Option<Vec<KeyChange>>,
     /// Predictions beside what real proxies reached; none: none was run.
@@ -41,6 +56,55 @@ pub struct Document {
     pub stored_as: Option<StoredAs>,
     /// What a reader should know, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// The sample of an input.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SampleInfo {
+    /// Share of the objects that are in it.
+    pub rate: f64,
+    /// Its objects.
+    pub objects: u64,
+    /// Their requests.
+    pub requests: u64,
+    /// The input was too large for a simulation of all requests; nobody asked for a sample.
+    pub is_forced: bool,
+    /// The smallest size that it says something of.
+    pub smallest_bytes: u64,
+    /// The smallest size whose byte hit ratio is known.
+    pub smallest_bytes_for_bhr: u64,
+}
+
+/// Where errors come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorSource {
+    /// Which objects happen to be in the sample.
+    Sample,
+    /// What happens to be requested when: the differences among stretches of the requests.
+    Time,
+}
+
+/// A number of points (hundredths of a ratio), and the interval that contains the true one with a probability of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Points {
+    /// The estimate.
+    pub points: f64,
+    /// Lower end of the interval; none: the error is not known.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// What another policy would gain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Gain {
+    /// The policy.
+    pub policy: Policy,
+    /// The size at which it gains most.
+    pub size_bytes: u64,
+    /// Points of document hit ratio more than those of the first policy.
+    pub gained: Points,
 }
 
 /// A change of the key that would gain hits in a cache without bounds.
@@ -153,24 +217,52 @@ pub struct Enough {
     pub within_points: f64,
     /// The smallest simulated size; none: no simulated size is large enough.
     pub size_bytes: Option<u64>,
+    /// By how much the document hit ratio of this size is below that of an infinite cache.
+    pub below: Option<Points>,
+    /// The smallest simulated size that is no further below in 95 of 100 cases; none: there is none, or the error is not known.
+    pub sure_size_bytes: Option<u64>,
 }
 
 /// One size of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Size of the cache.
     pub size_bytes: u64,
     /// What it makes of the requests.
     #[serde(flatten)]
     pub figures: Figures,
+    /// Lower end of the band of document hit ratios, which contains the whole true curve with a probability of 95 %; none: nothing was
+    /// sampled.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Lower end of the band of byte hit ratios; none: nothing was sampled, or the ratio is not known.
+    pub bhr_low: Option<f64>,
+    /// Its upper end.
+    pub bhr_high: Option<f64>,
     /// How that was computed.
     pub method: PointMethod,
     /// Further hits of the next size, in points of document hit ratio for each further GB (2^30 bytes); none: there is no next
     /// size, or no bytes.
+    pub next_gb: Option<Points>,
+    /// The estimate of `next_gb`.
     pub next_gb_points: Option<f64>,
+    /// The figures by host, content type or class, those with the most requests first; empty without `by`, and for bounds.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub by: Vec<Share>,
 }
 
-/// How a point was computed. Both are exact.
+/// The figures of the requests with one label.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Share {
+    /// The host, the content type or the class; `(none)`: it has none; `(others)`: all beyond the 20 with the most requests.
+    pub name: String,
+    /// What the cache makes of them. In a sample, all of these are estimates.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// How a point was computed. Both are exact for the requests that are simulated: all, or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointMethod {
@@ -197,58 +289,53 @@ pub struct Options {
 
 impl Document {
     /// Simulates all policies at all sizes.
-    pub fn of(read: &Read, options: &Options) -> Self {
+    ///
+    /// # Errors
+    /// If the requests are a sample that is too small for any size.
+    pub fn of(read: &Read, options: &Options) -> Result<Self, SizeError> {
         let requests = &read.requests;
-        let warm_up = (requests.list.len() as f64 * options.warm_up.clamp(0.0, 1.0)) as usize;
-        let mut sizes = options.sizes.clone();
-        if sizes.is_empty() {
-            sizes = curve::usual_sizes(requests.footprint_bytes);
-        }
-        sizes.sort_unstable();
-        sizes.dedup();
-        let infinite = simulate::infinite(requests, warm_up);
+        let sample = requests.sampled.as_ref().map(|sampled| SampleInfo::of(requests, sampled));
+        let (sizes, left_out) = sizes(requests, options, sample.as_ref())?;
+        let plan = curve::Plan {
+            policies: &options.policies,
+            sizes: &sizes,
+            warm_up: options.warm_up.clamp(0.0, 1.0),
+            admission: options.admission,
+        };
+        let found = curve::curves(requests, &plan);
         let unit = if requests.has_sizes { Unit::Bytes } else { Unit::Objects };
-        let curves = curve::curves(
-            requests,
-            &options.policies,
-            &sizes,
-            Rules { warm_up, admission: options.admission },
-        );
+        let names = requests.labels.as_ref().map_or(&[][..], |labels| &labels.names);
+        let shown = Shown { found: &found, unit, sample: sample.clone(), names };
         let mut document = Self {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
             advice: Vec::new(),
-            input: InputInfo {
-                files: read.files.iter().map(|file| file.display().to_string()).collect(),
-                format: read.form.clone(),
-                unit,
-                requests: requests.list.len() as u64,
-                warm_up_requests: warm_up as u64,
-                uncachable_requests: requests.uncachable,
-                uncounted_requests: requests.uncounted(),
-                objects: requests.objects as u64,
-                requested_once: requests.requested_once(),
-                footprint_bytes: requests.footprint_bytes,
-                largest_bytes: requests.largest_bytes,
-                size_changes: requests.size_changes,
-                lasts_s: requests.lasts_s,
-                malformed: read.malformed,
-            },
-            infinite: Figures::of(&infinite, unit),
-            curves: curves.iter().map(|curve| Curve::of(curve, &infinite, unit)).collect(),
+            input: InputInfo::of(read, unit, found.warm_up),
+            sample,
+            error_from: found.source.map(|source| match source {
+                Source::Sample => ErrorSource::Sample,
+                Source::Time => ErrorSource::Time,
+            }),
+            infinite: Figures::of(&found.infinite.counts, unit),
+            infinite_interval: shown.infinite_interval(),
+            by: requests.labels.as_ref().map(|labels| labels.by),
+            infinite_by: shown.shares(&found.infinite),
+            curves: found.curves.iter().map(|curve| shown.curve(curve)).collect(),
+            best: shown.best(),
             suggestions: read.suggestions.as_ref().map(|(found, _)| {
-                found.iter().map(|suggestion| KeyChange::of(suggestion, requests.list.len() as u64)).collect()
+                found.iter().map(|suggestion| KeyChange::of(suggestion, requests.read())).collect()
             }),
             proof: None,
             stored_as: options.stored_as.clone(),
             notes: Vec::new(),
         };
-        document.notes = words::notes(&document, read.requests.unordered, &read.notes);
+        document.notes = words::notes(&document, requests.unordered, &read.notes);
+        document.notes.extend(words::left_out(&left_out, unit));
         if let Some((_, unexamined @ 1..)) = read.suggestions {
             document.notes.push(words::unexamined(unexamined));
         }
         document.advice = words::advice(&document);
-        document
+        Ok(document)
     }
 
     /// Adds predictions beside measurements.
@@ -285,8 +372,69 @@ impl KeyChange {
     }
 }
 
+impl InputInfo {
+    fn of(read: &Read, unit: Unit, warm_up: u64) -> Self {
+        let requests = &read.requests;
+        Self {
+            files: read.files.iter().map(|file| file.display().to_string()).collect(),
+            format: read.form.clone(),
+            unit,
+            requests: requests.read(),
+            warm_up_requests: warm_up,
+            uncachable_requests: requests.uncachable,
+            uncounted_requests: requests.scaled(requests.uncounted()),
+            objects: requests.scaled(requests.objects as u64),
+            requested_once: requests.scaled(requests.requested_once()),
+            footprint_bytes: requests.footprint_bytes,
+            largest_bytes: requests.largest_bytes,
+            size_changes: requests.scaled(requests.size_changes),
+            lasts_s: requests.lasts_s,
+            malformed: read.malformed,
+        }
+    }
+}
+
+impl SampleInfo {
+    fn of(requests: &Requests, sampled: &Sampled) -> Self {
+        let (smallest_bytes, smallest_bytes_for_bhr) = requests.smallest_known();
+        Self {
+            rate: sampled.rate,
+            objects: requests.objects as u64,
+            requests: requests.list.len() as u64,
+            is_forced: sampled.is_forced,
+            smallest_bytes,
+            smallest_bytes_for_bhr,
+        }
+    }
+}
+
+/// The sizes that are simulated, smallest first, and those that a sample is too small for.
+fn sizes(
+    requests: &Requests,
+    options: &Options,
+    sample: Option<&SampleInfo>,
+) -> Result<(Vec<u64>, Vec<u64>), SizeError> {
+    let mut sizes = options.sizes.clone();
+    if sizes.is_empty() {
+        sizes = curve::usual_sizes(requests.footprint_bytes);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    let Some(sample) = sample else { return Ok((sizes, Vec::new())) };
+    let (objects, rate) = (sample.objects, sample.rate);
+    if objects < FEWEST_OBJECTS as u64 {
+        return Err(SizeError::SampleTooSmall { objects, rate, fewest: FEWEST_OBJECTS as u64 });
+    }
+    let large = sizes.split_off(sizes.partition_point(|size| *size < sample.smallest_bytes));
+    if large.is_empty() {
+        return Err(SizeError::SizesTooSmall { rate, smallest_bytes: sample.smallest_bytes });
+    }
+    let left_out = if options.sizes.is_empty() { Vec::new() } else { sizes };
+    Ok((large, left_out))
+}
+
 impl Figures {
-    fn of(counts: &Counts, unit: Unit) -> Self {
+    pub(crate) fn of(counts: &Counts, unit: Unit) -> Self {
         Self {
             requests: counts.requests,
             hits: counts.hits,
@@ -298,31 +446,4 @@ impl Figures {
             bhr: if unit == Unit::Bytes { counts.bhr() } else { None },
         }
     }
-}
-
-impl Curve {
-    fn of(curve: &curve::Curve, infinite: &Counts, unit: Unit) -> Self {
-        let enough = |within_points| Enough {
-            within_points,
-            size_bytes: curve.enough(infinite, within_points).map(|point| point.size),
-        };
-        let next = curve.points.iter().skip(1).map(Some).chain([None]);
-        let points = curve.points.iter().zip(next).map(|(point, next)| Point {
-            size_bytes: point.size,
-            figures: Figures::of(&point.counts, unit),
-            method: match point.method {
-                Method::OnePass => PointMethod::OnePass,
-                Method::Simulated => PointMethod::Simulated,
-            },
-            next_gb_points: next
-                .filter(|_| unit == Unit::Bytes)
-                .and_then(|next| points_for_each_gb(point, next)),
-        });
-        Self { policy: curve.policy, enough: WITHIN_POINTS.map(enough).to_vec(), points: points.collect() }
-    }
-}
-
-fn points_for_each_gb(from: &curve::Point, to: &curve::Point) -> Option<f64> {
-    let gained = (to.counts.dhr()? - from.counts.dhr()?) * 100.0;
-    Some(gained / ((to.size - from.size) as f64 / (1u64 << 30) as f64))
 }

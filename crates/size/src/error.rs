@@ -45,7 +45,7 @@ pub enum SizeError {
     #[error("cannot simulate more than 4,294,967,294 different objects")]
     TooManyObjects,
     /// What is said of the requests of a log was said of a trace.
-    #[error("a trace has no hosts, paths and queries that rules could be for")]
+    #[error("a trace has no hosts, paths, queries and content types that rules or --by could be for")]
     RulesForTrace,
     /// A workload without an end.
     #[error("{name} has no end: its schedule has no phases")]
@@ -71,6 +71,30 @@ pub enum SizeError {
         /// Those that it has.
         phases: String,
     },
+    /// A sample says nothing.
+    #[error("cannot estimate anything from a sample of {objects} objects ({:.4} % of all): {fewest} are the least", rate * 100.0)]
+    SampleTooSmall {
+        /// Objects in the sample.
+        objects: u64,
+        /// Their share of all.
+        rate: f64,
+        /// How many it should have.
+        fewest: u64,
+    },
+    /// All sizes are too small for a sample.
+    #[error(
+        "cannot simulate these sizes with a sample of {:.4} %: it says nothing of caches below {smallest_bytes} bytes, because its \
+         part of them cannot hold the larger objects", rate * 100.0
+    )]
+    SizesTooSmall {
+        /// Share of the objects in the sample.
+        rate: f64,
+        /// The smallest size that it says something of.
+        smallest_bytes: u64,
+    },
+    /// A workload has no log.
+    #[error("cannot tell the requests of a workload apart by class: that is what a log says became of them")]
+    ClassOfWorkload,
     /// The result cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),

@@ -11,7 +11,7 @@ use assay_cache::policy::queues::Fifo;
 use assay_cache::policy::{Admission, Lookup, Order, Store};
 
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::simulate::{Counts, Rules};
+use crate::tally::{Counter, Rules, Tally};
 
 /// The lifetime of a response that does not say when it expires.
 pub const FOREVER_S: u32 = u32::MAX;
@@ -75,9 +75,7 @@ impl Http {
             Kind::Post => false,
         }
     }
-}
 
-impl Http {
     /// True if a request of this kind may leave a response stored, or make a stored one fresh again.
     pub(crate) fn may_store(&self, kind: Kind) -> bool {
         kind == Kind::ConditionalUnchanged || self.acts_as_get(kind)
@@ -117,13 +115,13 @@ pub(crate) fn run<O: Order>(
     cache: (O, u64),
     rules: Rules,
     before: impl FnMut(&mut O, usize),
-) -> Counts {
+) -> Tally {
     play(requests, http, cache, rules, before).0
 }
 
 /// What a cache without bounds makes of the requests.
-pub(crate) fn infinite(requests: &Requests, http: &Http, warm_up: usize) -> Counts {
-    unbounded(requests, http, warm_up).0
+pub(crate) fn infinite(requests: &Requests, http: &Http, rules: Rules) -> Tally {
+    unbounded(requests, http, rules).0
 }
 
 /// True if LRU caches of all sizes hold the beginning of one list, as far as HTTP decides: nothing that is stored ever expires
@@ -133,7 +131,7 @@ pub fn keeps_one_list(requests: &Requests) -> bool {
     let is_immediate = http.behaviour.collapses || http.response_ms == 0;
     is_immediate
         && http.meanings.iter().all(|meaning| http.acts_as_get(meaning.kind))
-        && unbounded(requests, http, 0).1 == 0
+        && unbounded(requests, http, Rules::default()).1 == 0
 }
 
 /// Which requests are hits of a cache without bounds.
@@ -144,9 +142,9 @@ pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     hits
 }
 
-fn unbounded(requests: &Requests, http: &Http, warm_up: usize) -> (Counts, u64) {
+fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
     let cache = (Fifo::new(requests.objects), u64::MAX - 1);
-    play(requests, http, cache, warm_up.into(), |_, _| {})
+    play(requests, http, cache, Rules { admission: Admission::All, ..rules }, |_, _| {})
 }
 
 fn play<O: Order>(
@@ -155,15 +153,16 @@ fn play<O: Order>(
     cache: (O, u64),
     rules: Rules,
     before: impl FnMut(&mut O, usize),
-) -> (Counts, u64) {
-    let mut counts = Counts::default();
+) -> (Tally, u64) {
+    let mut counter = Counter::new(requests, rules);
     let stale = each(requests, http, cache, rules.admission, before, |number, outcome| {
+        counter.enter(number);
         if number >= rules.warm_up && http.meanings[number].is_counted {
-            counts.count(&requests.list[number], outcome == Outcome::Hit);
-            counts.validated += u64::from(outcome == Outcome::Validated);
+            let request = &requests.list[number];
+            counter.count(number, request, outcome == Outcome::Hit, outcome == Outcome::Validated);
         }
     });
-    (counts, stale)
+    (counter.finish(), stale)
 }
 
 /// Plays all requests through a cache; how many of them found a copy that had expired.

@@ -1,11 +1,12 @@
 use super::*;
 use crate::policy::Policy;
 use crate::requests::{Gather, Sizes};
+use crate::sample::Sampling;
 use crate::simulate::{self, lru_in_one_pass};
 
 /// Requests at seconds, of objects of ten bytes.
 fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Requests {
-    let mut gather = Gather::new(Sizes::Within(0));
+    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
     gather.set_http(Http::new(behaviour));
     for (key, at_s, meaning) in list {
         assert!(gather.meant(*key, 10, Some(*at_s), *meaning));
@@ -23,7 +24,7 @@ fn of(kind: Kind) -> Meaning {
 
 /// Hits and validations of an infinite cache.
 fn figures(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> (u64, u64) {
-    let counts = simulate::infinite(&requests(behaviour, list), 0);
+    let counts = simulate::infinite(&requests(behaviour, list), 0.into()).total();
     (counts.hits, counts.validated)
 }
 
@@ -43,7 +44,7 @@ fn a_copy_is_a_hit_until_it_expires_and_is_then_confirmed_or_fetched_anew() {
 fn other_requests_act_on_the_cache_as_it_is_declared_and_are_not_counted() {
     let after = |kind, behaviour| {
         let list = [(1, 0, of(kind)), (1, 1, get(FOREVER_S, 0))];
-        let counts = simulate::infinite(&requests(behaviour, &list), 0);
+        let counts = simulate::infinite(&requests(behaviour, &list), 0.into()).total();
         assert_eq!(counts.requests, 1, "{kind:?}");
         counts.hits
     };
@@ -64,9 +65,9 @@ fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arriv
     let mut requests = requests(behaviour, &list);
     requests.http.as_mut().unwrap().response_ms = 1500;
     assert!(!keeps_one_list(&requests));
-    assert_eq!(simulate::infinite(&requests, 0).hits, 1);
+    assert_eq!(simulate::infinite(&requests, 0.into()).total().hits, 1);
     requests.http.as_mut().unwrap().behaviour = USUAL;
-    assert_eq!(simulate::infinite(&requests, 0).hits, 3);
+    assert_eq!(simulate::infinite(&requests, 0.into()).total().hits, 3);
 }
 
 /// Any requests: object, seconds since the last one, lifetime, whether the version rises, kind.
@@ -132,7 +133,7 @@ proptest::proptest! {
         }
         if capacity >= 10 && keeps_one_list(&requests) {
             let single = simulate::cache(&requests, Policy::Lru, capacity, 3.into());
-            proptest::prop_assert_eq!(lru_in_one_pass(&requests, &[capacity], 3), [single]);
+            proptest::prop_assert_eq!(lru_in_one_pass(&requests, &[capacity], 3.into())[0].total(), single);
         }
     }
 }

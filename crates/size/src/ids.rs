@@ -44,6 +44,17 @@ impl Ids {
         Some(self.numbers[self.place(key)]).filter(|number| *number != FREE)
     }
 
+    /// The keys by their numbers.
+    pub fn keys(&self) -> Vec<u64> {
+        let mut keys = vec![0; self.taken];
+        for (key, number) in self.keys.iter().zip(&self.numbers) {
+            if let Some(place) = keys.get_mut(*number as usize) {
+                *place = *key;
+            }
+        }
+        keys
+    }
+
     /// How many keys have numbers.
     pub fn len(&self) -> usize {
         self.taken
@@ -94,6 +105,7 @@ mod tests {
                 let number = *expected.entry(key).or_insert(next);
                 proptest::prop_assert_eq!(ids.number(key), Some(number));
             }
+            proptest::prop_assert!(ids.keys().iter().enumerate().all(|(number, key)| expected[key] == number as u32));
             proptest::prop_assert_eq!((ids.len(), ids.is_empty()), (expected.len(), expected.is_empty()));
         }
     }

@@ -36,7 +36,7 @@ impl Requests {
             last[request.object as usize] = request.bytes;
         }
         self.largest_bytes = if self.objects == 0 { 0 } else { layout.room(self.largest_bytes) };
-        self.footprint_bytes = last.into_iter().fold(0, u64::saturating_add);
+        self.footprint_bytes = self.scaled(last.into_iter().fold(0, u64::saturating_add));
     }
 }
 
@@ -44,13 +44,14 @@ impl Requests {
 mod tests {
     use super::*;
     use crate::requests::{Gather, Sizes};
+    use crate::sample::Sampling;
 
     #[test]
     fn room_is_the_body_and_the_overhead_in_whole_units() {
         let layout = Layout { overhead_bytes: 100, unit_bytes: 64 };
         assert_eq!([0, 28, 29, u64::MAX].map(|bytes| layout.room(bytes)), [128, 128, 192, u64::MAX]);
         assert_eq!(Layout::BODIES.room(77), 77);
-        let mut gather = Gather::new(Sizes::Within(0));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
         for (key, bytes) in [(1, 28), (2, 29), (1, 60)] {
             gather.whole(key, bytes, None);
         }

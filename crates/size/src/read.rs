@@ -15,7 +15,9 @@ use crate::http::{FOREVER_S, Http, Meaning, USUAL};
 use crate::keys::pattern::Shown;
 use crate::keys::suggest::{Suggest, Suggestion};
 use crate::keys::{self, Rules, parts};
+use crate::labels::By;
 use crate::requests::{Gather, Requests, Sizes};
+use crate::sample::Sampling;
 use crate::trace::Record;
 use crate::trace::csv::Columns;
 use crate::trace::oracle::{Oracle, RECORD_BYTES};
@@ -63,6 +65,15 @@ impl Form {
     }
 }
 
+/// How much is read, and what of it is told apart.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// All requests, or a sample.
+    pub sampling: Sampling,
+    /// What the figures are divided by; none: nothing.
+    pub by: Option<By>,
+}
+
 /// Inputs and their requests.
 #[derive(Debug)]
 pub struct Read {
@@ -84,7 +95,7 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, has no known form, or there is no request in any of them.
-pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules) -> Result<Read, SizeError> {
+pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Result<Read, SizeError> {
     let mut files = Vec::new();
     for name in names {
         files.extend(input::expand(name)?);
@@ -97,20 +108,21 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules) -> Result<Read
             let (one, other) = (files[one].clone(), files[other].clone());
             return Err(SizeError::Mixed { one, other });
         }
-        (None, _) => logs(&files, form, rules)?,
+        (None, _) => logs(&files, form, rules, how)?,
         (Some(_), None) if !rules.is_empty() => return Err(SizeError::RulesForTrace),
-        (Some(_), None) => traces(files, &forms)?,
+        (Some(_), None) if how.by.is_some() => return Err(SizeError::RulesForTrace),
+        (Some(_), None) => traces(files, &forms, how.sampling)?,
     };
-    if read.requests.list.is_empty() {
+    if read.requests.read() == 0 {
         let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
         return Err(SizeError::NoRequests { names: names.join(", "), malformed: read.malformed });
     }
     Ok(read)
 }
 
-fn traces(files: Vec<PathBuf>, forms: &[Form]) -> Result<Read, SizeError> {
+fn traces(files: Vec<PathBuf>, forms: &[Form], sampling: Sampling) -> Result<Read, SizeError> {
     let (mut malformed, mut notes) = (0, Vec::new());
-    let mut gather = Gather::new(Sizes::Within(0));
+    let mut gather = Gather::new(Sizes::Within(0), sampling);
     for (path, form) in files.iter().zip(forms) {
         let mut input = Input::open(path)?;
         malformed += match form {
@@ -178,17 +190,20 @@ fn csv(path: &Path, input: &mut Input, gather: &mut Gather) -> Result<u64, SizeE
     Ok(malformed)
 }
 
-fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules) -> Result<Read, SizeError> {
+fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Result<Read, SizeError> {
     let format = match form {
         Some(Form::Log(format)) => format.as_deref(),
         _ => None,
     };
-    let mut gather = Gather::new(Sizes::Within(0));
+    let mut gather = Gather::new(Sizes::Within(0), how.sampling);
+    if let Some(by) = how.by {
+        gather.set_labels(by);
+    }
     if !rules.ttl.is_empty() {
         gather.set_http(Http::new(USUAL));
     }
     let is_plain = rules.is_empty();
-    let mut log = Log { rules, is_plain, ..Log::default() };
+    let mut log = Log { rules, is_plain, by: how.by, ..Log::default() };
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -218,6 +233,7 @@ struct Log {
     rules: Rules,
     /// There are no rules.
     is_plain: bool,
+    by: Option<By>,
 }
 
 impl Log {
@@ -232,26 +248,51 @@ impl Log {
         let status = if self.assumes_success { 200 } else { access.status };
         let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
         if !self.is_plain {
-            return self.take_by_rules(access, wanted(method, status), at_s, gather);
+            if self.take_by_rules(access, wanted(method, status), at_s, gather) {
+                self.label(access, gather);
+            }
+            return;
         }
         match wanted(method, status) {
             Wanted::Whole => self.is_full |= !gather.whole(key(access), access.bytes, at_s),
             Wanted::Part => gather.part(key(access), access.bytes, at_s),
             Wanted::Never => gather.uncachable(access.bytes, at_s),
         }
+        self.label(access, gather);
     }
 
-    /// A request of which something is said.
-    fn take_by_rules(&mut self, access: &Access<'_>, wanted: Wanted, at_s: Option<i64>, gather: &mut Gather) {
+    /// Labels the request that was taken last.
+    fn label(&self, access: &Access<'_>, gather: &mut Gather) {
+        match self.by {
+            None => {}
+            Some(By::Host) => gather.label(&access.host().to_ascii_lowercase()),
+            Some(By::Type) => {
+                let end = access.content_type.iter().position(|byte| *byte == b';');
+                let plain = &access.content_type[..end.unwrap_or(access.content_type.len())];
+                gather.label(&plain.trim_ascii().to_ascii_lowercase());
+            }
+            Some(By::Class) => gather.label(class::of(access).name().as_bytes()),
+        }
+    }
+
+    /// A request of which something is said; false: it was left out.
+    fn take_by_rules(
+        &mut self,
+        access: &Access<'_>,
+        wanted: Wanted,
+        at_s: Option<i64>,
+        gather: &mut Gather,
+    ) -> bool {
         let (host, path, query) = parts(access);
         let shown = Shown { host, path, content_type: access.content_type };
         let rules = &mut self.rules;
         if !rules.hosts.is_empty() && !rules.hosts.iter().any(|host| host.matches(&shown)) {
             rules.left_out += 1;
-            return;
+            return false;
         }
         if keys::first(&mut rules.uncachable, &shown).is_some() || wanted == Wanted::Never {
-            return gather.uncachable(access.bytes, at_s);
+            gather.uncachable(access.bytes, at_s);
+            return true;
         }
         let life_s = keys::first(&mut rules.ttl, &shown).copied().unwrap_or(FOREVER_S);
         let key = rules.key.key(host, path, query);
@@ -264,6 +305,7 @@ impl Log {
             self.is_full |= !gather.whole(key, access.bytes, at_s);
         }
         gather.mean(Meaning { life_s, ..Meaning::PLAIN });
+        true
     }
 
     /// Before the first line of a format: what it leaves out, and what is assumed instead.

@@ -1,7 +1,11 @@
 //! Requests as compact records, 24 bytes each, and what is known of all of them together.
 
+use assay_random::mix;
+
 use crate::http::{Http, Meaning};
 use crate::ids::Ids;
+use crate::labels::{By, Labelling, Labels};
+use crate::sample::{Sampled, Sampler, Sampling};
 
 /// The object of a request that no cache may serve.
 pub const UNCACHABLE: u32 = u32::MAX;
@@ -9,7 +13,8 @@ pub const UNCACHABLE: u32 = u32::MAX;
 /// A request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Size of the object, as of this request: the room that it takes in a cache.
+    /// Size of the object, as of this request: the room that it takes in a cache. In a sample, of a request that no cache may
+    /// serve: its key.
     pub bytes: u64,
     /// Bytes of the response to this request: fewer than the object's for a part of it.
     pub sent_bytes: u64,
@@ -42,9 +47,28 @@ pub struct Requests {
     pub lasts_s: Option<u64>,
     /// What HTTP says of each request; none: all are plain GETs for objects that never expire, and all are counted.
     pub http: Option<Http>,
+    /// Labels that the figures are divided by; none: nobody asked.
+    pub labels: Option<Labels>,
+    /// What these requests are a sample of; none: they are all requests of the input.
+    pub sampled: Option<Sampled>,
 }
 
 impl Requests {
+    /// Share of the objects that these requests are for.
+    pub fn rate(&self) -> f64 {
+        self.sampled.as_ref().map_or(1.0, |sampled| sampled.rate)
+    }
+
+    /// How many of something all requests have, from how many these have.
+    pub fn scaled(&self, part: u64) -> u64 {
+        self.sampled.as_ref().map_or(part, |sampled| (part as f64 / sampled.rate).round() as u64)
+    }
+
+    /// All requests of the input.
+    pub fn read(&self) -> u64 {
+        self.sampled.as_ref().map_or(self.list.len() as u64, |sampled| sampled.read)
+    }
+
     /// False for a request that acts on caches and is in no figure, such as a HEAD.
     #[inline]
     pub fn is_counted(&self, number: usize) -> bool {
@@ -57,6 +81,21 @@ impl Requests {
         meanings.filter(|meaning| !meaning.is_counted).count() as u64
     }
 
+    /// Makes every object, and every response, count 1: some part of the input has no sizes.
+    fn count_objects(&mut self) {
+        for request in &mut self.list {
+            request.sent_bytes = 1;
+            if request.object != UNCACHABLE {
+                request.bytes = 1;
+            }
+        }
+        if let Some(sampled) = &mut self.sampled {
+            sampled.count_objects();
+        }
+        self.size_changes = 0;
+        self.largest_bytes = u64::from(self.objects > 0);
+    }
+
     /// Objects that are requested once: none of them is ever a hit.
     pub fn requested_once(&self) -> u64 {
         let mut times = vec![0u8; self.objects];
@@ -67,6 +106,16 @@ impl Requests {
         }
         times.iter().filter(|times| **times == 1).count() as u64
     }
+}
+
+/// Requests whose object had another size than at its request before.
+fn changes(list: &[Request], objects: usize) -> u64 {
+    let mut sizes = vec![None; objects];
+    let changed = list.iter().filter(|request| {
+        let last = sizes.get_mut(request.object as usize);
+        last.and_then(|size| size.replace(request.bytes)).is_some_and(|size| size != request.bytes)
+    });
+    changed.count() as u64
 }
 
 /// How the sizes of an input are to be understood.
@@ -90,11 +139,23 @@ pub struct Gather {
     before_s: i64,
     last_s: i64,
     sizes: Sizes,
+    sampler: Sampler,
+    last: Last,
+    labelling: Option<Labelling>,
+}
+
+/// The request that was added last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    sent_bytes: u64,
+    is_uncachable: bool,
+    /// It is in the list.
+    is_kept: bool,
 }
 
 impl Gather {
     /// Nothing yet.
-    pub fn new(sizes: Sizes) -> Self {
+    pub fn new(sizes: Sizes, sampling: Sampling) -> Self {
         Self {
             requests: Requests::default(),
             ids: Ids::default(),
@@ -103,6 +164,21 @@ impl Gather {
             before_s: i64::MIN,
             last_s: i64::MIN,
             sizes,
+            sampler: Sampler::new(sampling),
+            last: Last::default(),
+            labelling: None,
+        }
+    }
+
+    /// From now on every request has a label; called before the first request.
+    pub fn set_labels(&mut self, by: By) {
+        self.labelling = Some(Labelling::new(by));
+    }
+
+    /// Labels the request that was added last; nothing where requests have no labels.
+    pub fn label(&mut self, text: &[u8]) {
+        if let Some(labelling) = self.labelling.as_mut().filter(|_| self.last.is_kept) {
+            labelling.label(text);
         }
     }
 
@@ -126,6 +202,11 @@ impl Gather {
     /// Adds a request for the whole object with this key; time in seconds of any epoch.
     /// False: there are 2^32 − 1 objects already, and the request was left out.
     pub fn whole(&mut self, key: u64, bytes: u64, at_s: Option<i64>) -> bool {
+        if !self.sampler.takes(key) {
+            self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
+            self.pass(bytes, at_s, false);
+            return true;
+        }
         let Some(object) = self.ids.number(key).filter(|object| *object != UNCACHABLE) else { return false };
         let known = self.known.get(object as usize).copied();
         let bytes = match (self.sizes, known) {
@@ -153,8 +234,11 @@ impl Gather {
 
     /// Says what HTTP says of the request that was added last; nothing where requests have no meanings.
     pub fn mean(&mut self, meaning: Meaning) {
-        let meanings = self.requests.http.as_mut().map(|http| &mut http.meanings);
-        if let Some(last) = meanings.and_then(|meanings| meanings.last_mut()) {
+        let Some(http) = &mut self.requests.http else { return };
+        if !meaning.is_counted {
+            self.sampler.uncount(self.last.sent_bytes, self.last.is_uncachable);
+        }
+        if let Some(last) = http.meanings.last_mut().filter(|_| self.last.is_kept) {
             *last = meaning;
         }
     }
@@ -162,46 +246,129 @@ impl Gather {
     /// Adds a request that is served from the whole object, although its response is not all of it. If the object was not
     /// requested before, its size is not known, and no cache can have it.
     pub fn part(&mut self, key: u64, sent_bytes: u64, at_s: Option<i64>) {
+        if !self.sampler.takes(key) {
+            return self.pass(sent_bytes, at_s, false);
+        }
         match self.ids.find(key) {
             Some(object) => self.push(object, self.known[object as usize], sent_bytes, at_s),
+            None if self.sampler.is_on() || self.labelling.is_some() => {
+                self.requests.uncachable += 1;
+                self.push(UNCACHABLE, key, sent_bytes, at_s);
+            }
             None => self.uncachable(sent_bytes, at_s),
         }
     }
 
-    /// Adds a request that no cache may serve.
+    /// Adds a request that no cache may serve. In a sample it is only counted; with labels it is drawn by itself, so that the labels
+    /// of the sample are those of all requests.
     pub fn uncachable(&mut self, sent_bytes: u64, at_s: Option<i64>) {
         self.requests.uncachable += 1;
-        self.push(UNCACHABLE, 0, sent_bytes, at_s);
+        if self.labelling.is_none() {
+            if self.sampler.is_on() {
+                self.pass(sent_bytes, at_s, true);
+            } else {
+                self.push(UNCACHABLE, 0, sent_bytes, at_s);
+            }
+            return;
+        }
+        let key = mix(self.sampler.read());
+        if self.sampler.takes(key) {
+            self.push(UNCACHABLE, key, sent_bytes, at_s);
+        } else {
+            self.pass(sent_bytes, at_s, false);
+        }
     }
 
     /// All of them.
     pub fn finish(mut self) -> Requests {
         self.requests.objects = self.ids.len();
         self.requests.has_sizes = self.sizes != Sizes::Unknown;
+        self.requests.sampled = self.sampler.finish(&self.ids);
+        self.requests.labels = self.labelling.map(Labelling::finish);
         if !self.requests.has_sizes {
-            self.count_objects();
+            self.requests.count_objects();
+            self.known.fill(1);
         }
-        self.requests.footprint_bytes = self.known.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
+        let held = self.known.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
+        self.requests.footprint_bytes = self.requests.scaled(held);
         self.requests.lasts_s = self.first_s.map(|first_s| self.last_s.abs_diff(first_s));
         self.requests
     }
 
-    /// Makes every object, and every response, count 1: some part of the input has no sizes.
-    fn count_objects(&mut self) {
-        for request in &mut self.requests.list {
-            (request.bytes, request.sent_bytes) = (1, 1);
-        }
-        self.known.fill(1);
-        self.requests.size_changes = 0;
-        self.requests.largest_bytes = self.known.first().copied().unwrap_or_default();
+    /// Takes note of a request that is not in the sample.
+    fn pass(&mut self, sent_bytes: u64, at_s: Option<i64>, is_uncachable: bool) {
+        at_s.map(|at_s| self.clock(at_s));
+        self.sampler.count(sent_bytes, is_uncachable, self.requests.list.len());
+        self.last = Last { sent_bytes, is_uncachable, is_kept: false };
     }
 
     fn push(&mut self, object: u32, bytes: u64, sent_bytes: u64, at_s: Option<i64>) {
         let at_s = at_s.map_or(0, |at_s| self.clock(at_s));
+        // A request that is in the sample for its key is not counted beside it.
+        let is_uncachable = object == UNCACHABLE && !self.sampler.is_on() && self.labelling.is_none();
+        self.sampler.count(sent_bytes, is_uncachable, self.requests.list.len());
+        self.last = Last { sent_bytes, is_uncachable, is_kept: true };
         self.requests.list.push(Request { bytes, sent_bytes, object, at_s });
         if let Some(http) = &mut self.requests.http {
             http.meanings.push(Meaning::PLAIN);
         }
+        if let Some(labelling) = &mut self.labelling {
+            labelling.of.push(0);
+        }
+        let was_on = self.sampler.is_on() || self.labelling.is_some();
+        while self.sampler.is_lowered(self.requests.list.len(), self.ids.len()) {
+            self.thin(was_on);
+        }
+    }
+
+    /// Removes what is no longer in the sample. The first time, what no cache may serve goes too, because it has been counted.
+    fn thin(&mut self, has_keys: bool) {
+        let keys = self.ids.keys();
+        let mut numbers = vec![UNCACHABLE; keys.len()];
+        let (mut ids, mut known) = (Ids::default(), Vec::new());
+        for (object, key) in keys.iter().enumerate().filter(|(_, key)| self.sampler.takes(**key)) {
+            if let Some(number) = ids.number(*key) {
+                numbers[object] = number;
+                known.push(self.known[object]);
+            }
+        }
+        (self.ids, self.known) = (ids, known);
+        // How many are kept of so many.
+        let mut kept = Vec::with_capacity(self.requests.list.len() + 1);
+        kept.push(0);
+        let mut to = 0;
+        for from in 0..self.requests.list.len() {
+            let request = &mut self.requests.list[from];
+            let is_kept = match numbers.get(request.object as usize) {
+                Some(&UNCACHABLE) => false,
+                Some(number) => {
+                    request.object = *number;
+                    true
+                }
+                None => has_keys && self.sampler.takes(request.bytes),
+            };
+            if is_kept {
+                self.requests.list.swap(to, from);
+                if let Some(http) = &mut self.requests.http {
+                    http.meanings.swap(to, from);
+                }
+                if let Some(labelling) = &mut self.labelling {
+                    labelling.of.swap(to, from);
+                }
+                to += 1;
+            }
+            kept.push(to as u32);
+        }
+        self.last.is_kept = kept.len() < 2 || kept[kept.len() - 2] < kept[kept.len() - 1];
+        self.requests.list.truncate(to);
+        if let Some(http) = &mut self.requests.http {
+            http.meanings.truncate(to);
+        }
+        if let Some(labelling) = &mut self.labelling {
+            labelling.of.truncate(to);
+        }
+        self.sampler.renumber(|before| kept[before] as usize);
+        self.requests.size_changes = changes(&self.requests.list, self.ids.len());
     }
 
     /// Seconds since the first request; those before it count as simultaneous with it.
@@ -218,7 +385,7 @@ mod tests {
     use super::*;
 
     fn sizes(sizes: Sizes, given: &[(u64, u64)]) -> (Vec<u64>, Requests) {
-        let mut gather = Gather::new(sizes);
+        let mut gather = Gather::new(sizes, Sampling::default());
         for (key, bytes) in given {
             assert!(gather.whole(*key, *bytes, None));
         }
@@ -241,7 +408,7 @@ mod tests {
 
     #[test]
     fn where_a_part_of_the_input_has_no_sizes_all_objects_count_one() {
-        let mut gather = Gather::new(Sizes::Within(0));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
         gather.whole(1, 500, None);
         gather.set_sizes(Sizes::Unknown);
         gather.whole(2, 0, None);
@@ -254,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_part_takes_the_room_of_its_object_and_sends_its_own_bytes() {
-        let mut gather = Gather::new(Sizes::Within(0));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
         gather.part(7, 3, None);
         gather.whole(7, 50, None);
         gather.part(7, 3, None);
@@ -267,7 +434,7 @@ mod tests {
 
     #[test]
     fn times_count_from_the_first_request_and_disorder_is_counted() {
-        let mut gather = Gather::new(Sizes::Unknown);
+        let mut gather = Gather::new(Sizes::Unknown, Sampling::default());
         for at_s in [100, 103, 101, 99, 103] {
             gather.whole(1, 9, Some(at_s));
         }

@@ -1,21 +1,33 @@
 //! The result as numbers and words for a page.
 
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
+use assay_settings::show::count;
 
-use crate::document::{Curve, Document, Figures, Unit};
+use crate::document::{Curve, Document, Figures, Point, Share, Unit};
 use crate::terminal::input;
 use crate::words::{percent, size};
 
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
+/// Columns of a table of hits by label.
+const SIZES_BY_LABEL: usize = 8;
+
+/// What a chart and a table show of a point: the figure and its band.
+type Column = (fn(&Figures) -> Option<f64>, fn(&Point) -> Option<(f64, f64)>);
+
+/// Where there is a band.
+const BANDED: &str = " The band around a line contains the curve of all requests with 95 % certainty.";
+
 /// What the page of a simulation says.
 pub fn sheet(document: &Document) -> Sheet {
     let has_bytes = document.input.unit == Unit::Bytes;
-    let mut plots = vec![plot(document, "documents", "Document hit ratio", |figures| figures.dhr)];
-    let mut tables = vec![table(document, "Document hit ratio", |figures| figures.dhr)];
+    let documents: Column = (|figures| figures.dhr, |point| point.low.zip(point.high));
+    let bytes: Column = (|figures| figures.bhr, |point| point.bhr_low.zip(point.bhr_high));
+    let mut plots = vec![plot(document, "documents", "Document hit ratio", documents)];
+    let mut tables = vec![table(document, "Document hit ratio", documents)];
     if has_bytes {
-        plots.push(plot(document, "bytes", "Byte hit ratio", |figures| figures.bhr));
-        tables.push(table(document, "Byte hit ratio", |figures| figures.bhr));
+        plots.push(plot(document, "bytes", "Byte hit ratio", bytes));
+        tables.push(table(document, "Byte hit ratio", bytes));
     }
     let section =
         |id, title: &str, plots, tables, words| Section { id, title: title.into(), plots, tables, words };
@@ -23,6 +35,7 @@ pub fn sheet(document: &Document) -> Sheet {
         section("advice", "What follows", Vec::new(), Vec::new(), document.advice.clone()),
         section("proof", "Predicted and measured", Vec::new(), proven(document), Vec::new()),
         section("curves", "Hit ratio by size", plots, tables, Vec::new()),
+        section("divided", "Hit ratio by label", Vec::new(), divided(document), Vec::new()),
         section("notes", "Notes", Vec::new(), Vec::new(), document.notes.clone()),
     ];
     sections.retain(|section| !section.is_empty());
@@ -37,6 +50,33 @@ pub fn sheet(document: &Document) -> Sheet {
             "from simulations of these requests; this page is one file and loads nothing from the network"
                 .into(),
     }
+}
+
+/// A table for each policy: hits by host, content type or class, at some of the sizes.
+fn divided(document: &Document) -> Vec<Table> {
+    let Some(by) = document.by else { return Vec::new() };
+    let known = document.curves.iter().filter(|curve| curve.points.iter().all(|point| !point.by.is_empty()));
+    let table = |curve: &Curve| {
+        let step = curve.points.len().div_ceil(SIZES_BY_LABEL).max(1);
+        // Always the largest, and every so many below it.
+        let mut shown: Vec<&Point> = curve.points.iter().rev().step_by(step).collect();
+        shown.reverse();
+        let row = |(place, share): (usize, &Share)| {
+            let ratio = |point: &&Point| percent(point.by.get(place).and_then(|share| share.figures.dhr));
+            let cells = shown.iter().map(ratio).chain([percent(share.figures.dhr)]);
+            let requests = [count(share.figures.requests)].into_iter();
+            Row { name: share.name.clone(), share: None, cells: requests.chain(cells).collect() }
+        };
+        let sizes = shown.iter().map(|point| size(point.size_bytes, document.input.unit));
+        Table {
+            title: format!("{}, {}", by.title(), curve.policy.title()),
+            about: "Document hit ratio at some of the sizes.".into(),
+            first: by.name().into(),
+            heads: ["requests".to_owned()].into_iter().chain(sizes).chain(["infinite".to_owned()]).collect(),
+            rows: document.infinite_by.iter().enumerate().map(row).collect(),
+        }
+    };
+    known.map(table).collect()
 }
 
 /// The table of predictions, if there are any.
@@ -78,30 +118,52 @@ fn tiles(document: &Document) -> Vec<Tile> {
     [infinite].into_iter().chain(enough).collect()
 }
 
-fn plot(document: &Document, id: &'static str, title: &str, of: fn(&Figures) -> Option<f64>) -> Plot {
+fn plot(document: &Document, id: &'static str, title: &str, (of, band): Column) -> Plot {
     let (divisor, unit) = match document.input.unit {
         Unit::Bytes => ((1u64 << 20) as f64, "MB"),
         Unit::Objects => (1.0, "objects"),
     };
-    let line = |(curve, role): (&Curve, &&'static str)| PlotLine {
-        name: curve.policy.title().into(),
-        role,
-        x: curve.points.iter().map(|point| point.size_bytes as f64 / divisor).collect(),
-        values: curve.points.iter().map(|point| of(&point.figures).map(|ratio| ratio * 100.0)).collect(),
+    let in_percent = |ratio: f64| ratio * 100.0;
+    let ends = |curve: &Curve| -> (Vec<Option<f64>>, Vec<Option<f64>>) {
+        let each = curve
+            .points
+            .iter()
+            .map(|point| band(point).map(|(low, high)| (in_percent(low), in_percent(high))));
+        each.map(|ends| (ends.map(|(low, _)| low), ends.map(|(_, high)| high))).unzip()
     };
+    let line = |(curve, role): (&Curve, &&'static str)| {
+        let (low, high) = if document.sample.is_some() { ends(curve) } else { Default::default() };
+        PlotLine {
+            name: curve.policy.title().into(),
+            role,
+            x: curve.points.iter().map(|point| point.size_bytes as f64 / divisor).collect(),
+            values: curve.points.iter().map(|point| of(&point.figures).map(in_percent)).collect(),
+            low,
+            high,
+        }
+    };
+    let banded = if document.sample.is_some() { BANDED } else { "" };
     Plot {
         id,
         title: title.into(),
-        about: format!("Of caches of each size; an infinite one has {}.", percent(of(&document.infinite))),
+        about: format!(
+            "Of caches of each size; an infinite one has {}.{banded}",
+            percent(of(&document.infinite))
+        ),
         unit: "%".into(),
-        kind: PlotKind::Points,
+        kind: PlotKind::Lines,
         x_label: format!("size of the cache ({unit})"),
         lines: document.curves.iter().zip(COLOURS.iter().cycle()).map(line).collect(),
         ..Plot::default()
     }
 }
 
-fn table(document: &Document, title: &str, of: fn(&Figures) -> Option<f64>) -> Table {
+fn table(document: &Document, title: &str, (of, band): Column) -> Table {
+    let cell = |point: &Point| {
+        let range = band(point)
+            .map_or(String::new(), |(low, high)| format!(" [{:.1}, {:.1}]", low * 100.0, high * 100.0));
+        percent(of(&point.figures)) + &range
+    };
     let points = document.curves.first().map(|curve| curve.points.as_slice()).unwrap_or_default();
     let rows = points.iter().enumerate().map(|(at, point)| Row {
         name: size(point.size_bytes, document.input.unit),
@@ -109,7 +171,7 @@ fn table(document: &Document, title: &str, of: fn(&Figures) -> Option<f64>) -> T
         cells: document
             .curves
             .iter()
-            .map(|curve| percent(curve.points.get(at).and_then(|p| of(&p.figures))))
+            .map(|curve| curve.points.get(at).map_or_else(String::new, cell))
             .collect(),
     });
     Table {

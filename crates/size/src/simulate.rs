@@ -16,64 +16,19 @@ use crate::distance::{BATCH, Distances};
 use crate::http;
 use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
+use crate::tally::Counter;
+pub use crate::tally::{Counts, Rules, Tally};
 
 /// Seed of random replacement: two simulations of the same requests agree.
 const RANDOM_SEED: u64 = 1;
 
-/// Requests and hits, and the bytes of the responses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All requests.
-    pub requests: u64,
-    /// Bytes of their responses.
-    pub bytes: u64,
-    /// Requests that the cache served.
-    pub hits: u64,
-    /// Bytes of their responses.
-    pub hit_bytes: u64,
-    /// Requests whose copy had expired, and was confirmed by the origin: no hits, but no bodies were fetched either.
-    pub validated: u64,
-}
-
-impl Counts {
-    #[inline]
-    pub(crate) fn count(&mut self, request: &Request, is_hit: bool) {
-        self.requests += 1;
-        self.bytes += request.sent_bytes;
-        if is_hit {
-            self.hits += 1;
-            self.hit_bytes += request.sent_bytes;
-        }
-    }
-
-    /// Hits over requests; none: there are no requests.
-    pub fn dhr(&self) -> Option<f64> {
-        assay_measurement::ratios::ratio(self.hits, self.requests)
-    }
-
-    /// Bytes of hits over bytes; none: there are no bytes.
-    pub fn bhr(&self) -> Option<f64> {
-        assay_measurement::ratios::ratio(self.hit_bytes, self.bytes)
-    }
-}
-
-/// What holds for every cache that is simulated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// So many requests fill the cache and are not counted.
-    pub warm_up: usize,
-    /// What is stored.
-    pub admission: Admission,
-}
-
-impl From<usize> for Rules {
-    fn from(warm_up: usize) -> Self {
-        Self { warm_up, ..Self::default() }
-    }
-}
-
 /// A cache of one policy and one size.
 pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Counts {
+    tally(requests, policy, capacity, rules).total()
+}
+
+/// The same in parts.
+pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
     let objects = requests.objects;
     let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
     match policy {
@@ -99,17 +54,17 @@ pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
             let order = Farthest::new(RANDOM_SEED, objects);
             knowing(requests, order, capacity, rules, Farthest::next_is)
         }
-        Policy::BoundAbove => bounds::bound(requests, Side::Above, capacity, rules.warm_up),
-        Policy::BoundBelow => bounds::bound(requests, Side::Below, capacity, rules.warm_up),
+        Policy::BoundAbove => Tally::from(bounds::bound(requests, Side::Above, capacity, rules.warm_up)),
+        Policy::BoundBelow => Tally::from(bounds::bound(requests, Side::Below, capacity, rules.warm_up)),
     }
 }
 
-fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Counts {
+fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
     if let Some(http) = &requests.http {
         return http::run(requests, http, (order, capacity), rules, |_, _| {});
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
-    each(requests, rules.warm_up, |_, request| store.request(request.object, request.bytes) == Lookup::Hit)
+    each(requests, rules, |_, request| store.request(request.object, request.bytes) == Lookup::Hit)
 }
 
 /// The same for an order that is told the number of each request and of the next one for its object.
@@ -119,7 +74,7 @@ fn knowing<O: Order>(
     capacity: u64,
     rules: Rules,
     tell: impl Fn(&mut O, u64, u64),
-) -> Counts {
+) -> Tally {
     let next = next_requests(requests);
     let before = |order: &mut O, number: usize| {
         tell(order, number as u64, if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) });
@@ -128,7 +83,7 @@ fn knowing<O: Order>(
         return http::run(requests, http, (order, capacity), rules, before);
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
-    each(requests, rules.warm_up, |number, request| {
+    each(requests, rules, |number, request| {
         before(store.order_mut(), number);
         store.request(request.object, request.bytes) == Lookup::Hit
     })
@@ -147,12 +102,12 @@ fn next_requests(requests: &Requests) -> Vec<u32> {
 }
 
 /// A cache without bounds: it misses the first request of an object, and those of which the size has changed.
-pub fn infinite(requests: &Requests, warm_up: usize) -> Counts {
+pub fn infinite(requests: &Requests, rules: Rules) -> Tally {
     if let Some(http) = &requests.http {
-        return http::infinite(requests, http, warm_up);
+        return http::infinite(requests, http, rules);
     }
     let mut stored = vec![u64::MAX; requests.objects];
-    each(requests, warm_up, |_, request| {
+    each(requests, rules, |_, request| {
         let stored = &mut stored[request.object as usize];
         std::mem::replace(stored, request.bytes) == request.bytes
     })
@@ -160,54 +115,92 @@ pub fn infinite(requests: &Requests, warm_up: usize) -> Counts {
 
 /// LRU caches of all these sizes, smallest first, in one pass. Exact if no object ever changes its size, none is larger than
 /// the smallest of the caches, and nothing that is stored expires ([`http::keeps_one_list`]): then what a cache holds is the
-/// beginning of one list for all of them.
-pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], warm_up: usize) -> Vec<Counts> {
+/// beginning of one list for all of them. In a sample, what lies between two requests counts as many times as the sample leaves out
+/// of it, and the object itself once.
+pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
     let mut distances = Distances::new(requests.objects);
     let mut warmed = 0;
-    // Hits by the smallest cache that has them; what fits into none is counted behind the last.
-    let mut by_size = vec![Counts::default(); sizes.len() + 1];
-    let all = each(requests, warm_up, |number, request| {
+    let rate = requests.rate();
+    let whole = |distance: u64, own: u64| match rate {
+        1.0 => distance,
+        _ => ((distance - own) as f64 / rate) as u64 + own,
+    };
+    let mut in_parts = BySize::new(sizes.len(), rules.parts.max(1));
+    let labels = requests.labels.as_ref();
+    let mut by_label = BySize::new(sizes.len(), labels.map_or(0, |labels| labels.names.len()));
+    let mut part = Counter::new(requests, rules);
+    let all = each(requests, rules, |number, request| {
         if number >= warmed {
             let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
             std::hint::black_box(distances.warm(coming));
             warmed = number + BATCH;
         }
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
-        if number >= warm_up && requests.is_counted(number) {
-            by_size[sizes.partition_point(|size| *size < distance)].count(request, true);
+        if number >= rules.warm_up && requests.is_counted(number) {
+            part.enter(number);
+            let size = sizes.partition_point(|size| *size < whole(distance, request.bytes));
+            in_parts.count(part.part(), size, request);
+            if let Some(labels) = labels {
+                by_label.count(usize::from(labels.of[number]), size, request);
+            }
         }
         true
     });
-    let (mut hits, mut hit_bytes) = (0, 0);
-    let add_up = |counts: &Counts| {
-        hits += counts.hits;
-        hit_bytes += counts.hit_bytes;
-        Counts { hits, hit_bytes, ..all }
-    };
-    by_size[..sizes.len()].iter().map(add_up).collect()
+    let tally = |size| Tally { parts: in_parts.up_to(size, &all.parts), by: by_label.up_to(size, &all.by) };
+    (0..sizes.len()).map(tally).collect()
+}
+
+/// Hits by the smallest cache that has them, in rows of any kind; what fits into none is counted behind the last size.
+struct BySize {
+    sizes: usize,
+    hits: Vec<Counts>,
+}
+
+impl BySize {
+    fn new(sizes: usize, rows: usize) -> Self {
+        Self { sizes, hits: vec![Counts::default(); rows * (sizes + 1)] }
+    }
+
+    #[inline]
+    fn count(&mut self, row: usize, size: usize, request: &Request) {
+        self.hits[row * (self.sizes + 1) + size].count(request, true);
+    }
+
+    /// The rows of one size, with the requests that each has.
+    fn up_to(&self, size: usize, all: &[Counts]) -> Vec<Counts> {
+        let rows = self.hits.chunks(self.sizes + 1).zip(all);
+        let row = |(hits, all): (&[Counts], &Counts)| {
+            let mut sum = Counts::default();
+            hits[..=size].iter().for_each(|counts| sum.add(counts));
+            Counts { hits: sum.hits, hit_bytes: sum.hit_bytes, ..*all }
+        };
+        rows.map(row).collect()
+    }
 }
 
 /// Counts the requests after the warm-up; `is_hit` sees all those that a cache may serve.
 #[inline]
-fn each(requests: &Requests, warm_up: usize, mut is_hit: impl FnMut(usize, &Request) -> bool) -> Counts {
-    let mut counts = Counts::default();
+fn each(requests: &Requests, rules: Rules, mut is_hit: impl FnMut(usize, &Request) -> bool) -> Tally {
+    let mut counter = Counter::new(requests, rules);
     for (number, request) in requests.list.iter().enumerate() {
         let is_hit = request.object != UNCACHABLE && is_hit(number, request);
-        if number >= warm_up && requests.is_counted(number) {
-            counts.count(request, is_hit);
+        counter.enter(number);
+        if number >= rules.warm_up && requests.is_counted(number) {
+            counter.count(number, request, is_hit, false);
         }
     }
-    counts
+    counter.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::requests::{Gather, Sizes};
+    use crate::sample::Sampling;
     use proptest::test_runner::TestCaseError;
 
     fn requests(draws: &[(u64, u8)], changing: bool) -> Requests {
-        let mut gather = Gather::new(Sizes::Within(0));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
         for &(key, kind) in draws {
             let bytes = 1 + key % 7 + if changing { u64::from(kind / 5) } else { 0 };
             match kind {
@@ -217,6 +210,10 @@ mod tests {
             }
         }
         gather.finish()
+    }
+
+    fn totals(tallies: Vec<Tally>) -> Vec<Counts> {
+        tallies.iter().map(Tally::total).collect()
     }
 
     /// No cache is above the upper bound.
@@ -234,7 +231,7 @@ mod tests {
             let requests = requests(&draws, false);
             let sizes = [7, 8, 15, 40, 90, 1000];
             let singly = sizes.map(|size| cache(&requests, Policy::Lru, size, warm_up.into()));
-            proptest::prop_assert_eq!(lru_in_one_pass(&requests, &sizes, warm_up), singly);
+            proptest::prop_assert_eq!(totals(lru_in_one_pass(&requests, &sizes, warm_up.into())), singly);
         }
 
         #[test]
@@ -242,7 +239,7 @@ mod tests {
             draws in proptest::collection::vec((0u64..30, 0u8..12), 1..300), capacity in 0u64..100
         ) {
             let requests = requests(&draws, true);
-            let most = infinite(&requests, 0);
+            let most = infinite(&requests, 0.into()).total();
             let above = cache(&requests, Policy::BoundAbove, capacity, 0.into());
             for policy in Policy::ALL {
                 let counts = cache(&requests, policy, capacity, 0.into());
@@ -259,15 +256,32 @@ mod tests {
         let counts = cache(&requests, Policy::Lru, 100, 2.into());
         assert_eq!((counts.requests, counts.hits), (3, 1));
         assert_eq!((counts.dhr(), counts.bhr()), (Some(1.0 / 3.0), Some(2.0 / 9.0)));
-        assert_eq!(infinite(&requests, 2), counts);
+        assert_eq!(infinite(&requests, 2.into()).total(), counts);
         assert_eq!(cache(&requests, Policy::Lru, 100, 9.into()).dhr(), None);
+    }
+
+    #[test]
+    fn parts_are_of_one_length_and_add_up_in_every_way_of_counting() {
+        let draws: Vec<(u64, u8)> = (0..103).map(|n| (n * n % 11, (n % 7 + 1) as u8)).collect();
+        let requests = requests(&draws, false);
+        let rules = Rules { warm_up: 3, parts: 4, ..Rules::default() };
+        let simulated = tally(&requests, Policy::Lru, 20, rules);
+        assert_eq!(simulated.parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [25; 4]);
+        assert_eq!(simulated.total(), cache(&requests, Policy::Lru, 20, 3.into()));
+        assert_eq!(lru_in_one_pass(&requests, &[20], rules)[0].parts, simulated.parts);
+        assert_ne!(simulated.parts[0], simulated.parts[3]);
+        let few = Rules { warm_up: 101, parts: 4, ..rules };
+        assert_eq!(
+            tally(&requests, Policy::Lru, 20, few).parts.iter().map(|part| part.requests).sum::<u64>(),
+            2
+        );
     }
 
     #[test]
     fn what_is_not_admitted_passes_by_and_evicts_nothing() {
         let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9)];
         let requests = requests(&list, false);
-        let hits = |admission| cache(&requests, Policy::Lru, 9, Rules { admission, warm_up: 0 }).hits;
+        let hits = |admission| cache(&requests, Policy::Lru, 9, Rules { admission, ..Rules::default() }).hits;
         // Objects of 2, 7 and 3 bytes.
         assert_eq!(hits(Admission::All), 4);
         assert_eq!(hits(Admission::UpTo(6)), 3);

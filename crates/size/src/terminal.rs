@@ -3,9 +3,9 @@
 use assay_logs::terminal::Look;
 use assay_settings::show::count;
 
-use crate::document::{Document, Unit};
+use crate::document::{Curve, Document, Unit};
 use crate::proof::Proof;
-use crate::words::{percent, size};
+use crate::words::{percent, shown_size, size};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -34,14 +34,14 @@ pub fn render(document: &Document, look: Look) -> String {
         let heads: String = curves.iter().map(|curve| format!("{:>COLUMN$}", curve.policy.name())).collect();
         lines.push(paint(BOLD, &format!("{:<16}{heads}", "hits by size")));
         for (at, point) in curves[0].points.iter().enumerate() {
-            let ratio =
-                |curve: &crate::document::Curve| percent(curve.points.get(at).and_then(|p| p.figures.dhr));
+            let ratio = |curve: &Curve| percent(curve.points.get(at).and_then(|p| p.figures.dhr));
             let cells: String = curves.iter().map(|curve| format!("{:>COLUMN$}", ratio(curve))).collect();
             lines.push(format!("{:<16}{cells}", size(point.size_bytes, document.input.unit)));
         }
         let most = format!("{:>COLUMN$}", percent(document.infinite.dhr)).repeat(curves.len());
         lines.push(format!("{:<16}{most}", "infinite"));
     }
+    lines.extend(divided(document, &paint, columns));
     if !document.notes.is_empty() {
         lines.push(String::new());
     }
@@ -49,6 +49,45 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.extend(wrap(note, look.width).iter().map(|line| paint(DIM, line)));
     }
     lines.join("\n") + "\n"
+}
+
+/// Hits by host, content type or class, at one size.
+fn divided(document: &Document, paint: &impl Fn(&str, &str) -> String, columns: usize) -> Vec<String> {
+    let (Some(by), Some(at)) = (document.by, shown_size(document)) else { return Vec::new() };
+    let policies: Vec<_> = document.curves.iter().filter(|curve| !curve.points[at].by.is_empty()).collect();
+    let policies = &policies[..policies.len().min(columns.saturating_sub(2))];
+    let at_size = document.curves[0].points[at].size_bytes;
+    let heads: String = policies.iter().map(|curve| format!("{:>COLUMN$}", curve.policy.name())).collect();
+    let head = format!(
+        "{:<16}{:>COLUMN$}{heads}{:>COLUMN$}",
+        cut(&format!("by {}", by.name())),
+        "requests",
+        "infinite"
+    );
+    let mut lines = vec![String::new(), paint(BOLD, &head)];
+    for (place, share) in document.infinite_by.iter().enumerate() {
+        let ratio =
+            |curve: &&&Curve| percent(curve.points[at].by.get(place).and_then(|share| share.figures.dhr));
+        let cells: String = policies.iter().map(|curve| format!("{:>COLUMN$}", ratio(&curve))).collect();
+        let requests = count(share.figures.requests);
+        lines.push(format!(
+            "{:<16}{requests:>COLUMN$}{cells}{:>COLUMN$}",
+            cut(&share.name),
+            percent(share.figures.dhr)
+        ));
+    }
+    lines.push(paint(DIM, &format!("hits at {}", size(at_size, document.input.unit))));
+    lines
+}
+
+/// A name that leaves a space before the next column.
+fn cut(name: &str) -> String {
+    if name.chars().count() <= 15 {
+        return name.to_owned();
+    }
+    // The end tells hosts and types apart better than the beginning does.
+    let end: Vec<char> = name.chars().rev().take(14).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
 }
 
 /// Columns of the table of predictions.

@@ -2,7 +2,7 @@
 
 use assay_settings::show::{bytes, count, number};
 
-use crate::document::{Curve, Document, KeyChange, Point, PointMethod, Unit};
+use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
 use crate::policy::Policy;
 use crate::proof::Proof;
 
@@ -39,15 +39,19 @@ pub(crate) fn points_apart(points: f64) -> String {
 pub(crate) fn advice(document: &Document) -> Vec<String> {
     let unit = document.input.unit;
     let most = percent(document.infinite.dhr);
+    let in_percent = |ratio: f64| (ratio * 100.0).max(0.0);
+    let error = document.infinite_interval.map_or(String::new(), |(low, high)| {
+        interval(&Points { points: 0.0, low: Some(in_percent(low)), high: Some(in_percent(high)) })
+    });
     let infinite = match unit {
         Unit::Bytes => format!(
-            "An infinite cache serves {most} of the requests and {} of the bytes, and holds {}.",
+            "An infinite cache serves {most} of the requests{error} and {} of the bytes, and holds {}.",
             percent(document.infinite.bhr),
             bytes(document.input.footprint_bytes)
         ),
         Unit::Objects => {
             format!(
-                "An infinite cache serves {most} of the requests, and holds {}.",
+                "An infinite cache serves {most} of the requests{error}, and holds {}.",
                 size(document.input.objects, unit)
             )
         }
@@ -58,6 +62,7 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
     advice.extend(enough);
     advice.push(infinite);
     advice.extend(best(document));
+    advice.extend(most_misses(document));
     advice.extend(suggestions(document));
     advice.extend(requested_once(document));
     advice
@@ -66,29 +71,68 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
 /// Which size of a policy is enough, and what more would bring.
 fn enough(curve: &Curve, unit: Unit) -> String {
     let title = curve.policy.title();
-    let Some((within, at)) = curve.enough.iter().find_map(|enough| {
+    let Some((enough, at)) = curve.enough.iter().find_map(|enough| {
         let at = curve.points.iter().find(|point| Some(point.size_bytes) == enough.size_bytes)?;
-        Some((enough.within_points, at))
+        Some((enough, at))
     }) else {
         return format!(
             "No simulated size is enough for {title}: all are more than 5 points below an infinite cache."
         );
     };
-    let points = if within == 1.0 { "1 point".into() } else { format!("{within} points") };
+    let below = match enough.below {
+        Some(below) if below.points >= LEAST_GAIN_POINTS => {
+            format!("{} below an infinite cache{}", points(&below), interval(&below))
+        }
+        Some(below) => format!("as many as with an infinite cache{}", interval(&below)),
+        None => "as far below an infinite cache as is not known".into(),
+    };
     let more = more(curve, at, unit).unwrap_or_default();
-    format!(
-        "{} is enough for {title}: {} of the requests, at most {points} below an infinite cache{more}.",
+    let enough_for = format!(
+        "{} is enough for {title}: {} of the requests, {below}{more}.",
         size(at.size_bytes, unit),
         percent(at.figures.dhr)
-    )
+    );
+    match enough.sure_size_bytes {
+        Some(sure) if Some(sure) != enough.size_bytes => {
+            let within = number(enough.within_points);
+            let plural = if enough.within_points == 1.0 { "" } else { "s" };
+            format!(
+                "{enough_for} To be at most {within} point{plural} below with 95 % certainty, take {}.",
+                size(sure, unit)
+            )
+        }
+        _ => enough_for,
+    }
+}
+
+/// A number of points.
+fn points(of: &Points) -> String {
+    let shown = format!("{:.1}", of.points);
+    if shown == "1.0" { "1 point".into() } else { format!("{} points", shown.trim_end_matches(".0")) }
+}
+
+/// The interval of a number of points in brackets; nothing, if it is not known or too narrow to see.
+fn interval(of: &Points) -> String {
+    let (Some(low), Some(high)) = (of.low, of.high) else { return String::new() };
+    let digits = if high - low < 0.1 { 2 } else { 1 };
+    if high - low < 0.005 {
+        return String::new();
+    }
+    // Not −0.0.
+    let shown = |end: f64| format!("{:.digits$}", end + 0.0).replace("-0.0", "0.0");
+    format!(" [{}, {}]", shown(low), shown(high))
 }
 
 /// What the next size would bring, where it is worth a word. Below a GB, the gain for each GB would be that of sizes which were not
 /// simulated.
 fn more(curve: &Curve, at: &Point, unit: Unit) -> Option<String> {
     if at.size_bytes >= GB {
-        let points = at.next_gb_points.filter(|points| *points >= LEAST_GAIN_POINTS)?;
-        return Some(format!("; each further GB adds {} points up to the next size", number(points)));
+        let gain = at.next_gb.filter(|gain| gain.points >= LEAST_GAIN_POINTS)?;
+        let points = number(gain.points);
+        return Some(format!(
+            "; each further GB adds {points} points{} up to the next size",
+            interval(&gain)
+        ));
     }
     let next = curve.points.iter().find(|point| point.size_bytes > at.size_bytes)?;
     let points = (next.figures.dhr? - at.figures.dhr?) * 100.0;
@@ -96,24 +140,90 @@ fn more(curve: &Curve, at: &Point, unit: Unit) -> Option<String> {
         .then(|| format!("; {} would add {} points", size(next.size_bytes, unit), number(points)))
 }
 
-/// The policy that hits most where the first one has most to gain; none: there is only one, or the first is the best.
+/// The policy that hits most where the first one has most to gain.
 fn best(document: &Document) -> Option<String> {
-    let first = document.curves.first()?;
-    let real = || document.curves.iter().filter(|curve| !curve.policy.needs_future());
-    let gain = |curve: &Curve, at: usize| {
-        Some((curve.points.get(at)?.figures.dhr? - first.points.get(at)?.figures.dhr?) * 100.0)
-    };
-    let gains = real().flat_map(|curve| (0..first.points.len()).map(move |at| (curve, at)));
-    let gains = gains.filter_map(|(curve, at)| Some((gain(curve, at)?, curve, at)));
-    let (points, curve, at) =
-        gains.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(points, ..)| *points >= 0.1)?;
+    let (first, best) = (document.curves.first()?, document.best?);
     Some(format!(
-        "At {}, {} has {} points more than {}.",
-        size(first.points[at].size_bytes, document.input.unit),
-        curve.policy.title(),
-        number(points),
+        "At {}, {} has {} points{} more than {}.",
+        size(best.size_bytes, document.input.unit),
+        best.policy.title(),
+        number(best.gained.points),
+        interval(&best.gained),
         first.policy.title()
     ))
+}
+
+/// Sizes that a sample is too small for.
+pub(crate) fn left_out(sizes: &[u64], unit: Unit) -> Option<String> {
+    let shown: Vec<String> = sizes.iter().map(|value| size(*value, unit)).collect();
+    (!sizes.is_empty()).then(|| {
+        format!(
+            "Sizes that the sample is too small for were left out: {}. Their part of it cannot hold the larger objects.",
+            shown.join(", ")
+        )
+    })
+}
+
+/// What brackets contain, and what was simulated.
+fn errors(document: &Document) -> Vec<String> {
+    let sample = document.sample.as_ref().map(|sample| {
+        let reason = if sample.is_forced { ", because there are too many requests to simulate all" } else { "" };
+        format!(
+            "Simulated was a sample of {} objects with {} requests, {} of all{reason}. Numbers of requests and their bytes are exact, all \
+             others estimated.",
+            count(sample.objects),
+            count(sample.requests),
+            share(sample.rate)
+        )
+    });
+    let from = match document.error_from {
+        Some(ErrorSource::Sample) => {
+            "In brackets: where the figure for all requests is with 95 % certainty, by how much it changes if a tenth of the sample is \
+             left out."
+        }
+        Some(ErrorSource::Time) => {
+            "In brackets: where the figure is with 95 % certainty for requests of this kind, by how much it differs among 20 stretches \
+             of these."
+        }
+        None => "There are too few requests to say how much chance has to do with the figures.",
+    };
+    sample.into_iter().chain([from.to_owned()]).collect()
+}
+
+/// A share in percent, with two digits that say something.
+fn share(of: f64) -> String {
+    let percent = of * 100.0;
+    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{percent:.digits$} %")
+}
+
+/// The size that figures by label are shown for: of the first policy the one that is enough, else the largest.
+pub(crate) fn shown_size(document: &Document) -> Option<usize> {
+    let first = document.curves.first()?;
+    let enough = first.enough.iter().find_map(|enough| enough.size_bytes);
+    let at = enough.and_then(|size| first.points.iter().position(|point| point.size_bytes == size));
+    at.or(first.points.len().checked_sub(1))
+}
+
+/// Which label most misses have.
+fn most_misses(document: &Document) -> Option<String> {
+    let (by, first) = (document.by?, document.curves.first()?);
+    let point = first.points.get(shown_size(document)?)?;
+    let most = point.by.iter().max_by_key(|share| share.figures.misses)?;
+    let misses: u64 = point.by.iter().map(|share| share.figures.misses).sum();
+    let requests: u64 = point.by.iter().map(|share| share.figures.requests).sum();
+    let part = |own: u64, all: u64| percent(assay_measurement::ratios::ratio(own, all));
+    (misses > 0 && point.by.len() > 1).then(|| {
+        format!(
+            "Of the misses at {} with {}, {} are of {} {}, which has {} of the requests.",
+            size(point.size_bytes, document.input.unit),
+            first.policy.title(),
+            part(most.figures.misses, misses),
+            by.title().to_lowercase(),
+            most.name,
+            part(most.figures.requests, requests)
+        )
+    })
 }
 
 fn requested_once(document: &Document) -> Option<String> {
@@ -162,6 +272,7 @@ pub(crate) fn suggestions(document: &Document) -> Vec<String> {
 pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) -> Vec<String> {
     let input = &document.input;
     let mut notes = of_input.to_vec();
+    notes.extend(errors(document));
     let mut note = |is_so: bool, text: String| {
         if is_so {
             notes.push(text);

@@ -1,21 +1,19 @@
 //! `assay check`: what a workload would do, and what is wrong with it.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::Need;
 use assay_workload::PhaseSpan;
 use assay_workload::explain::shape::{Shape, shapes};
 use assay_workload::model::Workload;
-use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 use serde::Serialize;
 
 use super::{distributions, machine, schedule};
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::overrides::{self, LoadArgs};
+use crate::overrides::PlannedArgs;
 use crate::prepared::{Prepared, Wish, prepare};
 
 const EXAMPLES: &str = "\
@@ -33,30 +31,15 @@ const SCHEMA: &str = "assay-check/1";
 pub struct CheckArgs {
     /// A PGL file, `-` for standard input, or the name of a bundled workload (`assay workloads`)
     pub workload: String,
-    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
-    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal)]
-    pub rehearse: Option<Rehearsal>,
-    /// The number of robots, as `assay run --robots` sets it
-    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true)]
-    pub robots: Option<u32>,
-    /// Length and rate.
+    /// What is changed about it.
     #[command(flatten)]
-    pub load: LoadArgs,
+    pub planned: PlannedArgs,
     /// Requests of each robot that the stream digest covers [default: 100; fewer where there are more than 10,000 robots]
     #[arg(long, value_name = "N")]
     pub stream_digest: Option<u64>,
     /// Threads that compute the digest; it is the same for any number [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Seed of all that is random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Treat private interests as public ones
-    #[arg(long)]
-    pub private_as_public: bool,
-    /// Look for included files in DIR too
-    #[arg(short = 'I', long = "include", value_name = "DIR")]
-    pub include: Vec<PathBuf>,
     /// The response as one JSON document
     #[arg(long)]
     pub json: bool,
@@ -103,12 +86,12 @@ struct PhaseDocument<'a> {
 pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let prepared = prepare(&Wish {
         workload: &args.workload,
-        include: &args.include,
+        include: &args.planned.include,
         rate: 1.0,
-        overrides: args.load.with_robots(args.robots),
-        rehearse: args.rehearse,
-        seed: args.seed,
-        private_as_public: args.private_as_public,
+        overrides: args.planned.load.with_robots(args.planned.robots),
+        rehearse: args.planned.rehearse,
+        seed: args.planned.seed,
+        private_as_public: args.planned.private_as_public,
         digest_requests: args.stream_digest,
         threads: args.threads,
         remarks_on_bundled: true,
@@ -140,7 +123,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
         robots: prepared.workload.robot_count(),
         origins: prepared.workload.origins.iter().map(|origin| origin.authority.as_str()).collect(),
         scale: prepared.scale,
-        seed: args.seed,
+        seed: args.planned.seed,
         stream_digest: &prepared.stream_digest,
         stream_digest_requests: prepared.stream_digest_requests,
         stream_version: assay_workload::STREAM_VERSION,
@@ -169,7 +152,7 @@ fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
     let _ = writeln!(
         text,
         "\nstream digest {} (first {} requests of every robot, seed {})",
-        prepared.stream_digest, prepared.stream_digest_requests, args.seed
+        prepared.stream_digest, prepared.stream_digest_requests, args.planned.seed
     );
     for note in &prepared.notes {
         let _ = writeln!(text, "note: {note}");

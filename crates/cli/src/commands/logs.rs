@@ -19,6 +19,7 @@ use assay_role::proxy::ACCESS_LOG_FORMAT;
 use assay_workload::model::Workload;
 use clap::Args;
 
+use crate::commands::form_args::FormArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -63,18 +64,12 @@ pub struct LogsArgs {
     /// How many URLs and user agents to list in each table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
-    /// The result as one JSON document
-    #[arg(long)]
-    pub json: bool,
-    /// Write the analysis as one HTML page that needs no network
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     /// Write the figures as a Parquet file
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// Write the result to FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub form: FormArgs,
     /// List the formats that have a name
     #[arg(long, conflicts_with_all = ["files", "json"])]
     pub formats: bool,
@@ -86,14 +81,14 @@ pub struct LogsArgs {
 /// Analyses access logs.
 pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(&output::json(&Document::json_schema())?, args.output.as_deref())?;
+        output::result(&output::json(&Document::json_schema())?, args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     if args.formats {
-        output::result(&formats(), args.output.as_deref())?;
+        output::result(&formats(), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.output, &args.html, &args.parquet] {
+    for file in [&args.form.output, &args.form.html, &args.parquet] {
         output::check_result(file.as_deref())?;
     }
     let document = match args.files.as_slice() {
@@ -103,20 +98,20 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
             assay_logs::analyse(files, format.as_ref(), options(args)).map_err(failure)?
         }
     };
-    if let Some(path) = &args.html {
+    if let Some(path) = &args.form.html {
         let page = sheet::page(&assay_logs::sheet(&document)).map_err(Failure::failed)?;
         output::result(&page, Some(path))?;
     }
     if let Some(path) = &args.parquet {
         table::write(&document, path).map_err(Failure::failed)?;
     }
-    let text = if args.json {
+    let text = if args.form.json {
         document.to_json().map_err(Failure::failed)?
     } else {
-        let style = output::style(args.output.as_deref());
+        let style = output::style(args.form.output.as_deref());
         terminal::render(&document, Look { colour: style.colour, width: style.width })
     };
-    output::result(&text, args.output.as_deref())?;
+    output::result(&text, args.form.output.as_deref())?;
     Ok(Exit::Fine)
 }
 

@@ -18,8 +18,8 @@ const COMFORTABLE: f64 = 0.7;
 /// The arithmetic of what `assay run WORKLOAD` would do.
 pub fn needs(args: &CheckArgs, prepared: &Prepared) -> Result<Vec<Need>, Failure> {
     let run_args = RunArgs {
-        seed: args.seed,
-        private_as_public: args.private_as_public,
+        seed: args.planned.seed,
+        private_as_public: args.planned.private_as_public,
         ..RunArgs::plain(&args.workload).map_err(Failure::usage)?
     };
     let plan = run::plan(&run_args, target::choose(&run_args)?, prepared)?;

@@ -13,6 +13,7 @@ mod distributions;
 pub mod doctor;
 pub mod experiments;
 pub mod fleet;
+mod form_args;
 pub mod init;
 pub mod lab;
 mod links;

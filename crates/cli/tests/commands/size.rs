@@ -52,7 +52,7 @@ fn every_form_has_the_same_figures_and_the_first_sentence_names_a_size() {
     let csv = read(&assay.path("size.csv"));
     let last = csv.lines().last().expect("lines");
     assert!(
-        csv.starts_with("policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated\n"),
+        csv.starts_with("policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,low,high,bhr_low,bhr_high\n"),
         "{csv}"
     );
     assert!(last.starts_with("lru,6144,51,40,11,"), "{last}");
@@ -103,6 +103,129 @@ fn requests_of_the_warm_up_are_not_counted() {
     assert_eq!([&document["infinite"]["requests"], &document["infinite"]["hits"]], [41, 40]);
 }
 
+/// A trace of 40,000 requests for some thousand objects, popular ones more often.
+fn skewed() -> String {
+    let mut state = 1u64;
+    let mut lines = "time,id,size\n".to_owned();
+    for number in 0..40_000u64 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let x = (state >> 40) as f64 / (1u64 << 24) as f64;
+        let object = (x * x * x * 12_000.0) as u64;
+        lines.push_str(&format!("{number},{object},{}\n", 1000 + object % 7 * 500));
+    }
+    lines
+}
+
+#[test]
+fn a_sample_has_a_band_in_every_form_and_the_whole_has_an_error_from_time() {
+    let assay = Assay::new();
+    assay.file("trace.csv", &skewed());
+    let simulate = |more: &[&str]| {
+        let arguments =
+            [&["size", "trace.csv", "--policy", "lru,sieve", "--sizes", "2MB,4MB,8MB", "--json"], more]
+                .concat();
+        json(&assay.run(&arguments).exits(0).stdout)
+    };
+    let (all, part) =
+        (simulate(&[]), simulate(&["--sample", "20%", "--csv", "part.csv", "--html", "part.html"]));
+    assert_eq!([&all["error_from"], &part["error_from"]], ["time", "sample"]);
+    assert!(all["sample"].is_null() && all["curves"][0]["points"][0]["low"].is_null());
+    assert_eq!(part["input"]["requests"], 40_000);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    for (all, part) in all["curves"].as_array().unwrap().iter().zip(part["curves"].as_array().unwrap()) {
+        for (truth, point) in all["points"].as_array().unwrap().iter().zip(part["points"].as_array().unwrap())
+        {
+            let [low, dhr, high] = ["low", "dhr", "high"].map(|name| number(&point[name]));
+            assert!(low < dhr && dhr < high && high - low < 0.2, "{point}");
+            assert!((low..high).contains(&number(&truth["dhr"])), "{truth} {point}");
+            assert_eq!(point["requests"], 40_000);
+        }
+    }
+    let other = simulate(&["--sample", "20%", "--seed", "2"]);
+    assert_ne!(other["curves"], part["curves"], "another seed draws another sample");
+    for enough in part["curves"][0]["enough"].as_array().unwrap() {
+        let Some(size) = enough["size_bytes"].as_u64() else { continue };
+        assert!(number(&enough["below"]["low"]) <= number(&enough["below"]["points"]), "{enough}");
+        assert!(enough["sure_size_bytes"].as_u64().is_none_or(|sure| sure >= size), "{enough}");
+    }
+    let csv = read(&assay.path("part.csv"));
+    assert!(csv.lines().nth(1).expect("a line").split(',').skip(10).all(|end| !end.is_empty()), "{csv}");
+    let page = read(&assay.path("part.html"));
+    assert!(page.contains("The band around a line") && page.contains("\"low\""), "bands are drawn");
+    let said = assay.run(&["size", "trace.csv", "--sample", "3000"]).exits(0).stdout;
+    assert!(said.contains("Simulated was a sample of") && said.contains("infinite cache ["), "{said}");
+    assay
+        .run(&["size", "trace.csv", "--sample", "20%", "--sizes", "1KB"])
+        .exits(2)
+        .complains("says nothing of caches below");
+    let few = simulate(&["--sample", "20%", "--sizes", "1KB,8MB"]);
+    assert!(few["notes"].to_string().contains("were left out: 1 KB"), "{}", few["notes"]);
+}
+
+#[test]
+fn hits_are_divided_by_host_and_class_in_every_form() {
+    let assay = Assay::new();
+    // Squid's log: one host whose objects are requested again and again, one whose objects are requested once.
+    let line = |number: u32| {
+        let (class, url) = match number % 2 {
+            0 => ("TCP_HIT", format!("http://Again.example/{}", number % 10)),
+            _ => ("TCP_MISS", format!("http://once.example/{number}")),
+        };
+        format!(
+            "{}.000 5 192.0.2.1 {class}/200 1000 GET {url} - HIER_NONE/- image/png\n",
+            1_700_000_000 + number
+        )
+    };
+    let log = assay.file("access.log", &(0..200).map(line).collect::<String>());
+    let arguments = [
+        "size",
+        log,
+        "--by",
+        "host",
+        "--policy",
+        "lru,belady",
+        "--sizes",
+        "20KB,1MB",
+        "--csv",
+        "by.csv",
+        "--html",
+        "by.html",
+    ];
+    let document = json(&assay.run(&[&arguments[..], &["--json"]].concat()).exits(0).stdout);
+    assert_eq!(document["by"], "host");
+    let by = document["curves"][0]["points"][1]["by"].as_array().expect("hosts");
+    let figures: Vec<_> = by
+        .iter()
+        .map(|one| {
+            (one["name"].as_str().unwrap(), one["requests"].as_u64().unwrap(), one["hits"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(figures, [("again.example", 100, 95), ("once.example", 100, 0)]);
+    assert_eq!(document["infinite_by"][0]["hits"], 95);
+    let said = assay.run(&arguments).exits(0).stdout;
+    assert!(said.contains("are of host once.example, which has 50.0 % of the requests"), "{said}");
+    assert!(said.contains("by host") && said.contains("again.example"), "{said}");
+    let csv = read(&assay.path("by.csv"));
+    assert!(csv.lines().next().expect("a head").ends_with(",bhr_high,host"), "{csv}");
+    assert!(csv.contains("lru,1048576,100,95,5,") && csv.contains(",again.example\n"), "{csv}");
+    assert!(read(&assay.path("by.html")).contains("once.example"));
+    let classes = json(&assay.run(&["size", log, "--by", "class", "--json"]).exits(0).stdout);
+    assert_eq!(classes["infinite_by"][1]["name"], "miss", "{}", classes["infinite_by"]);
+    let types = json(&assay.run(&["size", log, "--by", "type", "--json"]).exits(0).stdout);
+    assert_eq!(types["infinite_by"][0]["name"], "image/png");
+    let of_workload = json(
+        &assay
+            .run(&["size", "demo", "--by", "type", "--policy", "lru", "--sizes", "4MB", "--json"])
+            .exits(0)
+            .stdout,
+    );
+    assert!(of_workload["infinite_by"].as_array().expect("types").len() > 1, "{of_workload}");
+    assay.run(&["size", "demo", "--by", "class"]).exits(2).complains("what a log says became of them");
+    assay.file("trace.csv", "id,size\n1,2\n");
+    assay.run(&["size", "trace.csv", "--by", "host"]).exits(2).complains("--by could be for");
+    assay.run(&["size", log, "--by", "hosts"]).exits(2).complains("write host, type or class");
+}
+
 #[test]
 fn bad_input_gets_one_message_that_says_what_to_do() {
     let assay = Assay::new();
@@ -116,6 +239,9 @@ fn bad_input_gets_one_message_that_says_what_to_do() {
         (&["size", "access.log", "--sizes", "0"], "a cache of nothing holds nothing"),
         (&["size", "access.log", "--sizes", "1QB"], "1QB"),
         (&["size", "access.log", "--warm-up", "100%"], "is not a share of the requests"),
+        (&["size", "access.log", "--sample", "2"], "a sample of"),
+        (&["size", "access.log", "--sample", "0%"], "is not a sample"),
+        (&["size", "access.log", "--sample", "much"], "is not a sample"),
         (&["size", "other.csv"], "none of its columns (when,what) stands for the object"),
         (&["size", "empty.csv"], "there is no request in empty.csv"),
         (&["size", "bad.csv"], "lines or records that could not be read: 1"),

@@ -159,7 +159,7 @@ fn line(
             *value = of(Some(step));
         }
     }
-    PlotLine { name: name.into(), role, x: Vec::new(), values }
+    PlotLine { name: name.into(), role, values, ..PlotLine::default() }
 }
 
 /// The share of requests of each class that took no longer than a time.
@@ -184,7 +184,13 @@ pub(super) fn response(document: &Document) -> Option<Plot> {
             }
             Some(below as f64 * 100.0 / total as f64)
         });
-        PlotLine { name: class.name.clone(), role, values: values.collect(), x: marks.clone() }
+        PlotLine {
+            name: class.name.clone(),
+            role,
+            values: values.collect(),
+            x: marks.clone(),
+            ..PlotLine::default()
+        }
     });
     Some(Plot {
         id: "response-by-outcome",

@@ -17,8 +17,11 @@ const save = (name, rows) => {
   return text;
 };
 const overX = (chart, first) => {
-  const heads = [first, ...chart.lines.map((line) => `${line.name} (${chart.unit})`)];
-  return [heads, ...chart.lines[0].x.map((x, index) => [x, ...chart.lines.map((line) => line.values[index])])];
+  const columns = chart.lines.flatMap((line) => {
+    const own = [`${line.name} (${chart.unit})`, line.values];
+    return line.low ? [own, [`${line.name}, low`, line.low], [`${line.name}, high`, line.high]] : [own];
+  });
+  return [[first, ...columns.map(([head]) => head)], ...chart.lines[0].x.map((x, index) => [x, ...columns.map(([, values]) => values[index])])];
 };
 const heatRows = (chart) => {
   const { cells } = heatOf(chart);
@@ -28,7 +31,7 @@ const heatRows = (chart) => {
 };
 const chartRows = (chart) => {
   if (chart.kind === "distribution") return overX(chart, "share");
-  if (chart.kind === "cdf") return overX(chart, chart.x_label);
+  if (chart.kind === "cdf" || chart.kind === "lines") return overX(chart, chart.x_label);
   if (chart.kind === "bars") return [["class", ...chart.lines.map((line) => line.name)], ...chart.lines[0].x_names.map((name, index) => [name, ...chart.lines.map((line) => line.values[index])])];
   const axis = axisOf(chart);
   const stamps = (time) => [time, phaseAt(time, axis)?.name ?? ""];

@@ -21,7 +21,8 @@ use assay_workload::{Timeline, Universe};
 
 use crate::error::SizeError;
 use crate::http::Http;
-use crate::read::Read;
+use crate::labels::By;
+use crate::read::{How, Read};
 use crate::requests::{Gather, Sizes};
 
 /// How long a response to a best-effort robot takes where nothing else is said.
@@ -42,6 +43,8 @@ pub struct Plan<'a> {
     pub response: Option<Duration>,
     /// Phases whose requests are counted; empty: all of them.
     pub phases: &'a [String],
+    /// How much of it is simulated, and what is told apart.
+    pub how: How,
 }
 
 /// The requests of a workload.
@@ -61,12 +64,17 @@ pub fn read(plan: &Plan<'_>) -> Result<Read, SizeError> {
     }
     let usual = if has_closed { BEST_EFFORT_RESPONSE } else { Duration::ZERO };
     let response = plan.response.unwrap_or(usual);
-    let mut gather = Gather::new(Sizes::Within(0));
+    let mut gather = Gather::new(Sizes::Within(0), plan.how.sampling);
+    match plan.how.by {
+        Some(By::Class) => return Err(SizeError::ClassOfWorkload),
+        Some(by) => gather.set_labels(by),
+        None => {}
+    }
     let response_ms = u64::try_from(response.as_millis()).unwrap_or(u64::MAX);
     gather.set_http(Http { response_ms, ..Http::new(plan.behaviour) });
     let walked = walk::Walk::new(plan, counted(plan, workload)?, response).all(gather)?;
     let requests = walked.finish();
-    if requests.list.is_empty() {
+    if requests.read() == 0 {
         return Err(SizeError::NoRequests { names: name(), malformed: 0 });
     }
     Ok(Read {

@@ -5,9 +5,11 @@ use assay_pgl::{SearchPath, compile};
 use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use super::*;
+use crate::curve;
 use crate::http::USUAL;
 use crate::policy::Policy;
 use crate::simulate;
+use crate::simulate::Admission;
 
 /// Robots that request objects of 1 KB; `content`, `robot` and `phases` are PGL.
 fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
@@ -35,6 +37,7 @@ fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
         behaviour: USUAL,
         response: None,
         phases: &[],
+        how: How::default(),
     }
 }
 
@@ -54,7 +57,7 @@ fn the_requests_of_scheduled_robots_are_those_of_their_stream_and_an_infinite_ca
     assert_eq!((read.requests.unordered, read.requests.uncounted(), read.notes.len()), (0, 0, 0));
     let offered =
         |launch: &&assay_workload::Launch| universe.offered(launch, &universe.object(launch.object)).hit();
-    let counts = simulate::infinite(&read.requests, 0);
+    let counts = simulate::infinite(&read.requests, 0.into()).total();
     assert_eq!(counts.hits, launches.iter().filter(offered).count() as u64);
     assert_eq!(counts.bytes, launches.len() as u64 * 1024);
     assert!(read.requests.uncachable > counts.requests / 6, "a fifth of the objects is uncachable");
@@ -65,13 +68,22 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
     let life = "cachable = 100%; obj_life_cycle = { length = const(100000hour); variance = 0%; with_lmt = 100%; expires = [now + const(10sec)]; };";
     let expiring = read(&plan(life, "req_rate = 5/sec;", TWO_PHASES)).unwrap();
     let lasting = read(&plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES)).unwrap();
-    let (with, without) =
-        (simulate::infinite(&expiring.requests, 0), simulate::infinite(&lasting.requests, 0));
+    let (with, without) = (
+        simulate::infinite(&expiring.requests, 0.into()).total(),
+        simulate::infinite(&lasting.requests, 0.into()).total(),
+    );
     assert!(with.validated > 100 && with.hits < without.hits, "{with:?} {without:?}");
     // Nothing else differs: whatever is not fresh is still known.
     assert_eq!((with.hits + with.validated, without.validated), (without.hits, 0));
-    let method =
-        |requests| crate::curve::curves(requests, &[Policy::Lru], &[1 << 20], 0.into())[0].points[0].method;
+    let method = |requests| {
+        let plan = curve::Plan {
+            policies: &[Policy::Lru],
+            sizes: &[1 << 20],
+            warm_up: 0.0,
+            admission: Admission::All,
+        };
+        curve::curves(requests, &plan).curves[0].points[0].method
+    };
     assert_eq!(method(&expiring.requests), crate::curve::Method::Simulated);
     assert_eq!(method(&lasting.requests), crate::curve::Method::OnePass);
 }
@@ -82,7 +94,8 @@ fn only_the_named_phases_are_counted_and_the_others_fill_the_caches() {
     let two = ["two".to_owned()];
     let part = Plan { phases: &two, ..plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES) };
     let (all, counted) = (read(&whole).unwrap().requests, read(&part).unwrap().requests);
-    let (of_all, of_part) = (simulate::infinite(&all, 0), simulate::infinite(&counted, 0));
+    let (of_all, of_part) =
+        (simulate::infinite(&all, 0.into()).total(), simulate::infinite(&counted, 0.into()).total());
     assert_eq!(all.list.len(), counted.list.len());
     assert_eq!(of_part.requests + counted.uncounted(), of_all.requests);
     assert!(of_part.dhr() > of_all.dhr(), "the second phase finds what the first one left");
@@ -114,7 +127,7 @@ fn best_effort_robots_request_one_object_after_the_other_until_a_phase_has_its_c
     assert!(read.requests.list.len().abs_diff(expected) <= 40, "{}", read.requests.list.len());
     assert_eq!(read.requests.lasts_s, Some(11));
     assert!(read.notes[0].contains("20 ms"), "{:?}", read.notes);
-    let dhr = simulate::infinite(&read.requests, 0).dhr().unwrap();
+    let dhr = simulate::infinite(&read.requests, 0.into()).total().dhr().unwrap();
     assert!((0.4..0.65).contains(&dhr), "{dhr}");
 }
 

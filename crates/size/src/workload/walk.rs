@@ -14,6 +14,7 @@ use super::Plan;
 use super::closed::{Closed, Fill};
 use crate::error::SizeError;
 use crate::http::{FOREVER_S, Meaning, NO_VALIDATOR};
+use crate::labels::By;
 use crate::requests::Gather;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -30,6 +31,7 @@ pub(super) struct Walk {
     browsers: HashMap<RobotIndex, (u64, Browser)>,
     is_counted: Vec<bool>,
     response_ns: u64,
+    by: Option<By>,
 }
 
 /// A request of an embedded object, at its time.
@@ -69,6 +71,7 @@ impl Walk {
             browsers: HashMap::new(),
             is_counted,
             response_ns,
+            by: plan.how.by,
         }
     }
 
@@ -189,6 +192,7 @@ impl Walk {
         if !object.cachable {
             if is_counted {
                 gather.uncachable(object.size_bytes, Some(at_s));
+                self.label(&object, gather);
             }
             return Ok(());
         }
@@ -205,7 +209,27 @@ impl Walk {
             is_counted,
         };
         let was_added = gather.meant(object.key, object.size_bytes, Some(at_s), meaning);
+        self.label(&object, gather);
         if was_added { Ok(()) } else { Err(SizeError::TooManyObjects) }
+    }
+}
+
+impl Walk {
+    /// Labels the request that was added last.
+    fn label(&self, object: &Object, gather: &mut Gather) {
+        let workload = self.universe.workload();
+        let text = match self.by {
+            Some(By::Host) => {
+                workload.origins.get(usize::from(object.id.origin)).map(|origin| &origin.authority)
+            }
+            Some(By::Type) => {
+                workload.contents.get(usize::from(object.id.content)).map(|content| &content.kind)
+            }
+            Some(By::Class) | None => None,
+        };
+        if let Some(text) = text {
+            gather.label(text.as_bytes());
+        }
     }
 }
 

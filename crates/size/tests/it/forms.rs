@@ -7,7 +7,7 @@ use assay_size::document::{Document, Options};
 use assay_size::keys::Rules;
 use assay_size::policy::Policy;
 use assay_size::proof::{Cell, Proof, Ratios};
-use assay_size::read::read;
+use assay_size::read::{How, read};
 use assay_size::{sheet, terminal};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -24,7 +24,8 @@ fn document(name: &str, bytes: &[u8]) -> Document {
         admission: Admission::All,
         stored_as: None,
     };
-    let mut document = Document::of(&read(&[path], None, Rules::default()).unwrap(), &options);
+    let mut document =
+        Document::of(&read(&[path], None, Rules::default(), How::default()).unwrap(), &options).unwrap();
     // Where the file lies is a place on one machine, and may be long.
     document.input.files = vec![name.into()];
     document

@@ -13,8 +13,10 @@ use assay_logs::terminal::Look;
 use assay_report::sheet;
 use assay_size::document::{Document, Options};
 use assay_size::error::SizeError;
+use assay_size::labels::By;
 use assay_size::policy::Policy;
-use assay_size::read::{Form, Read, read};
+use assay_size::read::{Form, How, Read, read};
+use assay_size::sample::{Sampling, Take};
 use assay_size::simulate::Admission;
 use assay_size::{csv, terminal};
 use clap::Args;
@@ -23,6 +25,7 @@ use self::model::Model;
 use self::prove::ProveArgs;
 use self::rules::RuleArgs;
 use self::workload::WorkloadArgs;
+use crate::commands::form_args::FormArgs;
 use crate::commands::logs;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -40,6 +43,8 @@ Examples:
       which parameters of URLs cost hits
   assay size demo --prove varnish,nginx,builtin --at 8MB,32MB
       predicted beside measured: real proxies at these sizes
+  assay size access.log --sample 1%
+      a hundredth of the objects, with the error that this causes
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
@@ -68,18 +73,19 @@ pub struct SizeArgs {
     /// Which objects are stored: all, those of at most a size (`64KB`), or those that were requested before (`second`)
     #[arg(long, value_name = "all|SIZE|second", value_parser = admission, default_value = "all")]
     pub admission: Admission,
-    /// The result as one JSON document
-    #[arg(long)]
-    pub json: bool,
+    /// Simulate a sample: a share of the objects (`0.01`, `1%`), or at most so many objects (`200000`), each with all of its requests
+    /// [default: all requests, where there is memory for them]
+    #[arg(long, value_name = "SHARE|OBJECTS", value_parser = sample)]
+    pub sample: Option<Take>,
     /// Write the curves as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write the result as one HTML page that needs no network
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write the result to FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Divide the hits by host, content type, or class: what a log says became of the request
+    #[arg(long, value_name = "host|type|class", value_parser = By::parse)]
+    pub by: Option<By>,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub form: FormArgs,
     /// Print the JSON Schema of the document instead
     #[arg(long, conflicts_with_all = ["files", "json"])]
     pub schema: bool,
@@ -97,10 +103,10 @@ pub struct SizeArgs {
 /// Simulates caches.
 pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(&output::json(&Document::json_schema())?, args.output.as_deref())?;
+        output::result(&output::json(&Document::json_schema())?, args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.output, &args.html, &args.csv] {
+    for file in [&args.form.output, &args.form.html, &args.csv] {
         output::check_result(file.as_deref())?;
     }
     let named = workload::named(&args.files, &args.workload)?;
@@ -110,28 +116,31 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
     let input = requests(args, named.as_deref(), &model)?;
     let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
-    let mut document = Document::of(&input, &options);
+    let mut document = Document::of(&input, &options).map_err(failure)?;
     if let Some(name) = named.filter(|_| !args.proof.prove.is_empty()) {
-        document.prove(prove::prove(&name, &args.proof, &args.workload)?);
+        document.prove(prove::prove(&name, &args.proof, &args.workload, args.sample.unwrap_or_default())?);
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = &args.form.html {
         let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
         output::result(&page, Some(path))?;
     }
     if let Some(path) = &args.csv {
         output::result(&csv::write(&document), Some(path))?;
     }
-    let text = if args.json {
+    let text = if args.form.json {
         document.to_json().map_err(Failure::failed)?
     } else {
-        let style = output::style(args.output.as_deref());
+        let style = output::style(args.form.output.as_deref());
         terminal::render(&document, Look { colour: style.colour, width: style.width })
     };
-    output::result(&text, args.output.as_deref())?;
+    output::result(&text, args.form.output.as_deref())?;
     Ok(Exit::Fine)
 }
 
 fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Read, Failure> {
+    // Another seed draws another sample of any input, and other requests of a workload.
+    let sampling = Sampling { take: args.sample.unwrap_or_default(), seed: args.workload.planned.seed };
+    let how = How { sampling, by: args.by };
     if let Some(name) = workload {
         if !args.rules.rules().is_empty() {
             return Err(Failure::usage(anyhow!(
@@ -139,10 +148,10 @@ fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Re
             ))
             .hint("a workload says itself what may be stored and for how long"));
         }
-        return workload::read(name, &args.workload, model);
+        return workload::read(name, &args.workload, model, how);
     }
     let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
-    let mut read = read(&args.files, form.as_ref(), args.rules.rules()).map_err(failure)?;
+    let mut read = read(&args.files, form.as_ref(), args.rules.rules(), how).map_err(failure)?;
     read.requests.lay_out(model.layout);
     Ok(read)
 }
@@ -172,6 +181,9 @@ fn failure(error: SizeError) -> Failure {
             logs::hint(error).map(|hint| hint.replace("assay logs -`", "assay size -`"))
         }
         SizeError::Mixed { .. } => Some("simulate them one after the other".into()),
+        SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
+        SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
+        SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),
         SizeError::NoRequests { .. } => Some("check that the input is what --format says".into()),
         _ => None,
     };
@@ -198,6 +210,23 @@ fn admission(text: &str) -> Result<Admission, String> {
         _ => size(text).map(Admission::UpTo).map_err(|_| {
             format!("`{text}` does not say what is stored; write `all`, `second`, or a size like 64KB")
         }),
+    }
+}
+
+/// Reads `1%`, `0.01` or a number of objects.
+fn sample(text: &str) -> Result<Take, String> {
+    let unknown = || {
+        format!(
+            "`{text}` is not a sample; write a share of the objects like 1% or 0.01, or a number of objects like 200000"
+        )
+    };
+    let share = |share: f64| if share > 0.0 && share < 1.0 { Ok(Take::Share(share)) } else { Err(unknown()) };
+    if let Some(percent) = text.strip_suffix('%') {
+        return percent.trim().parse().map_err(|_| unknown()).and_then(|percent: f64| share(percent / 100.0));
+    }
+    match text.parse::<usize>() {
+        Ok(objects) if objects > 1 => Ok(Take::Objects(objects)),
+        _ => text.parse().map_err(|_| unknown()).and_then(share),
     }
 }
 

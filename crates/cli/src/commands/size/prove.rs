@@ -10,9 +10,13 @@ use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::tally::{self, Tally};
 use assay_settings::show::bytes;
+use assay_size::curve::{Plan, curves};
 use assay_size::policy::Policy;
 use assay_size::proof::{Cell, Proof, Ratios};
-use assay_size::simulate::{self, Rules};
+use assay_size::read::How;
+use assay_size::requests::Requests;
+use assay_size::sample::{Sampling, Take};
+use assay_size::simulate::{Admission, Counts};
 use clap::Args;
 
 use super::model::Model;
@@ -67,7 +71,7 @@ pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Re
 }
 
 /// Runs what is left of the experiment, and compares.
-pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs) -> Result<Proof, Failure> {
+pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Result<Proof, Failure> {
     let models =
         args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
     let stem = Path::new(name).file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy());
@@ -78,15 +82,16 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs) -> Result<Proof, 
     let info = lab::run_in(&read, &dir, &args.proxy_dir)?;
     let mut cells = Vec::new();
     for model in &models {
-        let seeds = own.seed..own.seed + u64::from(args.repetitions);
+        let seeds = own.planned.seed..own.planned.seed + u64::from(args.repetitions);
         let mut requests = Vec::new();
         for seed in seeds {
-            requests.push(workload::read_as(name, own, seed, model)?.requests);
+            let how = How { sampling: Sampling { take, seed }, by: None };
+            requests.push(workload::read_as(name, own, seed, model, how)?.requests);
         }
         for &size_bytes in &args.at {
             let predicted: Vec<Ratios> = requests
                 .iter()
-                .map(|requests| simulate::cache(requests, Policy::Lru, size_bytes, Rules::default()))
+                .map(|requests| predicted(requests, size_bytes))
                 .map(|counts| Ratios { dhr: counts.dhr().unwrap_or(0.0), bhr: counts.bhr().unwrap_or(0.0) })
                 .collect();
             let measured = measured(&dir, &info, &label(model, size_bytes), &own.phase);
@@ -108,6 +113,13 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs) -> Result<Proof, 
     Ok(Proof { experiment: dir.display().to_string(), phases: own.phase.clone(), cells })
 }
 
+/// What LRU of this size makes of the requests.
+fn predicted(requests: &Requests, size_bytes: u64) -> Counts {
+    let (policies, sizes) = ([Policy::Lru], [size_bytes]);
+    let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: Admission::All };
+    curves(requests, &plan).curves[0].points[0].estimate.counts
+}
+
 fn label(model: &Model, size_bytes: u64) -> String {
     format!("{}, {}", model.name, bytes(size_bytes))
 }
@@ -127,8 +139,8 @@ fn experiment(name: &str, models: &[Model], args: &ProveArgs, own: &WorkloadArgs
         "title = {}\nrepetitions = {}\nseed = {}\nprivate-as-public = {}\n",
         quoted(&format!("Predicted and measured hit ratios of {name}")),
         args.repetitions,
-        own.seed,
-        own.private_as_public,
+        own.planned.seed,
+        own.planned.private_as_public,
     );
     if let Some(rehearse) = own.rehearsed_length()? {
         text.push_str(&format!("rehearse = \"{}ms\"\n", rehearse.as_millis()));

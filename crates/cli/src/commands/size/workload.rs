@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use assay_lab::units;
 use assay_size::error::SizeError;
-use assay_size::read::Read;
+use assay_size::read::{How, Read};
 use assay_size::workload::{self, Plan};
 use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Universe, UniverseOptions};
@@ -16,7 +16,7 @@ use clap::Args;
 use super::model::Model;
 use crate::exit::Failure;
 use crate::kind::{self, Kind};
-use crate::overrides::{self, LoadArgs};
+use crate::overrides::{self, PlannedArgs};
 use crate::prepared::{Prepared, Wish, prepare};
 
 /// Requests of each robot that the digest of a simulated stream covers; it is not shown.
@@ -26,24 +26,9 @@ const DIGEST_REQUESTS: u64 = 1;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workloads")]
 pub struct WorkloadArgs {
-    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
-    #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal)]
-    pub rehearse: Option<Rehearsal>,
-    /// The number of robots, as `assay run --robots` sets it
-    #[arg(long, value_name = "N", value_parser = overrides::robots, allow_negative_numbers = true)]
-    pub robots: Option<u32>,
-    /// Length and rate.
+    /// As for `assay check`.
     #[command(flatten)]
-    pub load: LoadArgs,
-    /// Seed of all that is random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Treat private interests as public ones
-    #[arg(long)]
-    pub private_as_public: bool,
-    /// Look for included files in DIR too
-    #[arg(short = 'I', long = "include", value_name = "DIR")]
-    pub include: Vec<PathBuf>,
+    pub planned: PlannedArgs,
     /// Count only requests of these phases; those of the others act on the caches
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub phase: Vec<String>,
@@ -57,10 +42,10 @@ impl WorkloadArgs {
     /// The first of the flags that were given and change a workload in a way that experiments do not know.
     pub fn not_for_experiments(&self) -> Option<&'static str> {
         [
-            ("--robots", self.robots.is_some()),
-            ("--duration", self.load.duration.is_some()),
-            ("--rate", self.load.rate.is_some()),
-            ("--include", !self.include.is_empty()),
+            ("--robots", self.planned.robots.is_some()),
+            ("--duration", self.planned.load.duration.is_some()),
+            ("--rate", self.planned.load.rate.is_some()),
+            ("--include", !self.planned.include.is_empty()),
         ]
         .into_iter()
         .find_map(|(flag, is_given)| is_given.then_some(flag))
@@ -68,7 +53,7 @@ impl WorkloadArgs {
 
     /// The length of the rehearsal; none: the workload is not rehearsed.
     pub fn rehearsed_length(&self) -> Result<Option<Duration>, Failure> {
-        match self.rehearse {
+        match self.planned.rehearse {
             None => Ok(None),
             Some(Rehearsal::Length(length)) => Ok(Some(length)),
             Some(Rehearsal::Share(_)) => {
@@ -81,12 +66,12 @@ impl WorkloadArgs {
     /// The first of the flags that were given, for an input that has no use for them.
     fn given(&self) -> Option<&'static str> {
         [
-            ("--rehearse", self.rehearse.is_some()),
-            ("--robots", self.robots.is_some()),
-            ("--duration", self.load.duration.is_some()),
-            ("--rate", self.load.rate.is_some()),
-            ("--private-as-public", self.private_as_public),
-            ("--include", !self.include.is_empty()),
+            ("--rehearse", self.planned.rehearse.is_some()),
+            ("--robots", self.planned.robots.is_some()),
+            ("--duration", self.planned.load.duration.is_some()),
+            ("--rate", self.planned.load.rate.is_some()),
+            ("--private-as-public", self.planned.private_as_public),
+            ("--include", !self.planned.include.is_empty()),
             ("--phase", !self.phase.is_empty()),
             ("--response-time", self.response_time.is_some()),
         ]
@@ -117,14 +102,14 @@ pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, F
 }
 
 /// The requests of a workload, as they act on a proxy.
-pub fn read(name: &str, args: &WorkloadArgs, model: &Model) -> Result<Read, Failure> {
-    read_as(name, args, args.seed, model)
+pub fn read(name: &str, args: &WorkloadArgs, model: &Model, how: How) -> Result<Read, Failure> {
+    read_as(name, args, args.planned.seed, model, how)
 }
 
 /// The same with another seed.
-pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model) -> Result<Read, Failure> {
+pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model, how: How) -> Result<Read, Failure> {
     let prepared = prepare(&wish(name, args, seed))?;
-    let options = UniverseOptions { private_as_public: args.private_as_public };
+    let options = UniverseOptions { private_as_public: args.planned.private_as_public };
     // The world's tag is in paths only.
     let universe = Universe::new(Arc::clone(&prepared.workload), seed, 0, options).map_err(Failure::usage)?;
     let plan = Plan {
@@ -134,6 +119,7 @@ pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model) -> Res
         behaviour: model.behaviour,
         response: args.response_time,
         phases: &args.phase,
+        how,
     };
     let mut read = workload::read(&plan).map_err(failure)?;
     read.requests.lay_out(model.layout);
@@ -144,12 +130,12 @@ pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model) -> Res
 fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {
     Wish {
         workload: name,
-        include: &args.include,
+        include: &args.planned.include,
         rate: 1.0,
-        overrides: args.load.with_robots(args.robots),
-        rehearse: args.rehearse,
+        overrides: args.planned.load.with_robots(args.planned.robots),
+        rehearse: args.planned.rehearse,
         seed,
-        private_as_public: args.private_as_public,
+        private_as_public: args.planned.private_as_public,
         digest_requests: Some(DIGEST_REQUESTS),
         threads: None,
         remarks_on_bundled: false,
@@ -174,6 +160,7 @@ fn remarks(prepared: &Prepared) -> Vec<String> {
 fn failure(error: SizeError) -> Failure {
     let hint = match &error {
         SizeError::Endless { .. } => Some("give it one: --duration 10m"),
+        SizeError::ClassOfWorkload => Some("divide them by host or type"),
         SizeError::MixedRobots { .. } => {
             Some("give all robots a rate, or end the phases after a time: --duration 10m")
         }

@@ -1,0 +1,210 @@
+//! How far a figure may be from the true one, from the values that it has in parts.
+//!
+//! Of a sample, each part is left out once (the jackknife with groups): the values that the figure then has show how much it depends on
+//! which objects are in the sample. Without a sample, the requests are cut into stretches of time (batch means): their values show
+//! how much the figure changes by chance from one stretch to the next, and that neighbours resemble each other makes the interval wider.
+//!
+//! A figure that is not linear in the objects has a bias, which leaving out parts shows as well; it widens the interval.
+//!
+//! An interval contains the true value with a probability of 95 %. A *band* contains all true values of a curve at once with that
+//! probability, and is wider.
+
+use assay_random::Rng;
+
+use crate::sample::GROUPS;
+
+/// Stretches of time.
+pub const STRETCHES: usize = 20;
+/// Fewer requests in a stretch have ratios that are far from normal.
+pub const FEWEST_IN_STRETCH: u64 = 50;
+/// Neighbours that resemble each other more than this are not told from a trend.
+const MOST_ALIKE: f64 = 0.9;
+/// Draws from which the factor of a band is taken, and the one of them that 95 % do not exceed.
+const DRAWS: usize = 2000;
+const RANK: usize = DRAWS * 95 / 100;
+const PURPOSE: u64 = 0xba4d;
+
+/// Where an error comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The objects that happen to be in the sample.
+    Sample,
+    /// What happened to be requested when.
+    Time,
+}
+
+impl Source {
+    /// Student's t at 95 %, on both sides, for one degree of freedom fewer than there are parts.
+    const fn student(self) -> f64 {
+        match self {
+            Self::Sample => 2.262_157,
+            Self::Time => 2.093_024,
+        }
+    }
+
+    const fn parts(self) -> usize {
+        match self {
+            Self::Sample => GROUPS,
+            Self::Time => STRETCHES,
+        }
+    }
+
+    /// Numbers, one for each part, of which the squares add up to the variance of the figure, and the products of two figures' numbers
+    /// to their covariance. None: there are not all parts.
+    fn deviations(self, parts: &[f64]) -> Option<Vec<f64>> {
+        let count = parts.len() as f64;
+        if parts.len() != self.parts() {
+            return None;
+        }
+        let mean = parts.iter().sum::<f64>() / count;
+        let factor = match self {
+            Self::Sample => libm::sqrt((count - 1.0) / count),
+            Self::Time => libm::sqrt(alike(parts, mean) / (count * (count - 1.0))),
+        };
+        Some(parts.iter().map(|part| (part - mean) * factor).collect())
+    }
+
+    /// By how much the figure would be off if it is not linear in the objects: without a part, it is then off by more.
+    fn bias(self, value: f64, parts: &[f64]) -> f64 {
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+        match self {
+            Self::Sample => ((parts.len() as f64 - 1.0) * (mean - value)).abs(),
+            Self::Time => 0.0,
+        }
+    }
+
+    /// Half the width of the interval of a figure with this value and these values in parts; none: it is not known in all parts.
+    pub fn half_width(self, value: f64, parts: &[f64]) -> Option<f64> {
+        let deviations = self.deviations(parts)?;
+        Some(self.student() * length(&deviations) + self.bias(value, parts))
+    }
+
+    /// Half the widths of a band around several figures, each with its value and its values in parts.
+    pub fn band(self, figures: &[(f64, Vec<f64>)]) -> Option<Vec<f64>> {
+        let deviations: Vec<Vec<f64>> =
+            figures.iter().map(|(_, parts)| self.deviations(parts)).collect::<Option<_>>()?;
+        let factor = self.factor(&deviations);
+        let half = |((value, parts), one): (&(f64, Vec<f64>), &Vec<f64>)| {
+            factor * length(one) + self.bias(*value, parts)
+        };
+        Some(figures.iter().zip(&deviations).map(half).collect())
+    }
+
+    /// How many standard deviations the farthest of several figures is away, in 95 of 100 cases: the quantile of the largest of
+    /// several correlated values of Student's t, by drawing them.
+    fn factor(self, deviations: &[Vec<f64>]) -> f64 {
+        let units: Vec<Vec<f64>> = deviations
+            .iter()
+            .map(|one| (one, length(one)))
+            .filter(|(_, length)| *length > 0.0)
+            .map(|(one, length)| one.iter().map(|deviation| deviation / length).collect())
+            .collect();
+        if units.len() < 2 {
+            return self.student();
+        }
+        let mut rng = Rng::of(PURPOSE, &[units.len() as u64]);
+        let mut largest: Vec<f64> = (0..DRAWS)
+            .map(|_| {
+                let weights: Vec<f64> = (0..self.parts()).map(|_| normal(&mut rng)).collect();
+                let dot = |unit: &Vec<f64>| unit.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>().abs();
+                let farthest = units.iter().map(dot).fold(0.0, f64::max);
+                farthest / self.scale(&mut rng)
+            })
+            .collect();
+        largest.sort_unstable_by(f64::total_cmp);
+        largest[RANK].max(self.student())
+    }
+
+    /// An estimate of a standard deviation of 1 from so many parts.
+    fn scale(self, rng: &mut Rng) -> f64 {
+        let freedom = self.parts() - 1;
+        let squares: f64 = (0..freedom).map(|_| normal(rng)).map(|value| value * value).sum();
+        libm::sqrt(squares / freedom as f64)
+    }
+}
+
+/// By how much the variance of a mean grows because neighbouring parts resemble each other (an autoregressive process of order one).
+fn alike(parts: &[f64], mean: f64) -> f64 {
+    let squares: f64 = parts.iter().map(|part| (part - mean) * (part - mean)).sum();
+    let products: f64 = parts.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    if squares <= 0.0 {
+        return 1.0;
+    }
+    let alike = (products / squares).clamp(0.0, MOST_ALIKE);
+    (1.0 + alike) / (1.0 - alike)
+}
+
+fn length(values: &[f64]) -> f64 {
+    libm::sqrt(values.iter().map(|value| value * value).sum())
+}
+
+/// A normal number with mean 0 and deviation 1 (Box and Muller).
+fn normal(rng: &mut Rng) -> f64 {
+    let radius = libm::sqrt(2.0 * rng.exponential());
+    radius * libm::cos(2.0 * std::f64::consts::PI * rng.unit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of many experiments in which the interval, or the band, contains all true values (0).
+    fn covered(source: Source, draw: impl Fn(&mut Rng) -> Vec<(f64, Vec<f64>)>, is_band: bool) -> f64 {
+        let mut rng = Rng::new(3);
+        let times = 400;
+        let is_covered = |figures: &Vec<(f64, Vec<f64>)>| {
+            let halves = if is_band {
+                source.band(figures).unwrap()
+            } else {
+                figures.iter().map(|(value, parts)| source.half_width(*value, parts).unwrap()).collect()
+            };
+            figures.iter().zip(halves).all(|((value, _), half)| value.abs() <= half)
+        };
+        let found = (0..times).map(|_| draw(&mut rng)).filter(is_covered).count();
+        found as f64 / f64::from(times)
+    }
+
+    /// Ten independent contributions to a mean, as the values it has without each of them.
+    fn left_out(rng: &mut Rng) -> (f64, Vec<f64>) {
+        let own: Vec<f64> = (0..GROUPS).map(|_| normal(rng)).collect();
+        let sum: f64 = own.iter().sum();
+        let without = own.iter().map(|one| (sum - one) / (GROUPS - 1) as f64);
+        (sum / GROUPS as f64, without.collect())
+    }
+
+    #[test]
+    fn intervals_contain_the_true_value_in_95_of_100_cases() {
+        let of_sample = covered(Source::Sample, |rng| vec![left_out(rng)], false);
+        assert!((0.92..0.98).contains(&of_sample), "{of_sample}");
+        let stretches = |rng: &mut Rng| {
+            let parts: Vec<f64> = (0..STRETCHES).map(|_| normal(rng)).collect();
+            vec![(parts.iter().sum::<f64>() / STRETCHES as f64, parts)]
+        };
+        let of_time = covered(Source::Time, stretches, false);
+        assert!((0.92..0.99).contains(&of_time), "{of_time}");
+    }
+
+    #[test]
+    fn a_band_contains_all_of_a_curve_and_single_intervals_do_not() {
+        let curve = |rng: &mut Rng| (0..8).map(|_| left_out(rng)).collect::<Vec<_>>();
+        let of_band = covered(Source::Sample, curve, true);
+        assert!((0.92..0.99).contains(&of_band), "{of_band}");
+        let of_intervals = covered(Source::Sample, curve, false);
+        assert!(of_intervals < 0.8, "{of_intervals}");
+        // Figures that are always equal need no more than one of them.
+        let one = left_out(&mut Rng::new(1));
+        let both = Source::Sample.band(&[one.clone(), one.clone()]).unwrap();
+        let alone = Source::Sample.half_width(one.0, &one.1).unwrap();
+        assert!((both[0] / alone - 1.0).abs() < 0.1, "{both:?} {alone}");
+    }
+
+    #[test]
+    fn stretches_that_resemble_their_neighbours_widen_the_interval() {
+        let slow: Vec<f64> = (0..STRETCHES).map(|part| f64::from(part as u8 / 10)).collect();
+        let fast: Vec<f64> = (0..STRETCHES).map(|part| f64::from(part as u8 % 2)).collect();
+        let [slow, fast] = [slow, fast].map(|parts| Source::Time.half_width(0.5, &parts).unwrap());
+        assert!(slow > 2.0 * fast, "{slow} {fast}");
+        assert_eq!(Source::Time.half_width(1.0, &[1.0; STRETCHES]), Some(0.0));
+        assert_eq!(Source::Time.half_width(1.0, &[1.0; 3]), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Counting what caches make of requests: as a whole, in parts, and by label.
+
+use assay_cache::policy::Admission;
+
+use crate::requests::{Request, Requests};
+
+/// Requests and hits, and the bytes of the responses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All requests.
+    pub requests: u64,
+    /// Bytes of their responses.
+    pub bytes: u64,
+    /// Requests that the cache served.
+    pub hits: u64,
+    /// Bytes of their responses.
+    pub hit_bytes: u64,
+    /// Requests whose copy had expired, and was confirmed by the origin: no hits, but no bodies were fetched either.
+    pub validated: u64,
+}
+
+impl Counts {
+    #[inline]
+    pub(crate) fn count(&mut self, request: &Request, is_hit: bool) {
+        self.requests += 1;
+        self.bytes += request.sent_bytes;
+        if is_hit {
+            self.hits += 1;
+            self.hit_bytes += request.sent_bytes;
+        }
+    }
+
+    /// Adds what another cache, or another part of the requests, has.
+    #[inline]
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.hits += other.hits;
+        self.hit_bytes += other.hit_bytes;
+        self.validated += other.validated;
+    }
+
+    /// The figures of all requests, if these are of a sample with this rate and nothing else is known.
+    pub(crate) fn over(&self, rate: f64) -> Self {
+        let whole = |part: u64| (part as f64 / rate).round() as u64;
+        Self {
+            requests: whole(self.requests),
+            bytes: whole(self.bytes),
+            hits: whole(self.hits),
+            hit_bytes: whole(self.hit_bytes),
+            validated: whole(self.validated),
+        }
+    }
+
+    /// Hits over requests; none: there are no requests.
+    pub fn dhr(&self) -> Option<f64> {
+        assay_measurement::ratios::ratio(self.hits, self.requests)
+    }
+
+    /// Bytes of hits over bytes; none: there are no bytes.
+    pub fn bhr(&self) -> Option<f64> {
+        assay_measurement::ratios::ratio(self.hit_bytes, self.bytes)
+    }
+}
+
+/// What holds for every cache that is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// So many requests fill the cache and are not counted.
+    pub warm_up: usize,
+    /// What is stored.
+    pub admission: Admission,
+    /// The requests after the warm-up are counted in so many parts of the same length, one after the other; at least 1.
+    pub parts: usize,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { warm_up: 0, admission: Admission::All, parts: 1 }
+    }
+}
+
+impl From<usize> for Rules {
+    fn from(warm_up: usize) -> Self {
+        Self { warm_up, ..Self::default() }
+    }
+}
+
+/// What a cache makes of the requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The parts of [`Rules::parts`], one after the other; one, where they are not known apart.
+    pub parts: Vec<Counts>,
+    /// The same by the labels of requests; empty: they have none, or it is known as a whole only.
+    pub by: Vec<Counts>,
+}
+
+impl Tally {
+    /// All parts together.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.parts.iter().for_each(|part| total.add(part));
+        total
+    }
+}
+
+impl From<Counts> for Tally {
+    fn from(counts: Counts) -> Self {
+        Self { parts: vec![counts], by: Vec::new() }
+    }
+}
+
+/// Counts requests in their order, part by part.
+pub(crate) struct Counter<'a> {
+    parts: Vec<Counts>,
+    current: Counts,
+    part: usize,
+    /// Number of the first request after the current part.
+    part_ends: usize,
+    warm_up: usize,
+    requests: usize,
+    by: Vec<Counts>,
+    labels: &'a [u16],
+}
+
+impl<'a> Counter<'a> {
+    pub(crate) fn new(requests: &'a Requests, rules: Rules) -> Self {
+        let labels = requests.labels.as_ref();
+        let mut counter = Self {
+            parts: vec![Counts::default(); rules.parts.max(1)],
+            current: Counts::default(),
+            part: 0,
+            part_ends: 0,
+            warm_up: rules.warm_up,
+            requests: requests.list.len(),
+            by: vec![Counts::default(); labels.map_or(0, |labels| labels.names.len())],
+            labels: labels.map_or(&[], |labels| labels.of.as_slice()),
+        };
+        counter.part_ends = counter.end_of(0);
+        counter
+    }
+
+    fn end_of(&self, part: usize) -> usize {
+        let counted = self.requests.saturating_sub(self.warm_up) as u128;
+        self.warm_up.saturating_add((counted * (part as u128 + 1) / self.parts.len() as u128) as usize)
+    }
+
+    /// The next request has this number.
+    #[inline]
+    pub(crate) fn enter(&mut self, number: usize) {
+        while number >= self.part_ends && self.part + 1 < self.parts.len() {
+            self.parts[self.part] = std::mem::take(&mut self.current);
+            self.part += 1;
+            self.part_ends = self.end_of(self.part);
+        }
+    }
+
+    /// The part that the request is in which was entered last.
+    pub(crate) fn part(&self) -> usize {
+        self.part
+    }
+
+    /// Counts a request that is in the figures.
+    #[inline]
+    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, is_validated: bool) {
+        self.current.count(request, is_hit);
+        self.current.validated += u64::from(is_validated);
+        if let Some(label) = self.labels.get(number) {
+            let own = &mut self.by[usize::from(*label)];
+            own.count(request, is_hit);
+            own.validated += u64::from(is_validated);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Tally {
+        self.parts[self.part] = self.current;
+        Tally { parts: self.parts, by: self.by }
+    }
+}
