@@ -1,12 +1,13 @@
 //! What is under test. From `--proxy` and its companions to what the lab understands.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_experiment::cells;
-use assay_lab::topology::{self, TopologyChoice, Usual};
+use assay_lab::topology::{self, Topology, TopologyChoice, Usual};
 use assay_lab::{LabError, Mode, TargetChoice};
 
 use crate::commands::run_args::RunArgs;
@@ -54,19 +55,35 @@ fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetCho
 
 /// Caches that work together, as a file names them; what it leaves open is as on the command line.
 fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
-    let shown = file.display().to_string();
-    let text = assay_files::text(file, assay_files::SETTINGS_MAX)
-        .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;
-    let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let usual = Usual {
         proxy: args.proxy.clone(),
         memory_bytes: args.memory,
         disk_bytes: args.disk,
         set: args.settings.iter().cloned().collect(),
     };
-    let mut choice = topology::read(&shown, &name, &text, usual).map_err(Failure::usage)?;
+    let mut choice = choice_in(file, usual)?;
     choice.mode = mode.or(choice.mode);
     resolve_topology(&choice, file, &args.proxy_dir)
+}
+
+/// Caches that work together, as a file names them; where it does not say, they are built-in ones with so many bytes of memory and disk.
+pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Result<Topology, Failure> {
+    let usual = Usual {
+        proxy: "builtin".into(),
+        memory_bytes: usual_bytes,
+        disk_bytes: usual_bytes,
+        set: BTreeMap::new(),
+    };
+    resolved(&choice_in(file, usual)?, file, proxy_dirs)
+}
+
+/// What a file says of a topology.
+fn choice_in(file: &Path, usual: Usual) -> Result<TopologyChoice, Failure> {
+    let shown = file.display().to_string();
+    let text = assay_files::text(file, assay_files::SETTINGS_MAX)
+        .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;
+    let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    topology::read(&shown, &name, &text, usual).map_err(Failure::usage)
 }
 
 /// Finds what the caches of a topology are; files of descriptions are beside `file`.
@@ -75,6 +92,10 @@ pub fn resolve_topology(
     file: &Path,
     proxy_dirs: &[PathBuf],
 ) -> Result<TargetChoice, Failure> {
+    Ok(TargetChoice::Topology(Box::new(resolved(choice, file, proxy_dirs)?)))
+}
+
+fn resolved(choice: &TopologyChoice, file: &Path, proxy_dirs: &[PathBuf]) -> Result<Topology, Failure> {
     let find = |name: &str| match name {
         "builtin" => Ok(None),
         "direct" => Err(LabError::Plan("a cache of a topology cannot be `direct`: it would be none".into())),
@@ -87,8 +108,7 @@ pub fn resolve_topology(
         }
         name => Ok(Some(assay_lab::find(name, proxy_dirs)?)),
     };
-    let topology = topology::resolve(choice, find).map_err(Failure::usage)?;
-    Ok(TargetChoice::Topology(Box::new(topology)))
+    topology::resolve(choice, find).map_err(Failure::usage)
 }
 
 /// True for `HOST:PORT`; no description is called like that.

@@ -4,6 +4,7 @@ use assay_cache::policy::Admission;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cooperate::Hierarchy;
 use crate::curve;
 use crate::error::SizeError;
 use crate::keys::suggest::Suggestion;
@@ -16,6 +17,7 @@ use crate::sample::{FEWEST_OBJECTS, Sampled};
 use crate::shown::Shown;
 use crate::simulate::Counts;
 use crate::spread::Source;
+use crate::together::Together;
 use crate::words;
 
 /// Name and version of the document.
@@ -48,6 +50,8 @@ pub struct Document {
     pub curves: Vec<Curve>,
     /// Where another policy would gain most over the first one; none: nowhere as much as a tenth of a point, or no more than by chance.
     pub best: Option<Gain>,
+    /// What caches that work together make of the requests; none: nobody asked.
+    pub together: Option<Together>,
     /// Changes of the key that would gain hits, the most first; none: nobody asked.
     pub suggestions: Option<Vec<KeyChange>>,
     /// Predictions beside what real proxies reached; none: none was run.
@@ -322,6 +326,7 @@ impl Document {
             infinite_by: shown.shares(&found.infinite),
             curves: found.curves.iter().map(|curve| shown.curve(curve)).collect(),
             best: shown.best(),
+            together: None,
             suggestions: read.suggestions.as_ref().map(|(found, _)| {
                 found.iter().map(|suggestion| KeyChange::of(suggestion, requests.read())).collect()
             }),
@@ -342,6 +347,20 @@ impl Document {
     pub fn prove(&mut self, proof: Proof) {
         self.proof = Some(proof);
         self.advice = words::advice(self);
+    }
+
+    /// Adds what caches that work together make of the same requests.
+    ///
+    /// # Errors
+    /// If the requests are a sample.
+    pub fn cooperate(&mut self, requests: &Requests, hierarchy: &Hierarchy) -> Result<(), SizeError> {
+        if requests.sampled.is_some() {
+            return Err(SizeError::TogetherInSample);
+        }
+        let warm_up = usize::try_from(self.input.warm_up_requests).unwrap_or(usize::MAX);
+        self.together = Some(Together::of(requests, hierarchy, warm_up, self.input.unit));
+        self.advice = words::advice(self);
+        Ok(())
     }
 
     /// The JSON Schema.

@@ -92,6 +92,12 @@ pub enum SizeError {
         /// The smallest size that it says something of.
         smallest_bytes: u64,
     },
+    /// A trace does not say who made a request.
+    #[error("a trace has no clients that caches side by side could share")]
+    ClientsOfTrace,
+    /// Caches that work together are not simulated with a sample.
+    #[error("cannot simulate caches that work together with a sample of the requests")]
+    TogetherInSample,
     /// A workload has no log.
     #[error("cannot tell the requests of a workload apart by class: that is what a log says became of them")]
     ClassOfWorkload,

@@ -64,7 +64,7 @@ impl Http {
     }
 
     /// True if a request of this kind stores the object where it is not stored, and else requests it, as a GET does.
-    fn acts_as_get(&self, kind: Kind) -> bool {
+    pub(crate) fn acts_as_get(&self, kind: Kind) -> bool {
         let behaviour = &self.behaviour;
         match kind {
             Kind::Get | Kind::ConditionalChanged => true,

@@ -1,18 +1,7 @@
 use super::*;
+use crate::http_draws::{any_requests, draw, requests};
 use crate::policy::Policy;
-use crate::requests::{Gather, Sizes};
-use crate::sample::Sampling;
 use crate::simulate::{self, lru_in_one_pass};
-
-/// Requests at seconds, of objects of ten bytes.
-fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Requests {
-    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-    gather.set_http(Http::new(behaviour));
-    for (key, at_s, meaning) in list {
-        assert!(gather.meant(*key, 10, Some(*at_s), *meaning));
-    }
-    gather.finish()
-}
 
 fn get(life_s: u32, version: u32) -> Meaning {
     Meaning { life_s, version, ..Meaning::PLAIN }
@@ -68,38 +57,6 @@ fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arriv
     assert_eq!(simulate::infinite(&requests, 0.into()).total().hits, 1);
     requests.http.as_mut().unwrap().behaviour = USUAL;
     assert_eq!(simulate::infinite(&requests, 0.into()).total().hits, 3);
-}
-
-/// Any requests: object, seconds since the last one, lifetime, whether the version rises, kind.
-fn any_requests() -> impl proptest::strategy::Strategy<Value = Vec<(u64, u8, u32, bool, usize)>> {
-    use proptest::prelude::*;
-    proptest::collection::vec((0u64..12, 0u8..3, 0u32..8, any::<bool>(), 0usize..10), 1..200)
-}
-
-fn draw(list: &[(u64, u8, u32, bool, usize)]) -> Vec<(u64, i64, Meaning)> {
-    let kinds = [
-        Kind::Head,
-        Kind::ConditionalChanged,
-        Kind::ConditionalUnchanged,
-        Kind::Reload,
-        Kind::Range,
-        Kind::Post,
-    ];
-    let (mut at_s, mut versions) = (0, [0u32; 12]);
-    let meant = |&(key, later, life_s, rises, kind): &(u64, u8, u32, bool, usize)| {
-        at_s += i64::from(later);
-        versions[key as usize] += u32::from(rises);
-        let kind = kinds.get(kind).copied();
-        let meaning = Meaning {
-            life_s: if life_s == 7 { FOREVER_S } else { life_s },
-            version: versions[key as usize],
-            ms: 0,
-            kind: kind.unwrap_or(Kind::Get),
-            is_counted: kind.is_none(),
-        };
-        (key, at_s, meaning)
-    };
-    list.iter().map(meant).collect()
 }
 
 proptest::proptest! {

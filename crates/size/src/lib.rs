@@ -9,16 +9,20 @@
 //! *Does not:* open a socket, start a proxy, or know what a real proxy's memory holds beside objects.
 
 pub mod bounds;
+pub mod cooperate;
 pub mod csv;
 pub mod curve;
 pub mod distance;
 pub mod document;
 pub mod error;
 pub mod http;
+#[cfg(test)]
+mod http_draws;
 pub mod ids;
 pub mod keys;
 pub mod labels;
 pub mod layout;
+mod numbers;
 pub mod policy;
 pub mod proof;
 pub mod read;
@@ -30,6 +34,7 @@ pub mod simulate;
 pub mod spread;
 mod tally;
 pub mod terminal;
+pub mod together;
 pub mod trace;
 mod words;
 pub mod workload;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::words::{points_apart, signed};
+use crate::numbers::{points_apart, signed};
 
 /// By how many points a prediction may be off before the result says so.
 const NEAR_POINTS: f64 = 2.0;

@@ -72,6 +72,8 @@ pub struct How {
     pub sampling: Sampling,
     /// What the figures are divided by; none: nothing.
     pub by: Option<By>,
+    /// Who made each request is kept.
+    pub clients: bool,
 }
 
 /// Inputs and their requests.
@@ -111,6 +113,7 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
         (None, _) => logs(&files, form, rules, how)?,
         (Some(_), None) if !rules.is_empty() => return Err(SizeError::RulesForTrace),
         (Some(_), None) if how.by.is_some() => return Err(SizeError::RulesForTrace),
+        (Some(_), None) if how.clients => return Err(SizeError::ClientsOfTrace),
         (Some(_), None) => traces(files, &forms, how.sampling)?,
     };
     if read.requests.read() == 0 {
@@ -199,11 +202,14 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     if let Some(by) = how.by {
         gather.set_labels(by);
     }
+    if how.clients {
+        gather.set_clients();
+    }
     if !rules.ttl.is_empty() {
         gather.set_http(Http::new(USUAL));
     }
     let is_plain = rules.is_empty();
-    let mut log = Log { rules, is_plain, by: how.by, ..Log::default() };
+    let mut log = Log { rules, is_plain, by: how.by, has_clients: how.clients, ..Log::default() };
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -234,6 +240,7 @@ struct Log {
     /// There are no rules.
     is_plain: bool,
     by: Option<By>,
+    has_clients: bool,
 }
 
 impl Log {
@@ -263,6 +270,9 @@ impl Log {
 
     /// Labels the request that was taken last.
     fn label(&self, access: &Access<'_>, gather: &mut Gather) {
+        if self.has_clients {
+            gather.client((hash(access.client) >> 32) as u32);
+        }
         match self.by {
             None => {}
             Some(By::Host) => gather.label(&access.host().to_ascii_lowercase()),

@@ -47,6 +47,8 @@ pub struct Requests {
     pub lasts_s: Option<u64>,
     /// What HTTP says of each request; none: all are plain GETs for objects that never expire, and all are counted.
     pub http: Option<Http>,
+    /// Who made each request, where caches side by side share them; empty: one client made all.
+    pub clients: Vec<u32>,
     /// Labels that the figures are divided by; none: nobody asked.
     pub labels: Option<Labels>,
     /// What these requests are a sample of; none: they are all requests of the input.
@@ -142,6 +144,7 @@ pub struct Gather {
     sampler: Sampler,
     last: Last,
     labelling: Option<Labelling>,
+    has_clients: bool,
 }
 
 /// The request that was added last.
@@ -167,6 +170,19 @@ impl Gather {
             sampler: Sampler::new(sampling),
             last: Last::default(),
             labelling: None,
+            has_clients: false,
+        }
+    }
+
+    /// From now on every request has a client; called before the first request.
+    pub fn set_clients(&mut self) {
+        self.has_clients = true;
+    }
+
+    /// Says who made the request that was added last; nothing where requests have no clients.
+    pub fn client(&mut self, client: u32) {
+        if let Some(last) = self.requests.clients.last_mut().filter(|_| self.last.is_kept) {
+            *last = client;
         }
     }
 
@@ -315,6 +331,9 @@ impl Gather {
         if let Some(labelling) = &mut self.labelling {
             labelling.of.push(0);
         }
+        if self.has_clients {
+            self.requests.clients.push(0);
+        }
         let was_on = self.sampler.is_on() || self.labelling.is_some();
         while self.sampler.is_lowered(self.requests.list.len(), self.ids.len()) {
             self.thin(was_on);
@@ -355,6 +374,9 @@ impl Gather {
                 if let Some(labelling) = &mut self.labelling {
                     labelling.of.swap(to, from);
                 }
+                if self.has_clients {
+                    self.requests.clients.swap(to, from);
+                }
                 to += 1;
             }
             kept.push(to as u32);
@@ -367,6 +389,7 @@ impl Gather {
         if let Some(labelling) = &mut self.labelling {
             labelling.of.truncate(to);
         }
+        self.requests.clients.truncate(to);
         self.sampler.renumber(|before| kept[before] as usize);
         self.requests.size_changes = changes(&self.requests.list, self.ids.len());
     }

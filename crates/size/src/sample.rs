@@ -147,7 +147,7 @@ impl Requests {
         let rate = sampled.rate * (GROUPS - 1) as f64 / GROUPS as f64;
         let marks = Vec::new();
         let sampled = Sampled { rate, marks, groups: Vec::new(), ..*sampled };
-        let rest = Self { list, http, labels, sampled: Some(sampled), ..*self };
+        let rest = Self { list, http, labels, sampled: Some(sampled), clients: Vec::new(), ..*self };
         (rest, warmed)
     }
 

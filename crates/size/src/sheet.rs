@@ -4,8 +4,10 @@ use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, 
 use assay_settings::show::count;
 
 use crate::document::{Curve, Document, Figures, Point, Share, Unit};
+use crate::numbers::percent;
 use crate::terminal::input;
-use crate::words::{percent, size};
+use crate::together::OneOf;
+use crate::words::size;
 
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
@@ -34,6 +36,7 @@ pub fn sheet(document: &Document) -> Sheet {
     let mut sections = vec![
         section("advice", "What follows", Vec::new(), Vec::new(), document.advice.clone()),
         section("proof", "Predicted and measured", Vec::new(), proven(document), Vec::new()),
+        section("together", "Caches that work together", Vec::new(), side_by_side(document), Vec::new()),
         section("curves", "Hit ratio by size", plots, tables, Vec::new()),
         section("divided", "Hit ratio by label", Vec::new(), divided(document), Vec::new()),
         section("notes", "Notes", Vec::new(), Vec::new(), document.notes.clone()),
@@ -50,6 +53,46 @@ pub fn sheet(document: &Document) -> Sheet {
             "from simulations of these requests; this page is one file and loads nothing from the network"
                 .into(),
     }
+}
+
+/// Caches that work together, and who served what.
+fn side_by_side(document: &Document) -> Vec<Table> {
+    let Some(together) = &document.together else { return Vec::new() };
+    let share = |hits, requests| percent(assay_measurement::ratios::ratio(hits, requests));
+    let row = |cache: &OneOf| Row {
+        name: cache.name.clone(),
+        share: None,
+        cells: vec![
+            size(cache.size_bytes, Unit::Bytes),
+            count(cache.requests),
+            share(cache.own_hits, cache.requests),
+            share(cache.sibling_hits, cache.requests),
+            share(cache.parent_hits, cache.requests),
+            count(cache.from_caches),
+            share(cache.from_caches_hits, cache.from_caches),
+        ],
+    };
+    let heads = [
+        "size",
+        "requests of clients",
+        "own hits",
+        "of siblings",
+        "of parents",
+        "requests of caches",
+        "their hits",
+    ];
+    vec![Table {
+        title: together.name.clone(),
+        about: format!(
+            "All together {}; without each other {}; one cache with the room of all {}.",
+            percent(together.figures.dhr),
+            percent(together.apart.dhr),
+            percent(together.as_one.dhr)
+        ),
+        first: "cache".into(),
+        heads: heads.map(String::from).to_vec(),
+        rows: together.caches.iter().map(row).collect(),
+    }]
 }
 
 /// A table for each policy: hits by host, content type or class, at some of the sizes.

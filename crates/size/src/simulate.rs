@@ -278,6 +278,28 @@ mod tests {
     }
 
     #[test]
+    fn parts_have_the_same_number_of_counted_requests_wherever_these_are() {
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+        gather.set_http(http::Http::new(http::USUAL));
+        for number in 0..100u64 {
+            // Only the last forty are in the figures.
+            let meaning = http::Meaning { is_counted: number >= 60, ..http::Meaning::PLAIN };
+            assert!(gather.meant(number % 7, 5, None, meaning));
+        }
+        let requests = gather.finish();
+        let rules = Rules { parts: 4, ..Rules::default() };
+        for tally in
+            [tally(&requests, Policy::Lru, 20, rules), lru_in_one_pass(&requests, &[20], rules).remove(0)]
+        {
+            assert_eq!(tally.parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [10; 4]);
+        }
+        assert_eq!(
+            infinite(&requests, rules).parts.iter().map(|part| part.hits).collect::<Vec<_>>(),
+            [10; 4]
+        );
+    }
+
+    #[test]
     fn what_is_not_admitted_passes_by_and_evicts_nothing() {
         let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9)];
         let requests = requests(&list, false);

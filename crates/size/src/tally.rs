@@ -115,10 +115,8 @@ pub(crate) struct Counter<'a> {
     parts: Vec<Counts>,
     current: Counts,
     part: usize,
-    /// Number of the first request after the current part.
-    part_ends: usize,
-    warm_up: usize,
-    requests: usize,
+    /// For each part, the number of the first request after it.
+    ends: Vec<usize>,
     by: Vec<Counts>,
     labels: &'a [u16],
 }
@@ -126,32 +124,22 @@ pub(crate) struct Counter<'a> {
 impl<'a> Counter<'a> {
     pub(crate) fn new(requests: &'a Requests, rules: Rules) -> Self {
         let labels = requests.labels.as_ref();
-        let mut counter = Self {
+        Self {
             parts: vec![Counts::default(); rules.parts.max(1)],
             current: Counts::default(),
             part: 0,
-            part_ends: 0,
-            warm_up: rules.warm_up,
-            requests: requests.list.len(),
+            ends: ends(requests, rules),
             by: vec![Counts::default(); labels.map_or(0, |labels| labels.names.len())],
             labels: labels.map_or(&[], |labels| labels.of.as_slice()),
-        };
-        counter.part_ends = counter.end_of(0);
-        counter
-    }
-
-    fn end_of(&self, part: usize) -> usize {
-        let counted = self.requests.saturating_sub(self.warm_up) as u128;
-        self.warm_up.saturating_add((counted * (part as u128 + 1) / self.parts.len() as u128) as usize)
+        }
     }
 
     /// The next request has this number.
     #[inline]
     pub(crate) fn enter(&mut self, number: usize) {
-        while number >= self.part_ends && self.part + 1 < self.parts.len() {
+        while number >= self.ends[self.part] && self.part + 1 < self.parts.len() {
             self.parts[self.part] = std::mem::take(&mut self.current);
             self.part += 1;
-            self.part_ends = self.end_of(self.part);
         }
     }
 
@@ -176,4 +164,26 @@ impl<'a> Counter<'a> {
         self.parts[self.part] = self.current;
         Tally { parts: self.parts, by: self.by }
     }
+}
+
+/// Where parts end that have the same number of counted requests, as nearly as possible.
+fn ends(requests: &Requests, rules: Rules) -> Vec<usize> {
+    let (all, parts) = (requests.list.len(), rules.parts.max(1));
+    let is_counted = |number: &usize| requests.is_counted(*number);
+    let numbers = || rules.warm_up.min(all)..all;
+    let counted =
+        if requests.http.is_some() { numbers().filter(is_counted).count() } else { numbers().len() };
+    // Behind this many counted requests.
+    let behind = |part: usize| (counted as u128 * (part as u128 + 1) / parts as u128) as usize;
+    if requests.http.is_none() {
+        return (0..parts).map(|part| numbers().start + behind(part)).collect();
+    }
+    let mut ends = Vec::with_capacity(parts);
+    for (seen, number) in numbers().filter(is_counted).enumerate() {
+        while ends.len() < parts && seen >= behind(ends.len()) {
+            ends.push(number);
+        }
+    }
+    ends.resize(parts, all);
+    ends
 }

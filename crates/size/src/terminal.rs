@@ -4,8 +4,10 @@ use assay_logs::terminal::Look;
 use assay_settings::show::count;
 
 use crate::document::{Curve, Document, Unit};
+use crate::numbers::percent;
 use crate::proof::Proof;
-use crate::words::{percent, shown_size, size};
+use crate::together::Together;
+use crate::words::{shown_size, size};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -28,6 +30,10 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.push(String::new());
         lines.extend(proven(proof, &paint));
     }
+    if let Some(together) = &document.together {
+        lines.push(String::new());
+        lines.extend(side_by_side(together, &paint));
+    }
     let columns = (look.width.saturating_sub(16) / COLUMN).max(1);
     for curves in document.curves.chunks(columns) {
         lines.push(String::new());
@@ -49,6 +55,28 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.extend(wrap(note, look.width).iter().map(|line| paint(DIM, line)));
     }
     lines.join("\n") + "\n"
+}
+
+/// A table of caches that work together.
+fn side_by_side(together: &Together, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
+    let heads = ["size", "requests", "own", "sibling", "parent"];
+    let row = |cells: [String; 5]| cells.iter().map(|cell| format!("{cell:>RATIO$}")).collect::<String>();
+    let mut lines = vec![paint(BOLD, &format!("{:<16}{}", "hits by cache", row(heads.map(String::from))))];
+    for cache in &together.caches {
+        let share = |hits| match cache.requests {
+            0 => "–".into(),
+            requests => percent(assay_measurement::ratios::ratio(hits, requests)),
+        };
+        let cells = [
+            size(cache.size_bytes, Unit::Bytes),
+            count(cache.requests),
+            share(cache.own_hits),
+            share(cache.sibling_hits),
+            share(cache.parent_hits),
+        ];
+        lines.push(format!("{:<16}{}", cut(&plain(&cache.name)), row(cells)));
+    }
+    lines
 }
 
 /// Hits by host, content type or class, at one size.

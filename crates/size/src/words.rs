@@ -3,8 +3,10 @@
 use assay_settings::show::{bytes, count, number};
 
 use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
+use crate::numbers::percent;
 use crate::policy::Policy;
 use crate::proof::Proof;
+use crate::together::Together;
 
 const GB: u64 = 1 << 30;
 /// Less than so many points of hit ratio are not worth a word.
@@ -17,22 +19,6 @@ pub(crate) fn size(value: u64, unit: Unit) -> String {
         (Unit::Objects, 1) => "1 object".into(),
         (Unit::Objects, _) => format!("{} objects", count(value)),
     }
-}
-
-/// A ratio in percent.
-pub(crate) fn percent(ratio: Option<f64>) -> String {
-    ratio.map_or("?".into(), |ratio| format!("{:.1} %", ratio * 100.0))
-}
-
-/// A difference in points, with its sign.
-pub(crate) fn signed(points: f64) -> String {
-    format!("{points:+.1}")
-}
-
-/// How far a measured ratio is from another one.
-pub(crate) fn points_apart(points: f64) -> String {
-    let which = if points < 0.0 { "lower" } else { "higher" };
-    format!("{:.1} points {which}", points.abs())
 }
 
 /// The advice, the most important sentence first.
@@ -59,6 +45,7 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
     let mut advice: Vec<String> = document.proof.iter().map(Proof::verdict).collect();
     let enough =
         document.curves.iter().filter(|curve| !curve.policy.needs_future()).map(|curve| enough(curve, unit));
+    advice.extend(document.together.as_ref().map(of_together));
     advice.extend(enough);
     advice.push(infinite);
     advice.extend(best(document));
@@ -195,6 +182,28 @@ fn share(of: f64) -> String {
     let percent = of * 100.0;
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize;
     format!("{percent:.digits$} %")
+}
+
+/// What caches that work together hit, and what that gains.
+fn of_together(together: &Together) -> String {
+    let served = [("a sibling", together.sibling_dhr), ("a parent", together.parent_dhr)];
+    let served = served.into_iter().filter(|(_, ratio)| ratio.is_some_and(|ratio| ratio > 0.0));
+    let served: String = served.map(|(who, ratio)| format!(", {} from {who}", percent(ratio))).collect();
+    let gained = &together.gained;
+    let gain = if gained.points >= 0.0 { "more" } else { "fewer" };
+    let size = Points {
+        points: gained.points.abs(),
+        low: if gained.points < 0.0 { gained.high.map(|high| -high) } else { gained.low },
+        high: if gained.points < 0.0 { gained.low.map(|low| -low) } else { gained.high },
+    };
+    format!(
+        "The caches of {} serve {} of the requests{served}: {}{} {gain} than without each other; one cache with the room of all, {}.",
+        together.name,
+        percent(together.figures.dhr),
+        points(&size),
+        interval(&size),
+        percent(together.as_one.dhr)
+    )
 }
 
 /// The size that figures by label are shown for: of the first policy the one that is enough, else the largest.

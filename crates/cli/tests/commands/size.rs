@@ -226,6 +226,52 @@ fn hits_are_divided_by_host_and_class_in_every_form() {
     assay.run(&["size", log, "--by", "hosts"]).exits(2).complains("write host, type or class");
 }
 
+/// Two caches for the robots of the demo, with what each says of the other.
+fn pair(first: &str, second: &str) -> String {
+    format!(
+        "proxy = \"builtin\"\nmemory = \"8MB\"\n[[cache]]\nname = \"a\"\n{first}\n[[cache]]\nname = \"b\"\n{second}\n"
+    )
+}
+
+#[test]
+fn caches_that_work_together_are_simulated_with_what_that_gains() {
+    let assay = Assay::new();
+    assay.file("apart.toml", &pair("robots = 1", "robots = 1"));
+    assay.file("siblings.toml", &pair("siblings = [\"b\"]", "siblings = [\"a\"]"));
+    let simulate = |more: &[&str]| {
+        let arguments = [&["size", "demo", "--policy", "lru", "--sizes", "16MB", "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)["together"].clone()
+    };
+    let (apart, siblings) =
+        (simulate(&["--topology", "apart.toml"]), simulate(&["--topology", "siblings.toml"]));
+    let dhr = |of: &Value| of["dhr"].as_f64().expect("a ratio");
+    assert_eq!(apart["figures"], apart["apart"]);
+    assert_eq!(siblings["apart"], apart["figures"], "the same requests, the same caches");
+    let gained = siblings["gained"]["points"].as_f64().expect("points");
+    assert!(gained > 1.0 && siblings["gained"]["low"].as_f64() > Some(0.0), "{siblings}");
+    assert!(((dhr(&siblings["figures"]) - dhr(&siblings["apart"])) * 100.0 - gained).abs() < 1e-9);
+    assert!(dhr(&siblings["as_one"]) > dhr(&siblings["figures"]));
+    let layers = simulate(&["--layers", "2MB,32MB", "--edges", "3", "--html", "layers.html"]);
+    let caches = layers["caches"].as_array().expect("caches");
+    let names: Vec<&str> = caches.iter().map(|cache| cache["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["edge 1", "edge 2", "edge 3", "layer 2"]);
+    assert!(caches[3]["from_caches_hits"].as_u64() > Some(0) && caches[3]["requests"] == 0);
+    assert!(read(&assay.path("layers.html")).contains("Caches that work together"));
+    let log = assay.file("access.log", &combined());
+    let said = assay.run(&["size", log, "--layers", "2KB,8KB", "--policy", "lru"]).exits(0).stdout;
+    assert!(said.contains("hits by cache") && said.contains("layer 2"), "{said}");
+    assay.run(&["size", log, "--topology", "siblings.toml"]).exits(0);
+    assay.file("named.toml", &pair("robots = [\"D1\"]", "robots = 1"));
+    assay.run(&["size", log, "--topology", "named.toml"]).exits(2).complains("an access log has none");
+    assay.file("trace.csv", "id,size\n1,2\n");
+    assay
+        .run(&["size", "trace.csv", "--layers", "1KB,2KB", "--edges", "2"])
+        .exits(2)
+        .complains("a trace has no clients");
+    assay.run(&["size", "trace.csv", "--layers", "1KB,2KB"]).exits(0);
+    assay.run(&["size", log, "--layers", "0B"]).exits(2).complains("a cache of nothing");
+}
+
 #[test]
 fn bad_input_gets_one_message_that_says_what_to_do() {
     let assay = Assay::new();

@@ -70,6 +70,9 @@ pub fn read(plan: &Plan<'_>) -> Result<Read, SizeError> {
         Some(by) => gather.set_labels(by),
         None => {}
     }
+    if plan.how.clients {
+        gather.set_clients();
+    }
     let response_ms = u64::try_from(response.as_millis()).unwrap_or(u64::MAX);
     gather.set_http(Http { response_ms, ..Http::new(plan.behaviour) });
     let walked = walk::Walk::new(plan, counted(plan, workload)?, response).all(gather)?;

@@ -193,6 +193,7 @@ impl Walk {
             if is_counted {
                 gather.uncachable(object.size_bytes, Some(at_s));
                 self.label(&object, gather);
+                gather.client(xact.robot);
             }
             return Ok(());
         }
@@ -210,6 +211,7 @@ impl Walk {
         };
         let was_added = gather.meant(object.key, object.size_bytes, Some(at_s), meaning);
         self.label(&object, gather);
+        gather.client(xact.robot);
         if was_added { Ok(()) } else { Err(SizeError::TooManyObjects) }
     }
 }

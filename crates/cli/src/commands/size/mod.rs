@@ -3,6 +3,7 @@
 mod model;
 mod prove;
 mod rules;
+mod together;
 mod workload;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use clap::Args;
 use self::model::Model;
 use self::prove::ProveArgs;
 use self::rules::RuleArgs;
+use self::together::TogetherArgs;
 use self::workload::WorkloadArgs;
 use crate::commands::form_args::FormArgs;
 use crate::commands::logs;
@@ -45,6 +47,8 @@ Examples:
       predicted beside measured: real proxies at these sizes
   assay size access.log --sample 1%
       a hundredth of the objects, with the error that this causes
+  assay size access.log --layers 256MB,4GB --edges 4
+      four caches with one behind them
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
@@ -95,6 +99,9 @@ pub struct SizeArgs {
     /// Workloads.
     #[command(flatten)]
     pub workload: WorkloadArgs,
+    /// Several caches.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// The proof.
     #[command(flatten)]
     pub proof: ProveArgs,
@@ -114,9 +121,14 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     let stored_as = args.proof.as_proxy.as_deref();
     let model =
         stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
-    let input = requests(args, named.as_deref(), &model)?;
+    let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?;
+    let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
+    let input = requests(args, named.as_deref(), model)?;
     let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
     let mut document = Document::of(&input, &options).map_err(failure)?;
+    if let Some(several) = &several {
+        document.cooperate(&input.requests, &several.hierarchy).map_err(failure)?;
+    }
     if let Some(name) = named.filter(|_| !args.proof.prove.is_empty()) {
         document.prove(prove::prove(&name, &args.proof, &args.workload, args.sample.unwrap_or_default())?);
     }
@@ -140,7 +152,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
 fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Read, Failure> {
     // Another seed draws another sample of any input, and other requests of a workload.
     let sampling = Sampling { take: args.sample.unwrap_or_default(), seed: args.workload.planned.seed };
-    let how = How { sampling, by: args.by };
+    let how = How { sampling, by: args.by, clients: args.together.needs_clients() };
     if let Some(name) = workload {
         if !args.rules.rules().is_empty() {
             return Err(Failure::usage(anyhow!(
@@ -181,6 +193,10 @@ fn failure(error: SizeError) -> Failure {
             logs::hint(error).map(|hint| hint.replace("assay logs -`", "assay size -`"))
         }
         SizeError::Mixed { .. } => Some("simulate them one after the other".into()),
+        SizeError::ClientsOfTrace => {
+            Some("take an access log or a workload, or --layers without --edges".into())
+        }
+        SizeError::TogetherInSample => Some("leave out --sample, or simulate a part of the input".into()),
         SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
         SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
         SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),

@@ -74,6 +74,12 @@ impl Model {
         })
     }
 
+    /// The same with objects that need no room beside their bodies.
+    #[must_use]
+    pub fn without_overhead(self) -> Self {
+        Self { layout: Layout::BODIES, ..self }
+    }
+
     /// Memory and disk with which its cache has so many bytes.
     pub fn stores(&self, size_bytes: u64) -> (u64, u64) {
         self.beside_disk_bytes.map_or((size_bytes, 0), |memory_bytes| (memory_bytes, size_bytes))

@@ -85,7 +85,7 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Re
         let seeds = own.planned.seed..own.planned.seed + u64::from(args.repetitions);
         let mut requests = Vec::new();
         for seed in seeds {
-            let how = How { sampling: Sampling { take, seed }, by: None };
+            let how = How { sampling: Sampling { take, seed }, ..How::default() };
             requests.push(workload::read_as(name, own, seed, model, how)?.requests);
         }
         for &size_bytes in &args.at {

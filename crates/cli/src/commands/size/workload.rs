@@ -9,6 +9,7 @@ use assay_lab::units;
 use assay_size::error::SizeError;
 use assay_size::read::{How, Read};
 use assay_size::workload::{self, Plan};
+use assay_workload::model::Workload;
 use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Universe, UniverseOptions};
 use clap::Args;
@@ -125,6 +126,11 @@ pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model, how: H
     read.requests.lay_out(model.layout);
     read.notes.extend(remarks(&prepared));
     Ok(read)
+}
+
+/// The workload itself.
+pub fn compiled(name: &str, args: &WorkloadArgs) -> Result<Arc<Workload>, Failure> {
+    Ok(prepare(&wish(name, args, args.planned.seed))?.workload)
 }
 
 fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {

@@ -1,0 +1,405 @@
+//! Caches that work together: several side by side, siblings that are queried for what they have, parents that fetch for others, layers
+//! behind each other. All of them replace by LRU.
+//!
+//! A request enters one cache. What that does not have, it gets from a sibling with a fresh copy, else from a parent, which does the same,
+//! else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
+//! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
+//!
+//! *Does not:* know of delays between caches, false hits, or lost queries.
+
+use assay_cache::ideal::Request as Kind;
+use assay_cache::policy::queues::Lru;
+use assay_cache::policy::{Lookup, Order as _, Store};
+
+use crate::http::{Http, Meaning, NO_VALIDATOR, USUAL};
+use crate::layout::Layout;
+use crate::requests::{Request, Requests, UNCACHABLE};
+use crate::tally::{Counter, Counts, Rules};
+
+/// The most caches behind each other.
+const DEEPEST: usize = 16;
+
+/// A cache among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Bytes that it holds.
+    pub capacity_bytes: u64,
+    /// Room for objects in it.
+    pub layout: Layout,
+    /// Places of its siblings.
+    pub siblings: Vec<usize>,
+    /// Places of its parents.
+    pub parents: Vec<usize>,
+    /// What a sibling gives is not stored here too.
+    pub proxy_only: bool,
+}
+
+/// Caches that work together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// What it is called.
+    pub name: String,
+    /// The caches; parents never lead back to a child.
+    pub nodes: Vec<Node>,
+    /// The cache that each client's requests enter, by the client's number, over and over.
+    pub entries: Vec<u16>,
+}
+
+/// Where a response came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Own,
+    Sibling,
+    Parent,
+    Origin,
+}
+
+/// What one of the caches did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests of clients that are in the figures.
+    pub requests: u64,
+    /// Those that it served itself.
+    pub own_hits: u64,
+    /// Those that a sibling had.
+    pub sibling_hits: u64,
+    /// Those that a parent had, or that parent's siblings and parents.
+    pub parent_hits: u64,
+    /// Requests of other caches, for what it has or fetches.
+    pub from_caches: u64,
+    /// Those that it had.
+    pub from_caches_hits: u64,
+}
+
+/// What all of them did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Together {
+    /// Requests of clients, in parts of the same length.
+    pub parts: Vec<Counts>,
+    /// Each cache.
+    pub nodes: Vec<Served>,
+}
+
+impl Together {
+    /// All parts together.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.parts.iter().for_each(|part| total.add(part));
+        total
+    }
+}
+
+impl Hierarchy {
+    /// The same caches, none of which requests anything from another.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let alone = |node: &Node| Node { siblings: Vec::new(), parents: Vec::new(), ..node.clone() };
+        Self { nodes: self.nodes.iter().map(alone).collect(), ..self.clone() }
+    }
+
+    /// One cache with the room of all of them, for all clients.
+    #[must_use]
+    pub fn as_one(&self) -> Self {
+        let capacity_bytes =
+            self.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.capacity_bytes));
+        let layout = self.nodes.first().map_or(Layout::BODIES, |node| node.layout);
+        let (siblings, parents, proxy_only) = (Vec::new(), Vec::new(), false);
+        let node = Node { name: "one".into(), capacity_bytes, layout, siblings, parents, proxy_only };
+        Self { name: self.name.clone(), nodes: vec![node], entries: vec![0] }
+    }
+
+    /// Caches behind each other, the nearest to clients first; of that, `edges` side by side share the clients.
+    pub fn layers(capacities: &[u64], edges: usize, layout: Layout) -> Self {
+        let edges = edges.max(1);
+        let node = |name: String, capacity_bytes: u64, parents: Vec<usize>| Node {
+            name,
+            capacity_bytes,
+            layout,
+            siblings: Vec::new(),
+            parents,
+            proxy_only: false,
+        };
+        let (first, behind) =
+            capacities.split_first().map_or((0, &[][..]), |(first, behind)| (*first, behind));
+        let parent_of_first: Vec<usize> = if behind.is_empty() { Vec::new() } else { vec![edges] };
+        let name = |edge: usize| if edges == 1 { "layer 1".into() } else { format!("edge {}", edge + 1) };
+        let mut nodes: Vec<Node> =
+            (0..edges).map(|edge| node(name(edge), first, parent_of_first.clone())).collect();
+        for (at, capacity) in behind.iter().enumerate() {
+            let parents = if at + 1 < behind.len() { vec![edges + at + 1] } else { Vec::new() };
+            nodes.push(node(format!("layer {}", at + 2), *capacity, parents));
+        }
+        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect() }
+    }
+}
+
+/// Plays all requests through the caches; those of the warm-up are not counted.
+pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, parts: usize) -> Together {
+    let plain = Http::new(USUAL);
+    let http = requests.http.as_ref().unwrap_or(&plain);
+    let node = |node: &Node| Running {
+        node: node.clone(),
+        store: Store::new(Lru::new(requests.objects), node.capacity_bytes, requests.objects),
+        copies: vec![Copied::default(); requests.objects],
+        served: Served::default(),
+    };
+    let mut caches = Caches { http, nodes: hierarchy.nodes.iter().map(node).collect() };
+    let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
+    for (number, request) in requests.list.iter().enumerate() {
+        let meaning = http.meanings.get(number).copied().unwrap_or(Meaning::PLAIN);
+        let client = requests.clients.get(number).copied().unwrap_or_default() as usize;
+        let entry = usize::from(hierarchy.entries[client % hierarchy.entries.len()]);
+        let source = match request.object {
+            UNCACHABLE => Source::Origin,
+            _ => caches.serve(entry, request, &meaning),
+        };
+        if number >= warm_up && meaning.is_counted {
+            counter.enter(number);
+            counter.count(number, request, source != Source::Origin, false);
+            let served = &mut caches.nodes[entry].served;
+            served.requests += 1;
+            match source {
+                Source::Own => served.own_hits += 1,
+                Source::Sibling => served.sibling_hits += 1,
+                Source::Parent => served.parent_hits += 1,
+                Source::Origin => {}
+            }
+        }
+    }
+    Together {
+        parts: counter.finish().parts,
+        nodes: caches.nodes.into_iter().map(|node| node.served).collect(),
+    }
+}
+
+/// A stored copy.
+#[derive(Debug, Clone, Copy, Default)]
+struct Copied {
+    fresh_until_ms: u64,
+    /// When it is there for other requests.
+    arrives_ms: u64,
+    version: u32,
+}
+
+struct Running {
+    node: Node,
+    store: Store<Lru>,
+    copies: Vec<Copied>,
+    served: Served,
+}
+
+impl Running {
+    fn room(&self, request: &Request) -> u64 {
+        self.node.layout.room(request.bytes)
+    }
+
+    fn holds(&self, request: &Request) -> bool {
+        self.store.holds(request.object, self.room(request))
+    }
+
+    fn copied(&self, request: &Request) -> Copied {
+        self.copies[request.object as usize]
+    }
+
+    /// It has a copy that may be served without a validation.
+    fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
+        let copied = self.copied(request);
+        self.holds(request) && copied.arrives_ms <= at_ms && at_ms < copied.fresh_until_ms
+    }
+
+    fn touch(&mut self, request: &Request) {
+        self.store.order_mut().hit(request.object);
+    }
+
+    fn keep(&mut self, request: &Request, copied: Copied) {
+        self.store.remove(request.object);
+        if self.store.request(request.object, self.room(request)) == Lookup::Stored {
+            self.copies[request.object as usize] = copied;
+        }
+    }
+}
+
+struct Caches<'a> {
+    http: &'a Http,
+    nodes: Vec<Running>,
+}
+
+impl Caches<'_> {
+    /// A request of a client, at the cache that it enters.
+    fn serve(&mut self, at: usize, request: &Request, meaning: &Meaning) -> Source {
+        match meaning.kind {
+            Kind::Post => {
+                if self.http.behaviour.post_invalidates {
+                    self.nodes[at].store.remove(request.object);
+                }
+                Source::Origin
+            }
+            Kind::Reload if !self.http.behaviour.reload_fills => Source::Origin,
+            _ => self.get(at, request, meaning, 0).0,
+        }
+    }
+
+    /// What a cache gives for a request, and the copy.
+    fn get(&mut self, at: usize, request: &Request, meaning: &Meaning, depth: usize) -> (Source, Copied) {
+        let at_ms = meaning.at_ms(request);
+        let node = &mut self.nodes[at];
+        let copied = node.copied(request);
+        let is_reload = meaning.kind == Kind::Reload;
+        if node.holds(request) && !is_reload {
+            if at_ms < copied.arrives_ms {
+                // Another request fetches it, and this cache does not join fetches.
+                return (Source::Origin, self.made(request, meaning));
+            }
+            if at_ms < copied.fresh_until_ms {
+                node.touch(request);
+                return (Source::Own, copied);
+            }
+        }
+        let is_stored = node.holds(request);
+        let confirms = meaning.kind == Kind::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(meaning.kind) && !confirms {
+            return (Source::Origin, self.made(request, meaning));
+        }
+        let may_query = !is_stored && meaning.kind == Kind::Get;
+        if let Some(copied) = may_query.then(|| self.sibling_copy(at, request, at_ms)).flatten() {
+            if !self.nodes[at].node.proxy_only {
+                self.nodes[at].keep(request, copied);
+            }
+            return (Source::Sibling, copied);
+        }
+        let (source, fresh) = self.fetch_above(at, request, meaning, depth);
+        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
+        let node = &mut self.nodes[at];
+        if is_current && !is_reload {
+            // Validated: no hit, and no body.
+            node.touch(request);
+            node.copies[request.object as usize].fresh_until_ms = fresh.fresh_until_ms;
+        } else {
+            node.keep(request, fresh);
+        }
+        (source, fresh)
+    }
+
+    /// A fresh copy of a sibling.
+    fn sibling_copy(&mut self, at: usize, request: &Request, at_ms: u64) -> Option<Copied> {
+        let siblings = &self.nodes[at].node.siblings;
+        let found = siblings.iter().copied().find(|&sibling| self.nodes[sibling].is_fresh(request, at_ms))?;
+        let sibling = &mut self.nodes[found];
+        sibling.touch(request);
+        sibling.served.from_caches += 1;
+        sibling.served.from_caches_hits += 1;
+        // It comes at once, however long the origin takes.
+        Some(Copied { arrives_ms: at_ms, ..sibling.copied(request) })
+    }
+
+    /// From a parent that has it, else through the first parent, else from the origin.
+    fn fetch_above(
+        &mut self,
+        at: usize,
+        request: &Request,
+        meaning: &Meaning,
+        depth: usize,
+    ) -> (Source, Copied) {
+        let at_ms = meaning.at_ms(request);
+        let parents = &self.nodes[at].node.parents;
+        let having = parents.iter().copied().find(|&parent| self.nodes[parent].is_fresh(request, at_ms));
+        let Some(parent) = having.or(parents.first().copied()).filter(|_| depth < DEEPEST) else {
+            return (Source::Origin, self.made(request, meaning));
+        };
+        let (source, copied) = self.get(parent, request, meaning, depth + 1);
+        let served = &mut self.nodes[parent].served;
+        served.from_caches += 1;
+        served.from_caches_hits += u64::from(source == Source::Own);
+        (if source == Source::Origin { Source::Origin } else { Source::Parent }, copied)
+    }
+
+    /// What the origin makes for a request.
+    fn made(&self, request: &Request, meaning: &Meaning) -> Copied {
+        let at_ms = meaning.at_ms(request);
+        let waits_ms = if self.http.behaviour.collapses { 0 } else { self.http.response_ms };
+        Copied {
+            fresh_until_ms: meaning.fresh_until_ms(at_ms),
+            arrives_ms: at_ms.saturating_add(waits_ms),
+            version: meaning.version,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http_draws::{any_requests, gathered};
+    use crate::policy::Policy;
+    use crate::simulate::cache;
+
+    fn single(capacity_bytes: u64) -> Hierarchy {
+        Hierarchy::layers(&[capacity_bytes], 1, Layout::BODIES)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn one_cache_hits_what_lru_hits_and_so_does_one_behind_caches_of_nothing(
+            list in any_requests(), capacity in 0u64..140
+        ) {
+            let requests = gathered(USUAL, &list);
+            let lru = cache(&requests, Policy::Lru, capacity, 3.into());
+            let alone = together(&requests, &single(capacity), 3, 4).total();
+            proptest::prop_assert_eq!(Counts { validated: 0, ..lru }, alone);
+            let behind = Hierarchy::layers(&[0, 0, capacity], 3, Layout::BODIES);
+            let found = together(&requests, &behind, 3, 4);
+            proptest::prop_assert_eq!(found.total().requests, alone.requests);
+            proptest::prop_assert!(found.nodes[..3].iter().all(|node| node.own_hits == 0));
+        }
+
+        #[test]
+        fn siblings_with_room_for_everything_hit_what_one_cache_hits(list in any_requests()) {
+            // Plain requests only: others act on the cache that they enter, and on no other.
+            let list: Vec<_> = list.into_iter().map(|(key, later, _, _, _)| (key, later, 7, false, 9)).collect();
+            let mut requests = gathered(USUAL, &list);
+            requests.clients = (0..requests.list.len() as u32).map(|number| number % 5).collect();
+            let mut siblings = Hierarchy::layers(&[1 << 20], 3, Layout::BODIES);
+            for (place, node) in siblings.nodes.iter_mut().enumerate() {
+                node.siblings = (0..3).filter(|other| *other != place).collect();
+            }
+            let found = together(&requests, &siblings, 0, 1);
+            let one = together(&requests, &siblings.as_one(), 0, 1);
+            proptest::prop_assert_eq!(found.total(), one.total());
+            let apart = together(&requests, &siblings.apart(), 0, 1).total();
+            let gained: u64 = found.nodes.iter().map(|node| node.sibling_hits).sum();
+            proptest::prop_assert_eq!(apart.hits + gained, found.total().hits);
+        }
+    }
+
+    /// Requests of objects of ten bytes by clients in turn, without an end of their lifetimes.
+    fn plain(keys: &[u64], clients: &[u32]) -> Requests {
+        let list: Vec<_> = keys.iter().map(|key| (*key, 1, 7, false, 9)).collect();
+        let mut requests = gathered(USUAL, &list);
+        requests.clients = clients.to_vec();
+        requests
+    }
+
+    #[test]
+    fn what_a_sibling_gives_is_stored_unless_it_is_proxy_only() {
+        let requests = plain(&[1, 1, 1], &[0, 1, 1]);
+        let mut pair = Hierarchy::layers(&[100], 2, Layout::BODIES);
+        (pair.nodes[0].siblings, pair.nodes[1].siblings) = (vec![1], vec![0]);
+        let served = |pair: &Hierarchy| together(&requests, pair, 0, 1).nodes[1];
+        assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (1, 1));
+        pair.nodes[1].proxy_only = true;
+        assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (2, 0));
+    }
+
+    #[test]
+    fn a_parent_is_filled_by_its_children_and_serves_them() {
+        let requests = plain(&[1, 1, 2, 2], &[0, 1, 1, 1]);
+        let found = together(&requests, &Hierarchy::layers(&[100, 100], 2, Layout::BODIES), 0, 1);
+        assert_eq!((found.nodes[1].parent_hits, found.nodes[1].own_hits), (1, 1));
+        assert_eq!(
+            (found.nodes[2].from_caches, found.nodes[2].from_caches_hits, found.nodes[2].requests),
+            (3, 1, 0)
+        );
+        assert_eq!((found.total().hits, found.total().requests), (2, 4));
+    }
+}
