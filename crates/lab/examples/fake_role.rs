@@ -79,7 +79,7 @@ fn origins(spec: &OriginsSpec) {
             eprintln!("origins have had enough");
             std::process::exit(3);
         }
-        Command::Start { .. } | Command::Load { .. } | Command::Clock { .. } => {}
+        Command::Start { .. } | Command::Load { .. } | Command::Clock { .. } | Command::Waits(_) => {}
         Command::Stop => {
             say(&Event::Measured(Measured::Origins(Box::new(OriginInterval {
                 length_ms: 1000,
@@ -118,7 +118,7 @@ fn robots(spec: &RobotsSpec) {
             let name = name.clone();
             worker = Some(std::thread::spawn(move || walk(&name)));
         }
-        Command::Load { .. } | Command::Clock { .. } => {}
+        Command::Load { .. } | Command::Clock { .. } | Command::Waits(_) => {}
         Command::Stop => {
             STOPPED.store(true, Ordering::Relaxed);
             worker.take().map(std::thread::JoinHandle::join);

@@ -16,6 +16,12 @@ impl Session {
         })
     }
 
+    /// It is watched when the target waits for processors.
+    pub(crate) fn watches_target(&self) -> bool {
+        let is_here = self.plan.target.is_started() || !self.prepared.watched.is_empty();
+        is_here && self.plan.elsewhere.is_none()
+    }
+
     /// First processes of each role, those of a target that is watched among them.
     pub(crate) fn accounts(&self, cast: &Cast) -> Vec<(String, Vec<u32>)> {
         let mut accounts = cast.accounts();

@@ -13,7 +13,7 @@ use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
 use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::bed::{Bed, Ledger};
 use crate::caches;
@@ -35,6 +35,9 @@ pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
 const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Robots that say nothing for so long are taken for dead (they report every second).
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How often robots get the waits of the target: their intervals are held until these are known.
+const WAITS_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future
 /// kills everything that was started. Call it on a runtime whose threads outlive the run.
@@ -255,6 +258,8 @@ impl Session {
     async fn watch(&mut self, cast: &mut Cast) -> Result<(), LabError> {
         let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
         let mut ticker = tokio::time::interval_at(begin, Duration::from_secs(1));
+        let mut waits_due = tokio::time::interval_at(begin, WAITS_EVERY);
+        waits_due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut meter: Option<Meter> = None;
         let mut trace = self.trace_disk(cast);
         let mut last_word = begin;
@@ -287,6 +292,12 @@ impl Session {
                         }
                     }
                 },
+                _ = waits_due.tick(), if self.watches_target() => {
+                    if let Some(waits) = meter.as_ref().and_then(Meter::waits) {
+                        // This fails only where robots have ended, which is noticed elsewhere.
+                        let _ = cast.tell(RoleKind::Robots, Command::Waits(waits)).await;
+                    }
+                }
                 () = silent => return Err(LabError::Assay(format!(
                     "robots have reported nothing for {SILENCE:?}; they are stopped; their own words are in roles/robots.log"
                 ))),

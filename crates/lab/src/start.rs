@@ -355,6 +355,7 @@ impl Session {
                 .plan
                 .records_xacts(self.expected_requests())
                 .then(|| self.run_dir().join("xacts.parquet")),
+            joins_waits: self.watches_target(),
         };
         let spec = RoleSpec::Robots(spec);
         cast.robots = Some(self.start_somewhere(RoleKind::Robots, "robots", spec, &cpus, &[]).await?);

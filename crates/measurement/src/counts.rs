@@ -168,6 +168,7 @@ counts! {
         held: "embedded objects that robots had in a cache of their own: these never come due";
         substituted: "requests sent on an idle connection to an address that stands for their own";
 
+        joined: "requests completed whose times were joined with when the target waited for a processor: those that can have met that are among the disturbed ones";
         dropped_samples: "samples that could not be kept (a full xact log queue); any makes the run invalid";
     }
     beside {

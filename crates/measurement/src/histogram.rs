@@ -152,6 +152,11 @@ impl Histogram {
         self.inner.highest_equivalent(value_us)
     }
 
+    /// Smallest value that shares a bucket with `value_us`.
+    pub fn bucket_low_us(&self, value_us: u64) -> u64 {
+        self.inner.lowest_equivalent(value_us)
+    }
+
     /// The histogram of the library, for its encodings.
     pub(crate) fn as_hdr(&self) -> &hdrhistogram::Histogram<u64> {
         &self.inner

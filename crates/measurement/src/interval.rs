@@ -259,7 +259,7 @@ series! {
         cache_bytes: Option<u64> =
             "page cache at the end: of the role's control group (null where it has none), of the machine (`host`)";
     } beside {
-        /// How long the threads of the target waited for processors in each stretch of 10 ms, added up; empty of all others.
+        /// How long the threads of the target waited for processors in each stretch of 2 ms, added up; empty of all others.
         waits: SparseHistogram,
     }
 }

@@ -25,4 +25,5 @@ pub mod ratios;
 pub mod response_error;
 pub mod times;
 mod validations;
+pub mod waits;
 pub mod xact;

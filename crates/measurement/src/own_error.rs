@@ -26,8 +26,9 @@ pub const PRECISION_US: f64 = 100.0;
 /// Nor is an error of this part of a figure.
 pub const PRECISION_SHARE: f64 = 0.1;
 
-/// The stretches in which it is counted how long the target waited for processors.
-pub const WAIT_WINDOW: Duration = Duration::from_millis(10);
+/// The stretches in which it is counted how long the target waited for processors. (Older records have some of 10 ms: how
+/// long those of a record are follows from how many there are.)
+pub const WAIT_WINDOW: Duration = Duration::from_millis(2);
 
 /// How well a figure is known, apart from chance.
 #[derive(
@@ -79,13 +80,25 @@ impl OwnInterval {
     }
 }
 
+/// For how long the target waited in each of many stretches of time of one length.
+#[derive(Debug, Clone)]
+struct Windows {
+    waits: Histogram,
+    /// How long each of them was.
+    window_us: f64,
+    /// How many waits each time met.
+    met: f64,
+}
+
 /// What Assay and the lab can have done to a collection of times.
 #[derive(Debug, Clone)]
 pub struct OwnError {
     least: Histogram,
+    /// The same, where all that is in none of the records may be missing, too.
+    lowest: Histogram,
     most: Histogram,
     spread_us: f64,
-    windows: Option<(Histogram, f64)>,
+    windows: Option<Windows>,
     aftermath: Histogram,
     busy: f64,
     touched: f64,
@@ -97,6 +110,7 @@ impl OwnError {
     pub fn undisturbed(all: &Histogram) -> Self {
         Self {
             least: all.clone(),
+            lowest: less_unrecorded(all),
             most: all.clone(),
             spread_us: 0.0,
             windows: None,
@@ -110,8 +124,10 @@ impl OwnError {
     /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
     pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2]) -> Self {
         let mut shortest = all.without(seen);
+        let mut lowest = less_unrecorded(&shortest);
         shortest.merge(least);
-        Self { least: shortest, ..Self::undisturbed(all) }
+        lowest.merge(least);
+        Self { least: shortest, lowest, ..Self::undisturbed(all) }
     }
 
     /// Others took the target's processors: that can have made all times together longer by this much per time, in
@@ -122,11 +138,12 @@ impl OwnError {
         self
     }
 
-    /// The same waiting, seen another way: how long the target waited in each [`WAIT_WINDOW`], of which each time met so
-    /// many.
+    /// The same waiting, seen another way: how long the target waited in each of many stretches, which together lasted for
+    /// `length_us`; each time met so many of them.
     #[must_use]
-    pub fn windows(mut self, waits: Histogram, met: f64) -> Self {
-        self.windows = Some((waits, met)).filter(|(waits, _)| waits.count() > 0);
+    pub fn windows(mut self, waits: Histogram, length_us: f64, met: f64) -> Self {
+        let window_us = (length_us / waits.count().max(1) as f64).max(1.0);
+        self.windows = Some(Windows { waits, window_us, met }).filter(|windows| windows.waits.count() > 0);
         self
     }
 
@@ -205,24 +222,26 @@ impl OwnError {
     /// The same without what delays of others did.
     fn least_quantile_unmoved(&self, quantile: f64) -> f64 {
         let quantile = quantile - self.touched;
-        let seen_us = match self.least.quantile_us(quantile) {
-            Some(us) if quantile > 0.0 => us as f64,
-            _ => return 0.0,
-        };
-        let low_us = if self.spread_us <= 0.0 {
-            seen_us
-        } else {
-            // Both hold: the larger is the better bound.
-            self.least_by_sum(quantile).max(self.least_by_windows(quantile))
-        };
-        (low_us - DISTURBED_US as f64).max(0.0)
+        if quantile <= 0.0 {
+            return 0.0;
+        }
+        if self.spread_us <= 0.0 {
+            return self.lowest_at(quantile);
+        }
+        // Both hold: the larger is the better bound.
+        self.least_by_sum(quantile).max(self.least_by_windows(quantile)).max(0.0)
+    }
+
+    /// The lowest of the values that share a bucket with a quantile of the lowest times.
+    fn lowest_at(&self, quantile: f64) -> f64 {
+        self.lowest.quantile_us(quantile).map_or(0.0, |us| self.lowest.bucket_low_us(us) as f64)
     }
 
     /// The least quantile if delays with a mean of `spread_us` were given to those times with which they do most: those just
     /// above it.
     fn least_by_sum(&self, quantile: f64) -> f64 {
-        let buckets = self.least.to_sparse().buckets;
-        let count = self.least.count() as f64;
+        let buckets = self.lowest.to_sparse().buckets;
+        let count = self.lowest.count() as f64;
         let mut budget_us = self.spread_us * count;
         let mut above = count * (1.0 - quantile);
         let (mut mass, mut at_us) = (0.0, None::<f64>);
@@ -247,16 +266,18 @@ impl OwnError {
     }
 
     /// The least quantile if a time was delayed in each window that it met by all that was waited there: for every wait, a
-    /// share of times met a longer one, and all others none that was longer.
+    /// share of times met a longer one, and all others none that was longer. A wait that was over in a window may have begun
+    /// before it by as much as it was long: it can be met in both.
     fn least_by_windows(&self, quantile: f64) -> f64 {
-        let Some((waits, met)) = &self.windows else { return 0.0 };
-        let at =
-            |share: f64| if share > 0.0 { self.least.quantile_us(share).unwrap_or(0) as f64 } else { 0.0 };
-        let mut longer = waits.count();
+        let Some(Windows { waits, window_us, met }) = &self.windows else { return 0.0 };
+        let at = |share: f64| if share > 0.0 { self.lowest_at(share) } else { 0.0 };
+        let reach = |us: u64| 1.0 + waits.bucket_high_us(us) as f64 / window_us;
+        let mut longer: f64 =
+            waits.to_sparse().buckets.iter().map(|&(us, number)| number as f64 * reach(us)).sum();
         let mut low_us: f64 = 0.0;
         for &(us, number) in &waits.to_sparse().buckets {
-            longer -= number;
-            let share = (met * longer as f64 / waits.count() as f64).min(1.0);
+            longer -= number as f64 * reach(us);
+            let share = (met * longer.max(0.0) / waits.count() as f64).min(1.0);
             low_us = low_us.max(at(quantile - share) - met * waits.bucket_high_us(us) as f64);
         }
         low_us
@@ -264,19 +285,19 @@ impl OwnError {
 
     /// Bounds of the mean.
     pub fn mean(&self) -> Option<Bounds> {
-        let (least_us, most_us) = (self.least.mean_us()?, self.most.mean_us()?);
+        let (lowest_us, most_us) = (self.lowest.mean_us()?, self.most.mean_us()?);
         let known = self.least.count() as f64 / (self.least.count() + self.lost) as f64;
         let touched_us = self.least.max_us().map_or(0.0, |us| us as f64) * self.touched;
         let moved = self.aftermath.count() as f64 / self.least.count() as f64;
         let moved_us = self.aftermath.mean_us().unwrap_or(0.0) * self.busy * moved;
-        let taken_us = self.spread_us + touched_us + moved_us + DISTURBED_US as f64;
-        let low_us = ((least_us - taken_us) * known).max(0.0);
+        let taken_us = self.spread_us + touched_us + moved_us;
+        let low_us = ((lowest_us - taken_us) * known).max(0.0);
         Some(Bounds { low_us, high_us: (self.lost == 0).then_some(most_us + moved_us) })
     }
 
     /// Bounds of the shortest.
     pub fn min(&self) -> Option<Bounds> {
-        let low_us = self.least.min_us()? as f64 - DISTURBED_US as f64 - self.spread_us;
+        let low_us = self.lowest.min_us()? as f64 - self.spread_us;
         let moved_us = self.aftermath.max_us().unwrap_or(0) as f64 * self.busy;
         let low_us = if self.lost > 0 || self.touched > 0.0 { 0.0 } else { (low_us - moved_us).max(0.0) };
         let high_us = self.most.min_us().map(|us| self.most.bucket_high_us(us) as f64 + moved_us);
@@ -290,6 +311,15 @@ impl OwnError {
         let high_us = self.most.max_us().map(|us| us as f64 + moved_us).filter(|_| self.lost == 0);
         Some(Bounds { low_us, high_us })
     }
+}
+
+/// The same times, all shorter by what xacts can have been delayed without being recorded as disturbed.
+fn less_unrecorded(times: &Histogram) -> Histogram {
+    let mut less = Histogram::new();
+    for (us, count) in times.to_sparse().buckets {
+        less.record_many(us.saturating_sub(DISTURBED_US), count);
+    }
+    less
 }
 
 #[cfg(test)]
@@ -389,10 +419,14 @@ mod tests {
         let error = OwnError::undisturbed(&all).spread(180.0);
         assert!(error.quantile(0.5).unwrap().low_us < 10.0, "{:?}", error.quantile(0.5));
         let waits = histogram((0..100).map(|n| if n % 10 == 0 { 4_000 } else { 5 }));
-        let error = error.windows(waits, 1.0);
-        assert!(error.quantile(0.5).unwrap().low_us > 240.0, "{:?}", error.quantile(0.5));
-        assert!(error.quantile(0.95).unwrap().low_us > 240.0);
-        assert_eq!(error.quantile(0.05).unwrap().low_us, 0.0);
+        let long = error.clone().windows(waits.clone(), 100.0 * 10_000.0, 1.0);
+        assert!(long.quantile(0.5).unwrap().low_us > 240.0, "{:?}", long.quantile(0.5));
+        assert!(long.quantile(0.95).unwrap().low_us > 240.0);
+        assert_eq!(long.quantile(0.05).unwrap().low_us, 0.0);
+        // In windows of half the wait, one in ten waits reaches into three of ten windows.
+        let short = error.windows(waits, 100.0 * 2_000.0, 1.0);
+        assert!(short.quantile(0.35).unwrap().low_us > 240.0, "{:?}", short.quantile(0.35));
+        assert_eq!(short.quantile(0.25).unwrap().low_us, 0.0);
     }
 
     #[test]

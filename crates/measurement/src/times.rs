@@ -63,6 +63,13 @@ impl TimesRecorder {
         }
     }
 
+    /// Forgets xacts that were recorded as not disturbed, all of which are in `part`.
+    pub fn take_back(&mut self, part: &TimesRecorder) {
+        for (all, part) in self.undisturbed.iter_mut().zip(&part.undisturbed) {
+            *all = all.without(part);
+        }
+    }
+
     /// Adds what another has recorded.
     pub fn merge(&mut self, from: &TimesRecorder) {
         self.undisturbed.iter_mut().zip(&from.undisturbed).for_each(|(into, from)| into.merge(from));

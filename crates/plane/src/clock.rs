@@ -60,7 +60,7 @@ impl RunClock {
             Command::Start { at_monotonic_ns, at_unix_s } => {
                 Some(Self { start_ns: at_monotonic_ns, start_unix_s: at_unix_s })
             }
-            Command::Load { .. } | Command::Clock { .. } | Command::Stop => None,
+            Command::Load { .. } | Command::Clock { .. } | Command::Waits(_) | Command::Stop => None,
         }
     }
 

@@ -17,6 +17,9 @@ const SLICE_US: f64 = 4_000.0;
 /// And at most so long: a machine where it takes longer was not quiet before the run.
 const QUIET_US: f64 = 50.0;
 
+/// Share of the requests of a stretch that must have been joined with the waits of the target, for what was joined to count.
+const MOSTLY: f64 = 0.9;
+
 /// Share of the time that a thread runs or is ready to run above which it falls behind now and then.
 const NO_TIME_LEFT: f64 = 0.9;
 
@@ -27,8 +30,12 @@ pub struct Influence {
     taken_us: f64,
     /// How long each of its waits was, on average, in microseconds.
     wait_us: f64,
+    /// What the hypervisor had of that.
+    stolen_us: f64,
     /// How long it waited in each window.
     waits: Histogram,
+    /// How long these windows were together, in microseconds.
+    watched_us: f64,
     /// There were seconds in which it waited, and that was not watched in windows.
     is_unwatched: bool,
     /// How long all its threads waited.
@@ -55,21 +62,27 @@ impl Influence {
     pub(crate) fn of_phase(info: &RunInfo, series: &Series, index: usize, span: Span) -> Self {
         let doubts: Vec<&Doubt> = info.verdict.doubts.iter().filter(|doubt| doubt.touches(index)).collect();
         let has = |reason: Reason| doubts.iter().any(|doubt| doubt.reason == reason && doubt.serious);
-        let (taken_us, wait_us) = taken(info, series, span);
-        let (mut waits, mut waited_us, mut is_unwatched) = (Histogram::new(), 0.0, false);
+        let Taken { taken_us, stolen_us, wait_us } = taken(info, series, span);
+        let (mut waits, mut watched_us, mut waited_us, mut is_unwatched) =
+            (Histogram::new(), 0.0, 0.0, false);
         // A second belongs to the stretch that it began in.
         let within = |start_ms: u64| (span.start_ms..span.end_ms).contains(&start_ms);
         for interval in
             series.host.iter().filter(|interval| interval.role == "proxy" && within(interval.start_ms))
         {
             waits.merge_sparse(&interval.waits);
+            if !interval.waits.buckets.is_empty() {
+                watched_us += interval.length_ms as f64 * 1_000.0;
+            }
             waited_us += interval.run_delay_us as f64;
             is_unwatched |= interval.run_delay_us > 0 && interval.waits.buckets.is_empty();
         }
         Self {
             taken_us,
             wait_us,
+            stolen_us,
             waits,
+            watched_us,
             waited_us,
             is_unwatched,
             busy_us: busy(info, series, span),
@@ -89,7 +102,9 @@ impl Influence {
             self.wait_us = (self.wait_us * self.taken_us + other.wait_us * other.taken_us) / all_us;
         }
         self.taken_us = all_us;
+        self.stolen_us += other.stolen_us;
         self.waits.merge(&other.waits);
+        self.watched_us += other.watched_us;
         self.waited_us += other.waited_us;
         self.is_unwatched |= other.is_unwatched;
         self.touched += other.touched;
@@ -113,9 +128,8 @@ impl Influence {
         if length_s <= 0.0 || self.taken_us <= 0.0 || all_needs <= 0.0 {
             return 0.0;
         }
-        let needs_per_us = all_needs / (length_s * 1e6);
-        let delays = |wait_us: f64| wait_us * (1.0 + needs_per_us * wait_us / 2.0);
-        let waits = self.waits();
+        let delays = |wait_us: f64| delays_us(wait_us, length_s, all_needs);
+        let (waits, _) = self.waits();
         let sum_us: f64 = if waits.count() > 0 {
             // What the target waited for its own threads is its own.
             let of_others = (self.taken_us / self.waited_us.max(1.0)).min(1.0);
@@ -133,9 +147,25 @@ impl Influence {
         sum_us * needs / all_needs
     }
 
-    /// How long the target waited in each window; empty where not all of that was watched.
-    pub(crate) fn waits(&self) -> Histogram {
-        if self.is_unwatched { Histogram::new() } else { self.waits.clone() }
+    /// The same of what the hypervisor took alone: the kernel does not count that as waiting.
+    pub(crate) fn stolen_spread_us(&self, length_s: f64, needs: f64, all_needs: f64) -> f64 {
+        if length_s <= 0.0 || self.stolen_us <= 0.0 || all_needs <= 0.0 {
+            return 0.0;
+        }
+        delays_us(SLICE_US, length_s, all_needs) * self.stolen_us / SLICE_US * needs / all_needs
+    }
+
+    /// How long the target waited in each window, and how long these were together, in microseconds; none where not all of it
+    /// was watched.
+    pub(crate) fn waits(&self) -> (Histogram, f64) {
+        if self.is_unwatched { (Histogram::new(), 0.0) } else { (self.waits.clone(), self.watched_us) }
+    }
+
+    /// Which share of so many completed requests was joined with the waits of the target, so that their recorded times allow
+    /// for these; none, where all of them have to be allowed for.
+    pub(crate) fn joined_share(&self, joined: u64, completed: u64) -> Option<f64> {
+        let share = joined as f64 / completed.max(1) as f64;
+        (share >= MOSTLY && !self.is_unwatched).then_some(share.min(1.0))
     }
 
     /// The share of the time in which the target had something to do: twice that of its processors, because not all work is theirs,
@@ -159,12 +189,28 @@ pub(crate) fn lost(tally: &Tally) -> u64 {
     own.map(|(_, count)| count).sum::<u64>() + tally.robots.unsent_late
 }
 
+/// What others took of the target's processors, in microseconds.
+struct Taken {
+    taken_us: f64,
+    /// The hypervisor's share of it.
+    stolen_us: f64,
+    /// How long each wait was, on average.
+    wait_us: f64,
+}
+
+/// By how much a wait delays requests, all together. `all_needs`: how often they need the target in `length_s`.
+fn delays_us(wait_us: f64, length_s: f64, all_needs: f64) -> f64 {
+    wait_us * (1.0 + all_needs / (length_s * 1e6) * wait_us / 2.0)
+}
+
 /// Processor time that others took from the target while it wanted it, and how long it waited each time, in microseconds.
 ///
 /// The threads of the target waited for processors; others than the target had those for so long; it cannot have waited for
 /// them longer than either. What it waited for its own threads is its own. What the hypervisor took, everybody missed.
-fn taken(info: &RunInfo, series: &Series, span: Span) -> (f64, f64) {
-    let Some(placed) = info.placement.iter().find(|placed| placed.role == "proxy") else { return (0.0, 0.0) };
+fn taken(info: &RunInfo, series: &Series, span: Span) -> Taken {
+    let Some(placed) = info.placement.iter().find(|placed| placed.role == "proxy") else {
+        return Taken { taken_us: 0.0, stolen_us: 0.0, wait_us: 0.0 };
+    };
     let (mut waited_us, mut had_us, mut switches) = (0.0, 0.0, 0.0);
     for interval in series.host.iter().filter(|interval| interval.role == "proxy") {
         let share = span.share(interval.start_ms, interval.length_ms);
@@ -185,7 +231,7 @@ fn taken(info: &RunInfo, series: &Series, span: Span) -> (f64, f64) {
     let waited_us = (waited_us - switches * quiet_us(series)).max(0.0);
     let stolen_us = if busy_us > 0.0 { stolen_us * (had_us / busy_us).min(1.0) } else { 0.0 };
     let wait_us = if switches > 0.0 { waited_us / switches } else { 0.0 };
-    (waited_us.min(others_us) + stolen_us, wait_us)
+    Taken { taken_us: waited_us.min(others_us) + stolen_us, stolen_us, wait_us }
 }
 
 /// How long a thread that is woken takes to run on this machine where nobody else wants its processor, in microseconds: half
@@ -299,7 +345,7 @@ mod tests {
         assert!((spread_us - 100.0 * 1_000.0 * 1.2 * 2.0 / 400.0).abs() < 1.0, "{spread_us}");
         series.host.push(HostInterval { waits: Default::default(), start_ms: 500, ..series.host[0].clone() });
         let influence = Influence::of_phase(&info, &series, 0, SPAN);
-        assert_eq!(influence.waits().count(), 0, "a second of it was not watched");
+        assert_eq!(influence.waits().0.count(), 0, "a second of it was not watched");
     }
 
     #[test]

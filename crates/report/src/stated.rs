@@ -147,10 +147,19 @@ impl Tally {
         };
         let length_s = self.span.map_or(0.0, |span| span.length_s());
         let (needs, all_needs) = self.needs(class);
-        let error = of_class
-            .own_error(span, &times)
-            .spread(self.influence.spread_us(length_s, needs, all_needs))
-            .windows(self.influence.waits(), needs)
+        let influence = &self.influence;
+        let error = of_class.own_error(span, &times);
+        // Requests that were joined with the waits of the target are recorded with the least that they can have taken.
+        let error = match influence.joined_share(self.robots.joined, self.robots.completed) {
+            Some(share) => {
+                error.spread(influence.stolen_spread_us(length_s, needs, all_needs)).touched(1.0 - share)
+            }
+            None => {
+                let (waits, length_us) = influence.waits();
+                error.spread(influence.spread_us(length_s, needs, all_needs)).windows(waits, length_us, needs)
+            }
+        };
+        let error = error
             .busy(self.influence.busy())
             .touched(self.influence.touched_share(self.robots.sent))
             .touched(if self.influence.are_origins_behind && class != Class::Hit { 1.0 } else { 0.0 })

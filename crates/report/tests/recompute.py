@@ -114,6 +114,8 @@ UNRECORDED_US = 50
 SLICE_US = 4000
 # A thread that runs or is ready to run for this part of the time falls behind now and then.
 NO_TIME_LEFT = 0.9
+# Of the requests of a phase, so many must have been joined with the waits of the target for that to count.
+MOSTLY = 0.9
 # What a thread that is woken takes to run on a quiet machine is no more than this.
 QUIET_US = 50
 # What the kernel takes of a body at once.
@@ -151,6 +153,10 @@ class Spread:
         rank = max(math.ceil(min(share, 1.0) * self.count), 1)
         return min(self.high[bisect.bisect_left(self.upto, rank)], self.largest)
 
+    def low_at(self, share):
+        us = self.at(share) if self.count else 0
+        return float(us // bucket_size(us) * bucket_size(us))
+
     def longer_than(self, us):
         return self.count - self.upto[bisect.bisect_right(self.high, highest(us)) - 1]
 
@@ -161,6 +167,15 @@ class Spread:
         counts.update(dict(zip(given.high, given.counts)))
         largest = max(min(left, self.largest), given.largest)
         return Spread(counts, self.total - taken.total + given.total, largest)
+
+
+def less_unrecorded(spread):
+    counts, total, largest = collections.Counter(), 0, 0
+    for high, count in zip(spread.high, spread.counts):
+        us = max(high // bucket_size(high) * bucket_size(high) - UNRECORDED_US, 0)
+        counts[highest(us)] += count
+        total, largest = total + us * count, max(largest, us)
+    return Spread(counts, total, largest)
 
 
 def union(parts):
@@ -180,7 +195,7 @@ class Influence:
     """What was done to a phase, beyond what is recorded with each request."""
 
     def __init__(self, number=None):
-        self.taken = self.wait = self.touched = 0.0
+        self.taken = self.stolen = self.wait = self.touched = self.watched = 0.0
         self.waits, self.waited, self.unwatched, self.behind = Spread({}), 0.0, False, False
         self.busy, self.unknown, self.closed, self.saturated = None, 0, False, False
         span = SPANS[number] if number is not None else None
@@ -213,6 +228,7 @@ class Influence:
         if len(rows):
             seen = {i: Spread.of(select(None, "host", ["waits"], interval={i})) for i in rows.index}
             self.waits, self.waited = union(seen.values()), float(rows.run_delay_us.sum())
+            self.watched = sum(float(rows.length_ms[i]) * 1000 for i in rows.index if seen[i].count)
             self.unwatched = any(rows.run_delay_us[i] > 0 and not seen[i].count for i in rows.index)
         if "proxy" not in placed:
             return
@@ -222,13 +238,13 @@ class Influence:
         switches = mine("voluntary_switches") + mine("involuntary_switches")
         waited = max(mine("run_delay_us") - switches * quiet(), 0.0)
         busy, had = theirs("busy_us"), mine("cpu_us")
-        stolen = theirs("steal_us") * min(had / busy, 1.0) if busy > 0 else 0.0
-        self.taken = min(waited, max(busy - had, 0.0)) + stolen
+        self.stolen = theirs("steal_us") * min(had / busy, 1.0) if busy > 0 else 0.0
+        self.taken = min(waited, max(busy - had, 0.0)) + self.stolen
         self.wait = waited / switches if switches > 0 else 0.0
 
     def and_(self, other):
         both, taken = Influence(), self.taken + other.taken
-        both.taken = taken
+        both.taken, both.stolen, both.watched = taken, self.stolen + other.stolen, self.watched + other.watched
         both.wait = (self.wait * self.taken + other.wait * other.taken) / taken if taken > 0 else self.wait
         both.waits = union([self.waits, other.waits])
         both.waited, both.unwatched = self.waited + other.waited, self.unwatched or other.unwatched
@@ -246,14 +262,17 @@ class Influence:
     def busy_share(self):
         return min(2 * self.busy[0] / self.busy[1] + 0.05, 1.0) if self.busy and self.busy[1] > 0 else 1.0
 
-    def spread(self, seconds, needs, all_needs):
-        """By how much the mean can be longer because others had the target's processors."""
-        if not seconds or self.taken <= 0 or all_needs <= 0:
+    def spread(self, seconds, needs, all_needs, are_joined):
+        """By how much the mean can be longer because others had the target's processors, beyond what is recorded."""
+        taken = self.stolen if are_joined else self.taken
+        if not seconds or taken <= 0 or all_needs <= 0:
             return 0.0
         per_us = all_needs / (seconds * 1e6)
         delays = lambda wait: wait * (1 + per_us * wait / 2)
         waits = self.windows()
-        if waits:
+        if are_joined:
+            every = delays(SLICE_US) * taken / SLICE_US
+        elif waits:
             of_others = min(self.taken / max(self.waited, 1.0), 1.0)
             every = sum(delays(high) * count for high, count in zip(waits.high, waits.counts)) * of_others
         else:
@@ -270,13 +289,19 @@ def quiet():
 class Own:
     """Bounds of a class of times."""
 
-    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, sent):
+    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, n):
         seen, least = disturbed
+        joined = int(n.joined) / max(int(n.completed), 1)
+        are_joined = joined >= MOSTLY and not influence.unwatched
         self.least, self.most = every.exchange(seen, least), every
-        self.spread = influence.spread(seconds, needs, all_needs)
-        self.windows, self.met = influence.windows(), needs
+        rest = less_unrecorded(every.exchange(seen, Spread({})))
+        self.lowest = union([rest, least])
+        self.spread = influence.spread(seconds, needs, all_needs, are_joined)
+        self.windows, self.met = None if are_joined else influence.windows(), needs
+        self.window = max(influence.watched / max(influence.waits.count, 1), 1.0)
         self.busy, self.aftermath, self.lost = influence.busy_share(), aftermath, lost
-        self.touched = min(influence.touched / sent, 1.0) if sent else 0.0
+        self.touched = min(influence.touched / int(n.sent), 1.0) if int(n.sent) else 0.0
+        self.touched += max(1 - joined, 0.0) if are_joined else 0.0
         after = self.aftermath
         self.moved = [(0.0, after.count / max(self.least.count, 1))]
         for part in range(1, 17) if after.count else []:
@@ -290,14 +315,15 @@ class Own:
         share -= self.touched
         if share <= 0:
             return 0.0
-        us = float(self.least.at(share)) if self.spread <= 0 else max(self.by_sum(share), self.by_windows(share))
-        return max(us - UNRECORDED_US, 0.0)
+        if self.spread <= 0:
+            return self.lowest.low_at(share)
+        return max(self.by_sum(share), self.by_windows(share), 0.0)
 
     def by_sum(self, share):
         """The delays go to those just above, which come down to a level together."""
-        budget, above = self.spread * self.least.count, self.least.count * (1 - share)
+        budget, above = self.spread * self.lowest.count, self.lowest.count * (1 - share)
         mass, level = 0.0, None
-        for high, count in zip(reversed(self.least.high), reversed(self.least.counts)):
+        for high, count in zip(reversed(self.lowest.high), reversed(self.lowest.counts)):
             if above >= count:
                 above -= count
                 continue
@@ -315,9 +341,12 @@ class Own:
         if self.windows is None:
             return 0.0
         bounds = [0.0]
-        for high, upto in zip(self.windows.high, self.windows.upto):
-            left = share - min(self.met * (self.windows.count - upto) / self.windows.count, 1.0)
-            bounds.append((self.least.at(left) if left > 0 else 0.0) - self.met * high)
+        reach = [count * (1 + high / self.window) for high, count in zip(self.windows.high, self.windows.counts)]
+        longer = sum(reach)
+        for high, reached in zip(self.windows.high, reach):
+            longer -= reached
+            left = share - min(self.met * max(longer, 0.0) / self.windows.count, 1.0)
+            bounds.append((self.lowest.low_at(left) if left > 0 else 0.0) - self.met * high)
         return max(bounds)
 
     def quantile(self, share):
@@ -330,8 +359,8 @@ class Own:
     def mean(self):
         count, after = self.least.count, self.aftermath
         moved = after.total / after.count * self.busy * (after.count / count) if after.count else 0.0
-        taken = self.spread + self.least.largest * self.touched + moved + UNRECORDED_US
-        low = max((self.least.total / count - taken) * (count / (count + self.lost)), 0.0)
+        taken = self.spread + self.least.largest * self.touched + moved
+        low = max((self.lowest.total / count - taken) * (count / (count + self.lost)), 0.0)
         return low, None if self.lost else self.most.total / count + moved
 
     def max(self):
@@ -426,7 +455,7 @@ def figures(phases, spans):
             if every.count:
                 own = Own(
                     every, disturbed, aftermath, influence, seconds, needs[name],
-                    hits * of_hit + others * of_other, lost, int(n.sent),
+                    hits * of_hit + others * of_other, lost, n,
                 )  # fmt: skip
                 own.every = every
                 own.touched += 1.0 if influence.behind and name != "hit" else 0.0

@@ -53,6 +53,10 @@ pub struct RobotsSpec {
     pub timeout_ms: u64,
     /// Every xact is recorded here as Parquet; none: not recorded.
     pub xact_log: Option<PathBuf>,
+    /// The parent reports when the target waited for processors ([`crate::message::Command::Waits`]), and the times of xacts
+    /// are to be joined with that.
+    #[serde(default)]
+    pub joins_waits: bool,
 }
 
 /// How closely a role keeps time.

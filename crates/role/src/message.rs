@@ -10,6 +10,7 @@ use assay_measurement::counts;
 use assay_measurement::declared::{Described, Metric, add, named};
 use assay_measurement::doubt::Reason;
 use assay_measurement::measured::{Measured, ProxySample};
+use assay_measurement::waits::WaitReport;
 use serde::{Deserialize, Serialize};
 
 /// To a role.
@@ -34,6 +35,8 @@ pub enum Command {
         /// In microseconds.
         error_us: u64,
     },
+    /// Robots whose spec says `joins_waits`: when the target waited for processors that others had. Others do nothing.
+    Waits(WaitReport),
     /// Robots: send nothing new, wait for what is under way, report, end. Others: report and end.
     Stop,
 }

@@ -10,6 +10,7 @@ use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::health::Baseline;
 use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
+use assay_measurement::waits::WaitReport;
 use assay_role::message::{Command, Event, PhaseEvent};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -21,12 +22,13 @@ use super::agenda::Agenda;
 use super::control::{Control, LEAD_NS};
 use super::crew::{Crew, EXAMPLES, Health, Report};
 use super::goal;
+use super::joining::Joining;
 use super::log::{LogQueue, LogWriter};
 use super::sampling::{PIECE_NS, Piece, Pieces};
 use super::setup::Setup;
 use super::steering::{LAST_NS, Proposal, Steering, Wishes};
 use crate::tally::ideal::IdealFeed;
-use crate::tally::merge::{Complete, Merger};
+use crate::tally::merge::{Complete, Handover, Merger};
 use crate::watch::{self, Identity, Watch};
 use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
 use assay_plane::sockets::Sockets;
@@ -65,6 +67,8 @@ struct Performance {
     setup: Arc<Setup>,
     control: Arc<Control>,
     merger: Merger,
+    /// None: the target's waits are not watched.
+    joining: Option<Joining>,
     /// None: no load adapts.
     steering: Option<Steering>,
     pieces: Pieces,
@@ -167,18 +171,20 @@ impl Ensemble {
                     Some(Command::Stop) => performance.control.stop(monotonic_ns() + LEAD_NS),
                     Some(Command::Load { factor }) => performance.grant(&Wishes::load(factor), emit)?,
                     Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
+                    Some(Command::Waits(report)) => performance.take_waits(&report, emit)?,
                     Some(Command::Start { .. }) => {}
                     // The parent is gone, and with it any reason to go on.
                     None => return Ok(()),
                 },
-                report = self.reports.recv() => match report {
+                // Workers that have handed over for the last time say nothing more.
+                report = self.reports.recv(), if performance.ended() < performance.workers => match report {
                     Some(report) => performance.take(report, emit)?,
                     None => return self.join().and(Err(RobotsError::EndedEarly)),
                 },
                 _ = ticks.tick() => {
                     performance.tick(emit)?;
                     let finished = self.workers.iter().filter(|worker| worker.is_finished()).count();
-                    if finished > performance.merger.ended() && self.reports.is_empty() {
+                    if finished > performance.ended() && self.reports.is_empty() {
                         return self.join().and(Err(RobotsError::EndedEarly));
                     }
                 }
@@ -214,10 +220,12 @@ impl Ensemble {
 impl Performance {
     fn new(setup: Arc<Setup>, control: Arc<Control>, merger: Merger) -> Self {
         let start_ns = control.clock.start_ns;
+        let joining = setup.joins_waits.then(|| Joining::new(setup.timeout));
         Self {
             setup,
             control,
             merger,
+            joining,
             steering: None,
             pieces: Pieces::default(),
             workers: 0,
@@ -237,13 +245,41 @@ impl Performance {
             Report::Example(example) => self.show(example, emit)?,
             Report::Measured(measured) => emit(&Event::Measured(measured))?,
             Report::Piece(piece) => self.take_piece(&piece, emit)?,
-            Report::Handover(handover) => {
-                for complete in self.merger.take(*handover) {
-                    self.publish(complete, emit)?;
+            Report::Handover(handover) => match &mut self.joining {
+                None => self.merge(*handover, emit)?,
+                Some(joining) => {
+                    joining.hold(handover, monotonic_ns());
+                    self.merge_joined(emit)?;
                 }
-            }
+            },
         }
         Ok(())
+    }
+
+    /// Adds to what is known of the target's waits, and reports what can be joined now.
+    fn take_waits(&mut self, report: &WaitReport, emit: Emit<'_>) -> Result<(), StdioError> {
+        let Some(joining) = &mut self.joining else { return Ok(()) };
+        joining.add(report);
+        self.merge_joined(emit)
+    }
+
+    /// Merges the handovers that are joined, and those that were held for too long.
+    fn merge_joined(&mut self, emit: Emit<'_>) -> Result<(), StdioError> {
+        while let Some(handover) =
+            self.joining.as_mut().and_then(|joining| joining.next_joined(monotonic_ns()))
+        {
+            self.merge(handover, emit)?;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, handover: Handover, emit: Emit<'_>) -> Result<(), StdioError> {
+        self.merger.take(handover).into_iter().try_for_each(|complete| self.publish(complete, emit))
+    }
+
+    /// How many workers have handed over for the last time.
+    fn ended(&self) -> usize {
+        self.merger.ended() + self.joining.as_ref().map_or(0, Joining::last_held)
     }
 
     fn show(&mut self, example: ErrorExample, emit: Emit<'_>) -> Result<(), StdioError> {
@@ -288,6 +324,7 @@ impl Performance {
     /// Looks where the run is, and ends what has reached its goal.
     fn tick(&mut self, emit: Emit<'_>) -> Result<(), RobotsError> {
         let now_ns = monotonic_ns();
+        self.merge_joined(emit)?;
         self.steer(now_ns, emit)?;
         if now_ns < self.control.clock.start_ns {
             return Ok(());

@@ -8,6 +8,7 @@
 
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 
 use assay_measurement::error_kind::ErrorKind;
@@ -142,11 +143,13 @@ impl Crew {
     /// A connection is free for an xact that has waited for one: later than it could have been by as much as Assay delayed the
     /// xact that had it before, but by no more than it has waited.
     pub fn make_ready(&mut self, place: u32) {
-        let freed_late_us = self.freed_late_us;
+        let (freed_late_us, freed_since_ns) = (self.freed_late_us, self.freed_since_ns);
         let xact = &mut self.xacts[place as usize];
         xact.ready_ns = monotonic_ns();
         let waited_us = xact.ready_ns.saturating_sub(xact.due_ns) / 1_000;
         xact.own.before(freed_late_us.min(u32::try_from(waited_us).unwrap_or(u32::MAX)));
+        let since_ns = if freed_since_ns > 0 { freed_since_ns.min(xact.due_ns) } else { xact.due_ns };
+        xact.since_ns = NonZeroU64::new(since_ns);
     }
 
     /// Begins a connection for an xact. `behind` is the first of those that follow on it once that has its response.

@@ -195,6 +195,8 @@ pub struct Crew {
     pub unread_us: u32,
     /// By how much Assay delayed the xact whose connection is being let go, in microseconds; 0 while none is.
     pub freed_late_us: u32,
+    /// From when on waits of the target can have delayed that xact, in nanoseconds of `CLOCK_MONOTONIC`; 0 while there is none.
+    pub freed_since_ns: u64,
     /// How many requests are usually in flight.
     pub usual: Usual,
     reports: UnboundedSender<Report>,
@@ -249,6 +251,7 @@ impl Crew {
             arrivals: Arrivals::measure(),
             unread_us: 0,
             freed_late_us: 0,
+            freed_since_ns: 0,
             usual: Usual::default(),
             reports,
             setup,

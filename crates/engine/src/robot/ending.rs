@@ -7,6 +7,7 @@ use assay_measurement::outcome::Outcome;
 use assay_measurement::planned_fault::PlannedFault;
 use assay_measurement::xact::XactRow;
 use assay_workload::Fault;
+use assay_workload::model::HttpVersion;
 
 use super::crew::{Crew, EXAMPLES, Report};
 use super::response::Opening;
@@ -48,6 +49,11 @@ impl Crew {
         let basic = xact.basic && opening.ending.is_object();
         self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
         let caches = self.setup.caches;
+        let exposure = self.setup.joins_waits.then(|| {
+            let robot = &self.robots[xact.robot as usize];
+            let is_pipelined = self.setup.groups[usize::from(robot.group)].depth.is_some();
+            xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
+        });
         let recorder = self.recorder(xact.phase);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
@@ -63,6 +69,7 @@ impl Crew {
             body_bytes,
             at: xact.instants(now_ns),
             own,
+            exposure,
         });
         let status = Some(opening.status);
         let fault_met = xact.met_fault(opening.ending, outcome);

@@ -251,11 +251,12 @@ impl Crew {
             (connection.xact, connection.robot, connection.response.body_bytes());
         let Some(opening) = connection.response.opening().cloned() else { return };
         let delayed_us = self.delayed_us(place);
+        let exposed_since_ns = self.xacts[place as usize].exposed_since_ns();
         self.close_and_go_on(slot);
         self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
-        self.freed_late_us = delayed_us;
+        (self.freed_late_us, self.freed_since_ns) = (delayed_us, exposed_since_ns);
         self.fill_slots(robot);
-        self.freed_late_us = 0;
+        (self.freed_late_us, self.freed_since_ns) = (0, 0);
     }
 
     /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
@@ -284,8 +285,9 @@ impl Crew {
         let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.freed_late_us = self.delayed_us(place);
+        self.freed_since_ns = self.xacts[place as usize].exposed_since_ns();
         self.let_go(slot, persists);
-        self.freed_late_us = 0;
+        (self.freed_late_us, self.freed_since_ns) = (0, 0);
         self.settle(place, &opening, body_bytes, now_ns);
     }
 

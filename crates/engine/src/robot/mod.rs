@@ -6,6 +6,7 @@
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
 //! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
+//! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`joining`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
@@ -26,6 +27,7 @@ mod extras;
 mod flaw;
 mod goal;
 mod invitation;
+mod joining;
 mod judge;
 mod launching;
 mod log;

@@ -314,8 +314,9 @@ impl Crew {
                 streams.wire.reset(stream, ErrorCode::NO_ERROR);
                 self.connections[slot as usize].is_fresh = false;
                 self.freed_late_us = self.delayed_us(carried.xact);
+                self.freed_since_ns = self.xacts[carried.xact as usize].exposed_since_ns();
                 self.finish_on_stream(&carried, now_ns);
-                self.freed_late_us = 0;
+                (self.freed_late_us, self.freed_since_ns) = (0, 0);
             }
             Happened::Flawed(stream, flaw) => {
                 streams.wire.reset(stream, ErrorCode::CANCEL);

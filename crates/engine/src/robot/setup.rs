@@ -139,6 +139,8 @@ pub struct Setup {
     pub validation_updates: bool,
     /// The target passes on requests that say `no-cache`.
     pub reloads_reach_origin: bool,
+    /// The times of xacts are to be joined with the waits of the target.
+    pub joins_waits: bool,
     /// Requests of the group can be special whatever they request.
     special_groups: Vec<bool>,
     /// Requests for the content type can be special.
@@ -249,6 +251,7 @@ impl Setup {
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
             reloads_reach_origin: spec.behaviour.reloads_reach_origin,
+            joins_waits: spec.joins_waits,
             special_groups: workload.robots.iter().map(is_special_group).collect(),
             special_contents: workload.contents.iter().map(is_special_content).collect(),
             special_origins: workload

@@ -1,5 +1,7 @@
 //! What is known about one request, and about one page, while it is under way.
 
+use std::num::NonZeroU64;
+
 use assay_measurement::outcome::Outcome;
 use assay_role::mark::{Kind, XactId};
 use assay_workload::model::{Method, RequestType};
@@ -9,6 +11,7 @@ use assay_workload::{Child, Fault, Object};
 use super::extras::{Ending, Extras};
 use super::setup::Setup;
 use crate::check::Requested;
+use crate::tally::flights::Exposure;
 use crate::tally::{Instants, OwnDelays};
 
 /// No place in a slab.
@@ -53,6 +56,8 @@ pub struct Xact {
     pub first_byte_ns: u64,
     /// By how much Assay has delayed it so far.
     pub own: OwnDelays,
+    /// From when on waits of the target can have delayed it, if that is sooner than when it was sent: others had its connection.
+    pub since_ns: Option<NonZeroU64>,
     /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
     pub noted_us: Option<u64>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
@@ -85,6 +90,7 @@ impl Xact {
             secured_ns: 0,
             first_byte_ns: 0,
             own: OwnDelays::default(),
+            since_ns: None,
             noted_us: None,
             page: NONE,
             connection: None,
@@ -95,6 +101,29 @@ impl Xact {
     /// Its instants, when it ends now.
     pub fn instants(&self, now_ns: u64) -> Instants {
         Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: now_ns }
+    }
+
+    /// From when on waits of the target can have delayed it.
+    pub fn exposed_since_ns(&self) -> u64 {
+        self.since_ns.map_or(self.sent_ns, NonZeroU64::get)
+    }
+
+    /// Which waits of the target it can have met, now that it has got so many bytes. `shares`: its connection carries others at
+    /// the same time.
+    pub fn exposure(&self, outcome: Option<Outcome>, body_bytes: u64, shares: bool) -> Exposure {
+        let steps = self.extras.as_ref().is_some_and(|extras| extras.steps > 0);
+        let to_connect = match (self.connected_ns, self.secured_ns) {
+            (0, _) => 0,
+            (_, 0) => 1,
+            // A handshake goes back and forth.
+            _ => 3,
+        };
+        let needs = if shares || steps || self.since_ns.is_some() {
+            Exposure::ALWAYS
+        } else {
+            Exposure::needs(outcome == Some(Outcome::Hit), body_bytes, to_connect)
+        };
+        Exposure { from_ns: self.exposed_since_ns(), needs }
     }
 
     /// One of its responses is complete, having lain unread for so long, and calls for another request.

@@ -4,6 +4,7 @@
 //! [`merge`]r at every *cut*: each full second, and each end of a phase. All workers make the same cuts, so what
 //! they hand over at one cut adds up to the intervals of the run.
 
+pub mod flights;
 pub mod ideal;
 pub mod merge;
 
@@ -16,6 +17,8 @@ use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::DISTURBED_US;
 use assay_measurement::times::TimesRecorder;
 use assay_workload::model::{Method, RequestType};
+
+use flights::{Exposure, Flight};
 
 /// Methods in the order of [`Recorder`]'s counters.
 const METHODS: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Put];
@@ -56,6 +59,8 @@ pub struct Recorder {
     pub unread: Histogram,
     /// How long TLS handshakes took.
     pub handshake: Histogram,
+    /// What is still to be joined with the waits of the target.
+    flights: Vec<Flight>,
 }
 
 /// By how much Assay has delayed an xact, in microseconds.
@@ -129,6 +134,8 @@ pub struct Completed {
     pub at: Instants,
     /// What Assay had to do with that.
     pub own: OwnDelays,
+    /// Where its times are to be joined with the waits of the target: which of these it can have met. None: they are not.
+    pub exposure: Option<Exposure>,
 }
 
 /// Whether a request is *basic*: a GET of type Basic.
@@ -136,11 +143,11 @@ pub fn is_basic(method: Method, request_type: RequestType) -> bool {
     method == Method::Get && request_type == RequestType::Basic
 }
 
-/// Records the times of an xact that completed.
-fn record(times: &mut TimesRecorder, at: &Instants, own: &OwnDelays) {
+/// Records the times of an xact that completed; `waited_us`: by how much waits of the target for processors can have delayed it.
+fn record(times: &mut TimesRecorder, at: &Instants, own: &OwnDelays, waited_us: u64) {
     let response_us = micros(at.due, at.last_byte);
     let (service_us, ttfb_us) = (micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
-    if own.sum_us() < DISTURBED_US {
+    if own.sum_us() + waited_us < DISTURBED_US {
         times.record_response(response_us);
         times.record_after_sent(service_us, ttfb_us);
         return;
@@ -148,6 +155,7 @@ fn record(times: &mut TimesRecorder, at: &Instants, own: &OwnDelays) {
     let [before, first, last, after_sent] =
         [own.before_us, own.first_us, own.last_us, own.origin_us.saturating_add(own.connected_us)]
             .map(u64::from);
+    let after_sent = after_sent + waited_us;
     let seen_and_least = |seen: u64, delay: u64| [seen, seen.saturating_sub(delay)];
     times.record_disturbed(
         seen_and_least(response_us, before + last + after_sent),
@@ -190,12 +198,11 @@ impl Recorder {
         if xact.request_type == RequestType::Reload && xact.outcome == Some(Outcome::Hit) {
             self.counts.reloads_from_store += 1;
         }
-        let times = match xact.outcome {
-            Some(Outcome::Hit) => &mut self.hit,
-            Some(Outcome::Miss) => &mut self.miss,
-            Some(Outcome::Collapsed | Outcome::Revalidated) | None => &mut self.other,
-        };
-        record(times, &xact.at, &xact.own);
+        let (outcome, at, own) = (xact.outcome, xact.at, xact.own);
+        match xact.exposure {
+            Some(exposure) => self.keep(Flight { outcome, at, own, exposure }),
+            None => record(self.times_of(outcome), &at, &own, 0),
+        }
         self.unread.record(u64::from(xact.own.last_us));
     }
 
@@ -244,6 +251,7 @@ impl Recorder {
         self.unsent_wait.merge(&other.unsent_wait);
         self.unread.merge(&other.unread);
         self.handshake.merge(&other.handshake);
+        self.flights.extend_from_slice(&other.flights);
     }
 
     /// Number of xacts that have ended in an error.
@@ -298,7 +306,17 @@ mod tests {
         let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
         let basic = is_basic(Method::Get, request_type);
         let own = OwnDelays::default();
-        Completed { method: Method::Get, request_type, basic, status: 200, outcome, body_bytes: 10, at, own }
+        Completed {
+            method: Method::Get,
+            request_type,
+            basic,
+            status: 200,
+            outcome,
+            body_bytes: 10,
+            at,
+            own,
+            exposure: None,
+        }
     }
 
     #[test]

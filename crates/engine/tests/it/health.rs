@@ -214,6 +214,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
         behaviour: CacheBehaviour::default(),
         timeout_ms: 5_000,
         xact_log: None,
+        joins_waits: false,
     };
     let path = dir.path().join("robots.json");
     std::fs::write(&path, serde_json::to_vec(&spec).expect("is data")).expect("there is room");

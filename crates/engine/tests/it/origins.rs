@@ -176,6 +176,7 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, xact_log: Option<PathBuf>, st
         behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },
         timeout_ms: 10_000,
         xact_log,
+        joins_waits: false,
     };
     let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
     writeln!(parent, "{start}").expect("is read");

@@ -208,6 +208,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         },
         timeout_ms: options.timeout_ms,
         xact_log: options.xact_log,
+        joins_waits: false,
     };
     let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
     let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };

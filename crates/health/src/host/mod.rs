@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::MachineInterval;
 use assay_measurement::measured::Series;
+use assay_measurement::waits::WaitReport;
 use assay_record::run::HostInfo;
 
 use disks::Disks;
@@ -213,6 +214,11 @@ impl Meter {
         kept
     }
 
+    /// When the target waited for processors since the last call, as often as anybody asks; none where it is not watched.
+    pub fn waits(&self) -> Option<WaitReport> {
+        self.roles.iter().find_map(|role| role.waits.as_ref()?.report())
+    }
+
     /// What each role and the machine did since the last time (or since the start of the run).
     fn sample(&mut self, now_ms: u64) -> Series {
         let (start_ms, length_ms) = (self.last_ms, now_ms.saturating_sub(self.last_ms));
@@ -234,7 +240,9 @@ impl Meter {
             ..HostInterval::default()
         });
         let networks = &mut self.networks;
-        let cost = self.cost + self.trace.as_ref().map_or(Duration::ZERO, Trace::cost);
+        let watching: Duration =
+            self.roles.iter().filter_map(|role| role.waits.as_ref().map(Waits::cost)).sum();
+        let cost = self.cost + watching + self.trace.as_ref().map_or(Duration::ZERO, Trace::cost);
         let sample = Series {
             host,
             processors: machine.processors_since(&self.machine, start_ms, length_ms),

@@ -113,7 +113,7 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
     let start_ns = loop {
         match commands.next().await? {
             Some(Command::Start { at_monotonic_ns, .. }) => break at_monotonic_ns,
-            Some(Command::Stop | Command::Load { .. } | Command::Clock { .. }) => {}
+            Some(Command::Stop | Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
             None => return Ok(()),
         }
     };
@@ -125,7 +125,7 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
         let stopped = tokio::select! {
             command = commands.next() => match command? {
                 Some(Command::Stop) => true,
-                Some(Command::Start { .. } | Command::Load { .. } | Command::Clock { .. }) => continue,
+                Some(Command::Start { .. } | Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => continue,
                 None => return Ok(()),
             },
             () = tokio::time::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns()))) => false,

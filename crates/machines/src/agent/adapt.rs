@@ -47,6 +47,8 @@ fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSp
     let mut spec = spec;
     spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
     spec.xact_log = spec.xact_log.map(|_| bounds.dir.join(super::part::XACTS));
+    // Agents do not report the waits of a target.
+    spec.joins_waits = false;
     (spec.threads, spec.cpus, spec.timing.realtime) = (threads, Vec::new(), false);
     Ok(spec)
 }
@@ -170,6 +172,7 @@ mod tests {
             behaviour: Default::default(),
             timeout_ms: 1000,
             xact_log: Some("/etc/shadow".into()),
+            joins_waits: true,
         })
     }
 

@@ -156,7 +156,7 @@ fn histogram_columns() -> Vec<Column> {
             "`response`, `service`, `ttfb`; of those that Assay disturbed, the same with `_disturbed` as they were seen and with \
              `_least` as short as they can have been, and `aftermath`: the delay of others that could be felt; `lateness`, \
              `unsent_wait`, `unread`, `handshake` (robots); `service`, `lateness` (origins); `waits` (host, of the proxy: in each stretch of \
-             10 ms); `timer_lag` (threads, baseline); `lateness` (links)",
+             2 ms); `timer_lag` (threads, baseline); `lateness` (links)",
         ),
         Column::new(
             "class",

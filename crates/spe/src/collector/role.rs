@@ -61,7 +61,7 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
                     collector.starts(reporter.clock);
                 }
                 // That is for robots.
-                Some(Command::Load { .. } | Command::Clock { .. }) => {}
+                Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                 None => return Ok(()),
             },
         }

@@ -54,7 +54,7 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
                     Some(Command::Start { at_monotonic_ns, .. }) => multiplier.start(at_monotonic_ns),
                     Some(Command::Stop) => break true,
                     // That is for robots.
-                    Some(Command::Load { .. } | Command::Clock { .. }) => {}
+                    Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                     None => break false,
                 },
             }

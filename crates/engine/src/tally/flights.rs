@@ -1,0 +1,200 @@
+//! Completed xacts whose times are still to be joined with what is known of the target's waits for processors.
+//!
+//! These become known a moment after the xacts end. So a worker keeps what is needed of each and hands it over with its
+//! counts; the conductor joins both, outside of the path of requests.
+
+use assay_measurement::outcome::Outcome;
+use assay_measurement::own_error::DISTURBED_US;
+use assay_measurement::times::TimesRecorder;
+use assay_measurement::waits::WaitTimeline;
+
+use super::{Instants, OwnDelays, Recorder, record};
+
+/// As much of a body as the kernel takes at once, at least, in bytes.
+const AT_ONCE: u64 = 65_536;
+
+/// When the target can have kept an xact waiting, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exposure {
+    /// From when on, in nanoseconds of `CLOCK_MONOTONIC`: when it was sent; if it had to wait for a connection, when the xact
+    /// was sent that had it before.
+    pub from_ns: u64,
+    /// How often something arrived at the target for it: that often, a thread of the target can have been kept from dealing
+    /// with it. [`Exposure::ALWAYS`]: all the time.
+    pub needs: u32,
+}
+
+impl Exposure {
+    /// The xact depended on others on its way, and each of their needs is one of its own.
+    pub const ALWAYS: u32 = u32::MAX;
+
+    /// How often something arrives for an xact that goes its own way: the request; where the origin has a part in it, the
+    /// beginning and the end of its response too; on each side whatever of a body does not fit into what the kernel holds;
+    /// and the connection, if it is a new one.
+    pub fn needs(is_hit: bool, body_bytes: u64, steps_to_connect: u32) -> u32 {
+        let parts = u32::try_from(body_bytes / AT_ONCE).unwrap_or(u32::MAX);
+        let needs = if is_hit { parts.saturating_add(1) } else { parts.saturating_mul(2).saturating_add(3) };
+        needs.saturating_add(steps_to_connect)
+    }
+}
+
+/// A completed xact.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flight {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) at: Instants,
+    pub(super) own: OwnDelays,
+    pub(super) exposure: Exposure,
+}
+
+impl Flight {
+    /// Its times were recorded when it completed, as those of one that was not disturbed.
+    fn is_recorded(&self) -> bool {
+        self.own.sum_us() < DISTURBED_US
+    }
+}
+
+impl Recorder {
+    /// Keeps an xact until it can be joined. One that was not disturbed so far, as nearly all, is recorded as such.
+    #[inline]
+    pub(super) fn keep(&mut self, flight: Flight) {
+        if flight.is_recorded() {
+            record(self.times_of(flight.outcome), &flight.at, &flight.own, 0);
+        }
+        self.flights.push(flight);
+    }
+
+    /// Joins the xacts that were kept with the waits of the target: those that can have met some are recorded as disturbed.
+    pub fn join(&mut self, waits: &WaitTimeline) {
+        let flights = std::mem::take(&mut self.flights);
+        let mut recorded: [Option<Box<TimesRecorder>>; 3] = [None, None, None];
+        for flight in flights {
+            let Flight { outcome, at, own, exposure } = flight;
+            let waited_us = waits.delay_us(exposure.from_ns, at.last_byte, exposure.needs);
+            self.counts.joined += u64::from(waited_us.is_some());
+            let waited_us = waited_us.unwrap_or(0);
+            if flight.is_recorded() {
+                if own.sum_us() + waited_us < DISTURBED_US {
+                    continue;
+                }
+                let taken_back = recorded[class_of(outcome)].get_or_insert_default();
+                record(taken_back, &at, &own, 0);
+            }
+            record(self.times_of(outcome), &at, &own, waited_us);
+        }
+        for (times, recorded) in [&mut self.hit, &mut self.miss, &mut self.other].into_iter().zip(recorded) {
+            if let Some(recorded) = recorded {
+                times.take_back(&recorded);
+            }
+        }
+    }
+
+    /// The times of xacts with this outcome.
+    #[inline]
+    pub(super) fn times_of(&mut self, outcome: Option<Outcome>) -> &mut TimesRecorder {
+        match class_of(outcome) {
+            0 => &mut self.hit,
+            1 => &mut self.miss,
+            _ => &mut self.other,
+        }
+    }
+}
+
+fn class_of(outcome: Option<Outcome>) -> usize {
+    match outcome {
+        Some(Outcome::Hit) => 0,
+        Some(Outcome::Miss) => 1,
+        Some(Outcome::Collapsed | Outcome::Revalidated) | None => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::waits::{Wait, WaitReport};
+    use assay_workload::model::{Method, RequestType};
+
+    use super::*;
+    use crate::tally::Completed;
+
+    const MS: u64 = 1_000_000;
+
+    /// A hit of 10 ms that was sent a millisecond after it was due.
+    fn hit(due_ms: u64, own: OwnDelays) -> Completed {
+        let sent = (due_ms + 1) * MS;
+        Completed {
+            method: Method::Get,
+            request_type: RequestType::Basic,
+            basic: true,
+            status: 200,
+            outcome: Some(Outcome::Hit),
+            body_bytes: 10,
+            at: Instants { due: due_ms * MS, sent, first_byte: sent + 5 * MS, last_byte: sent + 9 * MS },
+            own,
+            exposure: Some(Exposure { from_ns: sent, needs: 1 }),
+        }
+    }
+
+    fn waits(until_ms: u64, waits: &[(u64, u64, u64)]) -> WaitTimeline {
+        let wait = |&(from, to, wait_us)| Wait { from_ns: from * MS, to_ns: to * MS, wait_us };
+        let mut timeline = WaitTimeline::default();
+        timeline.add(&WaitReport {
+            from_ns: 0,
+            until_ns: until_ms * MS,
+            waits: waits.iter().map(wait).collect(),
+        });
+        timeline
+    }
+
+    #[test]
+    fn only_those_that_can_have_met_a_wait_are_recorded_as_disturbed() {
+        let mut recorder = Recorder::default();
+        for due_ms in [100, 200, 300] {
+            recorder.completed(&hit(due_ms, OwnDelays::default()));
+        }
+        recorder.join(&waits(1_000, &[(150, 160, 5_000), (205, 206, 4_000), (208, 209, 30)]));
+        let times = recorder.hit.to_times();
+        assert_eq!((times.response.count(), times.response.sum_us), (3, 30_000));
+        let disturbed = &times.disturbed;
+        assert_eq!((disturbed.response.seen.sum_us, disturbed.response.least.sum_us), (10_000, 6_000));
+        assert_eq!((disturbed.service.seen.sum_us, disturbed.service.least.sum_us), (9_000, 5_000));
+        assert_eq!((disturbed.ttfb.seen.sum_us, disturbed.ttfb.least.sum_us), (5_000, 1_000));
+        assert_eq!((recorder.counts.joined, recorder.counts.completed), (3, 3));
+    }
+
+    #[test]
+    fn waits_are_added_to_what_assay_itself_delayed() {
+        let mut recorder = Recorder::default();
+        recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
+        recorder.completed(&hit(200, OwnDelays { before_us: 30, ..OwnDelays::default() }));
+        assert_eq!(
+            recorder.hit.to_times().response.count(),
+            1,
+            "the disturbed one is recorded once, when joined"
+        );
+        recorder.join(&waits(1_000, &[(105, 106, 2_000), (205, 206, 25)]));
+        let times = recorder.hit.to_times();
+        assert_eq!(times.response.count(), 2);
+        assert_eq!(times.disturbed.response.seen.sum_us, 20_000, "two little delays are one that counts");
+        assert_eq!(times.disturbed.response.least.sum_us, 10_000 - 2_700 + 10_000 - 55);
+    }
+
+    #[test]
+    fn what_nobody_watched_is_recorded_as_it_was_and_not_counted_as_joined() {
+        let mut recorder = Recorder::default();
+        recorder.completed(&hit(100, OwnDelays::default()));
+        recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
+        recorder.join(&waits(105, &[]));
+        let times = recorder.hit.to_times();
+        assert_eq!((recorder.counts.joined, times.response.count()), (0, 2));
+        assert_eq!(times.disturbed.response.least.sum_us, 9_300);
+    }
+
+    #[test]
+    fn more_arrives_for_what_the_origin_sends_for_large_bodies_and_for_new_connections() {
+        assert_eq!(Exposure::needs(true, 1_000, 0), 1);
+        assert_eq!(Exposure::needs(true, 200_000, 1), 5);
+        assert_eq!(Exposure::needs(false, 1_000, 0), 3);
+        assert_eq!(Exposure::needs(false, 200_000, 3), 12);
+        assert_eq!(Exposure::needs(false, u64::MAX, 3), Exposure::ALWAYS);
+    }
+}
