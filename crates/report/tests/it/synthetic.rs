@@ -238,10 +238,7 @@ fn robots(
         c.errors.insert(ErrorKind::PortsExhausted, 5);
     }
     c.completed = c.sent - c.error_total().min(c.sent);
-    if matches!(story, Story::Good | Story::Stalled) {
-        // The waits of the last few are not known yet when they are recorded.
-        c.joined = c.completed - c.completed / 50;
-    }
+    c.joined = if matches!(story, Story::Good | Story::Stalled) { c.completed - c.completed / 50 } else { 0 };
     c.basic = c.completed;
     c.basic_bytes = c.basic * size;
     c.ideal_basic = c.basic;
