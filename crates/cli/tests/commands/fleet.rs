@@ -309,19 +309,13 @@ fn machines_with_clocks_an_hour_apart_make_one_run_and_the_stated_bounds_hold() 
     let whole = assay.run(&["run", workload, "--run-dir", "whole", "--no-report", "--no-live"]);
     assert!(whole.went_well(), "{whole:?}");
     let directory = assay.directory.path().to_str().expect("UTF-8");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/machines.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/machines.sh");
+    let assay_program = env!("CARGO_BIN_EXE_assay");
     let said: Said = Command::new("unshare")
-        .args([
-            "--net",
-            "sh",
-            script,
-            env!("CARGO_BIN_EXE_assay"),
-            directory,
-            workload,
-            "--run-dir",
-            "fleet",
-            "--no-report",
-        ])
+        .args(["--net", "sh", script, assay_program, directory, assay_program, "run", workload])
+        .args(["--fleet", "nats://10.9.0.254:4222", "--nats-user", "run", "--nats-password-file", "password"])
+        .args(ON)
+        .args(["--run-dir", "fleet", "--no-report", "--no-live"])
         .current_dir(directory)
         .output()
         .expect("unshare starts")

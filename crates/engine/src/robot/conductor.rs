@@ -144,9 +144,13 @@ impl Ensemble {
             emit(&Event::Measured(Measured::Baseline(baseline.into())))?;
         }
         emit(&Event::Ready { listening: Vec::new() })?;
-        let clock = match commands.next().await? {
-            None => return Ok(()),
-            Some(command) => RunClock::from_command(&command),
+        let clock = loop {
+            match commands.next().await? {
+                None => return Ok(()),
+                // Known before the start where origins are told of it first.
+                Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
+                Some(command) => break RunClock::from_command(&command),
+            }
         };
         let Some(clock) = clock else {
             self.starts.clear();

@@ -154,6 +154,23 @@ fn run_once(workload: &Workload, xact_log: Option<PathBuf>) -> Both {
 }
 
 #[test]
+fn robots_that_are_told_of_clocks_before_the_start_wait_for_it() {
+    let workload = simple();
+    let mut origins = Origins::start(&workload);
+    let start = Command::Start { at_monotonic_ns: monotonic_ns() + 100_000_000, at_unix_s: 1_700_000_000 };
+    let start = serde_json::to_string(&start).expect("is data");
+    origins.tell(&start);
+    let clock = serde_json::to_string(&Command::Clock { error_us: u64::MAX }).expect("is data");
+    let told = format!("{clock}\n{start}");
+    let mut events = robots(origins.path.clone(), origins.listening.clone(), None, &told);
+    events.extend(origins.stop());
+    let both = Both::of(&events);
+    // Whatever the clocks show: nothing of an origin's clock is held against a response.
+    both.check();
+    assert!(both.robots.completed > 0, "{:#?}", both.robots);
+}
+
+#[test]
 fn origins_that_learn_of_a_start_too_late_say_so() {
     let mut origins = Origins::start(&simple());
     let past = Command::Start { at_monotonic_ns: monotonic_ns() - 70_000_000, at_unix_s: 1_700_000_000 };

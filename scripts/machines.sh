@@ -2,10 +2,13 @@
 # Four machines on one host: network namespaces on a bridge, with monotonic clocks that are minutes apart. Everything is in a network
 # namespace of its own (`unshare --net sh machines.sh …`), and gone when the last process in it has ended.
 #
-# $1 the program, $2 a directory, $3 a workload, then flags of the run. The server asks for a user.
+# $1 the program, $2 a directory, then a command that is run once all agents are there. The server, at nats://10.9.0.254:4222, asks for
+# the user `run` and the password in the directory's file `password`. DELAY_MS="THERE BACK": what agents send to the server and get
+# from it is late by so many milliseconds.
 set -eu
-assay=$1 directory=$2 workload=$3
-shift 3
+assay=$1 directory=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
 PATH="$PATH:/usr/sbin:/sbin"
 # `unshare` ignores other signals; its child goes with it, and roles with their agent.
 trap 'kill -s KILL $pids 2>/dev/null; wait' EXIT
@@ -23,15 +26,24 @@ authorization { user: run, password: "a password" }
 END
 echo "a password" >"$directory/password"
 nats-server -c "$directory/nats.conf" >"$directory/nats.log" 2>&1 &
+echo $! >"$directory/nats.pid"
 pids="$pids $!"
 login="--nats-user run --nats-password-file $directory/password"
 until "$assay" fleet --nats nats://10.9.0.254:4222 $login >/dev/null 2>&1; do sleep 0.1; done
+agents_port=4222
+if [ -n "${DELAY_MS:-}" ]; then
+    agents_port=4223
+    # Two numbers.
+    # shellcheck disable=SC2086
+    python3 -B "$here/delay.py" 10.9.0.254:4223 10.9.0.254:4222 $DELAY_MS &
+    pids="$pids $!"
+fi
 
 # $1 number, $2 label, $3 by how many seconds its clock is ahead
 machine() {
     unshare --net --time --monotonic "$3" --fork --kill-child sh -c "
-        until ip addr show eth0 2>/dev/null | grep -q 'inet '; do sleep 0.05; done
-        exec '$assay' agent --nats nats://10.9.0.254:4222 $login --name m$1 --label $2 --dir '$directory/m$1'
+        until ip route get 10.9.0.254 >/dev/null 2>&1; do sleep 0.05; done
+        exec '$assay' agent --nats nats://10.9.0.254:$agents_port $login --name m$1 --label $2 --dir '$directory/m$1'
     " >"$directory/m$1.log" 2>&1 &
     pids="$pids $!"
     # The shell is the child of \`unshare\`, in the new namespaces.
@@ -45,7 +57,11 @@ machine 1 robots 60
 machine 2 robots 3600
 machine 3 proxy 300
 machine 4 origins 0
-until [ "$("$assay" fleet --nats nats://10.9.0.254:4222 $login 2>/dev/null | grep -c idle)" = 4 ]; do sleep 0.1; done
+tries=0
+until [ "$("$assay" fleet --nats nats://10.9.0.254:4222 $login 2>/dev/null | grep -c idle)" = 4 ]; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 60 ] || { echo "not all machines came:" >&2; cat "$directory"/*.log >&2; exit 1; }
+    sleep 0.1
+done
 
-"$assay" run "$workload" --fleet nats://10.9.0.254:4222 $login --robots-on robots --proxy-on proxy --origins-on origins \
-    --no-live "$@"
+"$@"

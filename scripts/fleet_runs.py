@@ -1,0 +1,231 @@
+"""Counts how often a run on several machines keeps what the manual promises: clocks within their stated bounds, faults named, nothing left.
+
+Each run has four machines of its own (scripts/machines.sh): network namespaces whose monotonic clocks are 60 s, an hour, 300 s and 0 s
+ahead of the coordinator's. The true offsets are known, so a bound that does not hold them is seen.
+
+*Clocks*: `clocks` has a quick connection to the server, `clocks-1ms` and `clocks-30ms` one that is that much longer each way,
+`clocks-uneven` one of 1 ms there and 30 ms back. The offset of each machine must lie within its stated error, and no response be wrong.
+
+*Faults*, in the middle of a run: an agent killed (`agent-killed`) or stopped (`agent-frozen`), a machine's network cut for 5 s (`cut-5s`) and for 25 s
+(`cut-25s`), the server killed and started again (`server-restarted`), the coordinator killed (`coordinator-killed`). What each must end
+with is in EXPECTED. After each, agents must be idle within 30 s, without a child or a file of the run.
+
+A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
+Needs root, nats-server and a build of assay (the release build, or the one that ASSAY names).
+Usage: fleet_runs.py [--times N] [--json FILE] [CASE]...
+"""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import kept_runs
+from kept_runs import ASSAY, HERE
+
+URL = "nats://10.9.0.254:4222"
+AHEAD_S = [60, 3600, 300, 0]
+DELAYS_MS = {"clocks": "", "clocks-1ms": "1 1", "clocks-30ms": "30 30", "clocks-uneven": "1 30"}
+# Length of the run in seconds, exit codes, and what standard error must name.
+EXPECTED = {
+    "agent-killed": (12, {1}, "the machine m4 was lost"),
+    "agent-frozen": (30, {1}, "the machine m1 was lost"),
+    "cut-5s": (12, {0, 96, 99}, ""),
+    "cut-25s": (40, {1}, "the machine m1 was lost"),
+    "server-restarted": (12, {0, 96}, ""),
+    "coordinator-killed": (12, {-signal.SIGKILL}, ""),
+}
+CASES = [*DELAYS_MS, *EXPECTED]
+CLOCKS_S = 3
+IDLE_WITHIN_S = 30
+
+
+def login(directory):
+    return ["--nats-user", "run", "--nats-password-file", os.path.join(directory, "password")]
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except FileNotFoundError:
+        return []
+
+
+def agents():
+    """Process ids of the agents of this network, by name."""
+    found = {}
+    mine = os.readlink("/proc/self/ns/net")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                words = file.read().split("\0")
+            is_agent = words[:2] == [ASSAY, "agent"] and os.readlink(f"/proc/{pid}/ns/net") != mine
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if is_agent and words[words.index("--dir") + 1].startswith(os.getcwd()):
+            found[words[words.index("--name") + 1]] = int(pid)
+    return found
+
+
+def wait_for_start(run, run_dir):
+    """Until the schedule has begun, and a second more."""
+    while run.poll() is None:
+        try:
+            with open(os.path.join(run_dir, "run.json")) as file:
+                if json.load(file)["phases"][0]["start_ms"] is not None:
+                    time.sleep(1)
+                    return
+        except (FileNotFoundError, IndexError, ValueError):
+            pass
+        time.sleep(0.05)
+
+
+def harm(case, run, directory):
+    """The fault of a case."""
+    if case == "agent-killed":
+        os.kill(agents()["m4"], signal.SIGKILL)
+    elif case == "agent-frozen":
+        frozen = agents()["m1"]
+        os.kill(frozen, signal.SIGSTOP)
+        try:
+            run.wait(40)
+        finally:
+            os.kill(frozen, signal.SIGCONT)
+    elif case.startswith("cut-"):
+        port, length_s = ("port3", 5) if case == "cut-5s" else ("port1", 25)
+        subprocess.run(["ip", "link", "set", port, "down"], check=True)
+        time.sleep(length_s)
+        subprocess.run(["ip", "link", "set", port, "up"], check=True)
+    elif case == "server-restarted":
+        with open(os.path.join(directory, "nats.pid")) as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+        time.sleep(0.5)
+        subprocess.Popen(["nats-server", "-c", "nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    elif case == "coordinator-killed":
+        run.kill()
+
+
+def left_behind(directory, lost):
+    """What agents still have after some time; nothing, if all is well."""
+    deadline = time.monotonic() + IDLE_WITHIN_S
+    while True:
+        left = []
+        for name, pid in agents().items():
+            if children(pid):
+                left.append(f"{name} has children")
+            if os.listdir(os.path.join(directory, name)):
+                left.append(f"{name} has files")
+        listed = subprocess.run([ASSAY, "fleet", "--nats", URL, "--json", *login(directory)], capture_output=True, text=True)
+        known = json.loads(listed.stdout)["agents"] if listed.returncode == 0 else []
+        if len(known) != 4 - lost:
+            left.append(f"{len(known)} agents are there")
+        left += [f"{agent['name']} is busy" for agent in known if agent.get("busy")]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.2)
+
+
+def inside(case, path):
+    """One run, where the machines are: its record."""
+    directory, run_dir = os.getcwd(), os.path.join(os.getcwd(), "run")
+    length_s, codes, named = EXPECTED.get(case, (CLOCKS_S, {0, 96}, ""))
+    workload = os.path.join(HERE, "crates/cli/tests/commands/special.pg")
+    command = [ASSAY, "run", workload, "--fleet", URL, *login(directory), "--robots-on", "robots", "--proxy-on", "proxy"]
+    command += ["--origins-on", "origins", "--no-live", "--no-report", "--seed", "1", "--duration", f"{length_s}s", "--run-dir", run_dir]
+    with open("stderr", "w+") as said:
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        if case in EXPECTED:
+            wait_for_start(run, run_dir)
+            harm(case, run, directory)
+        code = run.wait(120)
+        said.seek(0)
+        said = said.read()
+    record = {"code": code, "wrong": []}
+    if code not in codes:
+        record["wrong"].append(f"it ended with {code}: {said.strip()[-400:]}")
+    if named not in said:
+        record["wrong"].append(f"nothing said `{named}`: {said.strip()[-400:]}")
+    record["wrong"] += left_behind(directory, int(case == "agent-killed"))
+    with open(os.path.join(run_dir, "run.json")) as file:
+        fleet = json.load(file)["fleet"]
+    if code in (0, 96):
+        judge(record, fleet, run_dir)
+    with open(path, "w") as file:
+        json.dump(record, file)
+
+
+def judge(record, fleet, run_dir):
+    """What a complete run says, held against the truth."""
+    record["spread_us"] = fleet["start_spread_us"]
+    record["off_us"], record["stated_us"] = [], []
+    for machine, ahead_s in zip(fleet["machines"], AHEAD_S):
+        off_us = -(-abs(machine["offset_ns"] - ahead_s * 1_000_000_000) // 1000)
+        record["off_us"].append(off_us)
+        record["stated_us"].append(machine["start_error_us"])
+        if off_us > machine["start_error_us"]:
+            record["wrong"].append(f"{machine['name']} is {off_us} µs off, {machine['start_error_us']} µs were stated")
+    with open(os.path.join(run_dir, "summary.json")) as file:
+        total = json.load(file)["total"]
+    record["due"] = [total["due"], total["due_digest"]]
+    record["errors"] = total["errors"]["by_kind"]
+    for kind in ("wrong_version", "stale", "hit_on_reload", "wrong_object", "wrong_bytes"):
+        if record["errors"].get(kind):
+            record["wrong"].append(f"{record['errors'][kind]} responses are called {kind}")
+
+
+def one(case):
+    """One run, with machines of its own."""
+    with tempfile.TemporaryDirectory(prefix="fleet-runs-") as directory:
+        path = os.path.join(directory, "record.json")
+        machines = ["unshare", "--net", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
+        command = [*machines, sys.executable, "-B", os.path.abspath(__file__), "--inside", case, path]
+        environment = os.environ | {"TMPDIR": directory, "DELAY_MS": DELAYS_MS.get(case, "")}
+        ended = subprocess.run(command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, timeout=300)
+        if not os.path.exists(path):
+            return {"wrong": [f"no record; it ended with {ended.returncode}: {ended.stderr.strip()[-600:]}"]}
+        with open(path) as file:
+            return json.load(file)
+
+
+def report(records):
+    """Counts, a line for each case, and what was wrong."""
+    print(f"{'case':19} {'runs':>4} {'right':>5}  {'off, stated at most (µs)':>25}  {'spread p99 (µs)':>15}  exit codes")
+    for case in CASES:
+        mine = [record for record in records if record["case"] == case]
+        if not mine:
+            continue
+        codes = collections.Counter(record.get("code") for record in mine)
+        codes = ", ".join(f"{code}: {count}" for code, count in codes.items())
+        off = max((off for record in mine for off in record.get("off_us", [])), default="–")
+        stated = max((stated for record in mine for stated in record.get("stated_us", [])), default="–")
+        spreads = sorted(record["spread_us"] for record in mine if "spread_us" in record)
+        spread = spreads[min(len(spreads) - 1, len(spreads) * 99 // 100)] if spreads else "–"
+        right = sum(not record["wrong"] for record in mine)
+        print(f"{case:19} {len(mine):4} {right:5}  {f'{off}, {stated}':>25}  {spread:>15}  {codes}")
+        dues = {tuple(record["due"]) for record in mine if "due" in record}
+        if len(dues) > 1:
+            print(f"  not the same requests: {dues}")
+        for record in mine:
+            for wrong in record["wrong"]:
+                print(f"  run {record['seed']}: {wrong}")
+
+
+def main():
+    if sys.argv[1:2] == ["--inside"]:
+        return inside(*sys.argv[2:4])
+    args = kept_runs.parse(kept_runs.parser(__doc__, CASES, 10, "fleet-runs.jsonl"), CASES)
+    kept = kept_runs.Kept(args.json)
+    for seed in range(1, args.times + 1):
+        for case in args.case:
+            if not kept.has(case, seed):
+                kept.add({"case": case, "seed": seed} | one(case))
+    report(kept.records)
+
+
+if __name__ == "__main__":
+    main()
