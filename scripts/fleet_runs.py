@@ -151,16 +151,17 @@ def inside(case, path):
     if named not in said:
         record["wrong"].append(f"nothing said `{named}`: {said.strip()[-400:]}")
     record["wrong"] += left_behind(directory, int(case == "agent-killed"))
-    with open(os.path.join(run_dir, "run.json")) as file:
-        fleet = json.load(file)["fleet"]
     if code in (0, 96):
-        judge(record, fleet, run_dir)
+        record["length_s"] = length_s
+        judge(record, run_dir)
     with open(path, "w") as file:
         json.dump(record, file)
 
 
-def judge(record, fleet, run_dir):
+def judge(record, run_dir):
     """What a complete run says, held against the truth."""
+    with open(os.path.join(run_dir, "run.json")) as file:
+        fleet = json.load(file)["fleet"]
     record["spread_us"] = fleet["start_spread_us"]
     record["off_us"], record["stated_us"] = [], []
     for machine, ahead_s in zip(fleet["machines"], AHEAD_S):
@@ -207,12 +208,12 @@ def report(records):
         spread = spreads[min(len(spreads) - 1, len(spreads) * 99 // 100)] if spreads else "–"
         right = sum(not record["wrong"] for record in mine)
         print(f"{case:19} {len(mine):4} {right:5}  {f'{off}, {stated}':>25}  {spread:>15}  {codes}")
-        dues = {tuple(record["due"]) for record in mine if "due" in record}
-        if len(dues) > 1:
-            print(f"  not the same requests: {dues}")
         for record in mine:
             for wrong in record["wrong"]:
                 print(f"  run {record['seed']}: {wrong}")
+    for length_s in sorted({record["length_s"] for record in records if "length_s" in record}):
+        dues = {tuple(record["due"]) for record in records if record.get("length_s") == length_s}
+        print(f"runs of {length_s} s: {'the same requests in all' if len(dues) == 1 else f'not the same requests: {dues}'}")
 
 
 def main():
