@@ -78,6 +78,8 @@ pub struct Response {
 pub struct Verdict {
     /// How the response came about; none: a 304 without an id does not tell.
     pub outcome: Option<Outcome>,
+    /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
+    pub is_unsure: bool,
     /// Version of the object that must follow.
     pub version: u64,
     /// Body bytes that must follow; none: the response has no body.
@@ -254,7 +256,9 @@ pub fn judge_head(
     {
         return Err(Wrong::Length { seen, wanted: requested.size });
     }
-    Ok(Verdict { outcome: Some(outcome), version: mark.version, body_bytes })
+    let is_unsure =
+        mark.xact != requested.id && mark.made_us.abs_diff(requested.sent_us) < requested.clock_error_us;
+    Ok(Verdict { outcome: Some(outcome), is_unsure, version: mark.version, body_bytes })
 }
 
 fn second(us: u64) -> i64 {
@@ -320,7 +324,7 @@ fn judge_age(
 /// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
 fn judge_bare_304(response: &Response, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
-    let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+    let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
     match (response.last_modified_s, first.last_modified_s) {
         (Some(shown_s), _) if shown_s > since_s => {
             Err(Wrong::NotModifiedSince { modified_s: Some(shown_s), since_s })

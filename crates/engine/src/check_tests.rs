@@ -82,7 +82,10 @@ fn not_modified(mark: Option<ResponseMark>) -> Response {
 #[test]
 fn a_response_made_for_this_request_is_a_miss() {
     let verdict = judge(&REQUESTED, &response(MINE)).expect("is right");
-    assert_eq!(verdict, Verdict { outcome: Some(Outcome::Miss), version: 2, body_bytes: Some(1000) });
+    assert_eq!(
+        verdict,
+        Verdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 2, body_bytes: Some(1000) }
+    );
 }
 
 #[test]
@@ -392,4 +395,19 @@ fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
     let nobody = ResponseMark { xact: XactId::NOBODY, made_us: 20 * SECOND - 500, ..STORED };
     assert_eq!(judge(&told(0), &response(nobody)).unwrap().outcome, Some(Outcome::Hit));
     assert_eq!(judge(&told(500), &response(nobody)).unwrap().outcome, Some(Outcome::Miss));
+}
+
+#[test]
+fn an_outcome_is_unsure_where_the_clocks_decide_it_and_their_error_is_larger() {
+    let told = |clock_error_us| Requested { clock_error_us, ..REQUESTED };
+    let is_unsure = |mark, error_us| judge(&told(error_us), &response(mark)).unwrap().is_unsure;
+    for made_us in [20 * SECOND - 500, 20 * SECOND + 500] {
+        let of_another = ResponseMark { made_us, ..STORED };
+        assert!(!is_unsure(of_another, 0) && !is_unsure(of_another, 500) && is_unsure(of_another, 501));
+        let of_nobody = ResponseMark { xact: XactId::NOBODY, ..of_another };
+        assert!(!is_unsure(of_nobody, 0) && is_unsure(of_nobody, 501));
+    }
+    // Its own fetch is a miss, whatever the clocks show.
+    assert!(!is_unsure(MINE, u64::MAX));
+    assert!(!is_unsure(ResponseMark { made_us: 20 * SECOND, ..STORED }, 0), "one machine has one clock");
 }

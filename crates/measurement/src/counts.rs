@@ -110,6 +110,8 @@ counts! {
         revalidated_bytes: "body bytes of those that the origin confirmed", metric bytes_by_outcome("revalidated");
         misses: "basic requests that the origin answered", metric by_outcome("miss");
         miss_bytes: "body bytes of misses", metric bytes_by_outcome("miss");
+        unsure_outcomes: "basic requests, counted among hits, collapsed or misses, of which the error of the machines' clocks leaves open whether the response was made before the request was sent",
+            metric Metric::counter("unsure_outcomes"), json unsure_outcomes;
         ideal_hits: "what an infinite cache with the target's declared behaviour would have hit of the requests that it was asked about",
             metric Metric::counter("ideal_hits");
         ideal_hit_bytes: "body bytes of ideal hits", metric Metric::counter("ideal_hits_body");

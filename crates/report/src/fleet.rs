@@ -2,17 +2,17 @@
 
 use assay_record::run::{FleetInfo, FleetMachine};
 
-/// Each machine, and how well their clocks are known: names and values.
-pub(crate) fn facts(fleet: &FleetInfo) -> Vec<(String, String)> {
+/// Each machine, and how well their clocks are known, which leaves so many outcomes open: names and values.
+pub(crate) fn facts(fleet: &FleetInfo, unsure: u64) -> Vec<(String, String)> {
     let machines = fleet.machines.iter().map(|machine| (format!("machine {}", machine.name), what(machine)));
-    machines.chain([("clocks".to_owned(), clocks(fleet))]).collect()
+    machines.chain([("clocks".to_owned(), clocks(fleet, unsure))]).collect()
 }
 
 /// The same in two lines.
-pub(crate) fn lines(fleet: &FleetInfo) -> [(&'static str, String); 2] {
+pub(crate) fn lines(fleet: &FleetInfo, unsure: u64) -> [(&'static str, String); 2] {
     let machine = |machine: &FleetMachine| format!("{} {}", machine.name, roles(machine));
     let machines: Vec<String> = fleet.machines.iter().map(machine).collect();
-    [("machines", machines.join("; ")), ("clocks", clocks(fleet))]
+    [("machines", machines.join("; ")), ("clocks", clocks(fleet, unsure))]
 }
 
 fn roles(machine: &FleetMachine) -> String {
@@ -33,14 +33,21 @@ fn what(machine: &FleetMachine) -> String {
     words.join(", ")
 }
 
-fn clocks(fleet: &FleetInfo) -> String {
+fn clocks(fleet: &FleetInfo, unsure: u64) -> String {
     let start = match fleet.start_spread_us {
         Some(spread_us) => format!("all started within {}", ms(spread_us)),
         None => "how far apart machines started is not known".to_owned(),
     };
-    match fleet.clock_error_us {
+    let known = match fleet.clock_error_us {
         Some(error_us) => format!("{start}; instants of two machines are known to {}", ms(error_us)),
         None => format!("{start}; instants of two machines cannot be compared"),
+    };
+    match unsure {
+        0 => known,
+        1 => format!("{known}, which leaves open whether 1 response was made for its request or before"),
+        n => {
+            format!("{known}, which leaves open whether {n} responses were made for their requests or before")
+        }
     }
 }
 
@@ -65,13 +72,13 @@ mod tests {
         let two = FleetMachine { name: "m2".into(), roles: vec!["proxy".into()], ..FleetMachine::default() };
         let mut fleet =
             FleetInfo { machines: vec![one, two], start_spread_us: Some(900), clock_error_us: None };
-        let [(_, machines), (_, clocks)] = lines(&fleet);
+        let [(_, machines), (_, clocks)] = lines(&fleet, 0);
         assert_eq!(machines, "m1 robots 0 to 19 and origins; m2 proxy");
         assert_eq!(clocks, "all started within 0.90 ms; instants of two machines cannot be compared");
         fleet.clock_error_us = Some(1500);
-        let facts = facts(&fleet);
+        let facts = facts(&fleet, 12);
         assert!(facts[0].1.contains("clock known to 0.12 ms, lost after 3.2 s"), "{facts:?}");
         assert!(facts[1].1.contains("clock not known"), "{facts:?}");
-        assert!(facts[2].1.ends_with("known to 1.50 ms"), "{facts:?}");
+        assert!(facts[2].1.contains("known to 1.50 ms, which leaves open whether 12 responses"), "{facts:?}");
     }
 }

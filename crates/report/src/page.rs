@@ -457,7 +457,9 @@ pub fn placement(summary: &Summary) -> Vec<Fact> {
         fact(&role.role, parts.join(", "))
     };
     let network = summary.bed.iter().flat_map(crate::bed::facts).map(|(name, value)| fact(&name, value));
-    let machines = summary.fleet.iter().flat_map(crate::fleet::facts).map(|(name, value)| fact(&name, value));
+    let unsure = summary.total.counts.unsure_outcomes;
+    let machines = summary.fleet.iter().flat_map(|fleet| crate::fleet::facts(fleet, unsure));
+    let machines = machines.map(|(name, value)| fact(&name, value));
     summary.placement.iter().map(describe).chain(network).chain(machines).collect()
 }
 

@@ -271,7 +271,11 @@ impl Page {
             self.fact(name, &text);
         }
         self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
-        for (name, text) in summary.fleet.iter().flat_map(crate::fleet::lines) {
+        for (name, text) in summary
+            .fleet
+            .iter()
+            .flat_map(|fleet| crate::fleet::lines(fleet, summary.total.counts.unsure_outcomes))
+        {
             self.fact(name, &text);
         }
         self.line("");

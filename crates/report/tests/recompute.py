@@ -473,7 +473,7 @@ def figures(phases, spans):
     used = resources(spans)
     spared = lambda at_origins, at_robots: rounded(1 - at_origins / at_robots, 6) if at_robots else None
     class_counts = lambda by: {k: int(v) for k, v in c[c.by == by].groupby("value")["count"].sum().items()}
-    as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages",
+    as_they_are = ["due", "completed", "basic", "unsure_outcomes", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages",
                    "streams_opened", "streams_reset", "goaways", "flow_stalls", "tls_full", "tls_resumed", "working_set",
                    "working_set_bytes"]
     by_tls = class_counts("tls")

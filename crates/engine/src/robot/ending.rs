@@ -55,6 +55,7 @@ impl Crew {
             xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
         });
         let recorder = self.recorder(xact.phase);
+        recorder.counts.unsure_outcomes += u64::from(basic && opening.verdict.is_unsure);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;

@@ -261,7 +261,7 @@ impl Crew {
 
     /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
     pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
-        let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+        let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
         let opening =
             Opening { status: 0, verdict, ending: Ending::Fault, breaks_off: false, persists: false };
         self.end_early(place, &opening, 0, now_ns);

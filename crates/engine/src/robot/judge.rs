@@ -47,7 +47,7 @@ impl Judge<'_> {
         }
         if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
             let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
-            let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+            let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
             return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
         }
         let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);

@@ -278,7 +278,8 @@ mod tests {
         if head.status != 200 {
             return Err(Wrong::Status { seen: head.status, conditional: false }.into());
         }
-        let verdict = Verdict { outcome: Some(Outcome::Miss), version: 1, body_bytes: Some(SIZE) };
+        let verdict =
+            Verdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 1, body_bytes: Some(SIZE) };
         let payload = Payload::whole(body(), SIZE);
         Ok(Settled { verdict, ending: Ending::Object, breaks_off: false, payload })
     }
