@@ -401,13 +401,17 @@ fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
 fn an_outcome_is_unsure_where_the_clocks_decide_it_and_their_error_is_larger() {
     let told = |clock_error_us| Requested { clock_error_us, ..REQUESTED };
     let is_unsure = |mark, error_us| judge(&told(error_us), &response(mark)).unwrap().is_unsure;
-    for made_us in [20 * SECOND - 500, 20 * SECOND + 500] {
-        let of_another = ResponseMark { made_us, ..STORED };
+    // The object has a new version at 20 s.
+    for (made_us, version) in [(20 * SECOND - 500, 1), (20 * SECOND + 500, 2)] {
+        let of_another = ResponseMark { made_us, version, ..STORED };
         assert!(!is_unsure(of_another, 0) && !is_unsure(of_another, 500) && is_unsure(of_another, 501));
         let of_nobody = ResponseMark { xact: XactId::NOBODY, ..of_another };
         assert!(!is_unsure(of_nobody, 0) && is_unsure(of_nobody, 501));
     }
     // Its own fetch is a miss, whatever the clocks show.
     assert!(!is_unsure(MINE, u64::MAX));
-    assert!(!is_unsure(ResponseMark { made_us: 20 * SECOND, ..STORED }, 0), "one machine has one clock");
+    assert!(
+        !is_unsure(ResponseMark { made_us: 20 * SECOND, version: 2, ..STORED }, 0),
+        "one machine has one clock"
+    );
 }
