@@ -20,3 +20,4 @@ mod seen;
 mod server;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod waits;

@@ -136,6 +136,7 @@ pub struct Options {
     pub sources: Vec<IpAddr>,
     pub timing: Timing,
     pub reloads_reach_origin: bool,
+    pub waits: Option<assay_measurement::waits::WaitReport>,
 }
 
 impl Default for Options {
@@ -150,6 +151,7 @@ impl Default for Options {
             sources: Vec::new(),
             timing: Timing::default(),
             reloads_reach_origin: true,
+            waits: None,
         }
     }
 }
@@ -208,11 +210,13 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         },
         timeout_ms: options.timeout_ms,
         xact_log: options.xact_log,
-        joins_waits: false,
+        joins_waits: options.waits.is_some(),
     };
     let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
     let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
     writeln!(parent, "{}", serde_json::to_string(&start).expect("is data")).expect("is read");
+    let waits = options.waits.map(|waits| serde_json::to_string(&Command::Waits(waits)).expect("is data"));
+    waits.into_iter().for_each(|line| writeln!(parent, "{line}").expect("is read"));
     let stopper = options.stop_after_ms.map(|after_ms| {
         let mut parent = parent.try_clone().expect("there are descriptors");
         std::thread::spawn(move || {

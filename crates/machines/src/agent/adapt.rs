@@ -203,6 +203,7 @@ mod tests {
         assert_eq!(spec.universe.workload, PathBuf::from("/agent/run/workload.json"));
         assert_eq!(spec.xact_log, Some(PathBuf::from("/agent/run/xacts.parquet")));
         assert!(spec.threads < 500 && spec.cpus.is_empty());
+        assert!(!spec.joins_waits, "an agent does not report any, and intervals would be held in vain");
         let RoleSpec::Target(spec) = adapt(target_of("varnish"), bounds(&networks)).unwrap() else {
             panic!("it is a target")
         };
