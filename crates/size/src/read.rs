@@ -83,6 +83,8 @@ pub struct Read {
     pub files: Vec<PathBuf>,
     /// Name of their form.
     pub form: String,
+    /// It is an access log, or several.
+    pub is_log: bool,
     /// All requests.
     pub requests: Requests,
     /// Lines or records that could not be read.
@@ -137,7 +139,15 @@ fn traces(files: Vec<PathBuf>, forms: &[Form], sampling: Sampling) -> Result<Rea
         }
     }
     let form = if forms[0] == Form::Oracle { "oracleGeneral" } else { "csv" };
-    Ok(Read { files, form: form.into(), requests: gather.finish(), malformed, suggestions: None, notes })
+    Ok(Read {
+        files,
+        form: form.into(),
+        is_log: false,
+        requests: gather.finish(),
+        malformed,
+        suggestions: None,
+        notes,
+    })
 }
 
 fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
@@ -220,6 +230,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     Ok(Read {
         files: set.files,
         form: set.format,
+        is_log: true,
         requests: gather.finish(),
         malformed: set.malformed,
         suggestions: log.rules.suggest.take().map(Suggest::finish),

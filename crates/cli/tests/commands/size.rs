@@ -370,12 +370,53 @@ fn a_prediction_is_shown_beside_what_the_proxy_hit_and_a_complete_experiment_is_
 }
 
 #[test]
+fn a_log_is_replayed_through_a_proxy_and_a_complete_replay_is_only_read() {
+    let assay = Assay::new();
+    // In turn, three requests for each of 30 objects, and POSTs, which are not replayed.
+    let line = |number: u32| {
+        let method = if number % 10 == 9 { "POST" } else { "GET" };
+        format!(
+            "192.0.2.7 - - [10/Oct/2025:13:55:{:02} +0000] \"{method} /{} HTTP/1.1\" 200 1000 \"-\" \"agent\"\n",
+            number / 30,
+            number % 30
+        )
+    };
+    let log = assay.file("access.log", &(0..90).map(line).collect::<String>());
+    let arguments = [
+        "size", log, "--policy", "lru", "--prove", "builtin", "--at", "8MB", "--speed", "10", "--dir",
+        "proof", "--json",
+    ];
+    let proof = json(&assay.run(&arguments).exits(0).stdout)["proof"].clone();
+    let cell = &proof["cells"][0];
+    // Of 81 GETs, those for 27 objects are the first.
+    let [predicted, measured] =
+        ["predicted", "measured"].map(|name| cell[name]["dhr"].as_f64().expect("a ratio"));
+    assert!((predicted - 54.0 / 81.0).abs() < 1e-9, "{cell}");
+    assert!((measured - predicted).abs() < 0.02, "{cell}");
+    let result = assay.path("proof/builtin-8388608-1/1/replay.json");
+    let made = std::fs::metadata(&result).expect("a result").modified().expect("a time");
+    let again = json(&assay.run(&arguments).exits(0).stdout)["proof"].clone();
+    assert_eq!(again, proof);
+    assert_eq!(
+        std::fs::metadata(&result).expect("a result").modified().expect("a time"),
+        made,
+        "it was not replayed again"
+    );
+}
+
+#[test]
 fn what_cannot_be_proved_is_refused_before_anything_runs() {
     let assay = Assay::new();
     let log = assay.file("access.log", &combined());
     let refused = |arguments: &[&str]| assay.run(arguments).exits(2).stderr.clone();
-    let said = refused(&["size", log, "--prove", "builtin", "--at", "1GB"]);
-    assert!(said.contains("--prove is for workloads") && said.contains("assay replay"), "{said}");
+    let said = refused(&["size", log, "--prove", "builtin", "--at", "1GB", "--key", "ignore query"]);
+    assert!(said.contains("--prove replays a log as it is"), "{said}");
+    let said =
+        refused(&["size", "-", "--format", "combined", "--prove", "builtin", "--at", "1GB", "--speed", "0"]);
+    assert!(said.contains("cannot be replayed 0 times as fast"), "{said}");
+    assay.file("trace.csv", "id,size\n1,2\n");
+    let said = refused(&["size", "trace.csv", "--prove", "builtin", "--at", "1GB"]);
+    assert!(said.contains("a trace has no URLs to request"), "{said}");
     let said = refused(&["size", "demo", "--prove", "varnich", "--at", "1GB"]);
     assert!(said.contains("varnich"), "{said}");
     let said = refused(&["size", "demo", "--rate", "5", "--prove", "builtin", "--at", "1GB"]);

@@ -83,6 +83,7 @@ pub fn read(plan: &Plan<'_>) -> Result<Read, SizeError> {
     Ok(Read {
         files: vec![PathBuf::from(plan.name)],
         form: "PGL workload".into(),
+        is_log: false,
         requests,
         malformed: 0,
         suggestions: None,

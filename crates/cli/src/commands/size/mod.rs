@@ -2,6 +2,7 @@
 
 mod model;
 mod prove;
+mod prove_log;
 mod rules;
 mod together;
 mod workload;
@@ -16,6 +17,7 @@ use assay_size::document::{Document, Options};
 use assay_size::error::SizeError;
 use assay_size::labels::By;
 use assay_size::policy::Policy;
+use assay_size::proof::Proof;
 use assay_size::read::{Form, How, Read, read};
 use assay_size::sample::{Sampling, Take};
 use assay_size::simulate::Admission;
@@ -24,6 +26,7 @@ use clap::Args;
 
 use self::model::Model;
 use self::prove::ProveArgs;
+use self::prove_log::Replayed;
 use self::rules::RuleArgs;
 use self::together::TogetherArgs;
 use self::workload::WorkloadArgs;
@@ -49,6 +52,8 @@ Examples:
       a hundredth of the objects, with the error that this causes
   assay size access.log --layers 256MB,4GB --edges 4
       four caches with one behind them
+  assay size access.log --prove nginx --at 1GB --speed 10
+      the same for a log, which is replayed ten times as fast
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
@@ -124,13 +129,16 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?;
     let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
     let input = requests(args, named.as_deref(), model)?;
+    if named.is_none() && !args.proof.prove.is_empty() {
+        check_replay(args, &input)?;
+    }
     let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
     let mut document = Document::of(&input, &options).map_err(failure)?;
     if let Some(several) = &several {
         document.cooperate(&input.requests, &several.hierarchy).map_err(failure)?;
     }
-    if let Some(name) = named.filter(|_| !args.proof.prove.is_empty()) {
-        document.prove(prove::prove(&name, &args.proof, &args.workload, args.sample.unwrap_or_default())?);
+    if !args.proof.prove.is_empty() {
+        document.prove(prove(args, named.as_deref())?);
     }
     if let Some(path) = &args.form.html {
         let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
@@ -147,6 +155,38 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     };
     output::result(&text, args.form.output.as_deref())?;
     Ok(Exit::Fine)
+}
+
+/// Runs the workload, or replays the log, through real proxies.
+fn prove(args: &SizeArgs, workload: Option<&str>) -> Result<Proof, Failure> {
+    match workload {
+        Some(name) => prove::prove(name, &args.proof, &args.workload, args.sample.unwrap_or_default()),
+        None => {
+            let log = Replayed { files: &args.files, format: args.format.as_deref() };
+            prove_log::prove(&log, &args.proof, |model| requests(args, None, model))
+        }
+    }
+}
+
+/// Refuses what cannot be replayed.
+fn check_replay(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
+    let refused = |what: &str, hint: &'static str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
+    if !read.is_log {
+        return refused(
+            "--prove is for workloads and access logs: a trace has no URLs to request",
+            "leave it out",
+        );
+    }
+    if !args.rules.rules().is_empty() {
+        return refused(
+            "--prove replays a log as it is, and rules for it say otherwise",
+            "leave out the rules",
+        );
+    }
+    if args.files.iter().any(|file| file.as_os_str() == "-") {
+        return refused("--prove reads a log several times, and standard input is read once", "name a file");
+    }
+    Ok(())
 }
 
 fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Read, Failure> {

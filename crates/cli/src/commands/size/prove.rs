@@ -32,7 +32,7 @@ pub struct ProveArgs {
     /// Objects take room as in PROXY (`builtin`, or a name from `assay proxies`), and requests have the effects that they have on it
     #[arg(long = "as", value_name = "PROXY")]
     pub as_proxy: Option<String>,
-    /// Run the workload through these proxies, and show predicted beside measured hit ratios
+    /// Run the workload, or replay the log, through these proxies, and show predicted beside measured hit ratios
     #[arg(long, value_name = "PROXY,…", value_delimiter = ',', requires = "at")]
     pub prove: Vec<String>,
     /// The sizes of their caches
@@ -44,6 +44,9 @@ pub struct ProveArgs {
     /// Directory of the experiment; one that is there is gone on with [default: runs/size-WORKLOAD-DATE-TIME]
     #[arg(long, value_name = "DIR", requires = "prove")]
     pub dir: Option<PathBuf>,
+    /// How much faster than it was a log is replayed
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "prove")]
+    pub speed: f64,
     /// Look for proxy descriptions in DIR too
     #[arg(long, value_name = "DIR")]
     pub proxy_dir: Vec<PathBuf>,
@@ -54,11 +57,15 @@ pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Re
     if args.prove.is_empty() {
         return Ok(());
     }
-    if workload.is_none() {
-        return Err(Failure::usage(anyhow!("--prove is for workloads"))
-            .hint("send a log through a proxy with `assay replay FILE --proxy PROXY --memory SIZE`, and compare the hit ratios"));
+    if !(args.speed.is_finite() && args.speed > 0.0) {
+        return Err(Failure::usage(anyhow!("a log cannot be replayed {} times as fast", args.speed))
+            .hint("give --speed a number above 0, like 10"));
     }
-    if let Some(flag) = own.not_for_experiments() {
+    if workload.is_some() && args.speed != 1.0 {
+        return Err(Failure::usage(anyhow!("--speed is for logs"))
+            .hint("--rehearse makes the schedule of a workload shorter"));
+    }
+    if let Some(flag) = workload.and_then(|_| own.not_for_experiments()) {
         return Err(Failure::usage(anyhow!("{flag} does not go with --prove"))
             .hint("an experiment runs a workload as it is, or rehearsed: write the change into a copy of the workload"));
     }
@@ -114,7 +121,7 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Re
 }
 
 /// What LRU of this size makes of the requests.
-fn predicted(requests: &Requests, size_bytes: u64) -> Counts {
+pub fn predicted(requests: &Requests, size_bytes: u64) -> Counts {
     let (policies, sizes) = ([Policy::Lru], [size_bytes]);
     let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: Admission::All };
     curves(requests, &plan).curves[0].points[0].estimate.counts

@@ -1,0 +1,160 @@
+//! `assay size LOG --prove`: a log is replayed through real proxies at some sizes, and what they hit is shown beside what was
+//! predicted. Each replay is a process of `assay replay`, in a directory of its own; those that are complete are only read.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, anyhow};
+use assay_replay::Results;
+use assay_settings::show::bytes;
+use assay_size::proof::{Cell, Proof, Ratios};
+use assay_size::read::Read;
+use assay_size::requests::Requests;
+use assay_size::simulate::Counts;
+
+use super::model::Model;
+use super::prove::{ProveArgs, predicted};
+use crate::exit::Failure;
+use crate::{output, run_name};
+
+/// What a replay leaves when it is complete.
+const RESULT: &str = "replay.json";
+
+/// What is replayed.
+pub struct Replayed<'a> {
+    /// The logs.
+    pub files: &'a [PathBuf],
+    /// Their format, as it was typed.
+    pub format: Option<&'a str>,
+}
+
+/// Replays what is left to be replayed, and compares. `read` reads the requests as a model stores them.
+pub fn prove(
+    log: &Replayed<'_>,
+    args: &ProveArgs,
+    read: impl Fn(&Model) -> Result<Read, Failure>,
+) -> Result<Proof, Failure> {
+    let models =
+        args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
+    let stem = log.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
+    let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&format!("size-{stem}")));
+    let mut cells = Vec::new();
+    for model in &models {
+        let requests = read(model)?.requests;
+        for &size_bytes in &args.at {
+            let runs = (1..=args.repetitions).filter_map(|number| {
+                output::eprint(&format!(
+                    "{} with {}, replay {number} of {}\n",
+                    model.name,
+                    bytes(size_bytes),
+                    args.repetitions
+                ));
+                replayed(
+                    log,
+                    args,
+                    model,
+                    size_bytes,
+                    &dir.join(format!("{}-{size_bytes}-{number}", model.name)),
+                )
+                .transpose()
+            });
+            let runs = runs.collect::<Result<Vec<Results>, Failure>>()?;
+            cells.push(cell(model, size_bytes, &requests, &runs, args.repetitions));
+        }
+    }
+    Ok(Proof { experiment: dir.display().to_string(), phases: Vec::new(), cells })
+}
+
+/// The result of a replay, which is made if it is not there; none: it failed, and said why.
+fn replayed(
+    log: &Replayed<'_>,
+    args: &ProveArgs,
+    model: &Model,
+    size_bytes: u64,
+    dir: &Path,
+) -> Result<Option<Results>, Failure> {
+    // A directory without a result is of a replay that was interrupted.
+    let attempts = (1..).map(|attempt| dir.join(format!("{attempt}")));
+    let mut place = dir.to_owned();
+    for attempt in attempts {
+        let is_there = attempt.exists();
+        place = attempt;
+        if !is_there || place.join(RESULT).is_file() {
+            break;
+        }
+    }
+    if !place.join(RESULT).is_file() {
+        let (memory, disk) = model.stores(size_bytes);
+        let exe =
+            std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
+        let mut command = Command::new(exe);
+        command.arg("replay").args(log.files).args([
+            "--proxy",
+            &model.name,
+            "--method",
+            "GET",
+            "--quiet",
+            "--json",
+        ]);
+        command.args(["--memory", &format!("{memory}B"), "--disk", &format!("{disk}B")]);
+        command.args(["--speed", &args.speed.to_string()]).arg("--dir").arg(&place);
+        if let Some(format) = log.format {
+            command.args(["--format", format]);
+        }
+        for proxy_dir in &args.proxy_dir {
+            command.arg("--proxy-dir").arg(proxy_dir);
+        }
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.context("cannot start a replay").map_err(Failure::failed)?;
+        if status.code() == Some(105) {
+            return Err(Failure::failed(anyhow!("interrupted"))
+                .hint(format!("--dir {} goes on with what is left", dir.parent().unwrap_or(dir).display())));
+        }
+        if !status.success() {
+            return Ok(None);
+        }
+    }
+    let text = std::fs::read_to_string(place.join(RESULT))
+        .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
+        .map_err(Failure::failed)?;
+    let results: Results = serde_json::from_str(&text)
+        .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
+        .map_err(Failure::failed)?;
+    Ok(Some(results).filter(|results| !results.interrupted && results.proxy_ended.is_none()))
+}
+
+fn cell(model: &Model, size_bytes: u64, requests: &Requests, runs: &[Results], repetitions: u32) -> Cell {
+    let counts = predicted(requests, size_bytes);
+    let measured: Vec<Ratios> = runs.iter().filter_map(ratios).collect();
+    let each = || measured.iter().map(|ratios| ratios.dhr);
+    let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
+    Cell {
+        proxy: model.name.clone(),
+        size_bytes,
+        overhead_bytes: model.layout.overhead_bytes,
+        unit_bytes: model.layout.unit_bytes,
+        predicted: of_replayed(&counts, runs),
+        measured: Ratios::mean(&measured),
+        measured_dhr_range: (!measured.is_empty()).then_some(range),
+        runs: measured.len() as u32,
+        repetitions,
+    }
+}
+
+fn ratios(results: &Results) -> Option<Ratios> {
+    let cache = results.cache.as_ref()?;
+    Some(Ratios { dhr: cache.dhr?, bhr: cache.bhr? })
+}
+
+/// The predicted hits over the requests that were replayed: those with other methods than GET were not.
+fn of_replayed(counts: &Counts, runs: &[Results]) -> Ratios {
+    let mean = |of: fn(&Results) -> u64, otherwise: u64| match runs.len() as u64 {
+        0 => otherwise,
+        number => runs.iter().map(of).sum::<u64>() / number,
+    };
+    let over = |hits: u64, all: u64| if all == 0 { 0.0 } else { (hits as f64 / all as f64).min(1.0) };
+    Ratios {
+        dhr: over(counts.hits, mean(|run| run.responses, counts.requests)),
+        bhr: over(counts.hit_bytes, mean(|run| run.body_bytes, counts.bytes)),
+    }
+}
