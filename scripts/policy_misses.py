@@ -3,9 +3,13 @@
 
     python3 -m venv VENV && VENV/bin/pip install libcachesim==0.3.5
     VENV/bin/python scripts/policy_misses.py > crates/cache/src/policy/libcachesim.txt
+    VENV/bin/python scripts/policy_misses.py near > crates/cache/src/policy/libcachesim_near.txt
 
-Takes some minutes. The tests read the table and do not need libCacheSim.
+Takes some minutes. The tests read the tables and do not need libCacheSim. The second one has policies that are defined otherwise
+than here, and by how much the counts differ is stated there.
 """
+
+import sys
 
 import libcachesim
 
@@ -13,7 +17,9 @@ MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
 REQUESTS, OBJECTS, SEED = 20_000, 3000, 7
 NEVER = (1 << 63) - 1
+# Defined as here; and otherwise, with their names here.
 POLICIES = ["FIFO", "LRU", "Clock", "Sieve", "LFU", "Belady"]
+NEAR = {"TwoQ": "2q", "ARC": "arc", "WTinyLFU": "w-tinylfu", "GDSF": "gdsf", "S3FIFO": "s3-fifo", "SLRU": "slru"}
 # Capacities, in thousandths of the bytes of all objects.
 SHARES = (5, 10, 20, 50, 100, 200, 400, 800)
 
@@ -54,15 +60,17 @@ def misses(policy, capacity, objects, following, size):
 
 
 def main():
+    is_near = sys.argv[1:] == ["near"]
+    names = NEAR if is_near else {policy: policy.lower() for policy in POLICIES}
     print("# policy, sizes of objects, capacity:misses; libCacheSim 0.3.5, made by scripts/policy_misses.py")
     objects = trace()
     following = next_requests(objects)
     for name, size in (("unit", lambda _: 1), ("bytes", lambda item: 100 + mix(item) % 9901)):
         total = sum(size(item) for item in set(objects))
-        for policy in POLICIES:
+        for policy, shown in names.items():
             capacities = [total * share // 1000 for share in SHARES]
             counted = (f"{c}:{misses(policy, c, objects, following, size)}" for c in capacities)
-            print(policy.lower(), name, *counted)
+            print(shown, name, *counted)
 
 
 if __name__ == "__main__":
