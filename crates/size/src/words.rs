@@ -170,7 +170,7 @@ fn errors(document: &Document) -> Vec<String> {
         }
         Some(ErrorSource::Time) => {
             "In brackets: where the figure is with 95 % certainty for requests of this kind, by how much it differs among 20 stretches \
-             of these."
+             of these. A trend makes that wide, such as that of caches which are empty at first: --warm-up leaves the first requests out."
         }
         None => "There are too few requests to say how much chance has to do with the figures.",
     };
