@@ -31,8 +31,10 @@ pub const THREADS: usize = 32;
 /// A thread has surely slept once so much of the time is left over by what it ran and waited, in nanoseconds: the kernel
 /// adds up what a running thread has had once a tick, of which there are 250 a second or more.
 const SURELY_SLEPT_NS: u64 = 5_000_000;
-/// After a reading, so many times as long as it took passes before the next: 1 % of a processor.
+/// After a reading, so many times as long as it took passes before the next, which is 1 % of a processor.
 const PASSES: u32 = 100;
+/// But no longer than this, however long it took: what is not read for seconds is known too late.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Waits that are reported at most at a time: whoever does not ask for them has no use for more.
 const MOST_WAITS: usize = 100_000;
 
@@ -269,7 +271,7 @@ fn watch(shared: &Shared) {
         state.read(&mut room);
         let cost = own_time().saturating_sub(before);
         state.cost += cost;
-        pause = WAIT_WINDOW.max(cost * PASSES);
+        pause = (cost * PASSES).clamp(WAIT_WINDOW, LONGEST_PAUSE);
     }
 }
 
