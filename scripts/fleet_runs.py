@@ -16,6 +16,7 @@ Usage: fleet_runs.py [--times N] [--json FILE] [CASE]...
 """
 
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -183,12 +184,20 @@ def one(case):
     """One run, with machines of its own."""
     with tempfile.TemporaryDirectory(prefix="fleet-runs-") as directory:
         path = os.path.join(directory, "record.json")
-        machines = ["unshare", "--net", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
-        command = [*machines, sys.executable, "-B", os.path.abspath(__file__), "--inside", case, path]
+        command = ["unshare", "--net", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
+        command += [sys.executable, "-B", os.path.abspath(__file__), "--inside", case, path]
         environment = os.environ | {"TMPDIR": directory, "DELAY_MS": DELAYS_MS.get(case, "")}
-        ended = subprocess.run(command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, timeout=300)
+        machines = subprocess.Popen(
+            command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            said = machines.communicate(timeout=300)[1]
+        finally:
+            # Interrupted or not: no machine outlives its run.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(machines.pid, signal.SIGKILL)
         if not os.path.exists(path):
-            return {"wrong": [f"no record; it ended with {ended.returncode}: {ended.stderr.strip()[-600:]}"]}
+            return {"wrong": [f"no record; it ended with {machines.returncode}: {said.strip()[-600:]}"]}
         with open(path) as file:
             return json.load(file)
 
@@ -219,6 +228,7 @@ def report(records):
 def main():
     if sys.argv[1:2] == ["--inside"]:
         return inside(*sys.argv[2:4])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args = kept_runs.parse(kept_runs.parser(__doc__, CASES, 10, "fleet-runs.jsonl"), CASES)
     kept = kept_runs.Kept(args.json)
     for seed in range(1, args.times + 1):

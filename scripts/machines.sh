@@ -60,7 +60,7 @@ machine 4 origins 0
 tries=0
 until [ "$("$assay" fleet --nats nats://10.9.0.254:4222 $login 2>/dev/null | grep -c idle)" = 4 ]; do
     tries=$((tries + 1))
-    [ "$tries" -lt 60 ] || { echo "not all machines came:" >&2; cat "$directory"/*.log >&2; exit 1; }
+    [ "$tries" -lt 200 ] || { echo "not all machines came:" >&2; cat "$directory"/*.log >&2; exit 1; }
     sleep 0.1
 done
 

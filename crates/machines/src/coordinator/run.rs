@@ -17,6 +17,7 @@ use assay_record::run::{FleetInfo, FleetMachine};
 use assay_role::message::Command;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Request, jetstream};
+use futures_util::future::{join_all, try_join_all};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -31,7 +32,8 @@ use crate::error::FleetError;
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 /// Exchanges by which each clock is measured before the run.
 const EXCHANGES: u32 = 40;
-/// How long before the start everybody has to be told of it: as many orders as there are roles, on links of up to 100 ms.
+/// How long before the start everybody has to be told of it: three orders one after the other, to the machines of one role at once,
+/// on links of up to 300 ms.
 const LEAD: Duration = Duration::from_secs(2);
 /// The workload of the run, in its object store.
 const WORKLOAD: &str = "workload.json";
@@ -166,17 +168,9 @@ impl Inner {
         let bytes = std::fs::read(workload).map_err(|e| cannot(&e))?;
         let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
         store.map_err(|e| cannot(&e))?.put(WORKLOAD, &mut bytes.as_slice()).await.map_err(|e| cannot(&e))?;
-        for machine in self.chosen.all() {
-            let name = machine.name;
-            for _ in 0..EXCHANGES {
-                if let Ok((exchange, instance, ahead_us)) =
-                    crate::roster::exchange(&self.client, &name, Some(&self.run)).await
-                {
-                    self.clocks.take(&name, instance, exchange, ahead_us).map_err(LabError::run)?;
-                }
-            }
-            self.order(&name, What::Begin).await?;
-        }
+        // All at once: one after the other, the first of many distant ones would give the coordinator up before the last one begins.
+        let machines = self.chosen.all();
+        try_join_all(machines.iter().map(|machine| self.begin_on(&machine.name))).await?;
         if let Some(target) = self.chosen.proxy.as_ref().or(self.chosen.origins.first()) {
             self.router.measure(target.name.clone());
         }
@@ -193,6 +187,18 @@ impl Inner {
         }
         lock(&self.tasks).extend(tasks);
         Ok(())
+    }
+
+    /// Measures a machine's clock, and makes it take part.
+    async fn begin_on(&self, name: &Name) -> Result<(), LabError> {
+        for _ in 0..EXCHANGES {
+            if let Ok((exchange, instance, ahead_us)) =
+                crate::roster::exchange(&self.client, name, Some(&self.run)).await
+            {
+                self.clocks.take(name, instance, exchange, ahead_us).map_err(LabError::run)?;
+            }
+        }
+        self.order(name, What::Begin).await.map(|_| ())
     }
 
     /// Tells roles of lost machines' ends.
@@ -468,23 +474,23 @@ impl RoleElsewhere for Divided {
     fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
         let (inner, parts) = (self.inner.clone(), self.parts.clone());
         self.there(Err(LabError::Assay("an order was not given".into())), async move {
-            for (name, role) in parts {
-                let command = inner.for_machine(&name, command.clone())?;
-                inner.order(&name, What::Tell { role, command }).await?;
-            }
-            Ok(())
+            let tell = |(name, role): &(Name, u32)| {
+                let command = inner.for_machine(name, command.clone());
+                let (inner, name, role) = (inner.clone(), name.clone(), *role);
+                async move { inner.order(&name, What::Tell { role, command: command? }).await.map(|_| ()) }
+            };
+            try_join_all(parts.iter().map(tell)).await.map(|_| ())
         })
     }
 
     fn end(&mut self) -> Pending<'_, ()> {
         let (inner, parts) = (self.inner.clone(), self.parts.clone());
         self.there((), async move {
-            for (name, role) in parts {
-                if inner.clocks.machine(&name).is_some_and(|machine| machine.lost.is_none()) {
-                    // An agent that does not respond ends it by itself.
-                    let _ = inner.order(&name, What::End { role }).await;
-                }
-            }
+            let is_there =
+                |name: &Name| inner.clocks.machine(name).is_some_and(|machine| machine.lost.is_none());
+            let there = parts.iter().filter(|(name, _)| is_there(name));
+            // An agent that does not respond ends it by itself.
+            join_all(there.map(|(name, role)| inner.order(name, What::End { role: *role }))).await;
         })
     }
 
