@@ -371,7 +371,7 @@ fn every_fault_is_counted_under_its_own_name() {
         (Manner::EndlessHead, ErrorKind::Malformed),
         (Manner::Closes, ErrorKind::ConnectionLost),
     ];
-    workload.schedule.phases = vec![phase("only", lasts(50))];
+    workload.schedule.phases = vec![phase("only", xacts(8))];
     for (manner, kind) in faults {
         let run = run(&workload, Options { manner, ..Options::default() });
         let counts = run.total();
@@ -387,7 +387,7 @@ fn every_fault_is_counted_under_its_own_name() {
 #[test]
 fn a_hit_is_wrong_on_a_reload_after_expiry_and_on_what_may_not_be_stored() {
     let mut workload = simple();
-    workload.schedule.phases = vec![phase("only", lasts(50))];
+    workload.schedule.phases = vec![phase("only", xacts(8))];
     let stored = || Options { manner: Manner::FromTheStore, ..Options::default() };
     let counts = run(&workload, stored()).total();
     assert_eq!((counts.error_total(), counts.hits), (0, counts.completed));
