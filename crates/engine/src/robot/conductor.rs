@@ -149,7 +149,11 @@ impl Ensemble {
                 None => return Ok(()),
                 // Known before the start where origins are told of it first.
                 Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
-                Some(command) => break RunClock::from_command(&command),
+                // Of no meaning before the start.
+                Some(Command::Load { .. } | Command::Waits(_)) => {}
+                Some(command @ (Command::Start { .. } | Command::Stop)) => {
+                    break RunClock::from_command(&command);
+                }
             }
         };
         let Some(clock) = clock else {

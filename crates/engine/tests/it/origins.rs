@@ -154,14 +154,15 @@ fn run_once(workload: &Workload, xact_log: Option<PathBuf>) -> Both {
 }
 
 #[test]
-fn robots_that_are_told_of_clocks_before_the_start_wait_for_it() {
+fn robots_that_are_told_something_before_the_start_wait_for_it() {
     let workload = simple();
     let mut origins = Origins::start(&workload);
     let start = Command::Start { at_monotonic_ns: monotonic_ns() + 100_000_000, at_unix_s: 1_700_000_000 };
     let start = serde_json::to_string(&start).expect("is data");
     origins.tell(&start);
     let clock = serde_json::to_string(&Command::Clock { error_us: u64::MAX }).expect("is data");
-    let told = format!("{clock}\n{start}");
+    let load = serde_json::to_string(&Command::Load { factor: 1.0 }).expect("is data");
+    let told = format!("{clock}\n{load}\n{start}");
     let mut events = robots(origins.path.clone(), origins.listening.clone(), None, &told);
     events.extend(origins.stop());
     let both = Both::of(&events);
