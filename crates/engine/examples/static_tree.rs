@@ -65,6 +65,7 @@ fn mark(object: &Object) -> String {
         version: 0,
         made_us: 0,
         status: 200,
+        held_us: 0,
         delay_us: 0,
         note: None,
     };

@@ -31,6 +31,7 @@ const MINE: ResponseMark = ResponseMark {
     version: 2,
     made_us: 20 * SECOND + 500,
     status: 200,
+    held_us: 0,
     delay_us: 0,
     note: None,
 };

@@ -36,8 +36,8 @@ pub struct RequestMark {
     pub kind: Kind,
 }
 
-/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-d<delay>` and
-/// `-<note>`.
+/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-h<held>`, `-d<delay>`
+/// and `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseMark {
     /// The xact that the origin responded to; [`XactId::NOBODY`] when the request named none.
@@ -50,6 +50,8 @@ pub struct ResponseMark {
     pub made_us: u64,
     /// The status that the origin gave.
     pub status: u16,
+    /// `h<microseconds>`: how long the origin had the whole request before it made the response. 0 is not written.
+    pub held_us: u32,
     /// `d<microseconds>`: by how much the origin itself was late with it, beside what it was to take. 0 is not written.
     pub delay_us: u32,
     /// What is wrong with the response on purpose.
@@ -118,9 +120,11 @@ impl ResponseMark {
                 write_decimal(out, u64::from(other));
             }
         }
-        if self.delay_us > 0 {
-            out.extend_from_slice(b"-d");
-            write_decimal(out, u64::from(self.delay_us));
+        for (name, us) in [(b"-h", self.held_us), (b"-d", self.delay_us)] {
+            if us > 0 {
+                out.extend_from_slice(name);
+                write_decimal(out, u64::from(us));
+            }
         }
         match self.note {
             None => {}
@@ -141,13 +145,10 @@ impl ResponseMark {
         let made_us = parts.decimal()?;
         let status = parts.next().filter(|digits| digits.len() == 3)?;
         let status = assay_http::field::decimal(status).filter(|status| *status >= 100)? as u16;
-        let mut delay_us = 0;
-        if let Some([b'd', ..]) = parts.rest {
-            let delay = assay_http::field::decimal(&parts.next()?[1..])?;
-            delay_us = u32::try_from(delay).ok()?;
-        }
+        let held_us = parts.named(b'h')?;
+        let delay_us = parts.named(b'd')?;
         let note = if parts.rest.is_some() { Some(Note::parse(parts.last()?)?) } else { None };
-        Some(Self { xact, key, version, made_us, status, delay_us, note })
+        Some(Self { xact, key, version, made_us, status, held_us, delay_us, note })
     }
 }
 
@@ -193,6 +194,17 @@ impl<'v> Parts<'v> {
         let (part, rest) = self.rest?.split_at_checked(bytes)?;
         self.rest = Some(rest.strip_prefix(b"-")?);
         Some(part)
+    }
+
+    /// The number behind this letter, if the next part begins with it; 0, if there is no such part.
+    #[inline]
+    fn named(&mut self, letter: u8) -> Option<u32> {
+        match self.rest {
+            Some([first, ..]) if *first == letter => {
+                u32::try_from(assay_http::field::decimal(&self.next()?[1..])?).ok()
+            }
+            _ => Some(0),
+        }
     }
 
     fn last(&mut self) -> Option<&'v [u8]> {
@@ -286,6 +298,7 @@ mod tests {
             version: 0,
             made_us: 1_500_000,
             status: 304,
+            held_us: 0,
             delay_us: 0,
             note: None,
         };
@@ -299,6 +312,9 @@ mod tests {
         out.clear();
         ResponseMark { status: 206, delay_us: 310, note: Some(Note::BreaksOff(17)), ..mark }.write(&mut out);
         assert!(out.ends_with(b"-1500000-206-d310-a17"), "{}", String::from_utf8_lossy(&out));
+        out.clear();
+        ResponseMark { status: 200, held_us: 40_012, delay_us: 310, ..mark }.write(&mut out);
+        assert!(out.ends_with(b"-1500000-200-h40012-d310"), "{}", String::from_utf8_lossy(&out));
     }
 
     #[test]
@@ -334,6 +350,10 @@ mod tests {
             "1-2-3-00000000000000ab-0-1-200-d1-",
             "1-2-3-00000000000000ab-0-1-200-d4294967296",
             "1-2-3-00000000000000ab-0-1-200-f-d1",
+            "1-2-3-00000000000000ab-0-1-200-h",
+            "1-2-3-00000000000000ab-0-1-200-h4294967296",
+            "1-2-3-00000000000000ab-0-1-200-d1-h1",
+            "1-2-3-00000000000000ab-0-1-200-h1-",
             "1-2-3-00000000000000ab-0--200",
         ] {
             assert_eq!(ResponseMark::parse(bad.as_bytes()), None, "{bad}");
@@ -351,17 +371,17 @@ mod tests {
 
         #[test]
         fn a_response_mark_is_read_back_as_written(
-            xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000, delay_us: u32,
-            note in note(),
+            xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000,
+            held_us: u32, delay_us: u32, note in note(),
         ) {
-            let mark = ResponseMark { xact, key, version, made_us, status, delay_us, note };
+            let mark = ResponseMark { xact, key, version, made_us, status, held_us, delay_us, note };
             let mut out = Vec::new();
             mark.write(&mut out);
             prop_assert_eq!(ResponseMark::parse(&out), Some(mark));
         }
 
         #[test]
-        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcdfr\xff"[..]), 0..50)) {
+        fn any_bytes_give_a_result(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcdfhr\xff"[..]), 0..50)) {
             let _ = RequestMark::parse(&bytes);
             let _ = ResponseMark::parse(&bytes);
         }

@@ -57,6 +57,7 @@ pub fn admit(
     arrival: Arrival,
     under_way: &mut Option<UnderWay>,
 ) -> Next {
+    request.complete_ns = arrival.at_ns;
     request.delay_us = arrival.unread_us;
     if !request.is_health() {
         let mut tally = local.tally.borrow_mut();

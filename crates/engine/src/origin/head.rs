@@ -227,6 +227,7 @@ mod tests {
                 version: 4,
                 made_us: 5,
                 status: if not_modified { 304 } else { 200 },
+                held_us: 0,
                 delay_us: 0,
                 note: None,
             },

@@ -41,6 +41,8 @@ pub struct Request {
     pub client: ClientWish,
     /// The request carries a condition that no robot made: the proxy validates.
     pub validates: bool,
+    /// When the origin had all of it, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub complete_ns: u64,
     /// By how much the origin itself is late with it, in microseconds: it lay unread, and its think time ended late.
     pub delay_us: u32,
     /// What more there is to it; none: the response is an object or a 304, and nothing else.
@@ -127,6 +129,7 @@ impl Request {
             mark: fields.mark,
             method: method.unwrap_or(Method::Get),
             client: wish(head),
+            complete_ns: 0,
             delay_us: 0,
             validates: fields.conditional && kind != Some(Kind::Conditional),
             special,

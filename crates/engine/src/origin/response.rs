@@ -18,6 +18,8 @@ use assay_role::mark::{Kind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;
+/// From so many microseconds on, an origin says for how long it had a request: waits of a proxy in that time delayed nothing.
+const HELD_FROM_US: u64 = 1_000;
 
 /// A response whose head is written, before or while it goes out.
 #[derive(Debug)]
@@ -117,6 +119,7 @@ impl Response {
             version: life.version,
             made_us,
             status: if self.not_modified { 304 } else { 200 },
+            held_us: request.held_us(made_ns),
             delay_us: if request.delay_us < DISTURBED_US as u32 { 0 } else { request.delay_us },
             note: None,
         };
@@ -261,6 +264,13 @@ impl Response {
 }
 
 impl Request {
+    /// For how long the origin has had it, in microseconds; 0, if that is too short to matter to anyone.
+    #[inline]
+    fn held_us(&self, now_ns: u64) -> u32 {
+        let held_us = now_ns.saturating_sub(self.complete_ns) / 1_000;
+        if held_us < HELD_FROM_US { 0 } else { u32::try_from(held_us).unwrap_or(u32::MAX) }
+    }
+
     /// The phase that it is counted in.
     #[inline]
     pub fn phase(&self, tally: &Tally) -> u16 {

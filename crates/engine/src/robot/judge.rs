@@ -13,6 +13,7 @@ use super::setup::Setup;
 use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Response, Verdict, judge_head};
+use crate::tally::flights::Held;
 use assay_plane::clock::RunClock;
 use assay_role::mark::{Note, ResponseMark};
 
@@ -38,12 +39,8 @@ impl Judge<'_> {
     pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
         let Self { setup: Setup { universe, .. }, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
-        if let Some(mark) = &response.mark
-            && mark.delay_us > 0
-            && mark.made_us >= clock.since_start_us(self.xact.sent_ns)
-        {
-            // The origin made it for this request, or for one that this one joined, and was late with it.
-            self.xact.own.origin_us = mark.delay_us;
+        if let Some(mark) = &response.mark {
+            self.note_origin_times(mark);
         }
         if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
             let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
@@ -61,6 +58,20 @@ impl Judge<'_> {
         let body = universe.body(&self.xact.object, verdict.version);
         let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
         Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
+    }
+
+    /// What the origin says of the time it took.
+    fn note_origin_times(&mut self, mark: &ResponseMark) {
+        // Otherwise it made the response before it was asked for: it was stored.
+        if mark.delay_us > 0 && mark.made_us >= self.clock.since_start_us(self.xact.sent_ns) {
+            // For this request, or for one that this one joined.
+            self.xact.own.origin_us = mark.delay_us;
+        }
+        if mark.held_us > 0 && mark.xact == self.xact.id {
+            let until_ns = self.clock.start_ns.saturating_add(mark.made_us.saturating_mul(1_000));
+            let from_ns = until_ns.saturating_sub(1_000 * u64::from(mark.held_us));
+            self.xact.at_origin = Some(Held { from_ns, until_ns });
+        }
     }
 
     /// A challenge: whether the robot has other credentials than those it sent.

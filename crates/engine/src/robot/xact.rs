@@ -11,7 +11,7 @@ use assay_workload::{Child, Fault, Object};
 use super::extras::{Ending, Extras};
 use super::setup::Setup;
 use crate::check::Requested;
-use crate::tally::flights::Exposure;
+use crate::tally::flights::{Exposure, Held};
 use crate::tally::{Instants, OwnDelays};
 
 /// No place in a slab.
@@ -56,6 +56,8 @@ pub struct Xact {
     pub first_byte_ns: u64,
     /// By how much Assay has delayed it so far.
     pub own: OwnDelays,
+    /// When the origin had it, as far as that is known.
+    pub at_origin: Option<Held>,
     /// From when on waits of the target can have delayed it, if that is sooner than when it was sent: others had its connection.
     pub since_ns: Option<NonZeroU64>,
     /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
@@ -90,6 +92,7 @@ impl Xact {
             secured_ns: 0,
             first_byte_ns: 0,
             own: OwnDelays::default(),
+            at_origin: None,
             since_ns: None,
             noted_us: None,
             page: NONE,
@@ -123,7 +126,7 @@ impl Xact {
         } else {
             Exposure::needs(outcome == Some(Outcome::Hit), body_bytes, to_connect)
         };
-        Exposure { from_ns: self.exposed_since_ns(), needs }
+        Exposure { from_ns: self.exposed_since_ns(), at_origin: self.at_origin, needs }
     }
 
     /// One of its responses is complete, having lain unread for so long, and calls for another request.

@@ -19,9 +19,20 @@ pub struct Exposure {
     /// From when on, in nanoseconds of `CLOCK_MONOTONIC`: when it was sent; if it had to wait for a connection, when the xact
     /// was sent that had it before.
     pub from_ns: u64,
+    /// When the origin had it, and the target nothing to do for it.
+    pub at_origin: Option<Held>,
     /// How often something arrived at the target for it: that often, a thread of the target can have been kept from dealing
     /// with it. [`Exposure::ALWAYS`]: all the time.
     pub needs: u32,
+}
+
+/// When an origin had a request, in nanoseconds of `CLOCK_MONOTONIC`: from when it had all of it until it made the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The request was complete.
+    pub from_ns: u64,
+    /// The response was made.
+    pub until_ns: u64,
 }
 
 impl Exposure {
@@ -35,6 +46,21 @@ impl Exposure {
         let parts = u32::try_from(body_bytes / AT_ONCE).unwrap_or(u32::MAX);
         let needs = if is_hit { parts.saturating_add(1) } else { parts.saturating_mul(2).saturating_add(3) };
         needs.saturating_add(steps_to_connect)
+    }
+}
+
+impl Exposure {
+    /// By how much waits of the target can have delayed an xact that ended then, in microseconds; none: not everything is known of
+    /// its time. Waits that were over while the origin had it count only if they could be felt before or after that, and neither
+    /// way to nor from the origin can have been delayed by more than it took.
+    fn delay_us(&self, waits: &WaitTimeline, end_ns: u64) -> Option<u64> {
+        let Some(held) = self.at_origin else {
+            return waits.delay_us(self.from_ns, end_ns, self.needs);
+        };
+        let from_ns = held.from_ns.clamp(self.from_ns, end_ns.max(self.from_ns));
+        let until_ns = held.until_ns.clamp(from_ns, end_ns.max(from_ns));
+        let to_origin_us = waits.delay_us(self.from_ns, from_ns, self.needs)?;
+        Some(to_origin_us + waits.delay_us(until_ns, end_ns, self.needs)?)
     }
 }
 
@@ -70,7 +96,7 @@ impl Recorder {
         let mut recorded: [Option<Box<TimesRecorder>>; 3] = [None, None, None];
         for flight in flights {
             let Flight { outcome, at, own, exposure } = flight;
-            let waited_us = waits.delay_us(exposure.from_ns, at.last_byte, exposure.needs);
+            let waited_us = exposure.delay_us(waits, at.last_byte);
             self.counts.joined += u64::from(waited_us.is_some());
             let waited_us = waited_us.unwrap_or(0);
             if flight.is_recorded() {
@@ -130,7 +156,7 @@ mod tests {
             body_bytes: 10,
             at: Instants { due: due_ms * MS, sent, first_byte: sent + 5 * MS, last_byte: sent + 9 * MS },
             own,
-            exposure: Some(Exposure { from_ns: sent, needs: 1 }),
+            exposure: Some(Exposure { from_ns: sent, at_origin: None, needs: 1 }),
         }
     }
 
@@ -159,6 +185,31 @@ mod tests {
         assert_eq!((disturbed.service.seen.sum_us, disturbed.service.least.sum_us), (9_000, 5_000));
         assert_eq!((disturbed.ttfb.seen.sum_us, disturbed.ttfb.least.sum_us), (5_000, 1_000));
         assert_eq!((recorder.counts.joined, recorder.counts.completed), (3, 3));
+    }
+
+    #[test]
+    fn waits_while_the_origin_had_a_request_do_not_count() {
+        let mut recorder = Recorder::default();
+        let miss = |due_ms: u64, held: [u64; 2]| {
+            let mut miss = hit(due_ms, OwnDelays::default());
+            miss.outcome = Some(Outcome::Miss);
+            (miss.at.first_byte, miss.at.last_byte) = ((due_ms + 49) * MS, (due_ms + 50) * MS);
+            let at_origin = Some(Held { from_ns: held[0] * MS, until_ns: held[1] * MS });
+            miss.exposure = Some(Exposure { at_origin, needs: 3, ..miss.exposure.expect("is exposed") });
+            miss
+        };
+        recorder.completed(&miss(100, [102, 142]));
+        // One leg was delayed by all that it took, which is 2 ms; the other by a wait that goes on.
+        recorder.completed(&miss(200, [203, 243]));
+        // What an origin says is not believed beyond the times of the request.
+        recorder.completed(&miss(300, [0, u64::MAX / MS]));
+        recorder
+            .join(&waits(1_000, &[(103, 140, 9_000), (202, 210, 9_000), (242, 244, 500), (310, 320, 7_000)]));
+        let times = recorder.miss.to_times();
+        assert_eq!((times.response.count(), times.response.sum_us), (3, 150_000));
+        let disturbed = &times.disturbed.response;
+        assert_eq!((disturbed.seen.sum_us, disturbed.least.sum_us), (50_000, 50_000 - 2_000 - 500));
+        assert_eq!(recorder.counts.joined, 3);
     }
 
     #[test]

@@ -247,6 +247,7 @@ pub fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         version: life.version,
         made_us: now_us,
         status: if not_modified { 304 } else { 200 },
+        held_us: 0,
         delay_us: 0,
         note: None,
     };
