@@ -113,6 +113,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 /// their sizes, that its processors are there, that its limits can be set.
 pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     plan.timeline()?;
+    prepared::check(plan)?;
     check_target(plan)?;
     find_watched(plan)?;
     versions::check(plan)?;

@@ -255,7 +255,7 @@ fn perform(together: &Together, plan: RunPlan) -> Result<Exit, Failure> {
     for warning in &plan.warnings {
         output::eprint(&format!("warning: {warning}\n"));
     }
-    run::perform(plan, &together.results, 0)
+    run::perform(plan, &together.results, 0, None)
 }
 
 fn flat(given: &[Addresses]) -> Vec<SocketAddr> {

@@ -1,8 +1,12 @@
-//! Flags by which `assay run` takes machines of a fleet.
+//! Flags by which `assay run` and `assay lab` take machines of a fleet, for one run after the other.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 use assay_lab::{RunPlan, TargetChoice};
 use assay_machines::coordinator::Fleet;
@@ -15,11 +19,16 @@ use super::login_args::LoginArgs;
 use crate::exit::Failure;
 use crate::output;
 
+/// How long agents are waited for that have not yet ended their part in an earlier run of this command.
+const UNTIL_FREE: Duration = Duration::from_secs(30);
+/// Pause before they are looked at again.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Which machines take which part.
 #[derive(Debug, Clone, Default, Args)]
 pub struct MachinesArgs {
     /// Run on the agents that are connected to this NATS server (`assay agent`), in place of this machine
-    #[arg(long, value_name = "URL", conflicts_with_all = ["calibrate", "find_peak", "retries"])]
+    #[arg(long, value_name = "URL")]
     pub fleet: Option<String>,
     /// Robots run on the agents with this label or name, divided by processors [default: all]
     #[arg(long, value_name = "LABEL", requires = "fleet")]
@@ -36,19 +45,32 @@ pub struct MachinesArgs {
 }
 
 impl MachinesArgs {
-    /// Finds the machines of a run, if it takes any. Nothing is started on them.
-    pub fn take(&self, plan: &mut RunPlan) -> Result<(), Failure> {
-        let Some(url) = &self.fleet else { return Ok(()) };
-        let fleet = Fleet::connect(&self.login.login(url), "assay run").map_err(failure)?;
-        let (found, others) = fleet.discover().map_err(failure)?;
-        for other in others {
-            output::eprint(&format!("warning: {other}\n"));
-        }
+    /// Connects to the server of a fleet, if one is named. `command` is who connects, for the server's list.
+    pub fn connect(&self, command: &str) -> Result<Option<Machines>, Failure> {
+        let Some(url) = &self.fleet else { return Ok(None) };
+        let fleet = Arc::new(Fleet::connect(&self.login.login(url), command).map_err(failure)?);
         let labels = Labels {
             robots: self.robots_on.clone(),
             origins: self.origins_on.clone(),
             proxy: self.proxy_on.clone(),
         };
+        Ok(Some(Machines { fleet, labels, taken: RefCell::default() }))
+    }
+}
+
+/// The machines of a fleet.
+#[derive(Debug)]
+pub struct Machines {
+    fleet: Arc<Fleet>,
+    labels: Labels,
+    /// The runs that machines were found for so far.
+    taken: RefCell<BTreeSet<Name>>,
+}
+
+impl Machines {
+    /// Finds the machines of a run. Nothing is started on them.
+    pub fn take(&self, plan: &mut RunPlan) -> Result<(), Failure> {
+        let found = self.found()?;
         let described = match &plan.target {
             TargetChoice::Described(description, _) => Some(description.name.as_str()),
             _ => None,
@@ -60,7 +82,7 @@ impl MachinesArgs {
             described,
             version: env!("CARGO_PKG_VERSION"),
         };
-        let chosen = choose(&found, &labels, needs).map_err(failure)?;
+        let chosen = choose(&found, &self.labels, needs).map_err(failure)?;
         if plan.xact_log && chosen.robots.len() > 1 {
             return Err(Failure::usage(anyhow!(
                 "--xact-log keeps one log, and the robots of this run are on {} machines",
@@ -68,27 +90,47 @@ impl MachinesArgs {
             ))
             .hint("name one of them with --robots-on, or leave --xact-log out"));
         }
-        if chosen.robots.len() > 1 {
-            plan.warnings.push(
-                "robots are on several machines, so the ideal hit ratio is not known: each machine's ideal cache would know the \
-                 requests of its own robots only"
-                    .into(),
-            );
+        let warning = "robots are on several machines, so the ideal hit ratio is not known: each machine's ideal cache would know \
+                       the requests of its own robots only";
+        if chosen.robots.len() > 1 && !plan.warnings.iter().any(|known| known == warning) {
+            plan.warnings.push(warning.to_owned());
         }
         let by = format!("{}@{}", user(), host());
-        let run = run_name(plan);
-        plan.elsewhere =
-            Some(Arc::new(Coordinator::new(fleet, chosen, run, by, env!("CARGO_PKG_VERSION").to_owned())));
+        let run = run_name(plan, self.taken.borrow().len());
+        self.taken.borrow_mut().insert(run.clone());
+        let coordinator =
+            Coordinator::new(self.fleet.clone(), chosen, run, by, env!("CARGO_PKG_VERSION").to_owned());
+        plan.elsewhere = Some(Arc::new(coordinator));
         Ok(())
+    }
+
+    /// Who is there. Agents that still take part in an earlier run of this command are waited for.
+    fn found(&self) -> Result<Vec<AgentInfo>, Failure> {
+        let deadline = Instant::now() + UNTIL_FREE;
+        loop {
+            let (found, others) = self.fleet.discover().map_err(failure)?;
+            let is_ours = |info: &AgentInfo| {
+                info.busy.as_ref().is_some_and(|busy| self.taken.borrow().contains(&busy.run))
+            };
+            if found.iter().any(is_ours) && Instant::now() < deadline {
+                std::thread::sleep(LOOK_EVERY);
+                continue;
+            }
+            // Once is enough.
+            if self.taken.borrow().is_empty() {
+                others.iter().for_each(|other| output::eprint(&format!("warning: {other}\n")));
+            }
+            return Ok(found);
+        }
     }
 }
 
-/// A name for the run that no other has: when, and which process.
-fn run_name(plan: &RunPlan) -> Name {
+/// A name for the run that no other has: when, which process, and how many it had before.
+fn run_name(plan: &RunPlan, before: usize) -> Name {
     let name = plan.run_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let short: String = name.chars().take(20).collect();
-    let own = format!("{}-{:x}{:x}", short, std::process::id(), plan.world);
-    let fallback = || Name::nearest(&format!("run-{:x}", std::process::id()));
+    let own = format!("{}-{:x}{:x}-{before}", short, std::process::id(), plan.world);
+    let fallback = || Name::nearest(&format!("run-{:x}-{before}", std::process::id()));
     // The second is a name whatever the numbers are.
     Name::nearest(&own).or_else(fallback).unwrap_or_else(|| unreachable!("letters and digits are a name"))
 }

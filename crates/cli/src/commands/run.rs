@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 pub use super::run_args::RunArgs;
 use crate::commands::calibrate;
 use crate::commands::links;
+use crate::commands::machines_args::Machines;
 use crate::commands::peak;
 use crate::commands::report::{self, Form};
 use crate::commands::result_args::ResultArgs;
@@ -66,15 +67,16 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if args.calibrate {
         return calibrate::calibrate(args, plan);
     }
+    let machines = args.machines.connect("assay run")?;
+    machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     if let Some(promise) = &args.peak.find_peak {
         return peak::find(args, promise, plan);
     }
     retries::check(&plan.target, args.retries)?;
-    args.machines.take(&mut plan)?;
     if plan.elsewhere.is_none() {
         forebode(&mut plan)?;
     }
-    perform(plan, &args.results, args.retries)
+    perform(plan, &args.results, args.retries, machines.as_ref())
 }
 
 /// Waits until the machine is quiet, and notes in the plan where it did not become so. False: it was interrupted.
@@ -104,9 +106,14 @@ fn wait_until_quiet(plan: &mut RunPlan, longest: Duration) -> Result<bool, Failu
     Ok(true)
 }
 
-/// Runs a plan while the user watches, again while it is undecided (at most `retries` times), and puts the result where the
-/// user wants it.
-pub fn perform(mut plan: RunPlan, results: &ResultArgs, retries: u32) -> Result<Exit, Failure> {
+/// Runs a plan while the user watches, again while it is undecided (at most `retries` times, on machines that are taken anew), and
+/// puts the result where the user wants it.
+pub fn perform(
+    mut plan: RunPlan,
+    results: &ResultArgs,
+    retries: u32,
+    machines: Option<&Machines>,
+) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -117,7 +124,9 @@ pub fn perform(mut plan: RunPlan, results: &ResultArgs, retries: u32) -> Result<
         let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
         let ended = runtime.block_on(watched(plan.clone(), results, listeners))?;
         match &ended {
-            Ended::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {}
+            Ended::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {
+                machines.into_iter().try_for_each(|machines| machines.take(&mut plan))?;
+            }
             _ => break (ended, watching),
         }
     };

@@ -202,7 +202,7 @@ pub struct RunArgs {
     pub wait_quiet: Option<Duration>,
     /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
     /// says), and keep it for later runs
-    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp", "duration", "rate"], help_heading = MACHINE)]
+    #[arg(long, conflicts_with_all = ["fleet", "xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp", "duration", "rate"], help_heading = MACHINE)]
     pub calibrate: bool,
     /// The search for the highest rate.
     #[command(flatten)]

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use assay_record::dir::RunDir;
+use assay_record::experiment::ExperimentInfo;
+use assay_record::peak::Peak;
 use assay_record::run::RunInfo;
 
 use crate::support::{Assay, Said, processes_of, program, send};
@@ -145,6 +147,90 @@ fn run_that_goes_on(assay: &Assay, up: &Up, directory: &str) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     wait_until("the schedule has begun", || begun(&assay.path(directory)));
     child
+}
+
+/// An experiment of two cells, each as long as `special.pg` has it.
+const EXPERIMENT: &str = "
+title = \"Does memory matter?\"
+workloads = [\"special.pg\"]
+repetitions = 1
+cool-down = \"1s\"
+retries = 0
+
+[[proxy]]
+name = \"builtin\"
+memory = [\"8MB\", \"16MB\"]
+";
+
+#[test]
+fn an_experiment_runs_cell_after_cell_on_agents_and_is_not_mixed_with_this_machine() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    assay.file("special.pg", include_str!("special.pg"));
+    assay.file("memory.toml", EXPERIMENT);
+    let lab = |more: &[&str]| assay.run(&[&["lab", "memory.toml", "--no-live"][..], more].concat());
+    let on = [&["--fleet", &up.url][..], &ON].concat();
+    let said = lab(&[&on[..], &["--dir", "e"]].concat());
+    assert!(said.went_well(), "{said:?}");
+    let read = |name: &str| std::fs::read_to_string(assay.path("e").join(name)).expect("a file");
+    let experiment: ExperimentInfo = serde_json::from_str(&read("experiment.json")).expect("its head");
+    assert!(experiment.finished && experiment.cells.len() == 2, "{experiment:#?}");
+    let runs: Vec<_> =
+        experiment.cells.iter().map(|cell| assay.path("e").join(cell.run.as_ref().expect("ran"))).collect();
+    assert_eq!(due(&runs[0]), due(&runs[1]), "both proxies got the same requests");
+    for run in &runs {
+        let info = info(run);
+        let machines = info.fleet.expect("it ran on machines").machines;
+        assert_eq!(
+            machines.iter().map(|machine| machine.roles.join("+")).collect::<Vec<_>>(),
+            ["robots", "proxy", "origins"]
+        );
+        assert!(
+            info.verdict.warnings.iter().any(|words| words.contains("page caches")),
+            "{:?}",
+            info.verdict.warnings
+        );
+    }
+    // A cell that waits again runs where the others did, or not at all.
+    let waiting = read("experiment.json").replacen("\"done\"", "\"waiting\"", 1);
+    assay.file("e/experiment.json", &waiting);
+    lab(&["--resume", "e"])
+        .exits(2)
+        .complains("the first results are of m1, m2, m3")
+        .complains("of this machine");
+    lab(&[&on[..], &["--resume", "e", "--wait-quiet", "1s"]].concat()).exits(2).complains("--wait-quiet");
+    let said = lab(&[&on[..], &["--resume", "e"]].concat());
+    assert!(said.went_well(), "{said:?}");
+}
+
+#[test]
+fn an_experiment_that_agents_cannot_carry_is_refused_before_anything_starts() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "1") else { return };
+    assay.file("special.pg", include_str!("special.pg"));
+    assay.file(
+        "link.toml",
+        &format!("{EXPERIMENT}\n[[condition]]\nlabel = \"slow\"\nrobot-link = \"delay=1ms\"\n"),
+    );
+    assay
+        .run(&["lab", "link.toml", "--no-live", "--fleet", &up.url, "--dir", "e"])
+        .exits(2)
+        .complains("links and congestion control are made on one machine");
+    assert!(!assay.path("e").exists(), "nothing is left of it");
+}
+
+#[test]
+fn a_search_for_a_limit_runs_on_agents() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "4") else { return };
+    let steps = ["--find-peak", "errors < 1%", "--peak-warm", "1s", "--peak-step", "1s", "--peak-from", "40"];
+    let said = run_on(&assay, &up, &[&steps[..], &["--rehearse", "8s", "--run-dir", "peak"]].concat());
+    assert!(said.code != Some(1) && said.code != Some(2), "{said:?}");
+    let text = std::fs::read_to_string(assay.path("peak/peak.json")).expect("the result is kept");
+    let peak: Peak = serde_json::from_str(&text).expect("a peak");
+    assert!(peak.steps.len() >= 2, "{peak:?}");
+    assert!(peak.steps[1].rate_per_s > peak.steps[0].rate_per_s, "orders reach all robots: {peak:?}");
+    assert!(info(&assay.path("peak")).fleet.is_some_and(|fleet| fleet.machines.len() == 4));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
-use assay_record::run::{RunInfo, Verdict};
+use assay_record::run::{FleetInfo, RunInfo, Verdict};
 use assay_workload::model::Workload;
 use assay_workload::timeline::Timeline;
 use tokio::sync::{mpsc, watch};
@@ -21,6 +21,9 @@ use super::{Experiment, ExperimentDir, Mixture, calm};
 
 /// What a cell takes beside its schedule until one has shown how much that is: starting and stopping.
 const USUAL_OVERHEAD_S: f64 = 5.0;
+/// Why there may be more in the page cache of a machine than at the first cell.
+const PAGE_CACHE_ELSEWHERE: &str =
+    "the page caches of the machines were not dropped before this cell: agents leave them alone";
 /// Lines of a failure that go into the head of the experiment; all of it is in the run directory.
 const LAST_LINES: usize = 12;
 
@@ -39,6 +42,8 @@ pub struct Course<'a> {
     pub skip_missing: bool,
     /// How long to wait at most, before each run, for the machine to be quiet; none: not at all.
     pub wait_quiet: Option<Duration>,
+    /// Cells run on other machines, which are not prepared for them.
+    pub elsewhere: bool,
 }
 
 /// How an experiment came to its end.
@@ -119,6 +124,9 @@ pub async fn drive(
         no_page_cache_drop: None,
     };
     driver.look_ahead().await?;
+    if driver.course.elsewhere && driver.course.experiment.drop_page_cache {
+        driver.leave_page_cache(PAGE_CACHE_ELSEWHERE.to_owned());
+    }
     driver.save()?;
     let interrupted = driver.run_all().await?;
     driver.course.info.finished =
@@ -170,6 +178,7 @@ where
             };
             self.clock.expect(&cell.workload, planned(&plan.workload));
             mixed.extend(self.other_sources(&cell, &plan));
+            mixed.extend(self.other_machines(&plan));
             mixed.extend(self.other_version(&cell, &plan).await?);
         }
         if !refused.is_empty() && !self.course.skip_missing {
@@ -202,12 +211,25 @@ where
         differs.then(|| format!("the workload {} was changed since its first results", cell.workload))
     }
 
+    /// The machines of a run, where they are not those of the results that are there.
+    fn other_machines(&self, plan: &RunPlan) -> Option<String> {
+        let here = || "this machine".to_owned();
+        let now = plan.elsewhere.as_ref().map_or_else(here, |machines| names(&machines.info()));
+        let done = self.course.info.cells.iter().filter(|other| has_result(other));
+        let mut thens = done
+            .filter_map(|other| self.head(other))
+            .map(|head| head.fleet.as_ref().map_or_else(here, names));
+        let then = thens.find(|then| *then != now)?;
+        Some(format!("the first results are of {then}, and further ones would be of {now}"))
+    }
+
     /// A proxy's version, where it is not that of the results that are there.
     async fn other_version(&mut self, cell: &CellInfo, plan: &RunPlan) -> Result<Option<String>, LabError> {
         let now = match &plan.target {
-            TargetChoice::Described(description, _) => {
-                real::version(description).await.map_err(LabError::Plan)?
-            }
+            TargetChoice::Described(description, _) => match &plan.elsewhere {
+                Some(machines) => machines.proxy_version(&description.name).unwrap_or_default(),
+                None => real::version(description).await.map_err(LabError::Plan)?,
+            },
             TargetChoice::Builtin(_) => plan.assay_version.clone(),
             TargetChoice::Topology(topology) => {
                 let mut versions = Vec::new();
@@ -288,11 +310,15 @@ where
             && self.no_page_cache_drop.is_none()
             && let Err(why) = calm::drop_page_cache().await
         {
-            self.note(format!("{why}; `page-cache = \"keep\"` in the experiment leaves it alone"));
-            self.no_page_cache_drop = Some(why);
+            self.leave_page_cache(why);
         }
         // Last: all of the above keeps the machine busy.
         self.not_quiet = self.wait_until_quiet().await;
+    }
+
+    fn leave_page_cache(&mut self, why: String) {
+        self.note(format!("{why}; `page-cache = \"keep\"` in the experiment leaves it alone"));
+        self.no_page_cache_drop = Some(why);
     }
 
     async fn wait_until_quiet(&mut self) -> Option<String> {
@@ -395,6 +421,13 @@ where
         // Nobody looks: the record is what counts.
         let _ = self.events.send(event);
     }
+}
+
+/// The names of machines, in their order.
+fn names(fleet: &FleetInfo) -> String {
+    let mut names: Vec<&str> = fleet.machines.iter().map(|machine| machine.name.as_str()).collect();
+    names.sort_unstable();
+    names.join(", ")
 }
 
 fn has_result(cell: &CellInfo) -> bool {

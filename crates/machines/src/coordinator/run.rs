@@ -46,7 +46,7 @@ const UNTIL_TOLD_NS: u64 = 2 * 2 * assay_fleet::clock::MOST_DRIFT_PPM * 1000;
 #[derive(Debug)]
 pub struct Coordinator {
     inner: Arc<Inner>,
-    fleet: Fleet,
+    fleet: Arc<Fleet>,
 }
 
 #[derive(Debug)]
@@ -69,8 +69,8 @@ struct Inner {
 }
 
 impl Coordinator {
-    /// For a run on these agents. `by` is who runs it, for the agents' logs.
-    pub fn new(fleet: Fleet, chosen: Chosen, run: Name, by: String, version: String) -> Self {
+    /// For one run on these agents. `by` is who runs it, for the agents' logs.
+    pub fn new(fleet: Arc<Fleet>, chosen: Chosen, run: Name, by: String, version: String) -> Self {
         let clocks = Clocks::of(chosen.all());
         let inner = Inner {
             client: fleet.client.clone(),

@@ -8,10 +8,12 @@ use assay_record::experiment::ExperimentInfo;
 use assay_report::require::Requirement;
 use clap::{Args, Subcommand};
 
+use crate::commands::machines_args::MachinesArgs;
 use crate::commands::take_along::TakeComparisonArgs;
 use crate::{run_name, units};
 
 const EXPERIMENT: &str = "Experiment";
+const MACHINES: &str = "Several machines";
 const AGAIN: &str = "Going on";
 const RECORD: &str = "Results";
 
@@ -22,6 +24,8 @@ Examples:
   assay lab compare.toml --rehearse 30s
       the same, every schedule squeezed into half a minute
   assay lab compare.toml --resume   go on with the last one that was interrupted
+  assay lab compare.toml --fleet nats://10.0.0.1 --robots-on load --proxy-on cache
+      the same on the machines of a fleet (`assay fleet`)
 
 The first Ctrl-C ends the cell that runs, which will be run again by --resume; the second quits at once.";
 
@@ -51,7 +55,7 @@ pub struct LabArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = EXPERIMENT)]
     pub retries: Option<u32>,
     /// Before each run, wait for at most DUR until the machine is quiet, like 60s
-    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = EXPERIMENT)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, conflicts_with = "fleet", help_heading = EXPERIMENT)]
     pub wait_quiet: Option<Duration>,
     /// Leave the system's page cache alone; usually it is dropped before each cell
     #[arg(long, help_heading = EXPERIMENT)]
@@ -70,6 +74,10 @@ pub struct LabArgs {
     #[arg(long, help_heading = EXPERIMENT)]
     pub dry_run: bool,
 
+    /// Machines.
+    #[command(flatten, next_help_heading = MACHINES)]
+    pub machines: MachinesArgs,
+
     /// Go on with the experiment in DIR (the last unfinished one in `runs/` when none is named): what has no result
     /// runs, and nothing else
     #[arg(
@@ -87,7 +95,7 @@ pub struct LabArgs {
     /// Begin anew, though an unfinished one is in `runs/`
     #[arg(long, help_heading = AGAIN)]
     pub new: bool,
-    /// Go on although Assay, a proxy, a workload or the experiment is not what it was: results get mixed
+    /// Go on although Assay, a proxy, a workload, the experiment or the machines are not what they were: results get mixed
     #[arg(long, requires = "resume", help_heading = AGAIN)]
     pub mix_versions: bool,
 

@@ -86,6 +86,7 @@ fn run(args: &LabArgs, set: SetUp, plans: Plans) -> Result<Result<Option<Ending>
         mix_versions: args.mix_versions,
         skip_missing: args.skip_missing,
         wait_quiet: args.wait_quiet,
+        elsewhere: args.machines.fleet.is_some(),
     };
     Ok(runtime.block_on(watched(course, plans, Style::choose(args.no_live))))
 }

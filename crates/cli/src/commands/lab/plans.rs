@@ -14,6 +14,7 @@ use assay_workload::overrides::Overrides;
 use assay_workload::rehearse::Rehearsal;
 
 use super::args::LabArgs;
+use crate::commands::machines_args::Machines;
 use crate::commands::result_args::ResultArgs;
 use crate::commands::run::{self, RunArgs};
 use crate::exit::Failure;
@@ -27,6 +28,8 @@ pub struct Plans {
     proxy_dir: Vec<PathBuf>,
     /// What every cell must show.
     require: Vec<Requirement>,
+    /// Where cells run; none: here.
+    machines: Option<Machines>,
     /// Compiled workloads, by label and seed.
     prepared: BTreeMap<(String, u64), Rc<Prepared>>,
 }
@@ -35,6 +38,7 @@ impl Plans {
     /// Compiles every workload, for every repetition.
     pub fn make(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<Self, Failure> {
         let mut plans = Self::without_workloads(file, experiment, &args.proxy_dir);
+        plans.machines = args.machines.connect("assay lab")?;
         for text in &experiment.requirements {
             plans.require.push(
                 text.parse()
@@ -55,6 +59,7 @@ impl Plans {
             file: file.to_owned(),
             proxy_dir: proxy_dir.to_vec(),
             require: Vec::new(),
+            machines: None,
             prepared: BTreeMap::new(),
         }
     }
@@ -133,8 +138,13 @@ impl Plans {
         }
         let mut plan = run::plan(&args, target, prepared)?;
         plan.world = world(cell.seed);
-        let warnings = assay_lab::warnings(&assay_lab::arithmetic(&plan).map_err(Failure::usage)?);
-        plan.warnings.extend(warnings);
+        match &self.machines {
+            Some(machines) => machines.take(&mut plan)?,
+            None => {
+                let needs = assay_lab::arithmetic(&plan).map_err(Failure::usage)?;
+                plan.warnings.extend(assay_lab::warnings(&needs));
+            }
+        }
         Ok(plan)
     }
 
