@@ -105,8 +105,10 @@ pub struct Diagnostic {
     pub span: Option<Span>,
     /// What was expected there, or what is there; shown beside the caret.
     pub label: String,
-    /// What to write instead.
+    /// What to write instead, in words.
     pub help: Option<String>,
+    /// What to write in place of what is at `span`, where the whole correction is that.
+    pub replacement: Option<String>,
     /// Other places that matter, each with what it is.
     pub notes: Vec<(Span, String)>,
 }
@@ -120,6 +122,7 @@ impl Diagnostic {
             span: Some(span),
             label: String::new(),
             help: None,
+            replacement: None,
             notes: Vec::new(),
         }
     }
@@ -159,6 +162,20 @@ impl Diagnostic {
     /// With what to write instead, when there is something.
     pub fn maybe_help(mut self, help: Option<String>) -> Self {
         self.help = help.or(self.help);
+        self
+    }
+
+    /// With the name that was meant, when there is one.
+    pub fn meant(self, name: Option<&str>) -> Self {
+        match name {
+            Some(name) => self.help(question(name)).replacement(name),
+            None => self,
+        }
+    }
+
+    /// With the text that corrects the place.
+    pub fn replacement(mut self, text: impl Into<String>) -> Self {
+        self.replacement = Some(text.into());
         self
     }
 
@@ -204,6 +221,11 @@ impl Diagnostic {
         }
         out
     }
+}
+
+/// Whether another name was meant.
+fn question(name: &str) -> String {
+    format!("did you mean `{name}`?")
 }
 
 /// `file:line:column` of a span.

@@ -21,7 +21,9 @@ mod ast;
 mod build;
 mod diagnostic;
 mod diagnostics;
+mod editor;
 mod eval;
+mod format;
 mod lexer;
 mod parser;
 #[cfg(test)]
@@ -37,6 +39,8 @@ mod value;
 use diagnostics::Diagnostics;
 
 pub use diagnostic::{Code, Diagnostic, Severity};
+pub use editor::{Analysis, Completion, CompletionKind, Hover, Symbol, SymbolKind, analyse};
+pub use format::format;
 pub use source::{
     Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts, bundled,
     bundled_names,
@@ -106,6 +110,14 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
     } else {
         Ok(Compiled { workload, warnings: diagnostics, requirement_places, sources })
     }
+}
+
+/// True for a word that can be the name of something.
+pub fn is_name(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !parser::is_reserved(word)
 }
 
 /// The name of a file without directories and ending: `polymix` of `dir/polymix.pg`.

@@ -5,7 +5,7 @@
 
 use crate::Code;
 use crate::eval::{FUNCTIONS, PROCEDURES};
-use crate::schema::{Effect, REJECTED, RecordKind, Topic};
+use crate::schema::{Effect, REJECTED, RecordKind, Topic, meaning, type_meaning};
 use crate::units;
 
 fn page() -> std::path::PathBuf {
@@ -44,20 +44,23 @@ fn fields() -> String {
     let mut out = counts();
     for kind in RecordKind::ALL {
         let definition = kind.definition();
-        out.push_str(&format!("### {}\n\nThe type is {}.\n\n", kind.name(), effect(definition.effect)));
+        let (name, is, effect_of_type) = (kind.name(), type_meaning(kind), effect(definition.effect));
+        out.push_str(&format!("### {name}\n\nThe type ({is}) is {effect_of_type}.\n\n"));
         let rejected: Vec<_> = REJECTED.iter().filter(|(of, ..)| *of == kind).collect();
         if kind.fields().next().is_none() && rejected.is_empty() {
             out.push_str("No fields.\n\n");
             continue;
         }
-        out.push_str("| field | type | |\n|---|---|---|\n");
+        out.push_str("| field | type | meaning | |\n|---|---|---|---|\n");
         for field in kind.fields() {
             let own = if field.own { "; Assay's own" } else { "" };
             let ty = field.ty.name();
-            out.push_str(&format!("| `{}` | `{ty}` | {}{own} |\n", field.name, effect(field.effect)));
+            let (name, acts) = (field.name, effect(field.effect));
+            let says = meaning(kind, name).unwrap_or_default();
+            out.push_str(&format!("| `{name}` | `{ty}` | {says} | {acts}{own} |\n"));
         }
         for (_, name, why) in rejected {
-            out.push_str(&format!("| `{name}` | | rejected: {} |\n", why.replace('|', "\\|")));
+            out.push_str(&format!("| `{name}` | | | rejected: {} |\n", why.replace('|', "\\|")));
         }
         out.push('\n');
     }

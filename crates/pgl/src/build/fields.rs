@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
 use crate::source::Span;
 use crate::value::{Random, Record, Value};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 /// What is forgiven above 100%: rounding.
 const SLACK: f64 = 1e-9;
@@ -124,11 +124,15 @@ impl Builder<'_> {
     pub(super) fn unknown_word(&mut self, word: &str, span: Span, known: impl Iterator<Item = &'static str>) {
         let known: Vec<&str> = known.collect();
         let list: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
-        self.diagnostics.add(
-            Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
-                .label(format!("expected {}", list.join(", ")))
-                .maybe_help(did_you_mean(word, known)),
-        );
+        let meant = nearest(word, known);
+        let diagnostic = Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
+            .label(format!("expected {}", list.join(", ")))
+            .meant(meant);
+        // It stands in quotes.
+        self.diagnostics.add(match meant {
+            Some(meant) => diagnostic.replacement(format!("\"{meant}\"")),
+            None => diagnostic,
+        });
     }
 
     /// A truth value.

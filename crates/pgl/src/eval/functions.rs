@@ -17,7 +17,7 @@ use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 /// A function.
 pub(crate) struct Function {
@@ -93,7 +93,7 @@ impl Interpreter<'_> {
         let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else {
             let procedure = super::procedures::is_procedure(name);
             let known = FUNCTIONS.iter().map(|function| function.name);
-            let help = if procedure { None } else { did_you_mean(name, known) };
+            let meant = if procedure { None } else { nearest(name, known) };
             let message = if procedure {
                 format!("`{name}()` does something, but gives no value")
             } else {
@@ -102,7 +102,7 @@ impl Interpreter<'_> {
             return self.fail(
                 Diagnostic::error(Code::UnknownFunction, call.name.span, message)
                     .label("expected the name of a function")
-                    .maybe_help(help),
+                    .meant(meant),
             );
         };
         self.check_count(call, &function.count, function.arguments)?;

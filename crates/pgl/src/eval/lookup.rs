@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, REJECTED, RecordKind, Ty};
 use crate::source::Span;
 use crate::value::{Record, Value};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 /// Where an assignment goes.
 pub(super) struct Place {
@@ -88,7 +88,8 @@ impl Interpreter<'_> {
         let rejected = REJECTED.iter().find(|(of, field, _)| *of == kind && *field == &*name.text);
         let retired = rejected.map(|(.., why)| (*why).to_owned());
         let known = || kind.fields().map(|field| field.name);
-        let help = retired.or_else(|| did_you_mean(&name.text, known())).or_else(|| {
+        let meant = nearest(&name.text, known()).filter(|_| retired.is_none());
+        let help = retired.or_else(|| {
             let all: Vec<&str> = known().collect();
             (!all.is_empty() && all.len() <= 12).then(|| format!("its fields are {}", all.join(", ")))
         });
@@ -99,7 +100,8 @@ impl Interpreter<'_> {
                 format!("`{}` has no field `{}`", kind.name(), name.text),
             )
             .label("expected the name of a field")
-            .maybe_help(help),
+            .maybe_help(help)
+            .meant(meant),
         )
     }
 
@@ -115,8 +117,7 @@ impl Interpreter<'_> {
         // In the block of an object, a field was most likely meant.
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
-            let near_field =
-                assay_settings::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
+            let near_field = nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
             let near_name = !near_field && self.nearest_declared(name).is_some();
             if !near_name {
                 return self.unknown_field(kind, name);
@@ -124,20 +125,20 @@ impl Interpreter<'_> {
         }
         let units = crate::units::bare_names().filter(|_| !assigned);
         let others = object.into_iter().flat_map(RecordKind::fields).map(|field| field.name).chain(units);
-        let help = self.nearest_declared(name).or_else(|| did_you_mean(&name.text, others));
+        let meant = self.nearest_declared(name).or_else(|| nearest(&name.text, others).map(str::to_owned));
         self.fail(
             Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
                 .label("expected a name that was declared before")
-                .maybe_help(help),
+                .meant(meant.as_deref()),
         )
     }
 
-    /// The help line for a name that is much like a declared one.
+    /// The declared name that is much like one.
     fn nearest_declared(&mut self, name: &Name) -> Option<String> {
         let declared: usize = self.frames.iter().map(|frame| frame.names.len()).sum();
         self.suggestions = self.suggestions.checked_sub(declared)?;
         let names = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
-        did_you_mean(&name.text, names)
+        nearest(&name.text, names).map(str::to_owned)
     }
 
     /// What is at a place now.

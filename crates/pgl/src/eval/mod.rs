@@ -20,7 +20,7 @@ use crate::source::{Resolver, Source, Span};
 use crate::value::array::Array;
 use crate::value::frame::{Frame, Variable};
 use crate::value::{Code as CodeValue, Record, Value};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 mod append;
 mod argument;
@@ -40,9 +40,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
 pub(crate) use functions::FUNCTIONS;
-#[cfg(test)]
 pub(crate) use procedures::PROCEDURES;
 
 /// What a program registered.
@@ -205,7 +203,7 @@ impl Interpreter<'_> {
                 format!("there is no type `{}`", ty.name.text),
             )
             .label("expected the name of a type")
-            .maybe_help(did_you_mean(&ty.name.text, names));
+            .meant(nearest(&ty.name.text, names));
             self.diagnostics.add(diagnostic);
         }
         found

@@ -15,7 +15,7 @@ use crate::schema::{Base, RecordKind};
 use crate::source::Span;
 use crate::value::array::Array;
 use crate::value::{Record, Value};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 /// Procedures that a script cannot call: when it runs, all is registered.
 const REGISTERING: [&str; 6] =
@@ -103,7 +103,7 @@ impl Interpreter<'_> {
             return Ok(());
         }
         let known = PROCEDURES.iter().map(|procedure| procedure.name);
-        let help = did_you_mean(name, known);
+        let meant = nearest(name, known);
         self.arguments(call).ok();
         self.fail(
             Diagnostic::error(
@@ -112,7 +112,7 @@ impl Interpreter<'_> {
                 format!("there is no procedure `{name}`"),
             )
             .label("expected the name of a procedure")
-            .maybe_help(help),
+            .meant(meant),
         )
     }
 

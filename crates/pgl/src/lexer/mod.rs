@@ -250,7 +250,8 @@ impl<'t> Scanner<'_, '_, 't> {
         self.lexer.diagnostics.add(
             Diagnostic::error(Code::StrayCharacter, span, "typographic quotes mean nothing here")
                 .label("expected plain quotes")
-                .help(format!("write {plain}{inside}{plain}")),
+                .help(format!("write {plain}{inside}{plain}"))
+                .replacement(format!("{plain}{inside}{plain}")),
         );
         self.push(TokenKind::Literal(Literal::Broken), start);
     }

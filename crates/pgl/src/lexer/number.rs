@@ -3,7 +3,7 @@
 use super::{Literal, Scanner, TokenKind, is_word, is_word_start};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::units::{self, Unit};
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 impl Scanner<'_, '_, '_> {
     /// Digits, with an optional point, exponent, and a percent sign or unit directly after them.
@@ -87,12 +87,11 @@ impl Scanner<'_, '_, '_> {
             None => {
                 let span = self.span(at);
                 let all: Vec<&str> = units::names().collect();
-                let help = did_you_mean(name, units::names())
-                    .unwrap_or_else(|| format!("units are {}", all.join(" ")));
                 self.lexer.diagnostics.add(
                     Diagnostic::error(Code::BadNumber, span, format!("`{name}` is not a unit"))
                         .label("expected a unit of time or size, or nothing, after the number")
-                        .help(help),
+                        .help(format!("units are {}", all.join(" ")))
+                        .meant(nearest(name, units::names())),
                 );
                 Literal::Broken
             }
@@ -126,7 +125,8 @@ impl Scanner<'_, '_, '_> {
         self.lexer.diagnostics.add(
             Diagnostic::error(Code::BadNumber, span, "a number cannot begin with its point")
                 .label("expected a digit before the point")
-                .help(format!("write `0.{digits}`")),
+                .help(format!("write `0.{digits}`"))
+                .replacement(format!("0.{digits}")),
         );
         // What follows directly belongs to it.
         self.take_while(|c| c == '%' || is_word(c));

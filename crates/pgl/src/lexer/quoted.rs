@@ -117,12 +117,15 @@ impl Scanner<'_, '_, '_> {
             Ok(address) => Literal::Address(Rc::new(address)),
             Err(why) => {
                 let looks_like_text = !inside.contains('.') && !inside.contains(':');
-                let help = looks_like_text.then(|| format!("a string needs double quotes: \"{inside}\""));
-                self.lexer.diagnostics.add(
-                    Diagnostic::error(Code::BadLiteral, span, "this is not an address")
-                        .label(why)
-                        .maybe_help(help),
-                );
+                let mut diagnostic =
+                    Diagnostic::error(Code::BadLiteral, span, "this is not an address").label(why);
+                if looks_like_text {
+                    let quoted = format!("\"{inside}\"");
+                    diagnostic = diagnostic
+                        .help(format!("a string needs double quotes: {quoted}"))
+                        .replacement(quoted);
+                }
+                self.lexer.diagnostics.add(diagnostic);
                 Literal::Broken
             }
         }

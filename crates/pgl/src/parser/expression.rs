@@ -179,7 +179,7 @@ impl Parser<'_> {
 }
 
 /// What a word means when it is no name.
-fn word_literal(word: &str) -> Option<Literal> {
+pub(super) fn word_literal(word: &str) -> Option<Literal> {
     match word {
         "yes" | "true" | "on" => Some(Literal::Bool(true)),
         "no" | "false" | "off" => Some(Literal::Bool(false)),

@@ -23,6 +23,11 @@ const MAX_DEPTH: u32 = 60;
 /// Words that are no names.
 const KEYWORDS: [&str; 8] = ["if", "then", "else", "every", "do", "lmt", "now", "nmt"];
 
+/// True for a word that always means the same, and so is free for no name.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    KEYWORDS.contains(&word) || expression::word_literal(word).is_some()
+}
+
 /// A program, and the names that stood in what could not be read.
 pub(crate) struct Parsed {
     pub program: Block,
@@ -337,6 +342,7 @@ impl<'a> Parser<'a> {
         } else if next_line {
             Diagnostic::error(Code::Syntax, self.previous().span.after(), "the statement has no end")
                 .label("expected `;` here")
+                .replacement(";")
         } else {
             let label = "expected an operator, or `;` to end the statement";
             Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))

@@ -3,12 +3,16 @@
 //! One table per group of types; `docs/reference/pgl.md` shows the same, and a test compares them.
 
 mod agents;
+mod calls;
 mod content;
+mod meaning;
 mod network;
 mod run;
 mod topic;
 mod types;
 
+pub(crate) use calls::call_meaning;
+pub(crate) use meaning::{meaning, type_meaning, words};
 pub(crate) use topic::{REJECTED, Topic};
 pub(crate) use types::{Base, Effect, Field, RecordKind, RecordType, Ty};
 

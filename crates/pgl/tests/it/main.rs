@@ -4,6 +4,7 @@ mod arrivals;
 mod broken;
 #[path = "../../../workload/tests/it/chance.rs"]
 mod chance;
+mod formatting;
 mod golden;
 mod listings;
 

@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::eval::{Evaluated, Interpreter};
 use crate::schema::Base;
 use crate::value::Value;
-use assay_settings::suggest::did_you_mean;
+use assay_settings::suggest::nearest;
 
 /// Single numbers.
 const SINGLE: [(&str, Base); 15] = [
@@ -134,7 +134,7 @@ impl Interpreter<'_> {
         self.fail(
             Diagnostic::error(Code::UnknownField, span, format!("there is no statistic `{name}`"))
                 .label("expected the name of a statistic, such as `rep.rptm.mean`")
-                .maybe_help(did_you_mean(&name, all().keys().map(String::as_str))),
+                .meant(nearest(&name, all().keys().map(String::as_str))),
         )
     }
 }

@@ -1,0 +1,310 @@
+//! What can follow at a place of a text that is being typed.
+
+use super::names::{self, ADDRESS_PARTS, Names, member};
+use super::{Analysis, hover};
+use crate::eval::{FUNCTIONS, PROCEDURES};
+use crate::lexer::{Literal, TokenKind};
+use crate::schema::{self, Base, RecordKind, Ty};
+use crate::source::{self, Span};
+use crate::units;
+
+/// What is offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// What is shown and inserted.
+    pub label: String,
+    /// What it is.
+    pub kind: CompletionKind,
+    /// Its type or arguments, in a few words.
+    pub detail: String,
+    /// Markdown; empty if there is nothing to add.
+    pub documentation: String,
+    /// What it replaces: the part of the word that is typed already.
+    pub replaces: Span,
+    /// Those with a smaller number come first.
+    pub rank: u8,
+}
+
+/// What a completion is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompletionKind {
+    /// A field.
+    Field,
+    /// A declared name.
+    Name,
+    /// A type.
+    Type,
+    /// A function or procedure.
+    Call,
+    /// A string that a field knows, or a truth value.
+    Value,
+    /// A unit.
+    Unit,
+    /// A word of a statement.
+    Keyword,
+    /// A file to include.
+    File,
+}
+
+/// Where something is to be completed.
+struct Place {
+    /// The first token that is not before it.
+    at: usize,
+    replaces: Span,
+}
+
+impl Analysis {
+    /// What can stand at an offset of the main file.
+    pub fn completions(&self, offset: usize) -> Vec<Completion> {
+        let text = self.text();
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        if let Some(files) = self.included_files(offset) {
+            return files;
+        }
+        let place = self.place(offset);
+        if self.in_comment(&place, offset) {
+            return vec![];
+        }
+        if let Some(token) = self.tokens.get(place.at)
+            && token.span.source == 0
+            && matches!(token.kind, TokenKind::Literal(_))
+            && (token.span.start as usize) < offset
+            && offset <= token.span.end as usize
+        {
+            return self.in_literal(&place, offset);
+        }
+        let names = names::names(&self.tokens[..place.at]);
+        let before = place.at.checked_sub(1).map(|at| &self.tokens[at].kind);
+        if matches!(before, Some(TokenKind::Mark("."))) {
+            return self.members(&names, &place);
+        }
+        let begins =
+            names.begins || matches!(before, Some(TokenKind::Word(word)) if matches!(&**word, "then" | "do"));
+        if begins { statements(&names, place.replaces) } else { values(&names, place.replaces) }
+    }
+
+    /// Which tokens are before an offset, and the word that is typed there.
+    fn place(&self, offset: usize) -> Place {
+        let after = |span: Span, word: bool| {
+            span.source == 0
+                && ((span.start as usize) >= offset
+                    || (word && offset <= span.end as usize)
+                    || (!word && offset < span.end as usize))
+        };
+        let at = self.tokens.iter().position(|token| {
+            let touches = matches!(token.kind, TokenKind::Word(_) | TokenKind::Literal(_));
+            matches!(token.kind, TokenKind::End) || after(token.span, touches)
+        });
+        let at = at.unwrap_or(self.tokens.len());
+        let here = Span { source: 0, start: offset as u32, end: offset as u32 };
+        let typed = self
+            .tokens
+            .get(at)
+            .filter(|token| matches!(token.kind, TokenKind::Word(_)) && (token.span.start as usize) < offset);
+        Place { at, replaces: typed.map_or(here, |token| token.span) }
+    }
+
+    /// True between tokens, behind the start of a comment that has not ended.
+    fn in_comment(&self, place: &Place, offset: usize) -> bool {
+        if place.replaces.start != place.replaces.end {
+            return false;
+        }
+        let before = self.tokens[..place.at].iter().rev().find(|token| token.span.source == 0);
+        let start = before.map_or(0, |token| token.span.end as usize);
+        let Some(mut gap) = self.text().get(start..offset) else { return false };
+        while let Some(found) = gap.find('/') {
+            gap = &gap[found..];
+            if gap.starts_with("//") {
+                let Some(end) = gap.find('\n') else { return true };
+                gap = &gap[end..];
+            } else if gap.starts_with("/*") {
+                let Some(end) = gap.find("*/") else { return true };
+                gap = &gap[end + 2..];
+            } else {
+                gap = &gap[1..];
+            }
+        }
+        false
+    }
+
+    /// In the quotes of an `#include`: the bundled files.
+    fn included_files(&self, offset: usize) -> Option<Vec<Completion>> {
+        let text = self.text();
+        let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+        let typed = text[start..offset].trim_start().strip_prefix('#')?;
+        let name = typed.trim_start().strip_prefix("include")?.trim_start().strip_prefix('"')?;
+        if name.contains('"') {
+            return None;
+        }
+        let replaces = Span { source: 0, start: (offset - name.len()) as u32, end: offset as u32 };
+        let file = |name: &str| Completion {
+            label: name.to_owned(),
+            kind: CompletionKind::File,
+            detail: "comes with Assay".to_owned(),
+            documentation: String::new(),
+            replaces,
+            rank: 0,
+        };
+        Some(source::bundled_names().map(file).collect())
+    }
+
+    /// In a string: the words that its field knows. In a number with letters behind it: units.
+    fn in_literal(&self, place: &Place, offset: usize) -> Vec<Completion> {
+        let token = &self.tokens[place.at];
+        let (start, end) = (token.span.start as usize, token.span.end as usize);
+        let Some(written) = self.text().get(start..end) else { return vec![] };
+        if let Some(inside) = written.strip_prefix('"') {
+            let closed = inside.ends_with('"') && matches!(token.kind, TokenKind::Literal(Literal::Text(_)));
+            // What has no end reaches to the end of the line, of which nothing else is to be replaced.
+            let last = if closed { end - 1 } else { offset };
+            if offset > last {
+                return vec![];
+            }
+            let replaces = Span { source: 0, start: start as u32 + 1, end: last as u32 };
+            let names = names::names(&self.tokens[..place.at]);
+            return known_words(&names).iter().map(|word| value(word, replaces)).collect();
+        }
+        let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit()) && digits.len() < written.len();
+        if !is_number || offset <= start + digits.len() {
+            return vec![];
+        }
+        let replaces = Span { source: 0, start: (start + digits.len()) as u32, end: end as u32 };
+        units::names().map(|name| unit(name, replaces)).collect()
+    }
+
+    /// After a point: the fields of what is before it.
+    fn members(&self, names: &Names, place: &Place) -> Vec<Completion> {
+        let word = |at: usize| match self.tokens.get(at).map(|token| &token.kind) {
+            Some(TokenKind::Word(word)) => Some(word.clone()),
+            _ => None,
+        };
+        let mut path = Vec::new();
+        let mut at = place.at;
+        while at >= 2
+            && matches!(self.tokens[at - 1].kind, TokenKind::Mark("."))
+            && let Some(name) = word(at - 2)
+        {
+            path.push(name);
+            at -= 2;
+        }
+        let mut path = path.into_iter().rev();
+        let mut meaning = path.next().and_then(|first| names.lookup(&first));
+        for name in path {
+            meaning = member(meaning.and_then(|meaning| names.type_of(meaning)), &name);
+        }
+        let Some(ty) = meaning.and_then(|meaning| names.type_of(meaning)) else { return vec![] };
+        match ty.record() {
+            Some(kind) => fields(kind, place.replaces).collect(),
+            None if ty == Ty::one(Base::Address) => ADDRESS_PARTS
+                .into_iter()
+                .map(|part| plain(part, CompletionKind::Field, 0, place.replaces))
+                .collect(),
+            None => vec![],
+        }
+    }
+}
+
+/// The words that the field knows which is being assigned.
+fn known_words(names: &Names) -> &'static [&'static str] {
+    match names.target {
+        Some((_, Some((kind, field)))) => schema::words(kind, field.name),
+        _ => &[],
+    }
+}
+
+/// What a statement can begin with.
+fn statements(names: &Names, replaces: Span) -> Vec<Completion> {
+    let own = names.object().into_iter().flat_map(|kind| fields(kind, replaces));
+    let declared = declared_names(names, replaces, |_| 2);
+    let types = Base::all().map(|base| type_name(base, replaces));
+    let procedures = PROCEDURES.iter().map(|p| call(p.name, p.arguments, 4, replaces));
+    let keywords = ["if", "every"].map(|word| plain(word, CompletionKind::Keyword, 5, replaces));
+    own.chain(declared).chain(types).chain(procedures).chain(keywords).collect()
+}
+
+/// What a value can be.
+fn values(names: &Names, replaces: Span) -> Vec<Completion> {
+    let target = names.target.map(|(ty, _)| ty);
+    let fits = |ty: Ty| target.is_some_and(|target| target.base == ty.base && target.random == ty.random);
+    let words = known_words(names).iter().map(|word| value(&format!("\"{word}\""), replaces));
+    let truth = target.is_some_and(|ty| ty == Ty::one(Base::Bool));
+    let truths = ["yes", "no"].into_iter().filter(|_| truth).map(|word| value(word, replaces));
+    let moments = target.is_some_and(|ty| ty.base == Base::Time && ty.random);
+    let moments = ["now", "lmt", "nmt"].into_iter().filter(|_| moments).map(|word| value(word, replaces));
+    let declared = declared_names(names, replaces, |ty| if ty.is_some_and(fits) { 1 } else { 4 });
+    let own = names.object().into_iter().flat_map(|kind| fields(kind, replaces));
+    let own = own.map(|field| Completion { rank: 5, ..field });
+    let drawn = target.is_some_and(|ty| ty.random || ty.base == Base::Popularity);
+    let functions = FUNCTIONS.iter().filter(|f| f.name != "system").map(|f| {
+        let draws = schema::call_meaning(f.name).is_some_and(|meaning| {
+            meaning.starts_with("a distribution") || meaning.starts_with("for `pop_distr`")
+        });
+        call(f.name, f.arguments, if drawn && draws { 1 } else { 3 }, replaces)
+    });
+    words.chain(truths).chain(moments).chain(declared).chain(own).chain(functions).collect()
+}
+
+fn declared_names(names: &Names, replaces: Span, rank: impl Fn(Option<Ty>) -> u8) -> Vec<Completion> {
+    let one = |declared: &&names::Declared| Completion {
+        label: declared.name.to_string(),
+        kind: CompletionKind::Name,
+        detail: declared.ty.map_or_else(String::new, Ty::name),
+        documentation: String::new(),
+        replaces,
+        rank: rank(declared.ty),
+    };
+    names.visible().iter().map(one).collect()
+}
+
+fn fields(kind: RecordKind, replaces: Span) -> impl Iterator<Item = Completion> {
+    kind.fields().map(move |field| {
+        let acts = matches!(field.effect, schema::Effect::Full | schema::Effect::Part(_));
+        Completion {
+            label: field.name.to_owned(),
+            kind: CompletionKind::Field,
+            detail: field.ty.name(),
+            documentation: hover::about_field(kind, field),
+            replaces,
+            rank: if acts { 0 } else { 6 },
+        }
+    })
+}
+
+fn type_name(base: Base, replaces: Span) -> Completion {
+    let documentation = match base {
+        Base::Record(kind) => hover::sentence(schema::type_meaning(kind)),
+        _ => String::new(),
+    };
+    Completion { documentation, ..plain(base.name(), CompletionKind::Type, 3, replaces) }
+}
+
+fn call(name: &'static str, arguments: &'static str, rank: u8, replaces: Span) -> Completion {
+    Completion {
+        detail: format!("({arguments})"),
+        documentation: hover::about_call(name, arguments),
+        ..plain(name, CompletionKind::Call, rank, replaces)
+    }
+}
+
+fn value(label: &str, replaces: Span) -> Completion {
+    plain(label, CompletionKind::Value, 0, replaces)
+}
+
+fn unit(label: &str, replaces: Span) -> Completion {
+    plain(label, CompletionKind::Unit, 0, replaces)
+}
+
+fn plain(label: &str, kind: CompletionKind, rank: u8, replaces: Span) -> Completion {
+    Completion {
+        label: label.to_owned(),
+        kind,
+        detail: String::new(),
+        documentation: String::new(),
+        replaces,
+        rank,
+    }
+}
