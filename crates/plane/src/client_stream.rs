@@ -74,6 +74,10 @@ impl Stream for ClientStream {
             Self::Http2(pipe, _) => pipe.reset_on_close(),
         }
     }
+
+    fn is_http2(&self) -> bool {
+        matches!(self, Self::Http2(..))
+    }
 }
 
 impl AsyncRead for ClientStream {

@@ -22,13 +22,18 @@ use tokio::net::TcpStream;
 
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
-use crate::fields;
+use crate::fields::{self, Received};
 use crate::limits::HEAD;
 
 /// What a connection lies on.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// From now on, closing it shows the other side that something is missing.
     fn reset_on_close(&self);
+
+    /// It carries one request of a client that speaks HTTP/2.
+    fn is_http2(&self) -> bool {
+        false
+    }
 }
 
 impl Stream for TcpStream {
@@ -126,6 +131,8 @@ pub struct Request<'i> {
     pub head: RequestHead<'i>,
     /// The bytes of the head.
     pub bytes: &'i [u8],
+    /// The version of HTTP that the client has sent it in.
+    pub received: Received,
 }
 
 /// What follows a request.
@@ -216,7 +223,8 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
             Ok(Some((head, length))) => {
                 let (bytes, rest) = input.unread().split_at(length);
                 exchange.begin(&head, rest);
-                break handler.respond(&Request { head, bytes }).await.map(Some);
+                let received = exchange.received();
+                break handler.respond(&Request { head, bytes, received }).await.map(Some);
             }
             Ok(None) => match exchange.limits.allow(input.unread()) {
                 Ok(()) => {}
@@ -274,6 +282,11 @@ impl<S: Stream> Exchange<S> {
             let memory = &self.connection.resources().clone().memory;
             self.connection.input.append(rest, memory);
         }
+    }
+
+    /// The version of HTTP that the client has sent its request in.
+    fn received(&self) -> Received {
+        if self.connection.stream.is_http2() { Received::Http2 } else { self.version.into() }
     }
 
     /// The connection ends with this response: what is left of the request is not read.

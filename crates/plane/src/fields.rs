@@ -3,6 +3,34 @@
 use assay_http::field::{Field, Fields, tokens, write_decimal};
 use assay_http::head::Version;
 
+/// The version of HTTP that a message was received in, as `Via` names it. Above the wire a request of HTTP/2 looks like one of
+/// HTTP/1.1, so its head does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// In HTTP/1.0 or HTTP/1.1.
+    Http1(Version),
+    /// In HTTP/2.
+    Http2,
+}
+
+impl Received {
+    /// The protocol-version of RFC 9110, 7.6.3. HTTP/2 has no minor version, which is written as 0 (RFC 9110, 2.5).
+    #[inline]
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::Http1(Version::Http10) => "1.0",
+            Self::Http1(Version::Http11) => "1.1",
+            Self::Http2 => "2.0",
+        }
+    }
+}
+
+impl From<Version> for Received {
+    fn from(version: Version) -> Self {
+        Self::Http1(version)
+    }
+}
+
 /// Whether a field is for one connection only, whatever `Connection` says (RFC 9110, 7.6.1).
 #[inline]
 pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
@@ -19,21 +47,24 @@ pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
     }
 }
 
-/// Appends the fields that go on, a line each ([`append_passing`]). Then our own `Via`: the version that it came with, and
+/// Appends the fields that go on, a line each ([`append_passing`]). Then our own `Via`: the version that it was received in, and
 /// our name.
 pub fn append_end_to_end<'b>(
     out: &mut Vec<u8>,
     fields: Fields<'b>,
-    (version, name): (Version, &str),
+    (received, name): (impl Into<Received>, &str),
     leave_out: impl FnMut(&Field<'b>) -> bool,
 ) {
     append_passing(out, fields, leave_out);
-    let via = match version {
-        Version::Http10 => "1.0 ",
-        Version::Http11 => "1.1 ",
-    };
+    append_via(out, received.into(), name);
+}
+
+/// Appends `Via`: the version that the message was received in, and our name.
+#[inline]
+pub fn append_via(out: &mut Vec<u8>, received: Received, name: &str) {
     out.extend_from_slice(b"Via: ");
-    out.extend_from_slice(via.as_bytes());
+    out.extend_from_slice(received.version().as_bytes());
+    out.push(b' ');
     append_line_end(out, name.as_bytes());
 }
 
@@ -105,6 +136,19 @@ mod tests {
         let mut out = Vec::new();
         append_end_to_end(&mut out, head.headers(), (head.facts.version, "assay"), |field| field.is("host"));
         assert_eq!(String::from_utf8(out).unwrap(), "X-One: 1\r\nVia: 1.0 other\r\nVia: 1.1 assay\r\n");
+    }
+
+    #[test]
+    fn via_names_the_version_that_a_message_was_received_in() {
+        for (received, line) in [
+            (Received::from(Version::Http10), "Via: 1.0 us\r\n"),
+            (Received::from(Version::Http11), "Via: 1.1 us\r\n"),
+            (Received::Http2, "Via: 2.0 us\r\n"),
+        ] {
+            let mut out = Vec::new();
+            append_end_to_end(&mut out, Fields::of_lines(b""), (received, "us"), |_| false);
+            assert_eq!(String::from_utf8(out).unwrap(), line);
+        }
     }
 
     #[test]

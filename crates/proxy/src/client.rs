@@ -26,7 +26,7 @@ use crate::way::Way;
 use assay_plane::byte_stream::ByteStream;
 use assay_plane::client_stream::{ClientStream, serve_client};
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
-use assay_plane::fields;
+use assay_plane::fields::{self, Received};
 use assay_plane::flow::{End, Reader, Taken};
 
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
@@ -61,8 +61,8 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
-        if let Step::Pass(order) = origin_response(self, head).await? {
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
+        if let Step::Pass(order) = origin_response(self, head, *received).await? {
             Box::pin(pass::run(self, *order)).await?;
         }
         Ok(Next::Request)
@@ -84,7 +84,11 @@ async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> 
     client.send_error(status, text, None, is_head).await
 }
 
-async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Result<Step> {
+async fn origin_response(
+    client: &mut Client,
+    head: &RequestHead<'_>,
+    received: Received,
+) -> io::Result<Step> {
     let target = match Target::of(head) {
         Ok(target) => target,
         Err(error) => {
@@ -100,7 +104,7 @@ async fn origin_response(client: &mut Client, head: &RequestHead<'_>) -> io::Res
         Box::pin(respond_and_close(client, head)).await?;
         return Ok(Step::Responded);
     }
-    let client_request = ClientRequest::new(head);
+    let client_request = ClientRequest::new(head, received);
     count_caches(client, &client_request);
     let mut key = std::mem::take(&mut client.key);
     target.write_key(client.shared.routes.fallback_authority(), &mut key);

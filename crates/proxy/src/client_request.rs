@@ -9,11 +9,14 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
 use assay_plane::caching;
+use assay_plane::fields::Received;
 
 /// A request, read once.
 pub struct ClientRequest<'b> {
     /// Its head.
     pub head: &'b RequestHead<'b>,
+    /// The version of HTTP that the client has sent it in.
+    pub received: Received,
     /// What its method means.
     pub class: MethodClass,
     /// `Cache-Control` and `Pragma`.
@@ -31,8 +34,8 @@ pub struct ClientRequest<'b> {
 }
 
 impl<'b> ClientRequest<'b> {
-    /// Reads a request.
-    pub fn new(head: &'b RequestHead<'b>) -> Self {
+    /// Reads a request that came in this version of HTTP.
+    pub fn new(head: &'b RequestHead<'b>, received: impl Into<Received>) -> Self {
         let mut client_request = Self {
             class: MethodClass::of(head.method),
             control: RequestControl::default(),
@@ -42,6 +45,7 @@ impl<'b> ClientRequest<'b> {
             if_range: None,
             is_for_origin: !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0)),
             head,
+            received: received.into(),
         };
         let mut directives: Option<CacheControl> = None;
         let mut pragma_no_cache = false;
@@ -98,7 +102,8 @@ mod tests {
     fn client_request(fields: &str) -> ClientRequest<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        ClientRequest::new(Box::leak(Box::new(head)))
+        let version = head.facts.version;
+        ClientRequest::new(Box::leak(Box::new(head)), version)
     }
 
     #[test]
@@ -146,6 +151,7 @@ mod tests {
             assert!(client_request.ranges.is_none() && client_request.is_for_cache(), "{ignored}");
         }
         let text = b"HEAD / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n";
-        assert!(ClientRequest::new(&RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
+        let (head, _) = RequestHead::parse(text).unwrap().unwrap();
+        assert!(ClientRequest::new(&head, head.facts.version).ranges.is_none());
     }
 }

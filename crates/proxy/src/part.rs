@@ -128,7 +128,7 @@ mod tests {
     fn selected(request: &str, response: &str, length: Option<u64>) -> Selection {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{request}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        let client_request = ClientRequest::new(&head);
+        let client_request = ClientRequest::new(&head, head.facts.version);
         let text = format!("HTTP/1.1 200 OK\r\n{response}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         let times = Times { requested_ms: 1_000_000, received_ms: 1_000_000 };

@@ -89,15 +89,10 @@ impl PassOrder {
         let way = Way::to(shared, target);
         let mut request = Vec::with_capacity(512);
         way.write_request_line(shared, head.method, target, &mut request);
-        fields::append_end_to_end(
-            &mut request,
-            head.headers(),
-            (head.facts.version, &shared.name),
-            |field| {
-                let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
-                is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
-            },
-        );
+        fields::append_end_to_end(&mut request, head.headers(), (attempt.received, &shared.name), |field| {
+            let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
+            is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
+        });
         if let Some(left) = head.max_forwards() {
             fields::append_number(&mut request, "Max-Forwards", left.saturating_sub(1));
         }

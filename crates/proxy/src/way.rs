@@ -67,8 +67,8 @@ impl Way {
         request: &mut Vec<u8>,
     ) {
         self.write_request_line(shared, client_request.head.method, target, request);
-        let version = client_request.head.facts.version;
-        fields::append_end_to_end(request, client_request.head.headers(), (version, &shared.name), |field| {
+        let from = (client_request.received, &shared.name[..]);
+        fields::append_end_to_end(request, client_request.head.headers(), from, |field| {
             const OWN: [&str; 7] = [
                 "host",
                 "content-length",

@@ -4,16 +4,15 @@
 //! that name further fields in `Connection`; nearly none do.
 
 use assay_http::field::{Field, trim};
-use assay_http::head::Version;
-use assay_plane::fields;
+use assay_plane::fields::{self, Received};
 
 /// A head, as it was parsed and as it lies in memory.
 #[derive(Debug, Clone)]
 pub struct Lines<'h> {
     /// Its fields.
     pub fields: assay_http::field::Fields<'h>,
-    /// Its version.
-    pub version: Version,
+    /// The version of HTTP that it was received in.
+    pub received: Received,
     /// All of it.
     pub raw: &'h [u8],
 }
@@ -23,15 +22,10 @@ impl Lines<'_> {
     /// `leave_out` picks (it is shown no values).
     pub fn append_end_to_end(self, out: &mut Vec<u8>, name: &str, leave_out: impl Fn(&Field<'_>) -> bool) {
         if self.fields.names_others() {
-            return fields::append_end_to_end(out, self.fields, (self.version, name), leave_out);
+            return fields::append_end_to_end(out, self.fields, (self.received, name), leave_out);
         }
         append_passing(out, self.raw, leave_out);
-        out.extend_from_slice(match self.version {
-            Version::Http10 => b"Via: 1.0 ",
-            Version::Http11 => b"Via: 1.1 ",
-        });
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        fields::append_via(out, self.received, name);
     }
 }
 
@@ -71,7 +65,7 @@ fn is_usual(line: &[u8], colon: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use assay_http::head::RequestHead;
+    use assay_http::head::{RequestHead, Version};
     use proptest::prelude::*;
 
     use super::*;
@@ -109,7 +103,7 @@ mod tests {
             let leave_out = |field: &Field<'_>| field.is("x-gone");
             let (mut one, mut all) = (Vec::new(), Vec::new());
             fields::append_end_to_end(&mut one, head.headers(), (Version::Http10, "us"), leave_out);
-            let lines = Lines { fields: head.headers(), version: Version::Http10, raw: &text.as_bytes()[..length] };
+            let lines = Lines { fields: head.headers(), received: Version::Http10.into(), raw: &text.as_bytes()[..length] };
             lines.append_end_to_end(&mut all, "us", leave_out);
             prop_assert_eq!(String::from_utf8(one).unwrap(), String::from_utf8(all).unwrap());
         }

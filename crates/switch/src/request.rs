@@ -122,10 +122,10 @@ pub fn facts(head: &RequestHead<'_>, limits: &Limits) -> Result<Facts, Refusal> 
 }
 
 /// Appends the head that a server gets: what is for this connection only stays behind, the length of the body is written
-/// anew, and the client's address is added. The head stands with what it was parsed from.
+/// anew, and the client's address is added.
 pub fn append(
     out: &mut Vec<u8>,
-    (head, raw): (&RequestHead<'_>, &[u8]),
+    exchange::Request { head, bytes: raw, received }: &exchange::Request<'_>,
     target: Target<'_>,
     facts: Facts,
     peer: &Peer,
@@ -151,7 +151,7 @@ pub fn append(
         14 => field.is("content-length"),
         _ => peer.replaces(field),
     };
-    let lines = Lines { fields: head.headers(), version: head.facts.version, raw };
+    let lines = Lines { fields: head.headers(), received: *received, raw };
     lines.append_end_to_end(out, name, replaced);
     peer.append(out, head.headers(), target.host);
     if head.method == "OPTIONS"
@@ -173,9 +173,16 @@ pub fn append(
 
 #[cfg(test)]
 mod tests {
+    use assay_plane::fields::Received;
+
     use super::*;
 
     fn sent(text: &str) -> Result<(String, Facts), Refusal> {
+        sent_in(text, None)
+    }
+
+    /// The same for a request that was received in this version; none: the one that it names.
+    fn sent_in(text: &str, received: Option<Received>) -> Result<(String, Facts), Refusal> {
         let limits = Limits { body_bytes: Some(10), ..Limits::default() };
         let parsed = RequestHead::parse(text.as_bytes()).map_err(exchange::Refusal::from)?;
         let (head, length) = parsed.expect("is complete");
@@ -183,15 +190,9 @@ mod tests {
         let facts = facts(&head, &limits)?;
         let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], false);
         let mut out = Vec::new();
-        append(
-            &mut out,
-            (&head, &text.as_bytes()[..length]),
-            target,
-            facts,
-            &peer,
-            "sw",
-            ([127, 0, 0, 1], 80).into(),
-        );
+        let received = received.unwrap_or(head.facts.version.into());
+        let request = exchange::Request { head, bytes: &text.as_bytes()[..length], received };
+        append(&mut out, &request, target, facts, &peer, "sw", ([127, 0, 0, 1], 80).into());
         Ok((String::from_utf8(out).expect("text"), facts))
     }
 
@@ -238,6 +239,15 @@ mod tests {
         }
         let (out, _) = sent("GET /x HTTP/1.0\r\n\r\n").expect("goes on");
         assert!(out.contains("Host: 127.0.0.1:80\r\n") && out.contains("Via: 1.0 sw\r\n"));
+    }
+
+    #[test]
+    fn via_names_the_version_of_the_client_also_where_that_is_http_2() {
+        for more in ["", "Connection: x-one\r\n"] {
+            let text = format!("GET /x HTTP/1.1\r\nHost: a\r\n{more}\r\n");
+            let (out, _) = sent_in(&text, Some(Received::Http2)).expect("goes on");
+            assert!(out.contains("\r\nVia: 2.0 sw\r\n"), "{out}");
+        }
     }
 
     #[test]

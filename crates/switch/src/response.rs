@@ -65,7 +65,7 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested:
         21 => field.is(load::FIELD),
         _ => false,
     };
-    let lines = Lines { fields: head.headers(), version: head.facts.version, raw };
+    let lines = Lines { fields: head.headers(), received: head.facts.version.into(), raw };
     lines.append_end_to_end(out, name, replaced);
     match to_client {
         // What the response to a GET would have had; 204 may not have it.

@@ -22,7 +22,7 @@ impl Handler for Echo {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, bytes }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, bytes, .. }: &Request<'_>) -> io::Result<Next> {
         assert!(bytes.ends_with(b"\r\n\r\n"), "the head and nothing else");
         match head.target {
             "/detach" => return Ok(Next::Detached),

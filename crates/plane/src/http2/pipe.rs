@@ -194,6 +194,10 @@ impl exchange::Stream for Pipe {
     fn reset_on_close(&self) {
         self.state.borrow_mut().is_broken = true;
     }
+
+    fn is_http2(&self) -> bool {
+        true
+    }
 }
 
 impl AsyncRead for Pipe {

@@ -196,3 +196,25 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
         assert!(bed.counters().origin_errors >= 6);
     });
 }
+
+#[test]
+fn via_names_http_2_where_a_request_was_received_in_it() {
+    run(async {
+        let origin = Origin::start(|_, _| ok("", "the body")).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        // GET http://a/x on stream 1, of which nothing is indexed.
+        let block = [&[0x82, 0x86, 0x04, 2][..], b"/x", &[0x01, 1], b"a"].concat();
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let headers = [0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1];
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let request = [&preface[..], &settings, &headers, &block].concat();
+        tokio::io::AsyncWriteExt::write_all(&mut client.stream, &request).await.expect("is read");
+        let mut got = Vec::new();
+        while !String::from_utf8_lossy(&got).contains("the body") {
+            let read = tokio::io::AsyncReadExt::read_buf(&mut client.stream, &mut got).await;
+            assert!(read.expect("is open") > 0, "{got:?}");
+        }
+        assert!(origin.seen()[0].has("Via: 2.0 assay"), "{:?}", origin.seen()[0]);
+    });
+}

@@ -138,12 +138,13 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
         if head.max_forwards() == Some(0) {
             return self.respond_as_last(head.method).await;
         }
         let number = self.shared.next_request.get();
-        let order = match Order::new(head, (number, self.ip), self.shared.is_forward, &self.shared.name) {
+        let came = (head, *received);
+        let order = match Order::new(came, (number, self.ip), self.shared.is_forward, &self.shared.name) {
             Ok(order) => order,
             Err(refusal) => {
                 count(&self.shared.board.refused);

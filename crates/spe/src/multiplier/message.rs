@@ -12,7 +12,7 @@ use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, Target, TargetError};
-use assay_plane::fields;
+use assay_plane::fields::{self, Received};
 
 use super::board::Held;
 use crate::number;
@@ -83,9 +83,9 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of a request; `name` is ours in `Via`.
+    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`.
     pub fn new(
-        head: &RequestHead<'_>,
+        (head, received): (&RequestHead<'_>, Received),
         (number, client): (u64, IpAddr),
         is_forward: bool,
         name: &str,
@@ -108,7 +108,7 @@ impl Order {
             && head.header("proxy-connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"));
         Ok(Self {
             about: Arc::new(about),
-            head: written(head, (&requested.target, requested.host), name, number),
+            head: written((head, received), (&requested.target, requested.host), name, number),
             body: head.body(),
             expects_continue: head.expect_continue,
             persists: head.persists() || old_style,
@@ -162,7 +162,12 @@ pub struct Message {
     pub _room: Option<Held>,
 }
 
-fn written(head: &RequestHead<'_>, (target, host): (&str, Option<&str>), name: &str, number: u64) -> Vec<u8> {
+fn written(
+    (head, received): (&RequestHead<'_>, Received),
+    (target, host): (&str, Option<&str>),
+    name: &str,
+    number: u64,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for part in [head.method, " ", target, " ", version_name(head.facts.version), "\r\n"] {
         out.extend_from_slice(part.as_bytes());
@@ -175,7 +180,7 @@ fn written(head: &RequestHead<'_>, (target, host): (&str, Option<&str>), name: &
             || (host.is_some() && field.is("host"))
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
-    fields::append_end_to_end(&mut out, head.headers(), (head.facts.version, name), ours);
+    fields::append_end_to_end(&mut out, head.headers(), (received, name), ours);
     fields::append_number(&mut out, number::REQUEST, number);
     if let Some(left) = head.max_forwards() {
         fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
@@ -245,7 +250,11 @@ mod tests {
 
     fn order(text: &str, is_forward: bool) -> Result<Order, Refusal> {
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        Order::new(&head, (3, IpAddr::from([192, 0, 2, 1])), is_forward, "me-1")
+        order_in(head.facts.version.into(), &head, is_forward)
+    }
+
+    fn order_in(received: Received, head: &RequestHead<'_>, is_forward: bool) -> Result<Order, Refusal> {
+        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), is_forward, "me-1")
     }
 
     fn text(bytes: Vec<u8>) -> String {
@@ -263,6 +272,14 @@ mod tests {
         );
         assert_eq!(order.about.url, "http://a/~x?y");
         assert!(order.persists && order.old_style && !order.about.is_validation);
+    }
+
+    #[test]
+    fn via_names_http_2_where_the_request_was_received_in_it() {
+        let (head, _) = RequestHead::parse(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().unwrap();
+        let order = order_in(Received::Http2, &head, false).unwrap();
+        let sent = text(order.for_proxies());
+        assert!(sent.starts_with("GET /x HTTP/1.1\r\n") && sent.contains("\r\nVia: 2.0 me-1\r\n"), "{sent}");
     }
 
     #[test]

@@ -85,6 +85,8 @@ fn clients_speak_tls_and_either_version_and_the_origin_is_verified() {
         let same = rows.iter().filter(|row| row.target == 1 && row.verdict == Verdict::Ok).count();
         assert_eq!(same, 6, "{rows:?}");
         assert_eq!(server.seen().len(), 2, "one request for each need");
+        let first = &server.seen()[0].head;
+        assert!(first.contains("\r\nVia: 2.0 assay-"), "{first}");
     });
 }
 

@@ -24,6 +24,7 @@ use crate::tally::add;
 use crate::upgrade;
 use assay_plane::connection::Connection;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Handler, Next};
+use assay_plane::fields::Received;
 use assay_plane::http2;
 use assay_tls::server::Server;
 
@@ -220,7 +221,7 @@ impl Client {
 
     /// Takes what is to be known of a request from its head, and writes the one for the server.
     fn take_head(&mut self, request: &exchange::Request<'_>) -> Result<Order, Refusal> {
-        let exchange::Request { head, bytes } = request;
+        let exchange::Request { head, received, .. } = request;
         let setup = self.shared.setup();
         let limits = &setup.config.limits;
         let target = request::target(head)?;
@@ -229,14 +230,13 @@ impl Client {
         let requested = Request { class, document: document(target.path.as_bytes()) };
         self.request = self.shared.resources.memory.take();
         let name = &setup.config.name;
-        request::append(&mut self.request, (head, bytes), target, facts, &self.peer, name, self.own);
+        request::append(&mut self.request, request, target, facts, &self.peer, name, self.own);
         let upgrade = upgrade::requested(head, facts.body, &setup.config.upgrades).map(str::to_owned);
         if let Some(protocol) = &upgrade {
             upgrade::append(&mut self.request, protocol);
         }
         if setup.logs {
-            let is_http2 = self.exchange.connection.stream.is_http2();
-            self.said.take((head, is_http2), &self.peer, &setup);
+            self.said.take((head, *received), &self.peer, &setup);
         }
         self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_small_body(&facts);
@@ -329,17 +329,13 @@ impl Client {
 }
 
 impl Said {
-    fn take(&mut self, (head, is_http2): (&RequestHead<'_>, bool), peer: &Peer, setup: &Setup) {
+    fn take(&mut self, (head, received): (&RequestHead<'_>, Received), peer: &Peer, setup: &Setup) {
         let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
             kept.clear();
             parts.iter().for_each(|part| kept.extend_from_slice(part));
         };
-        let version: &[u8] = match head.facts.version {
-            _ if is_http2 => b" HTTP/2.0",
-            assay_http::head::Version::Http10 => b" HTTP/1.0",
-            assay_http::head::Version::Http11 => b" HTTP/1.1",
-        };
-        set(&mut self.line, &[head.method.as_bytes(), b" ", head.target.as_bytes(), version]);
+        let version = received.version().as_bytes();
+        set(&mut self.line, &[head.method.as_bytes(), b" ", head.target.as_bytes(), b" HTTP/", version]);
         set(&mut self.referer, &[head.header("referer").unwrap_or(b"")]);
         set(&mut self.agent, &[head.header("user-agent").unwrap_or(b"")]);
         self.client.clear();

@@ -81,11 +81,6 @@ impl Stream {
             Self::Http2(_) => false,
         }
     }
-
-    /// The client speaks HTTP/2.
-    pub fn is_http2(&self) -> bool {
-        matches!(self, Self::Http2(_))
-    }
 }
 
 impl Secured {
@@ -211,6 +206,10 @@ impl exchange::Stream for Stream {
             }
             Self::Http2(pipe) => pipe.reset_on_close(),
         }
+    }
+
+    fn is_http2(&self) -> bool {
+        matches!(self, Self::Http2(_))
     }
 }
 

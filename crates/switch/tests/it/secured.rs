@@ -106,6 +106,7 @@ fn clients_get_the_certificate_of_the_name_that_they_send_in_either_version_of_h
     let accepted = switch.snapshot().expect("runs").accepted;
     assert_eq!(accepted, 5, "all that one curl requests is on one connection");
     assert!(server.last().head.contains("X-Forwarded-Proto: https\r\n"), "{}", server.last().head);
+    assert!(server.last().head.contains("\r\nVia: 2.0 "), "{}", server.last().head);
     // Any other name gets the first.
     let error = curl_over_tls("three", at, &ca, &[]).expect_err("is not for this name");
     assert!(error.contains("three.test"), "{error}");
