@@ -99,6 +99,8 @@ pub struct Multiplex {
     counted: Totals,
     /// All is said, and what the client still sends is passed over.
     is_lingering: bool,
+    /// The client has ended its side of the connection: what it has requested in full still gets its response.
+    is_half_closed: bool,
 }
 
 impl Multiplex {
@@ -123,6 +125,7 @@ impl Multiplex {
             refilled_ns: now_ns,
             counted: Totals::default(),
             is_lingering: false,
+            is_half_closed: false,
         }
     }
 
@@ -163,11 +166,16 @@ impl Multiplex {
             if is_written && self.has_turns() {
                 continue;
             }
+            if self.is_half_closed {
+                let is_over = is_written && !self.is_busy();
+                return if is_over { Poll::Ready(Ok(())) } else { Poll::Pending };
+            }
             if is_written && self.load == 0 && self.wire.is_closing() && !self.is_lingering {
                 self.linger()?;
             }
             match self.poll_input(context) {
                 Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) if self.is_half_closed => {}
                 Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 // What rang meanwhile has woken this task, or will.
@@ -213,6 +221,16 @@ impl Multiplex {
         Pin::new(&mut self.transport).poll_flush(context)
     }
 
+    /// Something goes on by itself: an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended
+    /// its side cannot open them.
+    fn is_busy(&self) -> bool {
+        self.served.iter().flatten().any(|served| match &served.stage {
+            Stage::Body(..) => false,
+            Stage::Thinking(..) => true,
+            Stage::Sending(sending) => sending.resume_ns > 0,
+        })
+    }
+
     /// Reads once, and acts on it; false: the client is done.
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let local = Rc::clone(&self.local);
@@ -220,6 +238,10 @@ impl Multiplex {
         let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
             Ok(read) if read.length > 0 => (read.length, read.received),
             Err(error) if !self.transport.is_open() => return Poll::Ready(Err(error)),
+            Ok(_) if self.load > 0 && !self.is_lingering => {
+                self.is_half_closed = true;
+                return Poll::Ready(Ok(false));
+            }
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(Ok(false)),
         };

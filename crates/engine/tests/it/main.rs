@@ -8,6 +8,7 @@ mod ending;
 mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
+mod half_closed;
 mod health;
 mod http2_server;
 mod identity;

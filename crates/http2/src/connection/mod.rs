@@ -267,6 +267,11 @@ impl Connection {
         self.streams.get(stream).is_some()
     }
 
+    /// Whether more of the peer's message may come on a stream: it is open, and the peer has not ended it.
+    pub fn receives(&self, stream: Stream) -> bool {
+        self.streams.get(stream).is_some_and(|state| state.receives)
+    }
+
     /// What the peer wants and allows; before its settings have come, what it must allow.
     pub fn peer_settings(&self) -> Settings {
         self.peer

@@ -26,6 +26,10 @@ const MOST_UNANSWERED: usize = 256 * 1024;
 /// What a stream sends of its body before it is another's turn.
 const TURN_BYTES: usize = 16 * 1024;
 
+/// How often a client that sends nothing more, and has responses to come, is asked whether it is there. A socket does not tell a
+/// client that only ends its own side from one that has gone; what is written to the latter fails.
+const PROBE: Duration = Duration::from_secs(1);
+
 /// The status of the response to CONNECT.
 const NOT_IMPLEMENTED: u16 = 501;
 
@@ -40,6 +44,8 @@ enum Patience {
     Writing,
     /// It does not open the window of a stream whose handler has written all: nobody else waits for it.
     Window,
+    /// It sends nothing more, and may have gone: it is asked.
+    Gone,
 }
 
 struct Served<S, F> {
@@ -56,6 +62,8 @@ struct Served<S, F> {
     stalled: Vec<Rc<RefCell<State>>>,
     patience: Patience,
     refilled_ns: u64,
+    /// The client has ended its side of the connection: what it has requested in full still gets its response.
+    is_half_closed: bool,
     /// The frames that were sent end with a GOAWAY for an error.
     has_failed: bool,
 }
@@ -86,6 +94,7 @@ pub async fn serve<S: Stream>(
         stalled: Vec::new(),
         patience: Patience::Handlers,
         refilled_ns: monotonic_ns(),
+        is_half_closed: false,
         has_failed: false,
     };
     let input = std::mem::take(&mut served.connection.input);
@@ -111,19 +120,28 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             if is_written && !self.turns.is_empty() {
                 continue;
             }
-            if self.has_failed || (is_written && self.wire.is_closing() && self.wire.open_streams() == 0) {
+            let is_last = self.is_half_closed || self.wire.is_closing();
+            if self.has_failed || (is_written && is_last && self.wire.open_streams() == 0) {
                 return Poll::Ready(Ok(()));
             }
             self.set_patience(is_blocked);
-            if self.wire.output().len() < MOST_UNANSWERED {
+            if !self.is_half_closed && self.wire.output().len() < MOST_UNANSWERED {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(true)) => continue,
-                    Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Ok(false)) => {
+                        self.end_input();
+                        continue;
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {}
                 }
             }
             return match wait(&self.connection.deadline, context) {
+                Poll::Ready(Err(_)) if self.patience == Patience::Gone => {
+                    self.wire.ping([0; 8]);
+                    self.connection.deadline.set(PROBE);
+                    continue;
+                }
                 Poll::Ready(Err(_)) if self.patience == Patience::Idle => {
                     self.wire.go_away(ErrorCode::NO_ERROR);
                     // The client is idle: the socket has room.
@@ -177,6 +195,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         let patience = match self.wire.open_streams() {
             _ if is_blocked => Patience::Writing,
             0 => Patience::Idle,
+            _ if self.is_half_closed => Patience::Gone,
             _ if self.stalled.iter().any(is_left) => Patience::Window,
             _ => Patience::Handlers,
         };
@@ -188,6 +207,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         deadline.set(match patience {
             Patience::Writing | Patience::Window => self.limits.write,
             Patience::Idle => self.limits.idle,
+            Patience::Gone => PROBE,
             Patience::Handlers => Duration::MAX,
         });
         deadline.set_idle(patience == Patience::Idle);
@@ -262,6 +282,28 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         (self.start)(Pipe::new(&state, &self.hub));
     }
 
+    /// The client sends nothing more. A request of which the end is missing has failed, and so has a response that needs a window
+    /// which cannot be opened any more; all others go on.
+    fn end_input(&mut self) {
+        self.is_half_closed = true;
+        let open: Vec<StreamId> = self.streams.iter().flatten().map(|state| state.borrow().stream).collect();
+        for stream in open {
+            if self.wire.receives(stream) {
+                self.give_up(stream);
+            }
+        }
+        for state in std::mem::take(&mut self.stalled) {
+            let stream = state.borrow().stream;
+            self.give_up(stream);
+        }
+    }
+
+    /// Ends a stream that cannot be completed.
+    fn give_up(&mut self, stream: StreamId) {
+        self.lose(stream);
+        self.wire.reset(stream, ErrorCode::CANCEL);
+    }
+
     /// A stream was reset.
     fn lose(&mut self, stream: StreamId) {
         if let Some(state) = find(&self.streams, stream) {
@@ -305,6 +347,11 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 Sent::Some => {
                     it.wake_writer();
                     self.turns.push_back(Rc::clone(&state));
+                }
+                Sent::Stalled if self.is_half_closed => {
+                    it.go();
+                    self.streams[stream.place as usize] = None;
+                    self.wire.reset(stream, ErrorCode::CANCEL);
                 }
                 Sent::Stalled if it.is_stalled => {}
                 Sent::Stalled => {

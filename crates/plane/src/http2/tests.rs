@@ -9,16 +9,19 @@ use assay_http::head::MAX_HEAD_BYTES;
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, RequestHead, Stream as StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use super::*;
 use crate::connection::Resources;
 use crate::exchange::{self, Exchange, Framing, Handler, Next, Refusal, Request};
+use crate::fields::Received;
 
 /// Responds with method, target, host and body of a request; some targets have responses of their own.
 struct Echo {
     exchange: Exchange<Pipe>,
     handled: Rc<Cell<u32>>,
+    late: Rc<Notify>,
 }
 
 impl Handler for Echo {
@@ -28,7 +31,8 @@ impl Handler for Echo {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
+        assert_eq!(*received, Received::Http2, "whatever its head looks like");
         self.handled.set(self.handled.get() + 1);
         match head.target {
             "/unread" => {
@@ -59,6 +63,8 @@ impl Handler for Echo {
                 return Ok(Next::Request);
             }
             "/never" => std::future::pending().await,
+            // Not before the client has ended its side.
+            "/late" => self.late.notified().await,
             _ => {}
         }
         let expects = head.expect_continue;
@@ -118,6 +124,10 @@ impl Got {
 
 struct Client {
     socket: DuplexStream,
+    /// It has ended its side: what it would still say is lost.
+    has_ended: bool,
+    /// Lets the response of `/late` begin.
+    late: Rc<Notify>,
     wire: Wire,
     got: BTreeMap<u32, Got>,
 }
@@ -138,8 +148,16 @@ impl Client {
 
     async fn flush(&mut self) {
         let out = self.wire.output().to_vec();
-        self.socket.write_all(&out).await.expect("is read");
+        if !self.has_ended {
+            self.socket.write_all(&out).await.expect("is read");
+        }
         self.wire.wrote(out.len());
+    }
+
+    async fn end(&mut self) {
+        self.flush().await;
+        self.socket.shutdown().await.expect("is open");
+        self.has_ended = true;
     }
 
     /// Sends what is to be sent and reads until so many streams have ended; false: the connection has.
@@ -200,6 +218,8 @@ fn talk_within<T>(
         resources.keep_deadlines();
         let handled = Rc::new(Cell::new(0));
         let count = Rc::clone(&handled);
+        let late = Rc::new(Notify::new());
+        let may_begin = Rc::clone(&late);
         let serving = spawn_local(async move {
             let mut connection = Connection::new(server, &resources);
             if !is_begun(&mut connection, &limits).await.expect("is open") {
@@ -207,13 +227,15 @@ fn talk_within<T>(
             }
             let start = |pipe| {
                 let exchange = Exchange::new(pipe, &resources, limits);
-                let mut echo = Echo { exchange, handled: Rc::clone(&count) };
+                let (handled, late) = (Rc::clone(&count), Rc::clone(&may_begin));
+                let mut echo = Echo { exchange, handled, late };
                 spawn_local(async move { drop(exchange::serve(&mut echo).await) });
             };
             // The client may end in the middle of anything.
             let _ = serve(connection, limits, start).await;
         });
-        let mut client = Client { socket, wire: Wire::client(config), got: BTreeMap::new() };
+        let mut client =
+            Client { socket, has_ended: false, late, wire: Wire::client(config), got: BTreeMap::new() };
         let told = script(&mut client).await;
         drop(client);
         serving.await.expect("no panic");
@@ -371,6 +393,35 @@ fn a_window_that_is_never_opened_ends_the_connection_in_time() {
         assert!((65_535..70_000).contains(&total), "{total}");
         assert!(!client.got[&long.id].is_complete);
     });
+}
+
+#[test]
+fn what_was_requested_in_full_gets_its_response_after_the_client_has_ended_its_side() {
+    let small = Config { stream_window: 65_535, ..Config::default() };
+    talk(small, async |client: &mut Client| {
+        let late = client.get("GET", "/late", true);
+        let unfinished = client.get("POST", "/p", false);
+        let too_long = client.get("GET", "/long", true);
+        client.end().await;
+        client.late.notify_one();
+        assert!(client.until_ended(3).await);
+        assert_eq!(client.got[&late.id].text(), "GET /late www.test ");
+        for (stream, why) in [(unfinished, "its end cannot come"), (too_long, "no window can be opened")] {
+            assert_eq!(client.got[&stream.id].reset, Some(ErrorCode::CANCEL), "{why}");
+        }
+        assert!(!client.until_ended(4).await, "the connection ends behind the last response");
+    });
+}
+
+#[test]
+fn a_client_that_has_gone_is_found_out_while_its_response_is_made() {
+    // The server ends although the handler never does.
+    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+        client.get("GET", "/never", true);
+        client.get("GET", "/first", true);
+        assert!(client.until_ended(1).await);
+    });
+    assert_eq!(handled, 2);
 }
 
 #[test]
