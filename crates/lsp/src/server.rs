@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use assay_pgl::{Analysis, Files, Listing, SearchPath, analyse};
+use assay_pgl::{Analysis, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, analyse};
 use serde_json::{Value, json};
 
 use crate::features;
@@ -18,6 +18,9 @@ use crate::uri;
 pub trait Host: Files {
     /// The path of a file with the text of a bundled one, which an editor can open; none if there is no such file.
     fn bundled_path(&self, base_name: &str) -> Option<String>;
+
+    /// A path from the root on, without looking whether there is such a file.
+    fn absolute(&self, path: &str) -> String;
 }
 
 /// A text that is open in the editor, or was found beside it.
@@ -257,7 +260,7 @@ impl<H: Host> Server<H> {
         let document = self.documents.get(uri)?;
         let analysis = document.analysis.get_or_init(|| {
             let search = SearchPath::over(self.include.clone(), OpenFirst(self));
-            analyse(&document.name, &search)
+            analyse(&document.name, &ByWholePath { search, host: &self.host })
         });
         Some((document, analysis))
     }
@@ -299,7 +302,8 @@ struct OpenFirst<'s, H>(&'s Server<H>);
 
 impl<H: Host> Files for OpenFirst<'_, H> {
     fn text(&self, path: &str) -> Result<Option<String>, String> {
-        match self.0.documents.values().find(|document| document.name == path) {
+        let whole = self.0.host.absolute(path);
+        match self.0.documents.values().find(|document| document.name == path || document.name == whole) {
             Some(document) => Ok(Some(document.text.clone())),
             None => self.0.host.text(path),
         }
@@ -311,5 +315,25 @@ impl<H: Host> Files for OpenFirst<'_, H> {
 
     fn bytes(&self, path: &std::path::Path) -> Result<Vec<u8>, String> {
         self.0.host.bytes(path)
+    }
+}
+
+/// Names what it finds by whole paths: that is how an editor knows files.
+struct ByWholePath<'h, R, H> {
+    search: R,
+    host: &'h H,
+}
+
+impl<R: Resolver, H: Host> Resolver for ByWholePath<'_, R, H> {
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
+        let found = self.search.read(name, including)?;
+        // The main file keeps the name of its document, and bundled ones have no path.
+        let is_file = including.is_some() && !found.name.starts_with("<bundled>/");
+        let name = if is_file { self.host.absolute(&found.name) } else { found.name };
+        Ok(ResolvedSource { name, text: found.text })
+    }
+
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+        self.search.files(name, including)
     }
 }

@@ -30,6 +30,10 @@ impl Host for Nothing {
     fn bundled_path(&self, base_name: &str) -> Option<String> {
         Some(format!("/bundled/{base_name}"))
     }
+
+    fn absolute(&self, path: &str) -> String {
+        format!("/{}", path.trim_start_matches('/'))
+    }
 }
 
 /// A small generator, so that a failing variant can be made again from its number.
