@@ -1,0 +1,1 @@
+[(block) (array) (block_comment)] @fold
