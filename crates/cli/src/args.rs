@@ -20,9 +20,11 @@ use crate::commands::{
     doctor::DoctorArgs,
     experiments::ExperimentsArgs,
     fleet::FleetArgs,
+    fmt::FmtArgs,
     init::InitArgs,
     lab::LabArgs,
     logs::LogsArgs,
+    lsp::LspArgs,
     man::ManArgs,
     merge::MergeArgs,
     open::OpenArgs,
@@ -33,6 +35,7 @@ use crate::commands::{
     role::RoleArgs,
     run::RunArgs,
     runs::RunsArgs,
+    schema::SchemaArgs,
     simulate::SimulateArgs,
     size::SizeArgs,
     spe::SpeArgs,
@@ -109,6 +112,10 @@ pub enum Command {
     Fleet(Box<FleetArgs>),
     /// Explain a workload and look for mistakes, without running it
     Check(CheckArgs),
+    /// Lay out the source text of workloads
+    Fmt(FmtArgs),
+    /// Serve an editor: mistakes, hover, completion of workloads, over the Language Server Protocol
+    Lsp(LspArgs),
     /// Make summary and HTML report again from a run directory, or compare the runs of an experiment
     Report(ReportArgs),
     /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
@@ -147,6 +154,8 @@ pub enum Command {
     Open(OpenArgs),
     /// List the runs that are kept, or remove some
     Runs(RunsArgs),
+    /// Print a JSON Schema for settings files, for editors
+    Schema(SchemaArgs),
     /// Print the script with which a shell completes commands, flags and names
     Completions(CompletionsArgs),
     /// Print a manual page, or write all of them

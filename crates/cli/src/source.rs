@@ -32,7 +32,7 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
         ));
     }
     let directories = include.iter().map(|directory| directory.display().to_string()).collect();
-    let files = FileSystem { standard_input: OnceCell::new() };
+    let files = FileSystem::new();
     let resolver = WithBundled { search: SearchPath::over(directories, files) };
     // What is not there to be compiled is not a mistake in it.
     resolver.read(name, None).map_err(|why| {
@@ -113,8 +113,15 @@ impl<R: Resolver> Resolver for WithBundled<R> {
 const MOST_FILES: usize = 100_000;
 
 /// The file system, with standard input as `-` (read once, however often it is requested).
-struct FileSystem {
+pub struct FileSystem {
     standard_input: OnceCell<Result<String, String>>,
+}
+
+impl FileSystem {
+    /// Nothing has been read from standard input.
+    pub fn new() -> Self {
+        Self { standard_input: OnceCell::new() }
+    }
 }
 
 impl Files for FileSystem {
@@ -182,7 +189,7 @@ mod tests {
         write("z.html", "z");
         write("b/c/a.html", "aa");
         write("empty", "");
-        let files = FileSystem { standard_input: OnceCell::new() };
+        let files = FileSystem::new();
         let path = directory.path().display().to_string();
         let listing = files.list(&path).unwrap().unwrap();
         assert_eq!(listing.files, ["b/c/a.html", "empty", "z.html"].map(PathBuf::from));
