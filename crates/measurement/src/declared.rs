@@ -116,6 +116,17 @@ impl Measure for String {
     }
 }
 
+/// What was added since `before`: the difference of each number.
+pub fn since<T: Described>(now: &T, before: &T) -> T {
+    let mut added = T::default();
+    for field in T::FIELDS {
+        if let (Value::Uint(now), Value::Uint(before)) = ((field.get)(now), (field.get)(before)) {
+            (field.set)(&mut added, Value::Uint(now.saturating_sub(before)));
+        }
+    }
+    added
+}
+
 /// What a number is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {

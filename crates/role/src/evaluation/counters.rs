@@ -15,34 +15,28 @@ pub struct CollectorInterval {
     pub listeners: Vec<ListenerRow>,
 }
 
-/// Counters of the Collector, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CollectorCounters {
-    /// Requests with a response, at all listeners.
-    pub requests: u64,
-    /// Requests sent to origins.
-    pub origin_requests: u64,
-    /// Fetches that failed.
-    pub origin_errors: u64,
-    /// Responses that it broke off, because the response of a client would have had to wait for them.
-    pub given_up: u64,
-    /// Recordings that could not be kept until every listener had requested them.
-    pub not_kept: u64,
-    /// Requests sent to origins once more because of that.
-    pub repeated: u64,
-    /// Recordings thrown away to make room.
-    pub evictions: u64,
-    /// Recordings held now.
-    pub recordings: u64,
-    /// Bytes of bodies that came from origins.
-    pub origin_bytes: u64,
-    /// Bytes held in memory now, overhead included.
-    pub memory_bytes: u64,
-    /// Bytes held on disk now.
-    pub disk_bytes: u64,
-    /// Most resident memory of the process so far, in bytes.
-    pub peak_memory_bytes: u64,
+series! {
+    /// Counters of the Collector, since its start.
+    #[derive(Copy, Eq)]
+    pub struct CollectorCounters {
+        requests: u64 = "requests, tunnels among them, at all listeners";
+        connects: u64 = "tunnels";
+        refused: u64 = "requests that could not be understood, or were too large";
+        client_gone: u64 = "connections that ended while a response was being sent";
+        origin_requests: u64 = "requests sent to origins";
+        confirmations: u64 = "of these, those that validated a recording";
+        origin_errors: u64 = "of these, those that failed, or whose response broke off";
+        given_up: u64 = "responses that were broken off, because the response of a client would have had to wait for them";
+        not_kept: u64 = "recordings that could not be kept until every listener had requested them";
+        repeated: u64 = "requests sent to origins once more because of that";
+        evictions: u64 = "recordings thrown away to make room";
+        recordings: u64 = "recordings held now, in memory or on disk";
+        origin_bytes: u64 = "bytes of bodies that came from origins";
+        memory_bytes: u64 = "bytes that recordings take in memory now, overhead included";
+        peak_recordings_bytes: u64 = "the most that they took in memory";
+        disk_bytes: u64 = "bytes of recordings on disk now";
+        peak_memory_bytes: u64 = "most resident memory of the process so far, in bytes";
+    }
 }
 
 /// Counters of the Multiplier, since its start.

@@ -33,6 +33,5 @@ pub use self::client_request::NAME;
 pub use self::error::CollectorError;
 pub use self::role::run;
 pub use self::server::Collector;
-pub use self::shared::{ListenerCounters, Totals};
 /// The label of requests through the listener of the Multiplier.
 pub use assay_record::spe::DIRECT;

@@ -3,18 +3,17 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_measurement::declared::since;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_role::evaluation::CollectorSpec;
-use assay_role::evaluation::{CollectorCounters, CollectorInterval, ListenerRow};
+use assay_role::evaluation::{CollectorCounters, CollectorInterval, CollectorSpec, ListenerRow};
 use assay_role::message::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
-use crate::collector::shared::ListenerCounters;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
@@ -71,52 +70,31 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
 /// What was reported last.
 struct Reporter {
     clock: RunClock,
-    last: Vec<ListenerCounters>,
+    last: Vec<ListenerRow>,
 }
 
 impl Reporter {
     fn new(listeners: usize) -> Self {
-        Self { clock: RunClock::provisional(), last: vec![ListenerCounters::default(); listeners] }
+        Self { clock: RunClock::provisional(), last: vec![ListenerRow::default(); listeners] }
     }
 
     /// What has happened since.
     fn report(&mut self, collector: &Collector) -> Event {
         let at_us = self.clock.since_start_us(monotonic_ns());
         let listeners = collector.take_listeners();
-        let requests = listeners.iter().map(|listener| listener.requests).sum();
         let at_s = u32::try_from(at_us / 1_000_000).unwrap_or(u32::MAX);
         let rows = (0..).zip(listeners.iter().zip(&self.last)).map(|(listener, (now, before))| ListenerRow {
             at_s,
             listener,
-            requests: now.requests - before.requests,
-            fetches: now.fetches - before.fetches,
-            replays: now.replays - before.replays,
-            joined: now.joined - before.joined,
-            validations: now.validations - before.validations,
-            bytes_in: now.bytes_in - before.bytes_in,
-            bytes_out: now.bytes_out - before.bytes_out,
             late_max_us: now.late_max_us,
+            ..since(now, before)
         });
         let is_idle = |row: &ListenerRow| {
             row.requests + row.bytes_out + row.bytes_in + row.replays + row.joined + row.late_max_us == 0
         };
         let rows = rows.filter(|row| !is_idle(row)).collect();
         self.last = listeners;
-        let totals = collector.totals();
-        let counters = CollectorCounters {
-            requests,
-            origin_requests: totals.origin_requests,
-            origin_errors: totals.origin_errors,
-            given_up: totals.given_up,
-            not_kept: totals.not_kept,
-            repeated: totals.repeated,
-            evictions: totals.evictions,
-            recordings: totals.recordings,
-            origin_bytes: totals.origin_bytes,
-            memory_bytes: totals.stored_bytes,
-            disk_bytes: totals.disk_bytes,
-            peak_memory_bytes: peak_resident_bytes(),
-        };
+        let counters = CollectorCounters { peak_memory_bytes: peak_resident_bytes(), ..collector.counters() };
         Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, listeners: rows }))
     }
 }

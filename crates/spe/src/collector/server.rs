@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use assay_plane::clock::RunClock;
 use assay_plane::listen::{accept, listen};
-use assay_role::evaluation::CollectorSpec;
+use assay_role::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 
 use crate::collector::client;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
-use crate::collector::shared::{ListenerCounters, Shared, Totals};
+use crate::collector::shared::Shared;
 
 /// Largest share of the memory that the index of what is on disk takes beside it.
 const INDEX_SHARE: u64 = 8;
@@ -53,13 +53,13 @@ impl Collector {
     }
 
     /// What each listener has seen since the start; the latest lateness counts from one call to the next.
-    pub fn take_listeners(&self) -> Vec<ListenerCounters> {
+    pub fn take_listeners(&self) -> Vec<ListenerRow> {
         self.shared.take_listeners()
     }
 
     /// What it has done since the start.
-    pub fn totals(&self) -> Totals {
-        self.shared.totals()
+    pub fn counters(&self) -> CollectorCounters {
+        self.shared.counters()
     }
 
     /// The evaluation starts at this instant: the log counts from it.

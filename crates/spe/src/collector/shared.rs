@@ -22,68 +22,14 @@ use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
 
 use assay_record::spe::DIRECT;
+use assay_role::evaluation::{CollectorCounters, ListenerRow};
+
 /// A client connection without a request, and each step of receiving one.
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
 /// Each step of sending a response.
 pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
 /// How long origins may take.
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
-
-/// What one listener has seen, since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ListenerCounters {
-    /// Requests, tunnels among them.
-    pub requests: u64,
-    /// Those that caused a request to an origin.
-    pub fetches: u64,
-    /// Those served from a complete recording.
-    pub replays: u64,
-    /// Those served from a recording that was under way.
-    pub joined: u64,
-    /// Those with a 304 response.
-    pub validations: u64,
-    /// Bytes of request bodies.
-    pub bytes_in: u64,
-    /// Body bytes that were sent to it.
-    pub bytes_out: u64,
-    /// How late the latest part of a response was written, in microseconds, since this was last reported.
-    pub late_max_us: u64,
-}
-
-/// What the Collector has done, since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Tunnels.
-    pub connects: u64,
-    /// Requests that could not be understood, or were too large.
-    pub refused: u64,
-    /// Connections that ended while a response was being sent.
-    pub client_gone: u64,
-    /// Requests sent to origins.
-    pub origin_requests: u64,
-    /// Those that validated a recording at an origin.
-    pub confirmations: u64,
-    /// Those that failed, or whose response broke off.
-    pub origin_errors: u64,
-    /// Responses that were broken off because a client's own response would have had to wait for them.
-    pub given_up: u64,
-    /// Recordings that had to go though a listener was still going to request them.
-    pub not_kept: u64,
-    /// Requests of proxies that caused another request to an origin because of that.
-    pub repeated: u64,
-    /// Bytes of bodies that came from origins.
-    pub origin_bytes: u64,
-    /// Keys that had to go for want of room.
-    pub evictions: u64,
-    /// Needs of which at least one recording is kept, in memory or on disk.
-    pub recordings: u64,
-    /// Bytes that they take in memory.
-    pub stored_bytes: u64,
-    /// Bytes of bodies on disk.
-    pub disk_bytes: u64,
-    /// Most that they took.
-    pub peak_memory_bytes: u64,
-}
 
 /// Everything that outlives a connection.
 pub struct Shared {
@@ -102,13 +48,13 @@ pub struct Shared {
     /// Each request, where that is logged.
     pub log: RefCell<Option<Log>>,
     listeners: Box<[Listener]>,
-    totals: Cell<Totals>,
+    counters: Cell<CollectorCounters>,
 }
 
 struct Listener {
     address: SocketAddr,
     is_direct: bool,
-    counters: Cell<ListenerCounters>,
+    counters: Cell<ListenerRow>,
 }
 
 impl Shared {
@@ -138,7 +84,7 @@ impl Shared {
             timer: Timer::new(0).map_err(CollectorError::Runtime)?,
             log: RefCell::new(spec.log.as_ref().map(Log::start).transpose()?),
             listeners: listeners.collect(),
-            totals: Cell::default(),
+            counters: Cell::default(),
         })
     }
 
@@ -148,36 +94,37 @@ impl Shared {
     }
 
     /// Counts something for a listener.
-    pub fn count_listener(&self, listener: u16, add: impl FnOnce(&mut ListenerCounters)) {
+    pub fn count_listener(&self, listener: u16, add: impl FnOnce(&mut ListenerRow)) {
         change(&self.listeners[usize::from(listener)].counters, add);
     }
 
     /// Counts something.
-    pub fn count(&self, add: impl FnOnce(&mut Totals)) {
-        change(&self.totals, add);
+    pub fn count(&self, add: impl FnOnce(&mut CollectorCounters)) {
+        change(&self.counters, add);
     }
 
-    /// What each listener has seen; the latest lateness is forgotten with it.
-    pub fn take_listeners(&self) -> Vec<ListenerCounters> {
+    /// What each listener has seen since the start; the latest lateness is forgotten with it.
+    pub fn take_listeners(&self) -> Vec<ListenerRow> {
         let take = |listener: &Listener| {
             let counters = listener.counters.get();
-            listener.counters.set(ListenerCounters { late_max_us: 0, ..counters });
+            listener.counters.set(ListenerRow { late_max_us: 0, ..counters });
             counters
         };
         self.listeners.iter().map(take).collect()
     }
 
-    /// The counters, with the state of the shelf.
-    pub fn totals(&self) -> Totals {
+    /// The counters, with the state of the shelf. Of the process's memory it knows nothing.
+    pub fn counters(&self) -> CollectorCounters {
         let shelf = self.shelf.borrow();
-        Totals {
+        CollectorCounters {
+            requests: self.listeners.iter().map(|listener| listener.counters.get().requests).sum(),
             evictions: shelf.evictions(),
             not_kept: shelf.not_kept(),
             recordings: shelf.keys(),
-            stored_bytes: shelf.stored_bytes(),
+            memory_bytes: shelf.stored_bytes(),
+            peak_recordings_bytes: shelf.peak_bytes(),
             disk_bytes: shelf.disk_bytes(),
-            peak_memory_bytes: shelf.peak_bytes(),
-            ..self.totals.get()
+            ..self.counters.get()
         }
     }
 

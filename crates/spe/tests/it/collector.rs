@@ -240,7 +240,7 @@ fn what_is_stale_is_confirmed_and_then_costs_what_it_cost() {
         assert_eq!(replayed.body(), "body");
         assert!(replayed.first_byte >= Duration::from_millis(149), "the cost is that of the full retrieval");
         assert_eq!(origin.count(), 2);
-        assert_eq!(bed.collector.totals().confirmations, 1);
+        assert_eq!(bed.collector.counters().confirmations, 1);
     });
 }
 
@@ -335,6 +335,6 @@ fn a_post_whose_response_is_gone_is_not_sent_again_for_a_proxy() {
         assert_eq!(origin.count(), 1, "it may have changed something");
         let own = post(1, 6).await;
         assert_eq!((own.status, own.field("x-assay-lost")), (200, None), "no client has sent this one");
-        assert_eq!((origin.count(), bed.collector.totals().not_kept), (2, 2));
+        assert_eq!((origin.count(), bed.collector.counters().not_kept), (2, 2));
     });
 }

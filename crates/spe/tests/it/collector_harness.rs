@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use assay_role::evaluation::ListenerRow;
 use assay_role::evaluation::{CollectorSpec, Listener, Route};
-use assay_spe::collector::{Collector, DIRECT, ListenerCounters};
+use assay_spe::collector::{Collector, DIRECT};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, pause_ms, run, send, until};
@@ -72,7 +73,7 @@ impl Bed {
         client.response(method).await
     }
 
-    pub fn listeners(&self) -> Vec<ListenerCounters> {
+    pub fn listeners(&self) -> Vec<ListenerRow> {
         self.collector.take_listeners()
     }
 }

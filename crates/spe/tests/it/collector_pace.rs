@@ -121,7 +121,7 @@ fn an_origin_that_resets_or_refuses_is_a_502_that_takes_its_time() {
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let bed = Bed::of(&spec(nobody, 1));
         assert_eq!(bed.get(0, "/x", "").await.status, 502);
-        assert_eq!(bed.collector.totals().origin_errors, 1);
+        assert_eq!(bed.collector.counters().origin_errors, 1);
     });
 }
 
@@ -163,9 +163,9 @@ fn memory_is_bounded_and_what_goes_is_fetched_again() {
         for n in 0..20 {
             assert_eq!(bed.get(0, &format!("/{n}"), "").await.body().len(), 20_000);
         }
-        let totals = bed.collector.totals();
+        let totals = bed.collector.counters();
         assert!(totals.evictions >= 15 && totals.recordings <= 5, "{totals:?}");
-        assert!(totals.peak_memory_bytes <= memory_bytes && totals.stored_bytes > 0, "{totals:?}");
+        assert!(totals.peak_recordings_bytes <= memory_bytes && totals.memory_bytes > 0, "{totals:?}");
         bed.get(0, "/19", "").await;
         assert_eq!(origin.count(), 20);
         bed.get(0, "/0", "").await;
@@ -192,13 +192,13 @@ fn what_memory_has_no_room_for_comes_back_from_disk_at_the_same_pace() {
                 assert!(response.first_byte >= std::time::Duration::from_millis(20));
             }
         }
-        let totals = bed.collector.totals();
+        let totals = bed.collector.counters();
         assert_eq!((origin.count(), totals.evictions), (10, 0));
-        assert!(totals.peak_memory_bytes <= memory_bytes && totals.disk_bytes > 100_000, "{totals:?}");
+        assert!(totals.peak_recordings_bytes <= memory_bytes && totals.disk_bytes > 100_000, "{totals:?}");
         for n in 10..40 {
             bed.get(1, &format!("/{n}"), "").await;
         }
-        let totals = bed.collector.totals();
+        let totals = bed.collector.counters();
         assert!(totals.evictions > 10 && totals.disk_bytes <= 300_000, "{totals:?}");
     });
 }
@@ -219,8 +219,8 @@ fn what_is_larger_than_its_share_of_memory_goes_through_to_those_who_wait() {
             assert_eq!(one.await.unwrap(), 3_000_000);
         }
         assert_eq!(origin.count(), 2, "nobody waits for anybody");
-        let totals = bed.collector.totals();
-        assert!(totals.peak_memory_bytes <= 1_000_000, "{totals:?}");
+        let totals = bed.collector.counters();
+        assert!(totals.peak_recordings_bytes <= 1_000_000, "{totals:?}");
     });
 }
 
@@ -244,7 +244,7 @@ fn a_client_never_waits_for_a_proxy_that_does_not_read_what_is_too_large_to_keep
         until(|| bed.listeners()[1].joined == 1).await;
         gate.add_permits(1);
         assert_eq!(client.await.unwrap(), BYTES + 1);
-        assert_eq!((origin.count(), bed.collector.totals().given_up), (1, 1));
+        assert_eq!((origin.count(), bed.collector.counters().given_up), (1, 1));
         assert_eq!(proxy.response("GET").await.body, None, "it was broken off");
     });
 }
@@ -258,7 +258,7 @@ fn a_body_that_there_is_no_room_for_is_refused() {
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n").await;
         client.send("x".repeat(60_000)).await;
         assert_eq!(client.response("POST").await.status, 413);
-        assert_eq!((origin.count(), bed.collector.totals().refused), (0, 1));
+        assert_eq!((origin.count(), bed.collector.counters().refused), (0, 1));
     });
 }
 
@@ -281,7 +281,7 @@ fn tunnels_go_through_unseen() {
         client.send("ping").await;
         let mut echo = [0; 4];
         client.stream.read_exact(&mut echo).await.unwrap();
-        assert_eq!((&echo, bed.collector.totals().connects), (b"ping", 1));
+        assert_eq!((&echo, bed.collector.counters().connects), (b"ping", 1));
     });
 }
 

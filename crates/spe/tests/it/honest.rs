@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_record::spe::{ResponseRow, Verdict};
+use assay_role::evaluation::CollectorCounters;
 use assay_role::evaluation::{CollectorSpec, Turns, When};
 use assay_role::proxy::ProxySpec;
-use assay_spe::collector::Totals;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
@@ -79,13 +79,13 @@ impl Evaluation {
     }
 
     /// Waits for all proxies: what was written down of them, and what the Collector did.
-    async fn end(self) -> (Vec<ResponseRow>, Totals) {
+    async fn end(self) -> (Vec<ResponseRow>, CollectorCounters) {
         let Self { collector, multiplier, clients, requested } = self;
         multiplier.responses(requested).await;
         drop(clients);
         let mut rows = multiplier.finish().await;
         rows.retain(|row| row.target > 0);
-        (rows, collector.collector.totals())
+        (rows, collector.collector.counters())
     }
 }
 
@@ -164,7 +164,7 @@ fn in_whatever_order_responses_end_each_proxy_is_held_against_its_own_clients() 
 }
 
 /// 1 MB of memory, 12 clients that get 192 KB each, all at once.
-async fn crowded(fields: &'static str, rounds: usize) -> (Vec<ResponseRow>, Totals, usize) {
+async fn crowded(fields: &'static str, rounds: usize) -> (Vec<ResponseRow>, CollectorCounters, usize) {
     const CLIENTS: usize = 12;
     let (origin, gate) = changing(fields, 192 << 10).await;
     let told = CollectorSpec { memory_bytes: 1 << 20, ..spec(origin.address, 1) };

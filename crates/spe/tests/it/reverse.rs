@@ -42,7 +42,7 @@ fn the_collector_in_front_of_an_origin_uses_no_other_at_any_listener() {
         }
         assert_eq!(named.count(), served_once);
         assert_eq!((other.count(), other.connections().await), (0, 0));
-        let totals = bed.collector.totals();
+        let totals = bed.collector.counters();
         assert_eq!((totals.connects, totals.origin_requests), (0, served_once as u64));
     });
 }
