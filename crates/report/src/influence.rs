@@ -23,6 +23,9 @@ const MOSTLY: f64 = 0.9;
 /// Share of the time that a thread runs or is ready to run above which it falls behind now and then.
 const NO_TIME_LEFT: f64 = 0.9;
 
+/// Why robots or origins can have been late.
+const LATE: [Reason; 4] = [Reason::Stalled, Reason::Starved, Reason::Saturated, Reason::Late];
+
 /// What was done to a stretch.
 #[derive(Debug, Clone, Default)]
 pub struct Influence {
@@ -55,6 +58,8 @@ pub struct Influence {
     pub(crate) are_origins_behind: bool,
     /// Robots or origins were at their limit.
     pub(crate) is_saturated: bool,
+    /// Robots or origins were late: pages can have come too late for their embedded objects because of that.
+    pub(crate) is_late: bool,
 }
 
 impl Influence {
@@ -92,6 +97,7 @@ impl Influence {
             is_closed: info.phases.get(index).is_some_and(|phase| phase.expected_requests.is_none()),
             are_origins_behind: are_origins_behind(series, span),
             is_saturated: has(Reason::Saturated),
+            is_late: doubts.iter().any(|doubt| LATE.contains(&doubt.reason)),
         }
     }
 
@@ -117,6 +123,7 @@ impl Influence {
         self.is_closed |= other.is_closed;
         self.are_origins_behind |= other.are_origins_behind;
         self.is_saturated |= other.is_saturated;
+        self.is_late |= other.is_late;
     }
 
     /// How much longer times can be on average because others had the target's processors. `needs`: how often a request

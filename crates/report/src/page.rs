@@ -383,7 +383,11 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         ..tile("Errors", count(total.errors.total), "", "every byte of every response is checked".into())
     });
     tiles.push(Tile {
-        mood: if speed::kept_up(summary) && total.counts.unsent > 0 { "" } else { bad(total.counts.unsent) },
+        mood: if speed::kept_up(summary) == speed::KeptUp::Yes && total.counts.unsent > 0 {
+            ""
+        } else {
+            bad(total.counts.unsent)
+        },
         ..tile(
             "Unsent",
             count(total.counts.unsent),

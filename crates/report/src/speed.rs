@@ -25,9 +25,19 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     }
     let it = if is_direct(summary) { "they" } else { "it" };
     let times = headline_times(summary);
-    let disturbed = summary.disturbance.is_some();
-    let short = Shortfall::of(total, disturbed);
-    if kept_up(summary) {
+    let short = Shortfall::of(total);
+    let kept = kept_up(summary);
+    if kept == KeptUp::Unclear {
+        let text = format!(
+            "Whether {it} kept up is unknown: {} of {} requests due ({}) were embedded in pages that did not come in time, and \
+             Assay itself was late.{times}",
+            count(short.not_reached),
+            count(total.counts.due),
+            share(short.not_reached, total.counts.due)
+        );
+        return finding(Topic::Speed, Mood::Doubtful, text);
+    }
+    if kept == KeptUp::Yes {
         let most = match short.sum() {
             0 => "all requests that came due got a response".to_owned(),
             some => format!(
@@ -45,7 +55,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
         let text = sentence(&format!("{reported}{it} kept up: {most}{lost}"));
         return finding(Topic::Speed, mood, format!("{text}{times}"));
     }
-    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures, disturbed).sum());
+    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     let p99 = total.response_time_ms.completed.figure("p99").filter(|p99| p99.value.is_some());
     let responded = p99.map_or_else(String::new, |p99| {
@@ -74,21 +84,20 @@ fn own_losses(figures: &Figures) -> u64 {
 struct Shortfall {
     /// Waited for a connection until their phase ended.
     unsent: u64,
-    /// Belonged to pages that failed.
+    /// Belonged to pages that failed, or came too late.
     not_reached: u64,
     /// Ended in an error without a response, by its name.
     errors: Vec<(ErrorKind, u64)>,
 }
 
 impl Shortfall {
-    /// `disturbed`: pages can have come too late for their objects because of Assay.
-    fn of(figures: &Figures, disturbed: bool) -> Self {
+    fn of(figures: &Figures) -> Self {
         let counts = &figures.counts;
         let without = ErrorKind::ALL.into_iter().filter(|kind| kind.is_without_response());
         let count = |kind: ErrorKind| figures.errors.by_kind.get(kind.name()).copied();
         Self {
             unsent: counts.unsent.saturating_sub(counts.unsent_late),
-            not_reached: if disturbed { 0 } else { counts.not_reached },
+            not_reached: counts.not_reached,
             errors: without.filter_map(|kind| Some((kind, count(kind)?))).collect(),
         }
     }
@@ -147,17 +156,38 @@ fn headline_times(summary: &Summary) -> String {
     format!(" {}", sentence(&text))
 }
 
-/// True when next to nothing was left without a response, in the whole run and in every phase that is long enough to judge.
-pub(crate) fn kept_up(summary: &Summary) -> bool {
-    let disturbed = summary.disturbance.is_some();
-    few_short(&summary.total, summary.phases.iter().map(|phase| &phase.figures), disturbed)
+/// Whether the target kept up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptUp {
+    /// Next to nothing was left without a response.
+    Yes,
+    /// Only objects of pages that came too late were, and that can have been because of Assay.
+    Unclear,
+    /// More was.
+    No,
 }
 
-fn few_short<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>, disturbed: bool) -> bool {
-    let few = |figures: &Figures| {
-        Shortfall::of(figures, disturbed).sum() as f64 <= figures.counts.due as f64 * KEPT_UP_SHORT
+/// Whether it kept up, in the whole run and in every phase that is long enough to judge.
+pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
+    let phases: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
+    judge(&summary.total, &phases, summary.disturbance.is_some())
+}
+
+/// `disturbed`: pages can have come too late because of Assay.
+fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
+    let few_short = |short: &dyn Fn(&Shortfall) -> u64| {
+        let few = |figures: &Figures| {
+            short(&Shortfall::of(figures)) as f64 <= figures.counts.due as f64 * KEPT_UP_SHORT
+        };
+        few(total) && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures))
     };
-    few(total) && phases.all(|figures| figures.counts.due < ENOUGH || few(figures))
+    if few_short(&Shortfall::sum) {
+        KeptUp::Yes
+    } else if disturbed && few_short(&|short| short.sum() - short.not_reached) {
+        KeptUp::Unclear
+    } else {
+        KeptUp::No
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +204,8 @@ mod tests {
         };
         let kept_up = |phases: &[Figures]| {
             let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
-            few_short(&figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent)), phases.iter(), false)
+            let total = figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent));
+            judge(&total, &phases.iter().collect::<Vec<_>>(), false) == KeptUp::Yes
         };
         assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
         assert!(!kept_up(&[figures(200, 20)]));
@@ -187,24 +218,25 @@ mod tests {
             let mut figures = Figures::default();
             figures.counts.due = 10_000;
             change(&mut figures);
-            few_short(&figures, [&figures].into_iter(), disturbed)
+            judge(&figures, &[&figures], disturbed)
         };
         let error = |kind: &'static str| {
             move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.to_owned(), 101)
         };
-        assert!(kept_up(&|_| {}, false));
+        assert_eq!(kept_up(&|_| {}, false), KeptUp::Yes);
         for kind in ["timed_out", "connect_failed", "stream_reset", "connection_lost", "queue_overflow"] {
-            assert!(!kept_up(&error(kind), false), "{kind}");
+            assert_eq!(kept_up(&error(kind), true), KeptUp::No, "{kind}");
         }
-        assert!(!kept_up(&|figures| figures.counts.unsent = 101, false));
-        assert!(!kept_up(&|figures| figures.counts.not_reached = 101, false));
-        assert!(
-            kept_up(&|figures| figures.counts.not_reached = 101, true),
-            "pages can have come late by Assay's fault"
-        );
+        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, true), KeptUp::No);
+        assert_eq!(kept_up(&|figures| figures.counts.not_reached = 101, false), KeptUp::No);
+        let late_by_assay = kept_up(&|figures| figures.counts.not_reached = 101, true);
+        assert_eq!(late_by_assay, KeptUp::Unclear, "pages can have come late by Assay's fault");
+        assert_eq!(kept_up(&|figures| figures.counts.not_reached = 99, true), KeptUp::Yes);
         for kind in ["wrong_bytes", "ports_exhausted"] {
-            assert!(kept_up(&error(kind), false), "{kind}: it came, or never got there");
+            assert_eq!(kept_up(&error(kind), false), KeptUp::Yes, "{kind}: it came, or never got there");
         }
-        assert!(kept_up(&|figures| (figures.counts.unsent, figures.counts.unsent_late) = (101, 101), false));
+        let late =
+            kept_up(&|figures| (figures.counts.unsent, figures.counts.unsent_late) = (101, 101), false);
+        assert_eq!(late, KeptUp::Yes);
     }
 }

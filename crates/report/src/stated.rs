@@ -206,7 +206,7 @@ impl Tally {
         if self.influence.is_not_recorded {
             return Some(Stated::exact(rate));
         }
-        let high = (self.robots.completed + influence::lost(self)) as f64 / seconds;
+        let high = (self.robots.completed + self.lost_or_late()) as f64 / seconds;
         let high = self.faster_without_assay().map(|factor| high * factor);
         let stated = Stated::between(rate, rate, high, 0.0);
         Some(stated.unless(self.influence.unknown >= Extent::Times))
@@ -223,14 +223,18 @@ impl Tally {
         Some((mean.value / least_us).max(1.0))
     }
 
+    /// Requests that Assay lost; and where it was late, those of pages that came too late. They would have been requests, too.
+    fn lost_or_late(&self) -> u64 {
+        influence::lost(self) + if self.influence.is_late { self.robots.not_reached } else { 0 }
+    }
+
     /// A share of requests, of which those that Assay lost could have been part or not. `whole` is what it is a share of.
     pub fn share(&self, value: f64, whole: u64) -> Stated {
-        if self.influence.is_not_recorded
-            || (influence::lost(self) == 0 && self.influence.unknown != Extent::Everything)
-        {
+        let lost = self.lost_or_late();
+        if self.influence.is_not_recorded || (lost == 0 && self.influence.unknown != Extent::Everything) {
             return Stated::exact(value);
         }
-        let lost = influence::lost(self) as f64;
+        let lost = lost as f64;
         let all = whole as f64 + lost;
         let (low, high) = if all > 0.0 {
             (value * whole as f64 / all, (value * whole as f64 + lost) / all)
@@ -276,6 +280,22 @@ mod tests {
             (None, Certainty::Roughly),
             "the lost could be the longest"
         );
+    }
+
+    #[test]
+    fn objects_of_pages_that_came_too_late_bound_the_hit_ratio_where_assay_was_late() {
+        let mut tally = tally();
+        tally.robots.not_reached = 25;
+        assert_eq!(tally.share(0.5, 100), Stated::exact(0.5), "the target was slow");
+        tally.influence.is_late = true;
+        let ratio = tally.share(0.5, 100);
+        assert_eq!(
+            (ratio.own.low, ratio.own.high, ratio.own.certainty),
+            (Some(0.4), Some(0.6), Certainty::Roughly)
+        );
+        assert_eq!(tally.completed_per_s(Some(1.0)).unwrap().own.high, Some(125.0));
+        tally.robots.not_reached = 1;
+        assert_eq!(tally.share(0.5, 100).own.certainty, Certainty::Known, "next to nothing");
     }
 
     #[test]
