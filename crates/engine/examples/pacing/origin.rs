@@ -171,8 +171,17 @@ fn write_object(universe: &Universe, xact: XactId, path: &[u8], response: &mut V
         .extend_from_slice(b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=31536000\r\nContent-Length: ");
     write_decimal(response, object.size_bytes);
     response.extend_from_slice(b"\r\nX-Assay: ");
-    ResponseMark { xact, key: object.key, version: 0, made_us: 0, status: 200, held_us: 0, delay_us: 0, note: None }
-        .write(response);
+    ResponseMark {
+        xact,
+        key: object.key,
+        version: 0,
+        made_us: 0,
+        status: 200,
+        held_us: 0,
+        delay_us: 0,
+        note: None,
+    }
+    .write(response);
     response.extend_from_slice(b"\r\n\r\n");
     let mut from = 0;
     while from < object.size_bytes {
