@@ -1,4 +1,4 @@
-//! Source text as it is to be laid out: [`format`] changes blanks and the ends of lines, and nothing else.
+//! Source text as it is to be laid out: [`format()`] changes blanks and the ends of lines, and nothing else.
 //!
 //! The text is cut into pieces that together are all of it: tokens, comments and `#include` lines. The layout decides what stands
 //! between them. Line breaks in lists and expressions are the author's, and so is whether a block stands on one line (unless it is
