@@ -112,6 +112,8 @@ def lateness(chosen):
 UNRECORDED_US = 50
 # A thread that waits for its processor waits for up to so long, where nobody watched for how long.
 SLICE_US = 4000
+# Why robots or origins can have been late.
+LATE = {"stalled", "starved", "saturated", "late"}
 # A thread that runs or is ready to run for this part of the time falls behind now and then.
 NO_TIME_LEFT = 0.9
 # Of the requests of a phase, so many must have been joined with the waits of the target for that to count.
@@ -197,12 +199,13 @@ class Influence:
     def __init__(self, number=None):
         self.taken = self.stolen = self.wait = self.touched = self.watched = 0.0
         self.waits, self.waited, self.unwatched, self.behind = Spread({}), 0.0, False, False
-        self.busy, self.unknown, self.closed, self.saturated = None, 0, False, False
+        self.busy, self.unknown, self.closed, self.saturated, self.late = None, 0, False, False, False
         span = SPANS[number] if number is not None else None
         if span is None:
             return
-        doubts = [d for d in run["verdict"]["doubts"] if d["serious"] and (not d["phases"] or number in d["phases"])]
-        reasons = {doubt["reason"] for doubt in doubts}
+        doubts = [d for d in run["verdict"]["doubts"] if not d["phases"] or number in d["phases"]]
+        self.late = any(doubt["reason"] in LATE for doubt in doubts)
+        reasons = {doubt["reason"] for doubt in doubts if doubt["serious"]}
         self.unknown = max((LEAVES_UNKNOWN.get(reason, 0) for reason in reasons), default=0)
         self.closed = run["phases"][number]["expected_requests"] is None
         self.saturated = "saturated" in reasons
@@ -254,6 +257,7 @@ class Influence:
         both.busy = [sum(column) for column in zip(*known)] if known else None
         both.unknown = max(self.unknown, other.unknown)
         both.closed, both.saturated = self.closed or other.closed, self.saturated or other.saturated
+        both.late = self.late or other.late
         return both
 
     def windows(self):
@@ -548,6 +552,8 @@ def figures(phases, spans):
 
 def known(found, n, influence, seconds, lost, mean_and_least):
     """The figures that are no times, with the interval of each; null where nothing bounds them."""
+    # Where Assay was late, objects of pages that came too late would have been requests, too.
+    lost += int(n.not_reached) if influence.late else 0
     dhr, bhr, offload = found["dhr"], found["bhr"], found["offload"]
     own = own_shares(
         {

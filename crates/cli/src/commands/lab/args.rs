@@ -24,7 +24,7 @@ Examples:
   assay lab compare.toml --rehearse 30s
       the same, every schedule squeezed into half a minute
   assay lab compare.toml --resume   go on with the last one that was interrupted
-  assay lab compare.toml --fleet nats://10.0.0.1 --robots-on load --proxy-on cache
+  assay lab compare.toml --fleet nats://10.0.0.1 --robots-on load
       the same on the machines of a fleet (`assay fleet`)
 
 The first Ctrl-C ends the cell that runs, which will be run again by --resume; the second quits at once.";
