@@ -17,7 +17,7 @@ use crate::source::FileSystem;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay lsp                  started by an editor, which then speaks the Language Server Protocol with it
+  assay lsp                  what an editor starts, to speak with it
   assay lsp -I ~/workloads   included files are looked for there, too";
 
 /// Flags of `assay lsp`.
