@@ -54,9 +54,10 @@ use(S, R);
 """
 
 BURSTS = """
-import random, sys, time
-duty, chance = float(sys.argv[1]), random.Random(int(sys.argv[2]))
-while True:
+import os, random, sys, time
+duty, chance, parent = float(sys.argv[1]), random.Random(int(sys.argv[2])), os.getppid()
+# Whoever started it may be killed, and cannot end it then.
+while os.getppid() == parent:
     busy = chance.uniform(0.1, 2.0)
     end = time.monotonic() + busy
     while time.monotonic() < end:
