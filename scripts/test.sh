@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs all tests, after everything is built: four rows of them side by side, as many wait most of their time, and then those
 # end-to-end tests that are judged by their times (modules `alone`), with the machine to themselves. The integration tests of the
-# binary (`commands`) are a row of their own: they wait most, and take longer than those of all other crates together.
+# binary (`commands`) are a row of their own: they wait most, and take longer than those of all other crates together. Lints and the
+# documentation of the code are a fifth row, of the lowest priority: it takes what the others leave of the processors.
 #
 # Every test belongs to one of these: unit tests, integration tests (`it`, `commands`), end-to-end tests (`e2e`), examples in the
 # documentation of the code, counts of instructions. Ends with 1 if one of them failed; all are run before that.
@@ -24,9 +25,16 @@ unit)
     ASSAY=${CARGO_TARGET_DIR:-target}/debug/assay scripts/instructions.sh --check || failed=1
     exit "$failed"
     ;;
+lint)
+    # Where sessions share the processors evenly (autogroup), the priority is that of the session.
+    if ! { echo 19 >/proc/self/autogroup; } 2>/dev/null; then :; fi
+    nice -n 19 "$cargo" clippy --workspace --all-targets --quiet -- -D warnings || failed=1
+    RUSTDOCFLAGS="-D warnings" nice -n 19 "$cargo" doc --workspace --no-deps --document-private-items --quiet || failed=1
+    exit "$failed"
+    ;;
 all) ;;
 *)
-    echo "usage: scripts/test.sh [unit | commands | e2e]: all tests, or one of the rows that run side by side" >&2
+    echo "usage: scripts/test.sh [unit | commands | e2e | lint]: all tests, or one of the rows that run side by side" >&2
     exit 2
     ;;
 esac
@@ -45,13 +53,22 @@ trap 'exit 130' INT TERM
 # Of the examples, only those that tests start: clippy has checked all, and most are for measuring. By `cargo build`: an example that
 # `cargo test` is told to build becomes a test of its own, under another name.
 "$cargo" build --workspace --quiet --example fake_role --example killed_lab || exit 1
-for row in unit commands e2e; do
-    setsid scripts/test.sh "$row" >"$said/$row" 2>&1 &
+start() {
+    setsid scripts/test.sh "$1" >"$said/$1" 2>&1 &
     rows="$rows $!"
+}
+for row in unit commands e2e; do start "$row"; done
+{ "$cargo" test --workspace --quiet --no-fail-fast --test it 2>&1 || touch "$said/failed"; } | tee "$said/it" &
+first=$!
+# Cargo builds one thing at a time. So lints begin when all tests run that have been built: before, these would wait for them.
+for row in unit commands e2e it; do
+    until [ -s "$said/$row" ] || ! kill -0 "$first" 2>/dev/null; do sleep 0.1; done
 done
-"$cargo" test --workspace --quiet --no-fail-fast --test it || failed=1
+start lint
 for row in $rows; do wait "$row" || failed=1; done
+wait "$first"
+[ ! -e "$said/failed" ] || failed=1
 rows=
-cat "$said/unit" "$said/commands" "$said/e2e"
+cat "$said/lint" "$said/unit" "$said/commands" "$said/e2e"
 "$cargo" test --workspace --quiet --test e2e -- alone:: || failed=1
 exit "$failed"
