@@ -27,6 +27,7 @@ mod replaying;
 mod requirements;
 mod retrying;
 mod runs;
+mod schedulers;
 mod schemas;
 mod shell;
 mod simulate;
