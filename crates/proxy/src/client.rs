@@ -212,6 +212,7 @@ async fn fetched(
     let Miss { mut why, mut stored } = miss;
     // What was here before may be what the fetch waits for.
     let mut may_join = !client_request.is_authorised && !client.was_here;
+    let mut failed = None;
     loop {
         let is_head = client_request.class == MethodClass::Head;
         if client_request.control.only_if_cached {
@@ -230,11 +231,13 @@ async fn fetched(
         if may_join && !client_request.control.no_cache {
             let current = client.shared.fetches.borrow().get(key).cloned();
             if let Some((fetch, reader)) = current.and_then(|f| Reader::new(&f.flow).map(|r| (f, r))) {
-                if Box::pin(join(client, client_request, &fetch, reader, why)).await? {
-                    return Ok(Step::Responded);
+                match Box::pin(join(client, client_request, &fetch, reader, (why, failed))).await? {
+                    Joined::Responded => return Ok(Step::Responded),
+                    // That response is not for this request: look again, and then go alone.
+                    Joined::Unsuitable => may_join = false,
+                    // The first of those that waited leads the next fetch, and the others join that.
+                    Joined::Failed(how) => failed = Some(how),
                 }
-                // That response is not for this request: look again, and then go alone.
-                may_join = false;
                 match look_up(client, client_request, key) {
                     Ok(hit) => {
                         return Box::pin(hit.send(client, client_request)).await.map(|()| Step::Responded);
@@ -335,7 +338,9 @@ async fn respond_from(
                 drop(reader);
                 return Ok(Step::pass(PassOrder::new(&shared, client_request, target, key, why)));
             }
-            send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
+            if !send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await? {
+                client.send_error(502, BROKE_OFF, Some(handling), false).await?;
+            }
         }
         Outcome::Confirmed(stored) => {
             shared.count(|c| c.revalidated += 1);
@@ -355,7 +360,7 @@ async fn respond_from(
     Ok(Step::Responded)
 }
 
-/// Sends a response that is still arriving, or parts of it.
+/// Sends a response that is still arriving, or parts of it. False: it broke off before anything of it was sent.
 async fn send_fetched(
     client: &mut Client,
     fetched: &Fetched,
@@ -363,16 +368,19 @@ async fn send_fetched(
     reader: &mut Reader,
     handling: Handling,
     age_s: Option<u64>,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let (spans, total) = match (selection, fetched.length) {
-        (Selection::Unsatisfied { total }, _) => return client.send_unsatisfied(total, handling).await,
+        (Selection::Unsatisfied { total }, _) => {
+            return client.send_unsatisfied(total, handling).await.map(|()| true);
+        }
         (Selection::Parts(spans), Some(total)) => (spans, total),
         (Selection::Whole, _) | (Selection::Parts(_), None) => {
-            return client.send_flow(fetched, reader, handling, age_s).await;
+            return client.send_flow(fetched, reader, handling, age_s).await.map(|()| true);
         }
     };
     if let [span] = spans[..] {
-        return client.send_part_of_flow((&fetched.response, total), reader, span, handling, age_s).await;
+        let response = (&*fetched.response, total);
+        return client.send_part_of_flow(response, reader, span, handling, age_s).await.map(|()| true);
     }
     // Several may be requested in any order: they wait until everything is there. It is kept anyway.
     let mut chunks = Vec::new();
@@ -380,15 +388,11 @@ async fn send_fetched(
         match reader.take(&mut chunks).await {
             Taken::Chunks => {}
             Taken::End(End::Complete) => break,
-            Taken::End(End::Broken) => {
-                return client
-                    .send_error(502, "the origin's response broke off", Some(handling), false)
-                    .await;
-            }
+            Taken::End(End::Broken) => return Ok(false),
         }
     }
     let whole = Stored::new(Rc::clone(&fetched.response), chunks);
-    client.send_parts(&whole, &spans, handling, age_s).await
+    client.send_parts(&whole, &spans, handling, age_s).await.map(|()| true)
 }
 
 /// Sends a stored response though it is stale, because the origin failed.
@@ -407,14 +411,37 @@ async fn send_on_error(
         .await
 }
 
-/// Sends the response of another request's fetch; false: it is not for this request.
+/// Why there is no response to a request for several parts.
+const BROKE_OFF: &str = "the origin's response broke off";
+
+/// What came of joining a fetch.
+enum Joined {
+    /// The client has its response.
+    Responded,
+    /// The fetch's response is not for this request.
+    Unsuitable,
+    /// The fetch failed at once, and nothing was sent to the client: the next may succeed.
+    Failed(HowFailed),
+}
+
+/// How a fetch failed that a request had joined.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HowFailed {
+    /// It had no response.
+    NoResponse,
+    /// Its body broke off. The request has been counted as collapsed.
+    BrokeOff,
+}
+
+/// Sends the response of another request's fetch. If another fetch has `failed` before, the failure of this one is the response:
+/// repeating it for every client that waits would only make it worse.
 async fn join(
     client: &mut Client,
     client_request: &ClientRequest<'_>,
     fetch: &Fetch,
     mut reader: Reader,
-    why: Why,
-) -> io::Result<bool> {
+    (why, failed): (Why, Option<HowFailed>),
+) -> io::Result<Joined> {
     let shared = Rc::clone(&client.shared);
     let handling = |is_confirmed, source| Handling::Forwarded {
         why,
@@ -430,9 +457,11 @@ async fn join(
             let response = &fetched.response;
             let is_fresh = response.freshness.reuse(&client_request.control, now_ms) == Reuse::Serve;
             if !is_fresh || !fetched.suits(client_request.head.headers()) {
-                return Ok(false);
+                return Ok(Joined::Unsuitable);
             }
-            shared.count(|c| c.collapsed += 1);
+            if failed != Some(HowFailed::BrokeOff) {
+                shared.count(|c| c.collapsed += 1);
+            }
             let age_s = Some(response.freshness.age_s(now_ms));
             let handling = handling(false, fetched.source);
             if response.is_not_modified_for(&client_request.conditions) {
@@ -440,7 +469,11 @@ async fn join(
                 client.send_not_modified(response, handling, age_s).await?;
             } else {
                 let selection = part::select(client_request, response, fetched.length);
-                send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
+                match send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await? {
+                    true => {}
+                    false if failed.is_none() => return Ok(Joined::Failed(HowFailed::BrokeOff)),
+                    false => client.send_error(502, BROKE_OFF, Some(handling), false).await?,
+                }
             }
         }
         Outcome::Stale { stored, status } => {
@@ -448,7 +481,7 @@ async fn join(
             let freshness = &stored.response.freshness;
             let may = freshness.serves_on_error(&client_request.control, shared.stale_if_error_s, now_ms);
             if !may || !matches!(stored.response.vary, Vary::Nothing) {
-                return Ok(false);
+                return Ok(Joined::Unsuitable);
             }
             send_on_error(client, client_request, &stored, status, true).await?;
         }
@@ -458,19 +491,22 @@ async fn join(
             if !is_same_variant
                 || stored.response.freshness.reuse(&client_request.control, now_ms) != Reuse::Serve
             {
-                return Ok(false);
+                return Ok(Joined::Unsuitable);
             }
             shared.count(|c| c.collapsed += 1);
             client.send_stored(client_request, &stored, handling(true, Source::Origin), now_ms).await?;
         }
-        // One failure is enough: repeating the request for every waiting client would only make it worse.
+        // What took long to fail would take as long again.
+        Outcome::Failed(failure) if failed.is_none() && failure.status() == 502 => {
+            return Ok(Joined::Failed(HowFailed::NoResponse));
+        }
         Outcome::Failed(failure) => {
             let status = failure.status();
             let handling = handling(false, Source::Origin);
             client.send_error(status, &failure.to_string(), Some(handling), false).await?;
         }
     }
-    Ok(true)
+    Ok(Joined::Responded)
 }
 
 /// The page that is fetched, if it turns out to be one; none: nothing it names is to be fetched for this request.

@@ -23,7 +23,8 @@
 //! - A response whose `Connection` names a field that a cache minds (`Cache-Control`, `Vary`) is not stored: the field goes no
 //!   further, and what would be kept lacks it.
 //! - Requests for what is being fetched join that fetch, if its response turns out to be fresh and shared; if
-//!   not, each goes on alone. If the fetch fails, all waiting requests get the same error.
+//!   not, each goes on alone. If the fetch fails at once, one of them leads a second one; if that fails, or the first took too
+//!   long, all waiting requests get the same error.
 //! - When an origin fails (no response, or 500, 502, 503, 504) and a stale response is stored, that is sent as long as the
 //!   response or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
 //! - A fetch goes on when its client goes away, if its response is being stored.

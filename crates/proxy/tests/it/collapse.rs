@@ -123,7 +123,7 @@ fn what_cannot_be_shared_is_fetched_by_each() {
 }
 
 #[test]
-fn one_failure_is_told_to_all_who_wait() {
+fn a_second_failure_is_told_to_all_who_wait() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);
@@ -131,7 +131,26 @@ fn one_failure_is_told_to_all_who_wait() {
         let bed = Bed::start(&[("a", origin.address)]);
         let responses = at_once(&bed, &gate, 100, |_| String::new()).await;
         assert!(responses.iter().all(|response| response.status == 502));
-        assert_eq!(origin.count(), 1);
+        assert_eq!(origin.count(), 2);
+    });
+}
+
+#[test]
+fn those_who_waited_for_a_fetch_that_failed_get_what_a_second_one_gets() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, n| match n {
+            0 => vec![Part::Wait(Rc::clone(&held)), Part::Close],
+            _ => ok("Cache-Control: max-age=10\r\n", "x"),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let responses = at_once(&bed, &gate, 100, |_| String::new()).await;
+        let failed = responses.iter().filter(|response| response.status == 502).count();
+        let served = responses.iter().filter(|response| response.status == 200).count();
+        assert_eq!((failed, served), (1, CLIENTS as usize - 1), "whoever led the first one has its failure");
+        assert_eq!(origin.count(), 2);
     });
 }
 

@@ -273,6 +273,32 @@ fn parts_are_taken_from_a_fetch_that_is_under_way_and_sent_as_they_arrive() {
 }
 
 #[test]
+fn several_parts_of_a_body_that_breaks_off_for_another_are_fetched_again() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, n| {
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 8\r\n\r\n0123");
+            match n {
+                0 => vec![send(head), Part::Wait(Rc::clone(&held)), Part::Close],
+                _ => vec![send(head), send("4567")],
+            }
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let (mut whole, mut both) = (bed.client().await, bed.client().await);
+        whole.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        until(|| origin.count() == 1).await;
+        both.send("GET /x HTTP/1.1\r\nHost: a\r\nRange: bytes=7-,0-0\r\n\r\n").await;
+        until(|| bed.counters().collapsed == 1).await;
+        gate.add_permits(1);
+        let response = both.response("GET").await;
+        assert!(response.status == 206 && response.body().contains("bytes 7-7/8\r\n\r\n7"), "{response:?}");
+        assert_eq!((origin.count(), bed.counters().collapsed), (2, 1));
+    });
+}
+
+#[test]
 fn a_part_of_a_body_that_breaks_off_breaks_off() {
     run(async {
         let origin = Origin::start(|_, _| {
