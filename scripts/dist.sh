@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes what is published of a version, in target/dist: a tarball with an install script, a .deb, an .rpm (where rpmbuild is
-# installed), symbols apart, checksums, and an SPDX list of what the program was made from.
+# installed), symbols apart, a Homebrew formula and an AUR package that install the tarball, checksums, and an SPDX list of what the
+# program was made from.
 #
 # usage: scripts/dist.sh [--binary FILE] [--tool FILE] [--out DIR]
 #
@@ -25,7 +26,7 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 umask 022
 
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$top/Cargo.toml" | head -n 1)
+. "$top/scripts/dist/about.sh"
 name=assay-$version-${TARGET%%-*}-linux
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
@@ -53,12 +54,13 @@ cp -a "$root/usr/." "$work/$name"
 cp "$top/scripts/dist/install.sh" "$work/$name/install.sh"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -cf - "$name" |
     gzip -9n >"$out/$name.tar.gz"
-"$top/scripts/dist/deb.sh" "$root" "$version" "${TARGET%%-*}" "$out"
+"$top/scripts/dist/deb.sh" "$root" "${TARGET%%-*}" "$out"
 if command -v rpmbuild >/dev/null; then
-    "$top/scripts/dist/rpm.sh" "$root" "$version" "${TARGET%%-*}" "$out"
+    "$top/scripts/dist/rpm.sh" "$root" "${TARGET%%-*}" "$out"
 else
     echo "no .rpm: rpmbuild is not installed" >&2
 fi
 python3 "$top/scripts/dist/spdx.py" "$top" "$TARGET" >"$out/assay-$version.spdx.json"
+"$top/scripts/dist/recipes.sh" "$out/$name.tar.gz" "$out"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 echo "$out:" && ls -l "$out"

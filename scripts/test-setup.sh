@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests can use beyond a Rust toolchain: six caching proxies, a NATS server, a browser, curl, Prometheus, valgrind, shells and
-# man for completion and manual pages, and a Python with pandas and DuckDB in a virtual environment of its own (in the user's cache directory).
+# man for completion and manual pages, rpm, and a Python with pandas and DuckDB in a virtual environment of its own (in the user's cache directory).
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
 # missing, and the tests that need it say that they were skipped. Nothing that is already there is touched, and
@@ -13,7 +13,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 missing=""
 for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
     apache2:apache2 chromium:chromium nats-server:nats-server prometheus:prometheus valgrind:valgrind curl:curl zsh:zsh fish:fish man:man-db \
-    objcopy:binutils; do
+    objcopy:binutils rpmbuild:rpm; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
 # Readers of Parquet and of HdrHistogram's logs that share no code with us.

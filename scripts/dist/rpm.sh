@@ -1,23 +1,30 @@
 #!/bin/sh
 # A package for Fedora, RHEL, openSUSE and their relatives from a staged installation.
 #
-# usage: rpm.sh ROOT VERSION MACHINE OUT
+# usage: rpm.sh ROOT MACHINE OUT
 set -eu
-staged=$(cd "$1" && pwd) version=$2 machine=$3 out=$4
+staged=$(cd "$1" && pwd) machine=$2 out=$3
+top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/scripts/dist/about.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-(cd "$staged" && find usr -type f | sort | sed 's|^|/|') >"$work/files"
+# Directories that the package of the file system does not own are this one's too, or removal would leave them.
+(cd "$staged" && find usr -type f | sort | sed 's|^|/|; s|^.*/LICENSE-|%license &|') >"$work/files"
+(cd "$staged" && find usr -mindepth 1 -type d | sort | sed 's|^|%dir /|' |
+    grep -vxE '%dir /usr/(bin|lib|share|share/doc|share/man|share/man/man1)') >>"$work/files"
+# A static program needs nothing; of another, rpmbuild finds out which libraries it needs.
+requires=yes
+if ! readelf --program-headers "$staged/usr/bin/assay" | grep -q INTERP; then requires=no; fi
 cat >"$work/assay.spec" <<EOF
 Name: assay
 Version: $version
 Release: 1
-Summary: Measures how fast, how effective and how correct a caching proxy is
-License: MIT OR Apache-2.0
-URL: https://github.com/assay-bench/assay
-AutoReqProv: no
+Summary: $summary
+License: $licence
+URL: $homepage
+AutoReqProv: $requires
 %description
-Assay sends a proxy a known stream of requests, checks every byte of every
-response, counts the traffic on both sides, and reports the results.
+$description
 %install
 cp -a "$staged/." %{buildroot}
 %files -f $work/files

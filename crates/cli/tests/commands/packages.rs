@@ -57,6 +57,7 @@ fn packages_are_complete_and_the_same_each_time_and_removal_leaves_nothing() {
         "./share/doc/assay/examples/workloads/demo.pg",
         "./share/doc/assay/examples/proxies/varnish.toml",
         "./lib/systemd/system/assay-switch@.service",
+        "./lib/systemd/system/assay-agent.service",
     ] {
         assert!(installed.contains(file), "{file} is not installed: {installed:#?}");
     }
@@ -81,6 +82,27 @@ fn packages_are_complete_and_the_same_each_time_and_removal_leaves_nothing() {
         assert!(listed.lines().any(|line| line.ends_with(file)), "{file} is not in the package:\n{listed}");
     }
 
+    // So does that of rpm. Removal takes the directories away that no package of the system has, so it must own them.
+    if program(&["rpmbuild"], "rpm").is_some() {
+        let listed = shell("rpm -qpl one/*.rpm", assay.directory.path()).exits(0).stdout;
+        for path in [
+            "/usr/bin/assay",
+            "/usr/lib/systemd/system/assay-agent.service",
+            "/usr/share/man/man1/assay.1.gz",
+            "/usr/share/doc/assay/examples/workloads",
+            "/usr/share/zsh/site-functions",
+        ] {
+            assert!(listed.lines().any(|line| line == path), "{path} is not in the package:\n{listed}");
+        }
+        assert!(!listed.lines().any(|line| line == "/usr/bin"), "the package owns /usr/bin:\n{listed}");
+    }
+
+    // What others install the tarball by agrees with it and with Cargo.toml.
+    let check = format!("{} one", root().join("scripts/dist/check-recipes.sh").display());
+    shell(&check, assay.directory.path()).exits(0);
+    shell("sed -i 's/sha256 \"./sha256 \"/' one/assay.rb", assay.directory.path()).exits(0);
+    shell(&check, assay.directory.path()).exits(1);
+
     // The list of materials names what is linked in, and nothing that is for tests only.
     let list = read(&first.join(format!("assay-{}.spdx.json", env!("CARGO_PKG_VERSION"))));
     let list: Value = serde_json::from_str(&list).expect("JSON");
@@ -92,4 +114,32 @@ fn packages_are_complete_and_the_same_each_time_and_removal_leaves_nothing() {
         .collect();
     assert!(names.contains("assay") && names.contains("rustls") && names.contains("assay-pgl"), "{names:?}");
     assert!(!names.contains("proptest") && !names.contains("assay-testbed"), "{names:?}");
+}
+
+/// The words of a unit's `ExecStart`, with its variables replaced.
+fn exec_start(unit: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a unit of a service");
+    let replaced = variables.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value));
+    let mut words = replaced.split_whitespace().map(str::to_owned);
+    assert_eq!(words.next().as_deref(), Some("/usr/bin/assay"));
+    words.collect()
+}
+
+#[test]
+fn the_units_start_what_the_program_has() {
+    let assay = Assay::new();
+    assay.file("password", "secret");
+    let unit = read(&root().join("contrib/systemd/assay-agent.service"));
+    let example =
+        unit.lines().find_map(|line| line.trim_start_matches("# ").trim().strip_prefix("ASSAY_AGENT="));
+    // Nobody listens at port 9 (discard) of this host: the agent gets as far as the network.
+    let example = example.expect("an example").replace("10.0.0.1:4222", "127.0.0.1:9");
+    let words = exec_start(&unit, &[("${CREDENTIALS_DIRECTORY}", "."), ("$ASSAY_AGENT", &example)]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assay.run(&words).exits(2).complains("127.0.0.1:9");
+
+    let unit = read(&root().join("contrib/systemd/assay-switch@.service"));
+    let words = exec_start(&unit, &[("/etc/assay/switch-%i.toml", "switch-edge.toml")]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assay.run(&words).exits(2).complains("switch-edge.toml");
 }
