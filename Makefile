@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check dist-try
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz    the property tests, a thousand times as long"
 	@echo "make dist    packages, in target/dist: a tarball with an install script, .deb, .rpm, checksums, a list of materials"
 	@echo "make dist-check     build and package twice, and compare (needs twice the time)"
+	@echo "make dist-try       install each package in an empty Debian system, use it, remove it (needs root and debootstrap)"
 	@echo "make man     manual pages, in target/man/man1"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
 
@@ -81,6 +82,9 @@ dist:
 
 dist-check:
 	scripts/dist-check.sh
+
+dist-try:
+	scripts/dist/try.sh
 
 # `man -M target/man assay-run` shows one of them.
 man:
