@@ -76,7 +76,7 @@ fuzz:
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
 
-# Static, with the C library of GNU. What it needs beside Rust: binutils, dpkg-deb, python3; for the .rpm, rpmbuild.
+# Static, with the C library of GNU. What it needs beside Rust: binutils, dpkg-deb, python3; for the .rpm, rpmbuild; for the wheel, maturin.
 dist:
 	scripts/dist.sh
 

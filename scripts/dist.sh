@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes what is published of a version, in target/dist: a tarball with an install script, a .deb, an .rpm (where rpmbuild is
-# installed), symbols apart, a Homebrew formula and an AUR package that install the tarball, checksums, and an SPDX list of what the
-# program was made from.
+# installed), a Python wheel (where maturin is), symbols apart, a Homebrew formula and an AUR package that install the tarball, checksums,
+# and an SPDX list of what the program was made from.
 #
 # usage: scripts/dist.sh [--binary FILE] [--tool FILE] [--out DIR]
 #
@@ -61,6 +61,11 @@ else
     echo "no .rpm: rpmbuild is not installed" >&2
 fi
 python3 "$top/scripts/dist/spdx.py" "$top" "$TARGET" >"$out/assay-$version.spdx.json"
+if command -v "${MATURIN:-maturin}" >/dev/null; then
+    "$top/scripts/dist/wheel.sh" "$root/usr/bin/assay" "$out"
+else
+    echo "no Python wheel: maturin is not installed" >&2
+fi
 "$top/scripts/dist/recipes.sh" "$out/$name.tar.gz" "$out"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 echo "$out:" && ls -l "$out"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the tests can use beyond a Rust toolchain: six caching proxies, a NATS server, a browser, curl, Prometheus, valgrind, shells and
-# man for completion and manual pages, rpm, and a Python with pandas and DuckDB in a virtual environment of its own (in the user's cache directory).
+# man for completion and manual pages, rpm, and a Python with pandas, polars and DuckDB in a virtual environment of its own (in the user's
+# cache directory).
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
 # missing, and the tests that need it say that they were skipped. Nothing that is already there is touched, and
@@ -16,9 +17,9 @@ for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserve
     objcopy:binutils rpmbuild:rpm; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
-# Readers of Parquet and of HdrHistogram's logs that share no code with us.
+# Readers of Parquet and of HdrHistogram's logs that share no code with us; what tests, checks and builds the package for Python.
 python="${XDG_CACHE_HOME:-$HOME/.cache}/assay/python"
-packages="duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 numpy==2.4.6 hdrhistogram==0.10.8"
+packages="duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 numpy==2.4.6 hdrhistogram==0.10.8 polars==2.1.0 pytest==9.2.0 mypy==2.4.1 maturin==1.16.0"
 make_python() {
     [ "$(cat "$python/packages" 2>/dev/null)" = "$packages" ] && return 0
     # shellcheck disable=SC2086 # they are words

@@ -22,6 +22,7 @@ mod newcomers;
 mod overriding;
 mod packages;
 mod peak;
+mod python;
 mod recount;
 mod replaying;
 mod requirements;

@@ -152,6 +152,20 @@ pub fn program(names: &[&str], package: &str) -> Option<PathBuf> {
     found
 }
 
+/// The interpreter that `scripts/test-setup.sh` makes; without one the test says that this part is skipped.
+pub fn python() -> Option<PathBuf> {
+    let named = std::env::var_os("ASSAY_PYTHON").map(PathBuf::from);
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let found = named.or_else(|| Some(cache?.join("assay/python/bin/python"))).filter(|path| path.is_file());
+    if found.is_none() {
+        let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
+        assert!(!required, "ASSAY_REQUIRE_REAL=1 wants a Python with pandas: scripts/test-setup.sh");
+        eprintln!("skipped: no Python with pandas and DuckDB (scripts/test-setup.sh makes one)");
+    }
+    found
+}
+
 /// Sends a signal to a child.
 pub fn send(child: &Child, signal: i32) {
     // SAFETY: a plain system call; the process is our child and has not been waited for.
