@@ -35,7 +35,7 @@ def completes(root, user, typed, completed):
     if child == 0:
         os.execvp(
             "chroot",
-            ["chroot", f"--userspec={user}:{user}", root, "env", "-i", f"HOME=/home/{user}", f"USER={user}", "TERM=dumb", "bash", "--login", "-i"],
+            ["chroot", f"--userspec={user}:{user}", root, "env", "-i", f"HOME=/srv/{user}", f"USER={user}", "TERM=dumb", "bash", "--login", "-i"],
         )
     try:
         # Commands that begin with a space do not show the prompt that is waited for: it is in two parts there.

@@ -54,7 +54,7 @@ if [ "$stage" = --inside ]; then
             { tail -n 20 "$place/log"; fail "debootstrap failed"; }
         if [ -n "$base" ]; then tar -C "$empty" -cf "$base" .; fi
     fi
-    chroot "$empty" useradd --create-home --shell /bin/bash tester
+    chroot "$empty" useradd --home-dir /srv/tester --create-home --shell /bin/bash tester
     # What an installer of Debian writes, and a minimal system does not have.
     echo "127.0.0.1 localhost" >"$empty/etc/hosts"
     shift
@@ -63,10 +63,10 @@ fi
 ip link set lo up
 
 inside() { chroot "$root" "$@"; }
-as_tester() { chroot --userspec=tester:tester "$root" env -i HOME=/home/tester TERM=dumb USER=tester bash --login -euc "cd; $1"; }
+as_tester() { chroot --userspec=tester:tester "$root" env -i HOME=/srv/tester TERM=dumb USER=tester bash --login -euc "cd; $1"; }
 # Paths that are not the package manager's own notes, nor a user's files.
 paths() {
-    (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./home/tester/results -o -path ./var/log \
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./srv/tester/results -o -path ./var/log \
         -o -path ./var/cache -o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/lib/rpm \) -prune -o -print | sort)
 }
 

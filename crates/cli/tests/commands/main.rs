@@ -8,6 +8,7 @@ mod circles;
 mod clusters;
 mod comparing;
 mod conform;
+mod containers;
 mod documentation;
 mod editing;
 mod experiments;
