@@ -11,7 +11,7 @@
 (path . (identifier) @variable)
 (path (identifier) (identifier) @property)
 ((path . (identifier) @boolean .) (#any-of? @boolean "yes" "no" "true" "false" "on" "off"))
-((path . (identifier) @constant.builtin .) (#any-of? @constant.builtin "now" "lmt" "nmt"))
+(moment) @constant.builtin
 ((path . (identifier) @type.builtin .)
   (#any-of? @type.builtin "msec" "sec" "min" "hour" "day" "year" "bit" "Byte" "Kb" "KB" "Mb" "MB" "Gb" "GB"))
 ["=" "+" "-" "*" "/" "%" "^" "==" "!=" "<" "<=" ">" ">=" "&&" "||" "^^" "!" ".." "**"] @operator
