@@ -250,7 +250,7 @@ def siblings(place):
     return [f"{'Yes' if gain > 1 else 'Hardly'}: in {phases(comparison)}, two separate caches of 8 MB served "
             f"{percent(ratio['separate'])} of the requests, and the same two as siblings {percent(ratio['siblings'])}.",
             f"{percent(joint['siblings'])} of the requests were for objects that the other cache had.",
-            f"An infinite cache would have served {percent(row(comparison, 'dhr_ideal')['siblings'])}."]
+            f"An infinite cache would have served {percent(max(row(comparison, 'dhr_ideal').values()))}."]
 
 
 def live_traffic(place):
@@ -263,7 +263,7 @@ def live_traffic(place):
             "All responses of all proxies were the same as those that the clients had." if wrong == 0 else
             f"{wrong} of the proxies sent responses that differ from those that the clients had; the page lists them."]
     fastest = next(one["text"] for one in result["verdict"] if one["question"].startswith("Which was the fastest"))
-    return [*said, f"Which was the fastest? {capital(fastest)}"]
+    return [*said, f"Which was the fastest? {fastest}"]
 
 
 def slow_link(place):
@@ -273,5 +273,4 @@ def slow_link(place):
     return [f"Over the link: {speed}",
             f"The median hit took {known(near['response_time_ms']['hit'], 'p50')} without the link, and "
             f"{known(far['response_time_ms']['hit'], 'p50')} over it; a round trip alone is 80 ms.",
-            f"Clients received {near['bandwidth_mbit_s']['client_in']:.1f} Mbit/s without the link, and "
-            f"{far['bandwidth_mbit_s']['client_in']:.1f} Mbit/s over it, of the 10 Mbit/s that it carries."]
+            f"The headline phase without the link sent {near['bandwidth_mbit_s']['client_in']:.1f} Mbit/s to clients; the link carries 10."]

@@ -210,6 +210,6 @@ QUESTIONS = [
         ["assay run demo --proxy nginx --rehearse 12s --run-dir near",
          "sudo assay run demo --proxy nginx --robot-link delay=40ms,loss=0.5%,rate=10Mbit/s --rehearse 12s --run-dir far",
          "assay compare near=near far=far --html comparison.html --json -o comparison.json"],
-        "comparison.html", needs=("nginx",), needs_root=True,
+        "comparison.html", needs=("nginx",), needs_root=True, codes=(96, 99),
         further="[Emulate a network](../how-to/emulate-a-network.md)"),
 ]

@@ -151,14 +151,18 @@ fn search_path() -> String {
     format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default())
 }
 
+/// True if a command ended as it should. 96: a machine that is busy with other tests may leave the numbers of so short a run unknown, which
+/// Assay is right to say.
+fn is_fine(example: &Example, said: &Said) -> bool {
+    said.code == Some(0) || (said.code == Some(96) && example.command.contains("assay run"))
+}
+
 /// Runs the commands of a page in one directory, as its reader would.
 fn run_examples(page: &Path) {
     let (assay, path) = (Assay::new(), search_path());
     for example in examples(&read(page)) {
         let said = typed(&example.command, &assay, &path);
-        // 96: a machine that is busy with other tests leaves a requirement undecided, which Assay is right to say.
-        let fine = said.code == Some(0) || (said.code == Some(96) && example.command.contains("--require"));
-        assert!(fine, "{}: `{}` ended with {said:?}", page.display(), example.command);
+        assert!(is_fine(&example, &said), "{}: `{}` ended with {said:?}", page.display(), example.command);
         assert_prints(page, &example, &format!("{}{}", said.stderr, said.stdout));
     }
 }
@@ -246,10 +250,7 @@ fn the_tutorial_of_fifteen_minutes_runs_command_by_command() {
     let all = examples(&read(&page));
     for example in &all {
         let said = typed(&shortened(&example.command, "4s"), &assay, &path);
-        // 96: a machine that is busy with other tests may leave the numbers of so short a run unknown.
-        let may_be_undecided = example.command.contains("assay run");
-        let fine = said.code == Some(0) || (said.code == Some(96) && may_be_undecided);
-        assert!(fine, "`{}` ended with {said:?}", example.command);
+        assert!(is_fine(example, &said), "`{}` ended with {said:?}", example.command);
         let output = format!("{}{}", said.stderr, said.stdout).replace("exit code 96", "exit code 99");
         assert_prints(&page, example, &output);
     }
