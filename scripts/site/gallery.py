@@ -153,8 +153,8 @@ def page(question, result):
 
 def overview(results):
     """The first page of the gallery."""
-    lines = ["# Gallery", "Questions that people have about their caches, each with the commands that answer it, the report that they made "
-             "and what one learns from it. Every page was made by `make site` with the program that this manual is about.",
+    lines = ["# Gallery", "Questions that people have about their caches, each with the commands to type, the report that they made, and what one "
+             "learns from it. Reports and sentences were made by `make gallery` with the program that this manual is about.",
              '<div class="gallery">\n']
     for question, _ in results:
         lines.append(f'<a href="{question.name}.html"><img src="{question.name}/report.png" alt="" loading="lazy">'
