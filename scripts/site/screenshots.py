@@ -23,23 +23,24 @@ MEASURED = (0, 96)
 
 
 def record(directory):
-    """Runs the demo in a terminal, and gives the live view as it is shortly before the end of its last plateau."""
+    """Runs the demo in a terminal, and gives the live view as it is late in its plateaus."""
     kept = {}
 
     def seen(screen):
         text = screen.text()
-        lines = [line for line in text.splitlines() if line.strip().startswith("top2 ")]
-        # The view of the last plateau, while it is whole: a frame comes in one write, but nothing promises that.
+        lines = [line for line in text.splitlines() if line.strip().startswith(("top1 ", "top2 "))]
+        # The view of a plateau, while it is whole: a frame comes in one write, but nothing promises that.
         if lines and "? help" in text.splitlines()[-1]:
-            kept["page"] = screen.html("assay run demo")
+            kept["any" if "STALLED" in text or "STARVED" in text else "calm"] = screen.html("assay run demo")
 
     # Pictures of a run that nothing disturbed, where that can be had.
     code = terminal.run([ASSAY, "run", "demo", "--run-dir", "run", "--wait-quiet", QUIET], COLUMNS, ROWS, directory, seen)
     if code not in MEASURED:
         raise SystemExit(f"assay run demo ended with {code}")
-    if "page" not in kept:
-        raise SystemExit("the live view never showed the phase top2")
-    return kept["page"]
+    if not kept:
+        raise SystemExit("the live view never showed a plateau")
+    # Without a note on other work of this machine, if there was such a moment.
+    return kept.get("calm") or kept["any"]
 
 
 def heading(words):
@@ -64,7 +65,7 @@ def main():
         directory = pathlib.Path(place)
         screen = directory / "screen.html"
         screen.write_text(record(directory))
-        browser.open(screen.as_uri(), 1240, 900, scale=1.5)
+        browser.open(screen.as_uri(), 1240, 900, scale=2)
         width, height = browser.evaluate("[document.body.scrollWidth, document.body.scrollHeight]")
         browser.picture(IMAGES / "live.png", (0, 0, width, height))
 

@@ -16,8 +16,8 @@ import unicodedata
 # Palette of the picture: the sixteen colours of a terminal on a dark background.
 PALETTE = ("#2b2f36", "#f07178", "#8bd49c", "#e6c07b", "#7aa2f7", "#c792ea", "#5ccfe6", "#c8ccd4",
            "#6b7280", "#ff8b92", "#a5e8b4", "#ffd58a", "#9bbcff", "#dbb0ff", "#8ae6f5", "#ffffff")
-# The width of a character of this font, such that a cell has a whole number of pixels in a picture at scale 1.5: without seams.
-COLUMN_PX = 28 / 3
+# The width of a character of this font, such that a cell has a whole number of pixels in a picture at scale 2: without seams.
+COLUMN_PX = 9.5
 FOREGROUND, BACKGROUND = "#d7dae0", "#16181d"
 PLAIN = (None, None, frozenset())
 ATTRIBUTES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse"}
