@@ -18,8 +18,8 @@ STEP = 0x9E3779B97F4A7C15
 REQUESTS, OBJECTS, SEED = 20_000, 3000, 7
 NEVER = (1 << 63) - 1
 # Defined as here; and otherwise, with their names here.
-POLICIES = ["FIFO", "LRU", "Clock", "Sieve", "LFU", "Belady"]
-NEAR = {"TwoQ": "2q", "ARC": "arc", "WTinyLFU": "w-tinylfu", "GDSF": "gdsf", "S3FIFO": "s3-fifo", "SLRU": "slru"}
+POLICIES = ["FIFO", "LRU", "Clock", "Sieve", "LFU", "GDSF", "Belady"]
+NEAR = {"TwoQ": "2q", "ARC": "arc", "WTinyLFU": "w-tinylfu", "S3FIFO": "s3-fifo", "SLRU": "slru"}
 # Capacities, in thousandths of the bytes of all objects.
 SHARES = (5, 10, 20, 50, 100, 200, 400, 800)
 

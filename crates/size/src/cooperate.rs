@@ -9,12 +9,14 @@
 
 use assay_cache::ideal::Request as Kind;
 use assay_cache::policy::queues::Lru;
-use assay_cache::policy::{Lookup, Order as _, Store};
+use assay_cache::policy::{Lookup, Order, Store};
 
 use crate::http::{Http, Meaning, NO_VALIDATOR, USUAL};
 use crate::layout::Layout;
+use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::tally::{Counter, Counts, Rules};
+use crate::simulate::online;
+use crate::tally::{Also, Counter, Counts, Rules};
 
 /// The most caches behind each other.
 const DEEPEST: usize = 16;
@@ -45,6 +47,8 @@ pub struct Hierarchy {
     pub nodes: Vec<Node>,
     /// The cache that each client's requests enter, by the client's number, over and over.
     pub entries: Vec<u16>,
+    /// Their replacement policy; one that needs the future is taken for LRU.
+    pub policy: Policy,
 }
 
 /// Where a response came from.
@@ -71,6 +75,21 @@ pub struct Served {
     pub from_caches: u64,
     /// Those that it had.
     pub from_caches_hits: u64,
+}
+
+impl Served {
+    /// The figures of all requests, if these are of a sample with this rate.
+    pub(crate) fn over(&self, rate: f64) -> Self {
+        let whole = |part: u64| (part as f64 / rate).round() as u64;
+        Self {
+            requests: whole(self.requests),
+            own_hits: whole(self.own_hits),
+            sibling_hits: whole(self.sibling_hits),
+            parent_hits: whole(self.parent_hits),
+            from_caches: whole(self.from_caches),
+            from_caches_hits: whole(self.from_caches_hits),
+        }
+    }
 }
 
 /// What all of them did.
@@ -107,7 +126,7 @@ impl Hierarchy {
         let layout = self.nodes.first().map_or(Layout::BODIES, |node| node.layout);
         let (siblings, parents, proxy_only) = (Vec::new(), Vec::new(), false);
         let node = Node { name: "one".into(), capacity_bytes, layout, siblings, parents, proxy_only };
-        Self { name: self.name.clone(), nodes: vec![node], entries: vec![0] }
+        Self { name: self.name.clone(), nodes: vec![node], entries: vec![0], policy: self.policy }
     }
 
     /// Caches behind each other, the nearest to clients first; of that, `edges` side by side share the clients.
@@ -131,7 +150,7 @@ impl Hierarchy {
             let parents = if at + 1 < behind.len() { vec![edges + at + 1] } else { Vec::new() };
             nodes.push(node(format!("layer {}", at + 2), *capacity, parents));
         }
-        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect() }
+        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect(), policy: Policy::Lru }
     }
 }
 
@@ -139,9 +158,18 @@ impl Hierarchy {
 pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, parts: usize) -> Together {
     let plain = Http::new(USUAL);
     let http = requests.http.as_ref().unwrap_or(&plain);
+    // In a sample, a cache has its share of the objects, and of the room.
+    let room = |node: &Node| match requests.rate() {
+        1.0 => node.capacity_bytes,
+        rate => (node.capacity_bytes as f64 * rate) as u64,
+    };
     let node = |node: &Node| Running {
         node: node.clone(),
-        store: Store::new(Lru::new(requests.objects), node.capacity_bytes, requests.objects),
+        store: Store::new(
+            order(hierarchy.policy, room(node), requests.objects),
+            room(node),
+            requests.objects,
+        ),
         copies: vec![Copied::default(); requests.objects],
         served: Served::default(),
     };
@@ -157,7 +185,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
         };
         if number >= warm_up && meaning.is_counted {
             counter.enter(number);
-            counter.count(number, request, source != Source::Origin, false);
+            counter.count(number, request, source != Source::Origin, Also::default());
             let served = &mut caches.nodes[entry].served;
             served.requests += 1;
             match source {
@@ -174,6 +202,10 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
     }
 }
 
+fn order(policy: Policy, capacity: u64, objects: usize) -> Box<dyn Order> {
+    online(policy, capacity, objects).unwrap_or_else(|| Box::new(Lru::new(objects)))
+}
+
 /// A stored copy.
 #[derive(Debug, Clone, Copy, Default)]
 struct Copied {
@@ -185,7 +217,7 @@ struct Copied {
 
 struct Running {
     node: Node,
-    store: Store<Lru>,
+    store: Store<Box<dyn Order>>,
     copies: Vec<Copied>,
     served: Served,
 }
@@ -318,10 +350,10 @@ impl Caches<'_> {
     /// What the origin makes for a request.
     fn made(&self, request: &Request, meaning: &Meaning) -> Copied {
         let at_ms = meaning.at_ms(request);
-        let waits_ms = if self.http.behaviour.collapses { 0 } else { self.http.response_ms };
+        let collapses = self.http.behaviour.collapses;
         Copied {
             fresh_until_ms: meaning.fresh_until_ms(at_ms),
-            arrives_ms: at_ms.saturating_add(waits_ms),
+            arrives_ms: if collapses { at_ms } else { self.http.arrives_ms(request, meaning) },
             version: meaning.version,
         }
     }
@@ -331,7 +363,6 @@ impl Caches<'_> {
 mod tests {
     use super::*;
     use crate::http_draws::{any_requests, gathered};
-    use crate::policy::Policy;
     use crate::simulate::cache;
 
     fn single(capacity_bytes: u64) -> Hierarchy {
@@ -340,13 +371,16 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn one_cache_hits_what_lru_hits_and_so_does_one_behind_caches_of_nothing(
+        fn one_cache_hits_what_its_policy_hits_and_caches_of_nothing_before_it_hit_nothing(
             list in any_requests(), capacity in 0u64..140
         ) {
             let requests = gathered(USUAL, &list);
-            let lru = cache(&requests, Policy::Lru, capacity, 3.into());
             let alone = together(&requests, &single(capacity), 3, 4).total();
-            proptest::prop_assert_eq!(Counts { validated: 0, ..lru }, alone);
+            for policy in Policy::ALL.into_iter().filter(|policy| !policy.needs_future()) {
+                let by_itself = cache(&requests, policy, capacity, 3.into());
+                let alone = together(&requests, &Hierarchy { policy, ..single(capacity) }, 3, 4).total();
+                proptest::prop_assert_eq!(Counts { validated: 0, ..by_itself }, alone, "{:?}", policy);
+            }
             let behind = Hierarchy::layers(&[0, 0, capacity], 3, Layout::BODIES);
             let found = together(&requests, &behind, 3, 4);
             proptest::prop_assert_eq!(found.total().requests, alone.requests);

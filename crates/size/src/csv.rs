@@ -11,7 +11,7 @@ type Ends = [Option<f64>; 4];
 /// type or the class; it is empty in lines of all requests.
 pub fn write(document: &Document) -> String {
     let mut text =
-        "policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,low,high,bhr_low,bhr_high"
+        "policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,collapsible,low,high,bhr_low,bhr_high"
             .to_owned();
     if let Some(by) = document.by {
         text.push(',');
@@ -42,8 +42,8 @@ fn numbers((policy, size_bytes): (&str, u64), f: &Figures, ends: Ends) -> String
     let ends = ends.map(ratio).join(",");
     let [requests, hits, misses] = [f.requests, f.hits, f.misses];
     format!(
-        "{policy},{size_bytes},{requests},{hits},{misses},{},{},{dhr},{bhr},{},{ends}",
-        f.bytes, f.hit_bytes, f.validated
+        "{policy},{size_bytes},{requests},{hits},{misses},{},{},{dhr},{bhr},{},{},{ends}",
+        f.bytes, f.hit_bytes, f.validated, f.collapsible
     )
 }
 

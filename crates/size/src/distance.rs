@@ -2,40 +2,132 @@
 //! cache of C bytes hits exactly the requests whose distance, with the object itself, is at most C (Mattson et al. 1970), so
 //! one pass gives the hits at every size.
 //!
-//! Every object lies at the position of its last request on a line. Sums over blocks of eight positions, blocks of eight
-//! such blocks, and so on, make the bytes behind a position a sum of a few terms for each level; two positions that are near
-//! each other share their upper blocks, which are then not touched. When the line is full, objects move up.
+//! Every object lies at the position of its last request on a line, and a request moves it to the end. What lies behind a position
+//! is what lies behind it in its block of sizes, plus the sums of the blocks behind that one, plus the sums of groups of eight blocks
+//! behind those, and so on: a few terms for each level, of which two positions near each other need only the lowest. A block of sizes, and
+//! a group of sums, is a line of a processor's cache, of which all is read and what does not count is masked: a loop of another length
+//! for each request would be predicted wrongly every time. When the line is full, objects move up.
 
-/// Positions in a block: as many sums as fit into a line of a processor's cache.
-const BLOCK: usize = 8;
+/// Bytes of a line of a processor's cache.
+const LINE: usize = 64;
+/// Sums in a group.
+const GROUP: usize = LINE / size_of::<u64>();
+/// Positions for each object: at least two thirds of the line are free after objects have moved up.
+const POSITIONS: usize = 3;
 /// Requests that are looked up together before they are made.
 pub const BATCH: usize = 32;
 const NEVER: u32 = u32::MAX;
 
+/// The size of an object as it is stored at a position: 32 bits where all sizes fit.
+pub trait Size: Copy + Default + PartialEq {
+    /// Sizes in a block.
+    const BLOCK: usize = LINE / size_of::<Self>();
+
+    /// From bytes; all sizes fit.
+    fn from_bytes(bytes: u64) -> Self;
+
+    /// In bytes.
+    fn bytes(self) -> u64;
+
+    /// The bytes at and behind a place of a block.
+    fn at_and_behind(block: &[Self], place: usize) -> u64;
+}
+
+/// For each place, which places of a line are at or behind it: a window of this, from `LANES - place` on.
+const LANES: usize = LINE / size_of::<u32>();
+const BEHIND_32: [u32; 2 * LANES] = {
+    let mut mask = [0; 2 * LANES];
+    let mut lane = LANES;
+    while lane < 2 * LANES {
+        mask[lane] = u32::MAX;
+        lane += 1;
+    }
+    mask
+};
+const BEHIND_64: [u64; 2 * GROUP] = {
+    let mut mask = [0; 2 * GROUP];
+    let mut lane = GROUP;
+    while lane < 2 * GROUP {
+        mask[lane] = u64::MAX;
+        lane += 1;
+    }
+    mask
+};
+
+impl Size for u32 {
+    #[inline]
+    fn from_bytes(bytes: u64) -> Self {
+        bytes as u32
+    }
+
+    #[inline]
+    fn bytes(self) -> u64 {
+        u64::from(self)
+    }
+
+    #[inline]
+    fn at_and_behind(block: &[Self], place: usize) -> u64 {
+        let mask = &BEHIND_32[LANES - place..][..LANES];
+        block.iter().zip(mask).map(|(size, mask)| u64::from(size & mask)).sum()
+    }
+}
+
+impl Size for u64 {
+    #[inline]
+    fn from_bytes(bytes: u64) -> Self {
+        bytes
+    }
+
+    #[inline]
+    fn bytes(self) -> u64 {
+        self
+    }
+
+    #[inline]
+    fn at_and_behind(block: &[Self], place: usize) -> u64 {
+        let mask = &BEHIND_64[GROUP - place..][..GROUP];
+        block.iter().zip(mask).map(|(size, mask)| size & mask).sum()
+    }
+}
+
 /// Objects by their last request.
 #[derive(Debug)]
-pub struct Distances {
-    /// Bytes at each position, and above it the sums of its blocks.
+pub struct Distances<S> {
+    /// Bytes at each position.
+    sizes: Vec<S>,
+    /// Sums of its blocks, of groups of these, and so on.
     levels: Vec<Vec<u64>>,
     /// Position by object.
     last: Vec<u32>,
     /// Object by position; it has left all but its last position, which are not cleared.
     objects: Vec<u32>,
+    /// Some object has no bytes: then a position without bytes may be taken.
+    has_empty: bool,
     next: usize,
 }
 
-impl Distances {
+impl<S: Size> Distances<S> {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
-        // Twice as many positions as objects: at least half the line is free after objects have moved up.
-        let positions = (2 * objects).next_multiple_of(BLOCK).max(BLOCK);
-        let mut levels = vec![vec![0; positions]];
-        let mut nodes = positions;
-        while nodes > BLOCK {
-            nodes = nodes.div_ceil(BLOCK).next_multiple_of(BLOCK);
+        let positions = (POSITIONS * objects).next_multiple_of(S::BLOCK).max(S::BLOCK);
+        let mut levels = Vec::new();
+        let mut nodes = positions / S::BLOCK;
+        loop {
+            nodes = nodes.next_multiple_of(GROUP);
             levels.push(vec![0; nodes]);
+            if nodes == GROUP {
+                break;
+            }
+            nodes /= GROUP;
         }
-        Self { levels, last: vec![NEVER; objects], objects: vec![NEVER; positions], next: 0 }
+        Self {
+            sizes: vec![S::default(); positions],
+            levels,
+            last: vec![NEVER; objects],
+            objects: vec![NEVER; positions],
+            has_empty: false,
+            next: 0,
+        }
     }
 
     /// A request for an object: the bytes of the objects that were requested since it was last requested, with its own; none:
@@ -53,7 +145,7 @@ impl Distances {
             self.add(to, bytes);
             return None;
         }
-        Some(bytes + self.shift(from as usize, to, bytes))
+        Some(self.shift(from as usize, to, bytes))
     }
 
     /// Reads what at most [`BATCH`] coming requests will need, and returns a number without a meaning. Each of these places is
@@ -64,59 +156,85 @@ impl Distances {
         for (position, object) in positions.iter_mut().zip(objects) {
             *position = self.last.get(object as usize).copied().unwrap_or(NEVER);
         }
-        let read = |level: usize, at: usize| self.levels.get(level).and_then(|sums| sums.get(at)).copied();
-        let sums = positions.iter().filter(|position| **position != NEVER).flat_map(|position| {
+        let sums = &self.levels[0];
+        let read = |position: &u32| {
             let at = *position as usize;
-            [read(0, at), read(1, at / BLOCK)]
-        });
-        sums.flatten().fold(0, u64::wrapping_add)
+            let size = self.sizes.get(at).map_or(0, |size| size.bytes());
+            size.wrapping_add(sums.get(at / S::BLOCK).copied().unwrap_or(0))
+        };
+        positions.iter().map(read).fold(0, u64::wrapping_add)
     }
 
-    /// Moves bytes from one position to the newest one, and returns the bytes between the two.
+    /// Moves bytes from one position to the newest one, and returns the bytes at and behind the old one.
     #[inline]
-    fn shift(&mut self, mut from: usize, mut to: usize, bytes: u64) -> u64 {
-        let mut between = 0;
+    fn shift(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
+        let block = &mut self.sizes[from / S::BLOCK * S::BLOCK..][..S::BLOCK];
+        let mut behind = S::at_and_behind(block, from % S::BLOCK);
+        block[from % S::BLOCK] = S::default();
+        self.sizes[to] = S::from_bytes(bytes);
+        let (mut from, mut to) = (from / S::BLOCK, to / S::BLOCK);
+        if from == to {
+            return behind;
+        }
         for level in &mut self.levels {
-            let end = from | (BLOCK - 1);
-            let is_common = to <= end;
-            let last = if is_common { to } else { end };
-            between += level[from + 1..=last].iter().sum::<u64>();
-            level[from] -= bytes;
+            let group = &mut level[from / GROUP * GROUP..][..GROUP];
+            // Itself is masked, and what is behind it is not.
+            behind += u64::at_and_behind(group, from % GROUP + 1);
+            group[from % GROUP] -= bytes;
             level[to] += bytes;
-            if is_common {
-                // The sum of the common block, and of all above it, stays what it is.
+            (from, to) = (from / GROUP, to / GROUP);
+            if from == to {
+                // The sum of the common group, and of all above it, stays what it is.
                 break;
             }
-            (from, to) = (from / BLOCK, to / BLOCK);
         }
-        between
+        behind
     }
 
-    fn add(&mut self, mut at: usize, bytes: u64) {
+    fn add(&mut self, at: usize, bytes: u64) {
+        self.has_empty |= bytes == 0;
+        self.sizes[at] = S::from_bytes(bytes);
+        let mut at = at / S::BLOCK;
         for level in &mut self.levels {
             level[at] += bytes;
-            at /= BLOCK;
+            at /= GROUP;
         }
     }
 
     /// Moves all objects to the first positions, in their order.
     fn move_up(&mut self) {
-        let sizes = std::mem::take(&mut self.levels[0]);
-        self.levels[0] = vec![0; sizes.len()];
-        for level in &mut self.levels[1..] {
-            level.fill(0);
-        }
         let mut to = 0;
-        for (from, size) in sizes.into_iter().enumerate() {
-            let object = self.objects[from];
-            if self.last[object as usize] == from as u32 {
-                self.objects[to] = object;
-                self.last[object as usize] = to as u32;
-                self.add(to, size);
-                to += 1;
+        for from in 0..self.sizes.len() {
+            let size = self.sizes[from];
+            if size == S::default() && !self.has_empty {
+                continue;
             }
+            let object = self.objects[from];
+            if size == S::default() && self.last[object as usize] != from as u32 {
+                continue;
+            }
+            self.last[object as usize] = to as u32;
+            (self.sizes[to], self.objects[to]) = (size, object);
+            to += 1;
         }
+        self.sizes[to..].fill(S::default());
         self.next = to;
+        self.sum_up();
+    }
+
+    /// Sums all levels anew.
+    fn sum_up(&mut self) {
+        let [lowest, upper @ ..] = self.levels.as_mut_slice() else { return };
+        for (sum, block) in lowest.iter_mut().zip(self.sizes.chunks_exact(S::BLOCK)) {
+            *sum = block.iter().map(|size| size.bytes()).sum();
+        }
+        let mut below = &*lowest;
+        for level in upper {
+            for (sum, group) in level.iter_mut().zip(below.chunks_exact(GROUP)) {
+                *sum = group.iter().sum();
+            }
+            below = level;
+        }
     }
 }
 
@@ -136,15 +254,21 @@ mod tests {
         (0..trace.len()).map(distance).collect()
     }
 
+    fn distances<S: Size>(objects: u32, trace: &[(u32, u64)]) -> Vec<Option<u64>> {
+        let mut distances = Distances::<S>::new(objects as usize);
+        trace.iter().map(|(object, bytes)| distances.request(*object, *bytes)).collect()
+    }
+
     proptest::proptest! {
         #[test]
         fn distances_are_the_bytes_of_the_different_objects_since_the_last_request(
-            objects in 1u32..400, draws in proptest::collection::vec(0u32..400, 1..900)
+            objects in 1u32..400, draws in proptest::collection::vec(0u32..400, 1..1500), least in 0u32..2
         ) {
-            let trace: Vec<_> = draws.iter().map(|draw| (draw % objects, u64::from(draw % objects % 7))).collect();
-            let mut distances = Distances::new(objects as usize);
-            let found: Vec<_> = trace.iter().map(|(object, bytes)| distances.request(*object, *bytes)).collect();
-            proptest::prop_assert_eq!(found, plain(&trace));
+            let trace: Vec<_> =
+                draws.iter().map(|draw| (draw % objects, u64::from(draw % objects % 7 + least))).collect();
+            let [narrow, wide] = [distances::<u32>(objects, &trace), distances::<u64>(objects, &trace)];
+            proptest::prop_assert_eq!(&narrow, &plain(&trace));
+            proptest::prop_assert_eq!(narrow, wide);
         }
     }
 }

@@ -193,6 +193,9 @@ pub struct Figures {
     pub misses: u64,
     /// Those among the misses that found an expired copy which the origin confirmed: no body was fetched.
     pub validated: u64,
+    /// Requests that came while the response to another one for their object was on its way: hits of a cache that collapses requests,
+    /// misses of others. 0 where responses take no time.
+    pub collapsible: u64,
     /// Bytes of the responses to all of them.
     pub bytes: u64,
     /// Bytes of the responses to hits.
@@ -350,17 +353,10 @@ impl Document {
     }
 
     /// Adds what caches that work together make of the same requests.
-    ///
-    /// # Errors
-    /// If the requests are a sample.
-    pub fn cooperate(&mut self, requests: &Requests, hierarchy: &Hierarchy) -> Result<(), SizeError> {
-        if requests.sampled.is_some() {
-            return Err(SizeError::TogetherInSample);
-        }
-        let warm_up = usize::try_from(self.input.warm_up_requests).unwrap_or(usize::MAX);
+    /// `warm_up` is the share of the requests that fill the caches.
+    pub fn cooperate(&mut self, requests: &Requests, hierarchy: &Hierarchy, warm_up: f64) {
         self.together = Some(Together::of(requests, hierarchy, warm_up, self.input.unit));
         self.advice = words::advice(self);
-        Ok(())
     }
 
     /// The JSON Schema.
@@ -459,6 +455,7 @@ impl Figures {
             hits: counts.hits,
             misses: counts.requests - counts.hits,
             validated: counts.validated,
+            collapsible: counts.collapsible,
             bytes: counts.bytes,
             hit_bytes: counts.hit_bytes,
             dhr: counts.dhr(),

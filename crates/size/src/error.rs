@@ -95,9 +95,14 @@ pub enum SizeError {
     /// A trace does not say who made a request.
     #[error("a trace has no clients that caches side by side could share")]
     ClientsOfTrace,
-    /// Caches that work together are not simulated with a sample.
-    #[error("cannot simulate caches that work together with a sample of the requests")]
-    TogetherInSample,
+    /// Nothing says how long responses took.
+    #[error(
+        "cannot take response times from {input}: it does not say how long a response from the origin took"
+    )]
+    NoResponseTimes {
+        /// The input.
+        input: String,
+    },
     /// A workload has no log.
     #[error("cannot tell the requests of a workload apart by class: that is what a log says became of them")]
     ClassOfWorkload,

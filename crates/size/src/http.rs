@@ -11,12 +11,15 @@ use assay_cache::policy::queues::Fifo;
 use assay_cache::policy::{Admission, Lookup, Order, Store};
 
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::tally::{Counter, Rules, Tally};
+use crate::tally::{Also, Counter, Rules, Tally};
 
 /// The lifetime of a response that does not say when it expires.
 pub const FOREVER_S: u32 = u32::MAX;
 /// The version of an object that does not show when it was modified: no copy of it can be confirmed.
 pub const NO_VALIDATOR: u32 = u32::MAX;
+
+/// A response takes as long as all do ([`Http::response_ms`]).
+pub const AS_ALL_MS: u32 = u32::MAX;
 
 /// What a request means to a cache, and what a response made at its time says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct Meaning {
     pub life_s: u32,
     /// Version of the object, or [`NO_VALIDATOR`].
     pub version: u32,
+    /// How long the origin takes for a response to it, or [`AS_ALL_MS`].
+    pub takes_ms: u32,
     /// Milliseconds of the request's time, beside its whole seconds.
     pub ms: u16,
     /// What the request is.
@@ -35,7 +40,8 @@ pub struct Meaning {
 
 impl Meaning {
     /// A plain GET for an object that never expires.
-    pub const PLAIN: Self = Self { life_s: FOREVER_S, version: 0, ms: 0, kind: Kind::Get, is_counted: true };
+    pub const PLAIN: Self =
+        Self { life_s: FOREVER_S, version: 0, takes_ms: AS_ALL_MS, ms: 0, kind: Kind::Get, is_counted: true };
 
     pub(crate) fn at_ms(&self, request: &Request) -> u64 {
         u64::from(request.at_s) * 1000 + u64::from(self.ms)
@@ -53,7 +59,8 @@ pub struct Http {
     pub meanings: Vec<Meaning>,
     /// What caches do where RFC 9111 leaves them a choice.
     pub behaviour: Behaviour,
-    /// How long after a request its response is there for others, in a cache that does not collapse requests.
+    /// How long the origin takes for a response whose request does not say. Until a response is there, a cache that collapses requests
+    /// serves others from it nevertheless: they wait for it. Others are misses.
     pub response_ms: u64,
 }
 
@@ -76,6 +83,20 @@ impl Http {
         }
     }
 
+    /// When the response to a request is there, if it comes from the origin.
+    pub(crate) fn arrives_ms(&self, request: &Request, meaning: &Meaning) -> u64 {
+        let takes_ms = match meaning.takes_ms {
+            AS_ALL_MS => self.response_ms,
+            takes_ms => u64::from(takes_ms),
+        };
+        meaning.at_ms(request).saturating_add(takes_ms)
+    }
+
+    /// True if every response is there at once.
+    fn is_immediate(&self) -> bool {
+        self.response_ms == 0 && self.meanings.iter().all(|meaning| matches!(meaning.takes_ms, 0 | AS_ALL_MS))
+    }
+
     /// True if a request of this kind may leave a response stored, or make a stored one fresh again.
     pub(crate) fn may_store(&self, kind: Kind) -> bool {
         kind == Kind::ConditionalUnchanged || self.acts_as_get(kind)
@@ -95,6 +116,8 @@ struct Copied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Hit,
+    /// The response to another request for the object is on its way: a hit of a cache that collapses requests, else a miss.
+    Collapsible,
     Validated,
     Missed,
 }
@@ -128,8 +151,7 @@ pub(crate) fn infinite(requests: &Requests, http: &Http, rules: Rules) -> Tally 
 /// or is dropped, and whatever is requested is stored. A smaller cache's copies are never older than those of one without bounds.
 pub fn keeps_one_list(requests: &Requests) -> bool {
     let Some(http) = &requests.http else { return true };
-    let is_immediate = http.behaviour.collapses || http.response_ms == 0;
-    is_immediate
+    http.is_immediate()
         && http.meanings.iter().all(|meaning| http.acts_as_get(meaning.kind))
         && unbounded(requests, http, Rules::default()).1 == 0
 }
@@ -138,8 +160,12 @@ pub fn keeps_one_list(requests: &Requests) -> bool {
 pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     let mut hits = Vec::with_capacity(requests.list.len());
     let cache = (Fifo::new(requests.objects), u64::MAX - 1);
-    each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(outcome == Outcome::Hit));
+    each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
     hits
+}
+
+fn is_hit(http: &Http, outcome: Outcome) -> bool {
+    outcome == Outcome::Hit || outcome == Outcome::Collapsible && http.behaviour.collapses
 }
 
 fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
@@ -159,7 +185,11 @@ fn play<O: Order>(
         counter.enter(number);
         if number >= rules.warm_up && http.meanings[number].is_counted {
             let request = &requests.list[number];
-            counter.count(number, request, outcome == Outcome::Hit, outcome == Outcome::Validated);
+            let also = Also {
+                is_validated: outcome == Outcome::Validated,
+                is_collapsible: outcome == Outcome::Collapsible,
+            };
+            counter.count(number, request, is_hit(http, outcome), also);
         }
     });
     (counter.finish(), stale)
@@ -206,7 +236,12 @@ impl<O: Order> Cache<'_, O> {
                 }
                 return Outcome::Missed;
             }
-            _ if is_stored && at_ms < copied.arrives_ms => return Outcome::Missed,
+            _ if is_stored && at_ms < copied.arrives_ms => {
+                if self.http.behaviour.collapses {
+                    self.store.request(object, bytes);
+                }
+                return Outcome::Collapsible;
+            }
             _ if is_stored && at_ms < copied.fresh_until_ms => {
                 self.store.request(object, bytes);
                 return Outcome::Hit;
@@ -232,10 +267,9 @@ impl<O: Order> Cache<'_, O> {
     fn fetch(&mut self, request: &Request, meaning: &Meaning, at_ms: u64) {
         self.store.remove(request.object);
         if self.store.request(request.object, request.bytes) == Lookup::Stored {
-            let collapses = self.http.behaviour.collapses;
             self.copies[request.object as usize] = Copied {
                 fresh_until_ms: meaning.fresh_until_ms(at_ms),
-                arrives_ms: if collapses { 0 } else { at_ms.saturating_add(self.http.response_ms) },
+                arrives_ms: self.http.arrives_ms(request, meaning),
                 version: meaning.version,
             };
         }

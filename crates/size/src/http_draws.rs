@@ -2,7 +2,7 @@
 
 use assay_cache::ideal::Request as Kind;
 
-use crate::http::{Behaviour, FOREVER_S, Http, Meaning};
+use crate::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning};
 use crate::requests::{Gather, Requests, Sizes};
 use crate::sample::Sampling;
 
@@ -42,6 +42,7 @@ pub(crate) fn draw(list: &[Draw]) -> Vec<(u64, i64, Meaning)> {
         let meaning = Meaning {
             life_s: if life_s == 7 { FOREVER_S } else { life_s },
             version: versions[key as usize],
+            takes_ms: AS_ALL_MS,
             ms: 0,
             kind: kind.unwrap_or(Kind::Get),
             is_counted: kind.is_none(),

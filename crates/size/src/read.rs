@@ -4,14 +4,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use assay_logs::access::Access;
-use assay_logs::class;
+use assay_logs::class::{self, Class};
 use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
 use assay_logs::input::{self, Input, Piece};
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
 
 use crate::error::SizeError;
-use crate::http::{FOREVER_S, Http, Meaning, USUAL};
+use assay_cache::ideal::Request as Kind;
+
+use crate::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning, USUAL};
 use crate::keys::pattern::Shown;
 use crate::keys::suggest::{Suggest, Suggestion};
 use crate::keys::{self, Rules, parts};
@@ -46,14 +48,14 @@ impl Form {
         }
     }
 
-    /// What the name of a file says of its form.
+    /// What the name of a file says of its form, or else its first line.
     fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let plain =
             [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
         if plain.contains("oraclegeneral") {
             Self::Oracle
-        } else if plain.ends_with(".csv") || plain.ends_with(".tsv") {
+        } else if plain.ends_with(".csv") || plain.ends_with(".tsv") || names_columns(path) {
             Self::Csv
         } else {
             Self::Log(None)
@@ -62,6 +64,20 @@ impl Form {
 
     fn is_log(&self) -> bool {
         matches!(self, Self::Log(_))
+    }
+}
+
+/// True if the first line of a file names the columns of a trace. Published ones are not always called `.csv`.
+fn names_columns(path: &Path) -> bool {
+    // What cannot be opened is reported when it is read; standard input could not be read twice.
+    let input = Some(path).filter(|path| path.is_file()).and_then(|path| Input::open(path).ok());
+    let Some(mut input) = input else { return false };
+    match input.next_piece() {
+        Some(Piece::Lines(text) | Piece::Unended { line: text, .. }) => {
+            let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            Columns::are_named_in(first.trim_ascii_end())
+        }
+        _ => false,
     }
 }
 
@@ -74,6 +90,34 @@ pub struct How {
     pub by: Option<By>,
     /// Who made each request is kept.
     pub clients: bool,
+    /// As what proxy requests act on caches; none: as the rules of the reference say, which no proxy changes.
+    pub behaviour: Option<Behaviour>,
+    /// How long responses take; none: they are there at once.
+    pub response: Option<Response>,
+}
+
+/// How long the origin takes for responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    /// All of them so many milliseconds.
+    Ms(u64),
+    /// As long as the log or the trace says.
+    Logged,
+}
+
+impl How {
+    /// What HTTP says of requests for which nothing else says it.
+    fn http(&self) -> Http {
+        let response_ms = match self.response {
+            Some(Response::Ms(ms)) => ms,
+            _ => 0,
+        };
+        Http { response_ms, ..Http::new(self.behaviour.unwrap_or(USUAL)) }
+    }
+
+    fn is_logged(&self) -> bool {
+        self.response == Some(Response::Logged)
+    }
 }
 
 /// Inputs and their requests.
@@ -116,7 +160,7 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
         (Some(_), None) if !rules.is_empty() => return Err(SizeError::RulesForTrace),
         (Some(_), None) if how.by.is_some() => return Err(SizeError::RulesForTrace),
         (Some(_), None) if how.clients => return Err(SizeError::ClientsOfTrace),
-        (Some(_), None) => traces(files, &forms, how.sampling)?,
+        (Some(_), None) => traces(files, &forms, how)?,
     };
     if read.requests.read() == 0 {
         let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
@@ -125,14 +169,20 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
     Ok(read)
 }
 
-fn traces(files: Vec<PathBuf>, forms: &[Form], sampling: Sampling) -> Result<Read, SizeError> {
+fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Read, SizeError> {
     let (mut malformed, mut notes) = (0, Vec::new());
-    let mut gather = Gather::new(Sizes::Within(0), sampling);
+    let mut gather = Gather::new(Sizes::Within(0), how.sampling);
+    if how.response.is_some() {
+        gather.set_http(how.http());
+    }
     for (path, form) in files.iter().zip(forms) {
         let mut input = Input::open(path)?;
         malformed += match form {
+            Form::Oracle if how.is_logged() => {
+                return Err(SizeError::NoResponseTimes { input: path.display().to_string() });
+            }
             Form::Oracle => oracle(&mut input, &mut gather, &mut notes)?,
-            _ => csv(path, &mut input, &mut gather)?,
+            _ => csv(path, &mut input, &mut gather, &how)?,
         };
         if let Some(broken) = &input.broken {
             notes.push(format!("{} ends early ({broken}): what comes before that is simulated", input.name));
@@ -151,8 +201,18 @@ fn traces(files: Vec<PathBuf>, forms: &[Form], sampling: Sampling) -> Result<Rea
 }
 
 fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
-    let was_added = gather.whole(record.key, record.bytes.unwrap_or(1), record.at_s);
-    if was_added { Ok(()) } else { Err(SizeError::TooManyObjects) }
+    let bytes = record.bytes.unwrap_or(1);
+    let at_s = record.at_ms.map(|at_ms| at_ms.div_euclid(1000));
+    if !gather.known(record.key, bytes, record.sent_bytes.unwrap_or(bytes), at_s) {
+        return Err(SizeError::TooManyObjects);
+    }
+    gather.mean(Meaning {
+        life_s: record.life_s.unwrap_or(FOREVER_S),
+        takes_ms: record.takes_ms.unwrap_or(AS_ALL_MS),
+        ms: record.at_ms.map_or(0, |at_ms| at_ms.rem_euclid(1000) as u16),
+        ..Meaning::PLAIN
+    });
+    Ok(())
 }
 
 fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Result<u64, SizeError> {
@@ -175,7 +235,7 @@ fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Re
     Ok(u64::from(left_over > 0))
 }
 
-fn csv(path: &Path, input: &mut Input, gather: &mut Gather) -> Result<u64, SizeError> {
+fn csv(path: &Path, input: &mut Input, gather: &mut Gather, how: &How) -> Result<u64, SizeError> {
     let (mut columns, mut malformed): (Option<Columns>, u64) = (None, 0);
     while let Some(piece) = input.next_piece() {
         let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
@@ -191,11 +251,18 @@ fn csv(path: &Path, input: &mut Input, gather: &mut Gather) -> Result<u64, SizeE
                 if !found.has_sizes() {
                     gather.set_sizes(Sizes::Unknown);
                 }
+                if found.has_lives() {
+                    gather.set_http(how.http());
+                }
+                if how.is_logged() && !found.has_response_times() {
+                    return Err(SizeError::NoResponseTimes { input: path.display().to_string() });
+                }
                 columns = Some(found);
                 continue;
             };
             match known.record(line, hash) {
-                Ok(record) => add(gather, record)?,
+                Ok(record) if how.is_logged() => add(gather, record)?,
+                Ok(record) => add(gather, Record { takes_ms: None, ..record })?,
                 Err(_) => malformed += 1,
             }
         }
@@ -215,17 +282,21 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     if how.clients {
         gather.set_clients();
     }
-    if !rules.ttl.is_empty() {
-        gather.set_http(Http::new(USUAL));
+    let acts = Acts { as_proxy: how.behaviour.is_some(), is_logged: how.is_logged(), ..Acts::default() };
+    if !rules.ttl.is_empty() || acts.as_proxy || how.response.is_some() {
+        gather.set_http(how.http());
     }
-    let is_plain = rules.is_empty();
-    let mut log = Log { rules, is_plain, by: how.by, has_clients: how.clients, ..Log::default() };
+    let is_plain = rules.is_empty() && !acts.as_proxy && how.response.is_none();
+    let mut log = Log { rules, is_plain, acts, by: how.by, has_clients: how.clients, ..Log::default() };
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     if log.is_full {
         return Err(SizeError::TooManyObjects);
+    }
+    if how.is_logged() && log.acts.fetches == 0 {
+        return Err(SizeError::NoResponseTimes { input: "the log".into() });
     }
     Ok(Read {
         files: set.files,
@@ -238,6 +309,50 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     })
 }
 
+/// How the lines of a log act on caches.
+#[derive(Debug, Default)]
+struct Acts {
+    /// HEAD, conditional requests, requests for parts and POST act as on a given proxy; if not, most of them are misses.
+    as_proxy: bool,
+    /// Responses take as long as the log says.
+    is_logged: bool,
+    /// Requests whose responses came from the origin, as far as is known, and how long all of them took.
+    fetches: u64,
+    fetches_us: u64,
+}
+
+impl Acts {
+    /// How long the origin takes for the response to a request. Of a hit the log does not say it:
+    /// as long as the others until now, on average.
+    fn takes_ms(&mut self, access: &Access<'_>) -> u32 {
+        if !self.is_logged {
+            return AS_ALL_MS;
+        }
+        let from_origin = matches!(class::of(access), Class::Miss | Class::Revalidated | Class::Unknown);
+        if let Some(took_us) = access.duration_us.filter(|_| from_origin) {
+            (self.fetches, self.fetches_us) = (self.fetches + 1, self.fetches_us.saturating_add(took_us));
+            return milliseconds(took_us);
+        }
+        milliseconds(self.fetches_us / self.fetches.max(1))
+    }
+
+    /// What a request is to the proxy, if it is not the usual one.
+    fn kind(&self, method: &[u8], status: u16) -> Option<Kind> {
+        match (method, status) {
+            _ if !self.as_proxy => None,
+            (b"HEAD", 200..=299) => Some(Kind::Head),
+            (b"GET", 206) => Some(Kind::Range),
+            (b"GET", 304) => Some(Kind::ConditionalUnchanged),
+            (b"POST", _) => Some(Kind::Post),
+            _ => None,
+        }
+    }
+}
+
+fn milliseconds(time_us: u64) -> u32 {
+    u32::try_from((time_us + 500) / 1000).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
+}
+
 /// What access logs say of requests.
 #[derive(Debug, Default)]
 struct Log {
@@ -248,8 +363,9 @@ struct Log {
     is_full: bool,
     notes: Vec<String>,
     rules: Rules,
-    /// There are no rules.
+    /// There are no rules, and nothing else that the plain reading does not know.
     is_plain: bool,
+    acts: Acts,
     by: Option<By>,
     has_clients: bool,
 }
@@ -266,7 +382,7 @@ impl Log {
         let status = if self.assumes_success { 200 } else { access.status };
         let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
         if !self.is_plain {
-            if self.take_by_rules(access, wanted(method, status), at_s, gather) {
+            if self.take_by_rules(access, (method, status), at_s, gather) {
                 self.label(access, gather);
             }
             return;
@@ -300,7 +416,7 @@ impl Log {
     fn take_by_rules(
         &mut self,
         access: &Access<'_>,
-        wanted: Wanted,
+        (method, status): (&[u8], u16),
         at_s: Option<i64>,
         gather: &mut Gather,
     ) -> bool {
@@ -311,13 +427,15 @@ impl Log {
             rules.left_out += 1;
             return false;
         }
-        if keys::first(&mut rules.uncachable, &shown).is_some() || wanted == Wanted::Never {
+        let (wanted, kind) = (wanted(method, status), self.acts.kind(method, status));
+        if keys::first(&mut rules.uncachable, &shown).is_some() || (wanted == Wanted::Never && kind.is_none())
+        {
             gather.uncachable(access.bytes, at_s);
             return true;
         }
         let life_s = keys::first(&mut rules.ttl, &shown).copied().unwrap_or(FOREVER_S);
         let key = rules.key.key(host, path, query);
-        if wanted == Wanted::Part {
+        if wanted != Wanted::Whole {
             gather.part(key, access.bytes, at_s);
         } else {
             if let Some(suggest) = &mut rules.suggest {
@@ -325,7 +443,13 @@ impl Log {
             }
             self.is_full |= !gather.whole(key, access.bytes, at_s);
         }
-        gather.mean(Meaning { life_s, ..Meaning::PLAIN });
+        gather.mean(Meaning {
+            life_s,
+            takes_ms: self.acts.takes_ms(access),
+            ms: access.time_us.map_or(0, |time_us| (time_us.rem_euclid(1_000_000) / 1000) as u16),
+            kind: kind.unwrap_or(Kind::Get),
+            ..Meaning::PLAIN
+        });
         true
     }
 

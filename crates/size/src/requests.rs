@@ -198,9 +198,12 @@ impl Gather {
         }
     }
 
-    /// From now on every request has a meaning in HTTP; called before the first request.
+    /// From now on every request has a meaning in HTTP; those before are plain. Nothing, if they have one already.
     pub fn set_http(&mut self, http: Http) {
-        self.requests.http = Some(http);
+        if self.requests.http.is_none() {
+            let meanings = vec![Meaning::PLAIN; self.requests.list.len()];
+            self.requests.http = Some(Http { meanings, ..http });
+        }
     }
 
     /// True if a POST drops what is stored under its URL.
@@ -218,9 +221,15 @@ impl Gather {
     /// Adds a request for the whole object with this key; time in seconds of any epoch.
     /// False: there are 2^32 − 1 objects already, and the request was left out.
     pub fn whole(&mut self, key: u64, bytes: u64, at_s: Option<i64>) -> bool {
+        self.known(key, bytes, bytes, at_s)
+    }
+
+    /// Adds a request that is served from the whole object with this key and size, and whose response has so many bytes. False as for
+    /// [`Gather::whole`].
+    pub fn known(&mut self, key: u64, bytes: u64, sent_bytes: u64, at_s: Option<i64>) -> bool {
         if !self.sampler.takes(key) {
             self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
-            self.pass(bytes, at_s, false);
+            self.pass(sent_bytes, at_s, false);
             return true;
         }
         let Some(object) = self.ids.number(key).filter(|object| *object != UNCACHABLE) else { return false };
@@ -235,7 +244,7 @@ impl Gather {
         }
         self.known[object as usize] = bytes;
         self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
-        self.push(object, bytes, bytes, at_s);
+        self.push(object, bytes, sent_bytes, at_s);
         true
     }
 

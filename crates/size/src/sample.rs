@@ -90,6 +90,7 @@ impl Totals {
             hits: self.requests.saturating_sub(misses),
             hit_bytes: self.bytes.saturating_sub(miss_bytes),
             validated: whole(sample.validated),
+            collapsible: whole(sample.collapsible),
         }
     }
 }
@@ -147,7 +148,9 @@ impl Requests {
         let rate = sampled.rate * (GROUPS - 1) as f64 / GROUPS as f64;
         let marks = Vec::new();
         let sampled = Sampled { rate, marks, groups: Vec::new(), ..*sampled };
-        let rest = Self { list, http, labels, sampled: Some(sampled), clients: Vec::new(), ..*self };
+        let clients = self.list.iter().zip(&self.clients).filter(|(request, _)| is_kept(request));
+        let clients = clients.map(|(_, client)| *client).collect();
+        let rest = Self { list, http, labels, sampled: Some(sampled), clients, ..*self };
         (rest, warmed)
     }
 

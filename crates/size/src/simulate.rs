@@ -2,6 +2,7 @@
 
 pub use assay_cache::policy::Admission;
 use assay_cache::policy::belady::{Belady, NEVER};
+use assay_cache::policy::counts::{Lfu, Lfuda};
 use assay_cache::policy::farthest::Farthest;
 use assay_cache::policy::ghosts::{Arc, TwoQ};
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
@@ -12,11 +13,11 @@ use assay_cache::policy::tiny::WTinyLfu;
 use assay_cache::policy::{Lookup, Order, Store};
 
 use crate::bounds::{self, Side};
-use crate::distance::{BATCH, Distances};
+use crate::distance::{BATCH, Distances, Size};
 use crate::http;
 use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::tally::Counter;
+use crate::tally::{Also, Counter};
 pub use crate::tally::{Counts, Rules, Tally};
 
 /// Seed of random replacement: two simulations of the same requests agree.
@@ -38,8 +39,8 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
         Policy::Sieve => run(requests, Sieve::new(objects), capacity, rules),
         Policy::Slru => run(requests, Slru::new(capacity, objects), capacity, rules),
         Policy::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, rules),
-        Policy::Lfu => ranked(Rank::Frequency),
-        Policy::Lfuda => ranked(Rank::AgedFrequency),
+        Policy::Lfu => run(requests, Lfu::new(objects), capacity, rules),
+        Policy::Lfuda => run(requests, Lfuda::new(objects), capacity, rules),
         Policy::Gds => ranked(Rank::InverseSize),
         Policy::Gdsf => ranked(Rank::FrequencyBySize),
         Policy::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, rules),
@@ -59,12 +60,47 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
     }
 }
 
+/// The order of a policy that needs no knowledge of the future; none: it does.
+pub fn online(policy: Policy, capacity: u64, objects: usize) -> Option<Box<dyn Order>> {
+    Some(match policy {
+        Policy::Lru => Box::new(Lru::new(objects)),
+        Policy::Fifo => Box::new(Fifo::new(objects)),
+        Policy::Clock => Box::new(Clock::new(objects)),
+        Policy::Sieve => Box::new(Sieve::new(objects)),
+        Policy::Slru => Box::new(Slru::new(capacity, objects)),
+        Policy::S3Fifo => Box::new(S3Fifo::new(capacity, objects)),
+        Policy::TwoQ => Box::new(TwoQ::new(capacity, objects)),
+        Policy::Arc => Box::new(Arc::new(capacity, objects)),
+        Policy::WTinyLfu => Box::new(WTinyLfu::new(capacity, objects)),
+        Policy::Lfu => Box::new(Lfu::new(objects)),
+        Policy::Lfuda => Box::new(Lfuda::new(objects)),
+        Policy::Gds => Box::new(Ranked::new(Rank::InverseSize, objects)),
+        Policy::Gdsf => Box::new(Ranked::new(Rank::FrequencyBySize, objects)),
+        Policy::Random => Box::new(Random::new(RANDOM_SEED, objects)),
+        Policy::Belady | Policy::BeladySize | Policy::BoundAbove | Policy::BoundBelow => return None,
+    })
+}
+
 fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
     if let Some(http) = &requests.http {
         return http::run(requests, http, (order, capacity), rules, |_, _| {});
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
-    each(requests, rules, |_, request| store.request(request.object, request.bytes) == Lookup::Hit)
+    let mut warmed = 0;
+    each(requests, rules, |number, request| {
+        warm(&store, requests, number, &mut warmed);
+        store.request(request.object, request.bytes) == Lookup::Hit
+    })
+}
+
+/// Reads what the next requests need of a store, as soon as all that were read for have been made.
+#[inline]
+fn warm<O: Order>(store: &Store<O>, requests: &Requests, number: usize, warmed: &mut usize) {
+    if number >= *warmed {
+        let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
+        std::hint::black_box(store.warm(coming));
+        *warmed = number + BATCH;
+    }
 }
 
 /// The same for an order that is told the number of each request and of the next one for its object.
@@ -83,7 +119,9 @@ fn knowing<O: Order>(
         return http::run(requests, http, (order, capacity), rules, before);
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
+    let mut warmed = 0;
     each(requests, rules, |number, request| {
+        warm(&store, requests, number, &mut warmed);
         before(store.order_mut(), number);
         store.request(request.object, request.bytes) == Lookup::Hit
     })
@@ -118,13 +156,22 @@ pub fn infinite(requests: &Requests, rules: Rules) -> Tally {
 /// beginning of one list for all of them. In a sample, what lies between two requests counts as many times as the sample leaves out
 /// of it, and the object itself once.
 pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
-    let mut distances = Distances::new(requests.objects);
+    if requests.largest_bytes <= u64::from(u32::MAX) {
+        by_distances::<u32>(requests, sizes, rules)
+    } else {
+        by_distances::<u64>(requests, sizes, rules)
+    }
+}
+
+fn by_distances<S: Size>(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
+    let mut distances = Distances::<S>::new(requests.objects);
     let mut warmed = 0;
     let rate = requests.rate();
     let whole = |distance: u64, own: u64| match rate {
         1.0 => distance,
         _ => ((distance - own) as f64 / rate) as u64 + own,
     };
+    let ladder = Ladder::new(sizes);
     let mut in_parts = BySize::new(sizes.len(), rules.parts.max(1));
     let labels = requests.labels.as_ref();
     let mut by_label = BySize::new(sizes.len(), labels.map_or(0, |labels| labels.names.len()));
@@ -138,7 +185,7 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
         if number >= rules.warm_up && requests.is_counted(number) {
             part.enter(number);
-            let size = sizes.partition_point(|size| *size < whole(distance, request.bytes));
+            let size = ladder.first_that_holds(whole(distance, request.bytes));
             in_parts.count(part.part(), size, request);
             if let Some(labels) = labels {
                 by_label.count(usize::from(labels.of[number]), size, request);
@@ -150,29 +197,68 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<
     (0..sizes.len()).map(tally).collect()
 }
 
+/// Sizes in ascending order, of which the first that holds so many bytes is found in a few steps: usual sizes double in two steps,
+/// and a search by halves would be predicted wrongly half of the time at each of its steps.
+struct Ladder<'a> {
+    sizes: &'a [u64],
+    /// By the number of binary digits, how many sizes have fewer.
+    below: [u32; u64::BITS as usize + 1],
+}
+
+impl<'a> Ladder<'a> {
+    fn new(sizes: &'a [u64]) -> Self {
+        let below =
+            std::array::from_fn(|digits| sizes.partition_point(|size| Self::digits(*size) < digits) as u32);
+        Self { sizes, below }
+    }
+
+    fn digits(bytes: u64) -> usize {
+        (u64::BITS - bytes.leading_zeros()) as usize
+    }
+
+    /// The place of the smallest size of at least so many bytes; behind the last: there is none.
+    #[inline]
+    fn first_that_holds(&self, bytes: u64) -> usize {
+        let begin = self.below[Self::digits(bytes)] as usize;
+        begin + self.sizes[begin..].iter().take_while(|size| **size < bytes).count()
+    }
+}
+
 /// Hits by the smallest cache that has them, in rows of any kind; what fits into none is counted behind the last size.
 struct BySize {
     sizes: usize,
-    hits: Vec<Counts>,
+    hits: Vec<Hits>,
+}
+
+/// Hits and the bytes of their responses.
+#[derive(Clone, Copy, Default)]
+struct Hits {
+    hits: u64,
+    bytes: u64,
 }
 
 impl BySize {
     fn new(sizes: usize, rows: usize) -> Self {
-        Self { sizes, hits: vec![Counts::default(); rows * (sizes + 1)] }
+        Self { sizes, hits: vec![Hits::default(); rows * (sizes + 1)] }
     }
 
     #[inline]
     fn count(&mut self, row: usize, size: usize, request: &Request) {
-        self.hits[row * (self.sizes + 1) + size].count(request, true);
+        let hits = &mut self.hits[row * (self.sizes + 1) + size];
+        hits.hits += 1;
+        hits.bytes += request.sent_bytes;
     }
 
     /// The rows of one size, with the requests that each has.
     fn up_to(&self, size: usize, all: &[Counts]) -> Vec<Counts> {
         let rows = self.hits.chunks(self.sizes + 1).zip(all);
-        let row = |(hits, all): (&[Counts], &Counts)| {
-            let mut sum = Counts::default();
-            hits[..=size].iter().for_each(|counts| sum.add(counts));
-            Counts { hits: sum.hits, hit_bytes: sum.hit_bytes, ..*all }
+        let row = |(hits, all): (&[Hits], &Counts)| {
+            let up_to = &hits[..=size];
+            Counts {
+                hits: up_to.iter().map(|hits| hits.hits).sum(),
+                hit_bytes: up_to.iter().map(|hits| hits.bytes).sum(),
+                ..*all
+            }
         };
         rows.map(row).collect()
     }
@@ -186,7 +272,7 @@ fn each(requests: &Requests, rules: Rules, mut is_hit: impl FnMut(usize, &Reques
         let is_hit = request.object != UNCACHABLE && is_hit(number, request);
         counter.enter(number);
         if number >= rules.warm_up && requests.is_counted(number) {
-            counter.count(number, request, is_hit, false);
+            counter.count(number, request, is_hit, Also::default());
         }
     }
     counter.finish()

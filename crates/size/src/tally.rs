@@ -17,6 +17,16 @@ pub struct Counts {
     pub hit_bytes: u64,
     /// Requests whose copy had expired, and was confirmed by the origin: no hits, but no bodies were fetched either.
     pub validated: u64,
+    /// Requests that came while the response to another one for their object was on its way: hits of a cache that collapses requests,
+    /// misses of others.
+    pub collapsible: u64,
+}
+
+/// What else a request was, beside a hit or a miss.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Also {
+    pub(crate) is_validated: bool,
+    pub(crate) is_collapsible: bool,
 }
 
 impl Counts {
@@ -30,6 +40,12 @@ impl Counts {
         }
     }
 
+    #[inline]
+    fn add_also(&mut self, also: Also) {
+        self.validated += u64::from(also.is_validated);
+        self.collapsible += u64::from(also.is_collapsible);
+    }
+
     /// Adds what another cache, or another part of the requests, has.
     #[inline]
     pub(crate) fn add(&mut self, other: &Self) {
@@ -38,6 +54,7 @@ impl Counts {
         self.hits += other.hits;
         self.hit_bytes += other.hit_bytes;
         self.validated += other.validated;
+        self.collapsible += other.collapsible;
     }
 
     /// The figures of all requests, if these are of a sample with this rate and nothing else is known.
@@ -49,6 +66,7 @@ impl Counts {
             hits: whole(self.hits),
             hit_bytes: whole(self.hit_bytes),
             validated: whole(self.validated),
+            collapsible: whole(self.collapsible),
         }
     }
 
@@ -150,13 +168,13 @@ impl<'a> Counter<'a> {
 
     /// Counts a request that is in the figures.
     #[inline]
-    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, is_validated: bool) {
+    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, also: Also) {
         self.current.count(request, is_hit);
-        self.current.validated += u64::from(is_validated);
+        self.current.add_also(also);
         if let Some(label) = self.labels.get(number) {
             let own = &mut self.by[usize::from(*label)];
             own.count(request, is_hit);
-            own.validated += u64::from(is_validated);
+            own.add_also(also);
         }
     }
 

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cooperate::{Hierarchy, Served, together};
+use crate::cooperate::{self, Hierarchy, Served, together};
 use crate::document::{Figures, Points, Unit};
+use crate::policy::Policy;
 use crate::requests::Requests;
+use crate::sample::{GROUPS, Totals, WarmUp};
 use crate::simulate::Counts;
 use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 
@@ -14,6 +16,8 @@ use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 pub struct Together {
     /// What the hierarchy is called.
     pub name: String,
+    /// Replacement policy of the caches.
+    pub policy: Policy,
     /// All requests of clients, whichever cache served them.
     pub figures: Figures,
     /// Requests that the cache which they entered served itself, of 1.
@@ -53,14 +57,62 @@ pub struct OneOf {
     pub from_caches_hits: u64,
 }
 
+/// Requests that a hierarchy is simulated with: all, or a sample.
+struct Played<'a> {
+    requests: &'a Requests,
+    /// So many of the simulated requests are not counted.
+    warm_up: usize,
+    /// All requests after the warm-up; none: these are all.
+    of: Option<Totals>,
+    parts: usize,
+}
+
+impl Played<'_> {
+    /// What the caches do, with figures of all requests.
+    fn play(&self, hierarchy: &Hierarchy) -> cooperate::Together {
+        let mut found = together(self.requests, hierarchy, self.warm_up, self.parts);
+        if let Some(all) = &self.of {
+            let rate = self.requests.rate();
+            found.parts = vec![all.estimate(&found.total(), rate)];
+            found.nodes.iter_mut().for_each(|node| *node = node.over(rate));
+        }
+        found
+    }
+}
+
 impl Together {
-    /// Simulates them, apart, and as one.
-    pub(crate) fn of(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, unit: Unit) -> Self {
-        let play = |hierarchy: &Hierarchy| together(requests, hierarchy, warm_up, STRETCHES);
-        let [found, apart, one] = [hierarchy, &hierarchy.apart(), &hierarchy.as_one()].map(play);
+    /// Simulates them, apart, and as one; `share` of the requests fill the caches.
+    pub(crate) fn of(requests: &Requests, hierarchy: &Hierarchy, share: f64, unit: Unit) -> Self {
+        let (apart, one) = (hierarchy.apart(), hierarchy.as_one());
+        let (played, without) = match &requests.sampled {
+            None => {
+                let warm_up = (requests.list.len() as f64 * share) as usize;
+                (Played { requests, warm_up, of: None, parts: STRETCHES }, None)
+            }
+            Some(sampled) => {
+                let WarmUp { kept, after, .. } = sampled.warm_up(share);
+                let played = Played { requests, warm_up: kept, of: Some(after), parts: 1 };
+                (played, Some((sampled, kept, after)))
+            }
+        };
+        let [found, apart_found, one_found] = [hierarchy, &apart, &one].map(|caches| played.play(caches));
+        let gained = match without {
+            None => gained(Source::Time, &found.parts, &apart_found.parts, None),
+            Some((sampled, kept, after)) => {
+                let of_group = |group: usize| {
+                    let (rest, warm_up) = requests.without(sampled, group, kept);
+                    let rest = Played { requests: &rest, warm_up, of: Some(after), parts: 1 };
+                    [hierarchy, &apart].map(|caches| rest.play(caches).total())
+                };
+                let groups: Vec<[Counts; 2]> = (0..GROUPS).map(of_group).collect();
+                let [more, less] = [0, 1].map(|which| groups.iter().map(|of| of[which]).collect::<Vec<_>>());
+                gained(Source::Sample, &more, &less, Some([found.total(), apart_found.total()]))
+            }
+        };
         let total = found.total();
         let all = |of: fn(&Served) -> u64| found.nodes.iter().map(of).sum::<u64>();
         let ratio = |hits| assay_measurement::ratios::ratio(hits, total.requests);
+        let (siblings, parents) = (all(|served| served.sibling_hits), all(|served| served.parent_hits));
         let cache = |(node, served): (&crate::cooperate::Node, &Served)| OneOf {
             name: node.name.clone(),
             size_bytes: node.capacity_bytes,
@@ -73,29 +125,32 @@ impl Together {
         };
         Self {
             name: hierarchy.name.clone(),
+            policy: hierarchy.policy,
             figures: Figures::of(&total, unit),
-            own_dhr: ratio(all(|served| served.own_hits)),
-            sibling_dhr: ratio(all(|served| served.sibling_hits)),
-            parent_dhr: ratio(all(|served| served.parent_hits)),
-            gained: gained(&found.parts, &apart.parts),
-            apart: Figures::of(&apart.total(), unit),
-            as_one: Figures::of(&one.total(), unit),
+            own_dhr: ratio(total.hits.saturating_sub(siblings + parents)),
+            sibling_dhr: ratio(siblings),
+            parent_dhr: ratio(parents),
+            gained,
+            apart: Figures::of(&apart_found.total(), unit),
+            as_one: Figures::of(&one_found.total(), unit),
             caches: hierarchy.nodes.iter().zip(&found.nodes).map(cache).collect(),
         }
     }
 }
 
-/// The difference of two ratios in points, with its error from chance over time.
-fn gained(more: &[Counts], less: &[Counts]) -> Points {
+/// The difference of two ratios in points, with its error: from chance over time, where the parts are stretches, or that of a sample, where
+/// each is without a part of it.
+fn gained(source: Source, more: &[Counts], less: &[Counts], whole: Option<[Counts; 2]>) -> Points {
     let sum = |parts: &[Counts]| {
         let mut sum = Counts::default();
         parts.iter().for_each(|part| sum.add(part));
         sum
     };
     let points = |more: &Counts, less: &Counts| Some((more.dhr()? - less.dhr()?) * 100.0);
-    let value = points(&sum(more), &sum(less)).unwrap_or(0.0);
-    let is_long = more.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
+    let [all, apart] = whole.unwrap_or_else(|| [sum(more), sum(less)]);
+    let value = points(&all, &apart).unwrap_or(0.0);
+    let is_long = source == Source::Sample || more.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
     let parts: Option<Vec<f64>> = more.iter().zip(less).map(|(more, less)| points(more, less)).collect();
-    let half = parts.filter(|_| is_long).and_then(|parts| Source::Time.half_width(value, &parts));
+    let half = parts.filter(|_| is_long).and_then(|parts| source.half_width(value, &parts));
     Points { points: value, low: half.map(|half| value - half), high: half.map(|half| value + half) }
 }

@@ -51,6 +51,7 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
     advice.extend(best(document));
     advice.extend(most_misses(document));
     advice.extend(suggestions(document));
+    advice.extend(collapsible(document));
     advice.extend(requested_once(document));
     advice
 }
@@ -197,9 +198,11 @@ fn of_together(together: &Together) -> String {
         high: if gained.points < 0.0 { gained.low.map(|low| -low) } else { gained.high },
     };
     format!(
-        "The caches of {} serve {} of the requests{served}: {}{} {gain} than without each other; one cache with the room of all, {}.",
+        "The caches of {} serve {} of the requests with {}{served}: {}{} {gain} than without each other; one cache with the room of all, \
+         {}.",
         together.name,
         percent(together.figures.dhr),
+        together.policy.title(),
         points(&size),
         interval(&size),
         percent(together.as_one.dhr)
@@ -231,6 +234,20 @@ fn most_misses(document: &Document) -> Option<String> {
             by.title().to_lowercase(),
             most.name,
             part(most.figures.requests, requests)
+        )
+    })
+}
+
+/// What collapsing concurrent requests is worth.
+fn collapsible(document: &Document) -> Option<String> {
+    let infinite = &document.infinite;
+    let share = assay_measurement::ratios::ratio(infinite.collapsible, infinite.requests)?;
+    (infinite.collapsible > 0).then(|| {
+        format!(
+            "{} requests ({}) come while the response to another one for their object is on its way, even with an infinite cache: hits \
+             of a cache that collapses requests, misses of others.",
+            count(infinite.collapsible),
+            percent(Some(share))
         )
     })
 }

@@ -65,6 +65,11 @@ impl Order for TwoQ {
     fn remove(&mut self, object: u32) {
         self.segments.take(object);
     }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.segments.warm(object)
+    }
 }
 
 const ONCE: usize = 0;
@@ -156,5 +161,10 @@ impl Order for Arc {
 
     fn remove(&mut self, object: u32) {
         self.segments.take(object);
+    }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.segments.warm(object)
     }
 }

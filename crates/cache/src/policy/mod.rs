@@ -15,23 +15,26 @@
 //! | [`ghosts::TwoQ`] | Johnson and Shasha, VLDB 1994, full version | constant, amortised |
 //! | [`ghosts::Arc`] | Megiddo and Modha, FAST 2003 | constant, amortised |
 //! | [`tiny::WTinyLfu`] | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
-//! | [`ranks::Ranked`] | LFU; LFUDA, GDS and GDSF (Cao and Irani 1997; Cherkasova 1998) | logarithmic |
+//! | [`counts::Counted`] | LFU; LFUDA (Arlitt et al. 2000) | constant, amortised |
+//! | [`ranks::Ranked`] | GDS (Cao and Irani 1997), GDSF (Cherkasova 1998) | logarithmic |
 //! | [`random::Random`] | any object with the same probability | constant |
-//! | [`belady::Belady`] | Belady 1966: the object whose next request is latest, which needs the future | logarithmic |
+//! | [`belady::Belady`] | Belady 1966: the object whose next request is latest, which needs the future | logarithmic, to the base of 64 |
 //! | [`farthest::Farthest`] | the same for objects of several sizes: the largest product of size and time to the next request, of a sample | 64 objects looked at for each that is evicted |
 //!
 //! [`bounds`] are no caches: they compute from a whole trace how much any cache can hit at most, and how much is possible at least.
 //!
-//! FIFO, LRU, Clock, SIEVE, LFU and Belady count the misses that libCacheSim 0.3.5 counts, to the last request (`tests.rs`). GDSF
-//! follows its paper; libCacheSim's differs from it by up to 1 % of the misses.
+//! FIFO, LRU, Clock, SIEVE, LFU, GDSF and Belady count the misses that libCacheSim 0.3.5 counts, to the last request (`tests.rs`).
 //!
-//! Three definitions hold for all of them, where publications leave them open: an object above the capacity is not stored; an
-//! object whose size has changed is a miss, and is stored as a new one; room is made before an object is stored.
+//! Three definitions hold where publications leave them open: an object above the capacity is not stored; an object whose size has
+//! changed is a miss, and is stored as a new one; room is made before an object is stored, except with GDSF, whose publication
+//! has new objects compete with stored ones ([`Order::competes`]).
 
 pub mod belady;
 pub mod bounds;
+pub mod counts;
 pub mod farthest;
 pub mod ghosts;
+mod latest;
 mod lists;
 pub mod queues;
 pub mod random;
@@ -57,6 +60,49 @@ pub trait Order {
 
     /// Takes out an object for another reason than room. It is stored.
     fn remove(&mut self, object: u32);
+
+    /// True if an object that is about to be stored competes with those that are: it is stored first, and then the first in the order
+    /// goes until all others have room, be it that object itself.
+    fn competes(&self) -> bool {
+        false
+    }
+
+    /// Reads what a coming request for an object will need, and returns a number without a meaning.
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        let _ = object;
+        0
+    }
+}
+
+impl<O: Order + ?Sized> Order for Box<O> {
+    fn hit(&mut self, object: u32) {
+        (**self).hit(object);
+    }
+
+    fn miss(&mut self, object: u32) {
+        (**self).miss(object);
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        (**self).insert(object, bytes);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        (**self).evict()
+    }
+
+    fn remove(&mut self, object: u32) {
+        (**self).remove(object);
+    }
+
+    fn competes(&self) -> bool {
+        (**self).competes()
+    }
+
+    fn warm(&self, object: u32) -> u64 {
+        (**self).warm(object)
+    }
 }
 
 /// What a request met in a store.
@@ -68,7 +114,7 @@ pub enum Lookup {
     Stored,
     /// It was not, and is larger than the store.
     TooLarge,
-    /// It was not, and is not admitted.
+    /// It was not, and is not admitted, or was the first to go.
     Refused,
 }
 
@@ -154,11 +200,48 @@ impl<O: Order> Store<O> {
             return Lookup::Refused;
         }
         self.order.miss(object);
+        if self.order.competes() {
+            return self.compete(object, bytes);
+        }
         self.make_room(bytes);
+        self.insert(object, bytes);
+        Lookup::Stored
+    }
+
+    #[inline]
+    fn insert(&mut self, object: u32, bytes: u64) {
         self.order.insert(object, bytes);
         self.sizes[object as usize] = bytes;
         self.used_bytes += bytes;
+    }
+
+    /// Stores an object, and then makes room, if need be by taking it out again.
+    fn compete(&mut self, object: u32, bytes: u64) -> Lookup {
+        let room = self.capacity_bytes - bytes;
+        self.order.insert(object, bytes);
+        self.sizes[object as usize] = bytes;
+        while self.used_bytes > room {
+            let Some(evicted) = self.order.evict() else { break };
+            let stored = std::mem::replace(&mut self.sizes[evicted as usize], ABSENT);
+            if evicted == object {
+                return Lookup::Refused;
+            }
+            self.used_bytes -= stored;
+            self.evictions += 1;
+        }
+        self.used_bytes += bytes;
         Lookup::Stored
+    }
+
+    /// Reads what coming requests for objects will need, and returns a number without a meaning. Each of these places is likely to be
+    /// in no cache of the processor; read together, they are waited for once and not one after the other.
+    #[inline]
+    pub fn warm(&self, objects: impl Iterator<Item = u32>) -> u64 {
+        let read = |object: u32| {
+            let size = self.sizes.get(object as usize).copied().unwrap_or(0);
+            size.wrapping_add(self.order.warm(object))
+        };
+        objects.map(read).fold(0, u64::wrapping_add)
     }
 
     /// Removes an object, if it is stored.

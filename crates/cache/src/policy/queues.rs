@@ -18,7 +18,7 @@ pub type Lru = Queue<true>;
 impl<const RENEWS: bool> Queue<RENEWS> {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
-        Self { links: Links::new(objects), queue: List::EMPTY }
+        Self { links: Links::new(objects, ()), queue: List::EMPTY }
     }
 }
 
@@ -43,39 +43,44 @@ impl<const RENEWS: bool> Order for Queue<RENEWS> {
     fn remove(&mut self, object: u32) {
         self.queue.remove(&mut self.links, object);
     }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.links.warm(object)
+    }
 }
 
 /// FIFO in which an object that was requested since it was stored, or since it was last passed over, gets another turn.
 #[derive(Debug)]
 pub struct Clock {
-    links: Links,
+    /// True of an object that was requested.
+    links: Links<bool>,
     queue: List,
-    requested: Vec<bool>,
 }
 
 impl Clock {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
-        Self { links: Links::new(objects), queue: List::EMPTY, requested: vec![false; objects] }
+        Self { links: Links::new(objects, false), queue: List::EMPTY }
     }
 }
 
 impl Order for Clock {
     #[inline]
     fn hit(&mut self, object: u32) {
-        self.requested[object as usize] = true;
+        *self.links.known_mut(object) = true;
     }
 
     #[inline]
     fn insert(&mut self, object: u32, _: u64) {
-        self.requested[object as usize] = false;
+        *self.links.known_mut(object) = false;
         self.queue.push(&mut self.links, object);
     }
 
     fn evict(&mut self) -> Option<u32> {
         loop {
             let oldest = self.queue.pop(&mut self.links)?;
-            if !std::mem::take(&mut self.requested[oldest as usize]) {
+            if !std::mem::take(self.links.known_mut(oldest)) {
                 return Some(oldest);
             }
             self.queue.push(&mut self.links, oldest);
@@ -85,14 +90,19 @@ impl Order for Clock {
     fn remove(&mut self, object: u32) {
         self.queue.remove(&mut self.links, object);
     }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.links.warm(object)
+    }
 }
 
 /// As Clock, but an object that gets another turn keeps its place, and the hand goes on from where it stopped.
 #[derive(Debug)]
 pub struct Sieve {
-    links: Links,
+    /// True of an object that was requested.
+    links: Links<bool>,
     queue: List,
-    requested: Vec<bool>,
     /// The object to be looked at next; none: the oldest.
     hand: Option<u32>,
 }
@@ -100,25 +110,25 @@ pub struct Sieve {
 impl Sieve {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
-        Self { links: Links::new(objects), queue: List::EMPTY, requested: vec![false; objects], hand: None }
+        Self { links: Links::new(objects, false), queue: List::EMPTY, hand: None }
     }
 }
 
 impl Order for Sieve {
     #[inline]
     fn hit(&mut self, object: u32) {
-        self.requested[object as usize] = true;
+        *self.links.known_mut(object) = true;
     }
 
     #[inline]
     fn insert(&mut self, object: u32, _: u64) {
-        self.requested[object as usize] = false;
+        *self.links.known_mut(object) = false;
         self.queue.push(&mut self.links, object);
     }
 
     fn evict(&mut self) -> Option<u32> {
         let mut at = self.hand.or(self.queue.oldest())?;
-        while std::mem::take(&mut self.requested[at as usize]) {
+        while std::mem::take(self.links.known_mut(at)) {
             // Past the newest object, the hand begins again with the oldest one.
             at = self.links.newer(at).or(self.queue.oldest())?;
         }
@@ -132,5 +142,10 @@ impl Order for Sieve {
             self.hand = self.links.newer(object);
         }
         self.queue.remove(&mut self.links, object);
+    }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.links.warm(object)
     }
 }

@@ -1,17 +1,13 @@
-//! Policies that give every object a rank, and evict the one with the lowest: LFU, LFUDA, GDS, GDSF.
+//! Policies that give every object a rank, and evict the one with the lowest: GDS and GDSF.
 
 use super::Order;
 
 /// How an object's rank follows from its requests and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rank {
-    /// Its requests since it was stored.
-    Frequency,
-    /// The same, plus the age of the store (dynamic ageing).
-    AgedFrequency,
-    /// The inverse of its size, plus the age (Greedy-Dual-Size with a cost of one: the hits count, not the bytes).
+    /// The inverse of its size, plus the age of the store (Greedy-Dual-Size with a cost of one: the hits count, not the bytes).
     InverseSize,
-    /// Its requests over its size, plus the age (Greedy-Dual-Size-Frequency).
+    /// Its requests since it was stored over its size, plus the age (Greedy-Dual-Size-Frequency).
     FrequencyBySize,
 }
 
@@ -20,12 +16,16 @@ const MILLION: f64 = 1e6;
 
 /// A policy of ranks. Among equal ranks, the object that was requested longest ago goes. The age of the store is the rank of
 /// the object that was evicted last.
+///
+/// A new object of Greedy-Dual-Size-Frequency gets its rank before room is made, and competes with the stored ones: one that has the
+/// lowest rank is not stored. That is so in its publication, and in libCacheSim. There is one difference to the publication:
+/// where several objects would have to go and the new one is among them, those before it go here (and in libCacheSim), and stay there.
 #[derive(Debug)]
 pub struct Ranked {
     rank: Rank,
     heap: Heap,
-    requests: Vec<u32>,
-    sizes: Vec<u64>,
+    /// Requests since it was stored, and size, by object.
+    objects: Vec<(u32, u64)>,
     age: f64,
     /// Requests until now.
     now: u64,
@@ -34,23 +34,17 @@ pub struct Ranked {
 impl Ranked {
     /// For objects numbered below `objects`.
     pub fn new(rank: Rank, objects: usize) -> Self {
-        let sizes = match rank {
-            Rank::InverseSize | Rank::FrequencyBySize => vec![0; objects],
-            Rank::Frequency | Rank::AgedFrequency => Vec::new(),
-        };
-        Self { rank, heap: Heap::new(objects), requests: vec![0; objects], sizes, age: 0.0, now: 0 }
+        Self { rank, heap: Heap::new(objects), objects: vec![(0, 0); objects], age: 0.0, now: 0 }
     }
 
     fn key(&mut self, object: u32) -> Key {
         self.now += 1;
-        let requests = f64::from(self.requests[object as usize]);
+        let (requests, bytes) = self.objects[object as usize];
         // An object of no bytes costs nothing to keep: it has the rank of one byte.
-        let size = || self.sizes[object as usize].max(1) as f64;
+        let size = bytes.max(1) as f64;
         let rank = match self.rank {
-            Rank::Frequency => requests,
-            Rank::AgedFrequency => self.age + requests,
-            Rank::InverseSize => self.age + MILLION / size(),
-            Rank::FrequencyBySize => self.age + requests * MILLION / size(),
+            Rank::InverseSize => self.age + MILLION / size,
+            Rank::FrequencyBySize => self.age + f64::from(requests) * MILLION / size,
         };
         Key { rank, stamp: self.now }
     }
@@ -58,17 +52,14 @@ impl Ranked {
 
 impl Order for Ranked {
     fn hit(&mut self, object: u32) {
-        let requests = &mut self.requests[object as usize];
+        let (requests, _) = &mut self.objects[object as usize];
         *requests = requests.saturating_add(1);
         let key = self.key(object);
         self.heap.change(object, key);
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
-        self.requests[object as usize] = 1;
-        if let Some(size) = self.sizes.get_mut(object as usize) {
-            *size = bytes;
-        }
+        self.objects[object as usize] = (1, bytes);
         let key = self.key(object);
         self.heap.push(object, key);
     }
@@ -82,13 +73,22 @@ impl Order for Ranked {
     fn remove(&mut self, object: u32) {
         self.heap.remove(object);
     }
+
+    fn competes(&self) -> bool {
+        self.rank == Rank::FrequencyBySize
+    }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.objects.get(object as usize).map_or(0, |(requests, _)| u64::from(*requests))
+    }
 }
 
 /// What objects are ordered by: the rank, then when it was given.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Key {
-    pub(super) rank: f64,
-    pub(super) stamp: u64,
+struct Key {
+    rank: f64,
+    stamp: u64,
 }
 
 impl Key {
@@ -104,35 +104,35 @@ const NOWHERE: u32 = u32::MAX;
 
 /// A heap with the lowest key on top, in which an object can be found by its number.
 #[derive(Debug)]
-pub(super) struct Heap {
+struct Heap {
     nodes: Vec<(Key, u32)>,
     /// Where each object is in `nodes`.
     places: Vec<u32>,
 }
 
 impl Heap {
-    pub(super) fn new(objects: usize) -> Self {
+    fn new(objects: usize) -> Self {
         Self { nodes: Vec::new(), places: vec![NOWHERE; objects] }
     }
 
-    pub(super) fn push(&mut self, object: u32, key: Key) {
+    fn push(&mut self, object: u32, key: Key) {
         self.nodes.push((key, object));
         self.rise(self.nodes.len() - 1);
     }
 
-    pub(super) fn change(&mut self, object: u32, key: Key) {
+    fn change(&mut self, object: u32, key: Key) {
         let at = self.places[object as usize] as usize;
         let before = std::mem::replace(&mut self.nodes[at].0, key);
         if key.is_below(before) { self.rise(at) } else { self.sink(at) }
     }
 
-    pub(super) fn pop(&mut self) -> Option<(Key, u32)> {
+    fn pop(&mut self) -> Option<(Key, u32)> {
         let lowest = *self.nodes.first()?;
         self.remove(lowest.1);
         Some(lowest)
     }
 
-    pub(super) fn remove(&mut self, object: u32) {
+    fn remove(&mut self, object: u32) {
         let at = std::mem::replace(&mut self.places[object as usize], NOWHERE) as usize;
         let removed = self.nodes.swap_remove(at).0;
         if let Some(&(moved, _)) = self.nodes.get(at) {

@@ -10,68 +10,90 @@ struct Segment {
     bytes: u64,
 }
 
-/// Which segment each object is in, and its size there. Segments share one pair of links for each object.
+/// What is known of an object: its size where it is, and its segment; N: none.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    bytes: u64,
+    segment: u8,
+    /// A count for the policy's own use.
+    count: u8,
+}
+
+/// Which segment each object is in, and its size there. Segments share one node for each object.
 #[derive(Debug)]
 pub(super) struct Segments<const N: usize> {
-    links: Links,
+    links: Links<Place>,
     segments: [Segment; N],
-    /// The segment of an object; N: none.
-    of: Vec<u8>,
-    sizes: Vec<u64>,
 }
 
 impl<const N: usize> Segments<N> {
     pub(super) fn new(objects: usize) -> Self {
         Self {
-            links: Links::new(objects),
+            links: Links::new(objects, Place { bytes: 0, segment: N as u8, count: 0 }),
             segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
-            of: vec![N as u8; objects],
-            sizes: vec![0; objects],
         }
     }
 
     #[inline]
     pub(super) fn of(&self, object: u32) -> usize {
-        usize::from(self.of[object as usize])
+        usize::from(self.links.known(object).segment)
     }
 
     /// The size of an object that is in a segment.
+    #[inline]
     pub(super) fn size(&self, object: u32) -> u64 {
-        self.sizes[object as usize]
+        self.links.known(object).bytes
     }
 
+    /// The count of an object, which nothing but the policy changes.
+    #[inline]
+    pub(super) fn count_mut(&mut self, object: u32) -> &mut u8 {
+        &mut self.links.known_mut(object).count
+    }
+
+    #[inline]
     pub(super) fn bytes(&self, segment: usize) -> u64 {
         self.segments[segment].bytes
     }
 
+    #[inline]
     pub(super) fn push(&mut self, segment: usize, object: u32, bytes: u64) {
-        self.sizes[object as usize] = bytes;
-        self.of[object as usize] = segment as u8;
+        let place = self.links.known_mut(object);
+        (place.bytes, place.segment) = (bytes, segment as u8);
         self.segments[segment].bytes += bytes;
         self.segments[segment].queue.push(&mut self.links, object);
     }
 
     /// Takes an object out of its segment, if it is in one, and returns its size.
+    #[inline]
     pub(super) fn take(&mut self, object: u32) -> u64 {
-        let bytes = self.sizes[object as usize];
-        if let Some(segment) = self.segments.get_mut(usize::from(self.of[object as usize])) {
+        let place = self.links.known_mut(object);
+        let bytes = place.bytes;
+        let segment = std::mem::replace(&mut place.segment, N as u8);
+        if let Some(segment) = self.segments.get_mut(usize::from(segment)) {
             segment.queue.remove(&mut self.links, object);
             segment.bytes -= bytes;
-            self.of[object as usize] = N as u8;
         }
         bytes
     }
 
     /// The oldest object of a segment and its size.
+    #[inline]
     pub(super) fn oldest(&self, segment: usize) -> Option<(u32, u64)> {
         let oldest = self.segments[segment].queue.oldest()?;
-        Some((oldest, self.sizes[oldest as usize]))
+        Some((oldest, self.size(oldest)))
     }
 
     /// Takes out the oldest object of a segment: its number and its size.
+    #[inline]
     pub(super) fn pop(&mut self, segment: usize) -> Option<(u32, u64)> {
         let oldest = self.segments[segment].queue.oldest()?;
         Some((oldest, self.take(oldest)))
+    }
+
+    #[inline]
+    pub(super) fn warm(&self, object: u32) -> u64 {
+        self.links.warm(object)
     }
 }
 
@@ -118,6 +140,11 @@ impl Order for Slru {
     fn remove(&mut self, object: u32) {
         self.segments.take(object);
     }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.segments.warm(object)
+    }
 }
 
 const SMALL: usize = 0;
@@ -136,8 +163,8 @@ const PROMOTED_FROM: u8 = 2;
 /// of eviction depends on their shares.
 #[derive(Debug)]
 pub struct S3Fifo {
+    /// Counts are requests since an object was stored.
     segments: Segments<3>,
-    requests: Vec<u8>,
     main_bytes: u64,
     /// The object about to be stored was known to the ghost queue.
     known: bool,
@@ -148,7 +175,6 @@ impl S3Fifo {
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
         Self {
             segments: Segments::new(objects),
-            requests: vec![0; objects],
             main_bytes: capacity_bytes - capacity_bytes / 10,
             known: false,
         }
@@ -156,8 +182,9 @@ impl S3Fifo {
 
     fn evict_small(&mut self) -> Option<u32> {
         while let Some((object, bytes)) = self.segments.pop(SMALL) {
-            if self.requests[object as usize] >= PROMOTED_FROM {
-                self.requests[object as usize] = 0;
+            let requests = self.segments.count_mut(object);
+            if *requests >= PROMOTED_FROM {
+                *requests = 0;
                 self.segments.push(MAIN, object, bytes);
                 continue;
             }
@@ -173,7 +200,7 @@ impl S3Fifo {
     fn evict_main(&mut self) -> Option<u32> {
         loop {
             let (object, bytes) = self.segments.pop(MAIN)?;
-            let requests = &mut self.requests[object as usize];
+            let requests = self.segments.count_mut(object);
             if *requests == 0 {
                 return Some(object);
             }
@@ -186,7 +213,7 @@ impl S3Fifo {
 impl Order for S3Fifo {
     #[inline]
     fn hit(&mut self, object: u32) {
-        let requests = &mut self.requests[object as usize];
+        let requests = self.segments.count_mut(object);
         *requests = (*requests + 1).min(MOST_REQUESTS);
     }
 
@@ -198,7 +225,7 @@ impl Order for S3Fifo {
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
-        self.requests[object as usize] = 0;
+        *self.segments.count_mut(object) = 0;
         let queue = if std::mem::take(&mut self.known) { MAIN } else { SMALL };
         self.segments.push(queue, object, bytes);
     }
@@ -211,5 +238,10 @@ impl Order for S3Fifo {
 
     fn remove(&mut self, object: u32) {
         self.segments.take(object);
+    }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.segments.warm(object)
     }
 }

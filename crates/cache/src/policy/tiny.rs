@@ -132,4 +132,9 @@ impl Order for WTinyLfu {
         self.segments.take(object);
         self.stored -= 1;
     }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.segments.warm(object)
+    }
 }

@@ -8,13 +8,24 @@ use thiserror::Error;
 
 use super::Record;
 
-/// Names of the column that stands for the object, of its size and of the time.
+/// Names of the column that stands for the object, of its size, of the bytes of the response, and of the time.
 const KEYS: [&str; 8] =
     ["object", "objectid", "objid", "id", "key", "cachekey", "hashedpathquery", "hashedhostpathquery"];
-const SIZES: [&str; 6] = ["size", "bytes", "objectsize", "objsize", "responsesize", "sizebytes"];
+const SIZES: [&str; 5] = ["size", "bytes", "objectsize", "objsize", "sizebytes"];
+/// Also a name of the column of sizes, if there is none of the others.
+const SENT: &str = "responsesize";
 const TIMES: [&str; 6] = ["time", "timestamp", "times", "clocktime", "relativeunix", "atunixs"];
 /// Also a name of the column of objects, if there is none of the others.
 const URL: &str = "url";
+/// Names of the columns of lifetimes, and of times until a response began, in seconds.
+const LIVES: [&str; 1] = ["ttl"];
+const TAKES: [&str; 1] = ["timefirstbyte"];
+/// Times above this count milliseconds: in seconds, they would be in the year 5138.
+const MOST_SECONDS: f64 = 1e11;
+/// Times above this count microseconds.
+const MOST_MILLISECONDS: f64 = 1e14;
+/// The longest lifetime that is told from for ever.
+const LONGEST_S: f64 = (u32::MAX - 1) as f64;
 
 /// Where the columns are that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +33,10 @@ pub struct Columns {
     separator: u8,
     key: usize,
     bytes: Option<usize>,
+    sent: Option<usize>,
     at: Option<usize>,
+    life: Option<usize>,
+    takes: Option<usize>,
 }
 
 /// Why columns were not understood.
@@ -54,7 +68,21 @@ impl Columns {
                 String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(100).collect();
             return Err(ColumnsError::NoObject { found: shown });
         };
-        Ok(Self { separator, key, bytes: place(&SIZES), at: place(&TIMES) })
+        let (size, sent) = (place(&SIZES), place(&[SENT]));
+        Ok(Self {
+            separator,
+            key,
+            bytes: size.or(sent),
+            sent: sent.filter(|_| size.is_some()),
+            at: place(&TIMES),
+            life: place(&LIVES),
+            takes: place(&TAKES),
+        })
+    }
+
+    /// True if a line is the first of a trace, whatever its file is called: it names the column of objects, and one of sizes or of times.
+    pub fn are_named_in(line: &[u8]) -> bool {
+        Self::of(line).is_ok_and(|columns| columns.bytes.is_some() || columns.at.is_some())
     }
 
     /// True if there is a column of sizes.
@@ -62,25 +90,65 @@ impl Columns {
         self.bytes.is_some()
     }
 
+    /// True if there is a column of lifetimes.
+    pub fn has_lives(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// True if there is a column of times until a response began.
+    pub fn has_response_times(&self) -> bool {
+        self.takes.is_some()
+    }
+
     /// Reads a line after the first.
     ///
     /// # Errors
-    /// If a column that is read is missing, empty (the object's), negative, or not a number (size and time).
+    /// If a column that is read is missing, empty (the object's), negative, or not a number (size and time). A lifetime or a response time
+    /// that is not a number above 0 is not known.
     pub fn record(&self, line: &[u8], hash: impl Fn(&[u8]) -> u64) -> Result<Record, Malformed> {
-        let (mut key, mut bytes, mut at_s) = (None, None, None);
+        let (mut key, mut record) = (None, Record::plain(0, None, None));
         for (place, field) in fields(line, self.separator).enumerate() {
-            if place == self.key {
+            let place = Some(place);
+            if place == Some(self.key) {
                 key = (!field.is_empty()).then(|| hash(&field));
             }
-            if Some(place) == self.bytes {
-                bytes = number(&field).filter(|bytes| *bytes >= 0.0).map(|bytes| bytes as u64);
+            if place == self.bytes {
+                record.bytes = size(&field);
             }
-            if Some(place) == self.at {
-                at_s = number(&field).map(|at_s| at_s as i64);
+            if place == self.sent {
+                record.sent_bytes = size(&field);
+            }
+            if place == self.at {
+                record.at_ms = number(&field).map(milliseconds);
+            }
+            if place == self.life {
+                record.life_s = above_0(&field).map(|life_s| life_s.min(LONGEST_S) as u32);
+            }
+            if place == self.takes {
+                record.takes_ms =
+                    above_0(&field).map(|takes_s| (takes_s * 1000.0).min(LONGEST_S).round() as u32);
             }
         }
-        let is_whole = bytes.is_some() == self.bytes.is_some() && at_s.is_some() == self.at.is_some();
-        key.filter(|_| is_whole).map(|key| Record { key, bytes, at_s }).ok_or(Malformed)
+        let is_whole =
+            record.bytes.is_some() == self.bytes.is_some() && record.at_ms.is_some() == self.at.is_some();
+        key.filter(|_| is_whole).map(|key| Record { key, ..record }).ok_or(Malformed)
+    }
+}
+
+fn size(field: &[u8]) -> Option<u64> {
+    number(field).filter(|bytes| *bytes >= 0.0).map(|bytes| bytes as u64)
+}
+
+fn above_0(field: &[u8]) -> Option<f64> {
+    number(field).filter(|number| *number > 0.0)
+}
+
+/// Of a time in seconds, milliseconds or microseconds.
+fn milliseconds(time: f64) -> i64 {
+    match time.abs() {
+        large if large > MOST_MILLISECONDS => (time / 1000.0) as i64,
+        large if large > MOST_SECONDS => time as i64,
+        _ => (time * 1000.0) as i64,
     }
 }
 
@@ -131,21 +199,39 @@ mod tests {
 
     #[test]
     fn columns_are_known_by_the_names_of_published_traces_in_any_order() {
-        let expected = Ok(Record { key: 97, bytes: Some(5), at_s: Some(3) });
+        let expected = Record::plain(97, Some(5), Some(3));
         for (head, line) in [
             ("time,object,size", "3,a,5"),
-            ("Timestamp;Other;KEY;Bytes", "3.9;x;a;5"),
-            (
-                "relative_unix\thashed_path_query\timage_type\tresponse_size\ttime_firstbyte",
-                "3\ta\tjpeg\t5\t0.1",
-            ),
-            ("timestamp,cacheKey,OpType,objectSize,responseSize", "3,a,1,5,4"),
+            ("Timestamp;Other;KEY;Bytes", "3;x;a;5"),
             ("url,size,time", "\"a\",5,3"),
         ] {
-            assert_eq!(read(head, line), expected, "{head}");
+            assert_eq!(read(head, line), Ok(expected), "{head}");
+            assert!(Columns::are_named_in(head.as_bytes()), "{head}");
         }
-        assert_eq!(read("id", "a"), Ok(Record { key: 97, bytes: None, at_s: None }));
+        assert_eq!(read("time,id", "3.25,a").map(|record| record.at_ms), Ok(Some(3250)));
+        assert_eq!(read("id", "a"), Ok(Record::plain(97, None, None)));
         assert_eq!(read("id,size", "\"a,\"\"\",7").map(|record| record.key), Ok(97 + 44 + 34));
+    }
+
+    #[test]
+    fn published_traces_of_content_delivery_networks_are_read_with_all_that_they_say() {
+        let upload = "relative_unix\thashed_path_query\timage_type\tresponse_size\ttime_firstbyte";
+        let text = "relative_unix\thashed_host_path_query\tresponse_size\ttime_firstbyte";
+        let expected = Record { takes_ms: Some(120), ..Record::plain(97, Some(5), Some(3)) };
+        assert_eq!(read(upload, "3\ta\tjpeg\t5\t0.12"), Ok(expected));
+        assert_eq!(read(text, "3\ta\t5\t1.2E-1"), Ok(expected));
+        let meta = "timestamp,cacheKey,OpType,objectSize,responseSize,responseHeaderSize,rangeStart,rangeEnd,TTL,SamplingRate,\
+                    cache_hit,item_value,RequestHandler,cdn_content_type_id,vip_type";
+        let part = Record { sent_bytes: Some(4), life_s: Some(60), ..Record::plain(97, Some(5), Some(3)) };
+        assert_eq!(read(meta, "3,a,1,5,4,300,0,3,60,1,1,0,7,-,2"), Ok(part));
+        let in_ms = Record { at_ms: Some(1_678_900_000_123), life_s: None, ..part };
+        assert_eq!(read(meta, "1678900000123,a,1,5,4,300,-1,-1,0,1,1,0,7,-,2"), Ok(in_ms));
+        assert_eq!(read(meta, "1678900000123456,a,1,5,4,300,-1,-1,-,1,1,0,7,-,2"), Ok(in_ms));
+        assert!([upload, text, meta].iter().all(|head| Columns::are_named_in(head.as_bytes())));
+        for line in ["10.0.0.1 - - [01/Jun/2026:12:00:00 +0000] \"GET /a,b HTTP/1.1\" 200 5", "id", "a,b", ""]
+        {
+            assert!(!Columns::are_named_in(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]

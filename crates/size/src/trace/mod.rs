@@ -11,6 +11,23 @@ pub struct Record {
     pub key: u64,
     /// Bytes of the object; none: the trace has no sizes.
     pub bytes: Option<u64>,
-    /// Seconds of any epoch; none: the trace has no times.
-    pub at_s: Option<i64>,
+    /// Bytes of the response; none: those of the object.
+    pub sent_bytes: Option<u64>,
+    /// Milliseconds of any epoch; none: the trace has no times.
+    pub at_ms: Option<i64>,
+    /// Seconds that the response is fresh; none: the trace does not say.
+    pub life_s: Option<u32>,
+    /// Milliseconds until the response began; none: the trace does not say.
+    pub takes_ms: Option<u32>,
+}
+
+impl Record {
+    /// A request for all of an object, of which no more is known.
+    pub const fn plain(key: u64, bytes: Option<u64>, at_s: Option<i64>) -> Self {
+        let at_ms = match at_s {
+            Some(at_s) => Some(at_s.saturating_mul(1000)),
+            None => None,
+        };
+        Self { key, bytes, sent_bytes: None, at_ms, life_s: None, takes_ms: None }
+    }
 }

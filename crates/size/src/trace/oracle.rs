@@ -38,11 +38,11 @@ impl Oracle {
 fn record(bytes: &[u8; RECORD_BYTES]) -> Record {
     let [a, b, c, d, k @ .., _, _, _, _, _, _, _, _] = bytes;
     let ([k0, k1, k2, k3, k4, k5, k6, k7, s0, s1, s2, s3], time) = (*k, [*a, *b, *c, *d]);
-    Record {
-        key: u64::from_le_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
-        bytes: Some(u64::from(u32::from_le_bytes([s0, s1, s2, s3]))),
-        at_s: Some(i64::from(u32::from_le_bytes(time))),
-    }
+    Record::plain(
+        u64::from_le_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
+        Some(u64::from(u32::from_le_bytes([s0, s1, s2, s3]))),
+        Some(i64::from(u32::from_le_bytes(time))),
+    )
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
                 oracle.read(piece, |record| found.push(record));
             }
             let expected = records.iter().map(|(time, key, size)| {
-                Record { key: *key, bytes: Some(u64::from(*size)), at_s: Some(i64::from(*time)) }
+                Record::plain(*key, Some(u64::from(*size)), Some(i64::from(*time)))
             });
             proptest::prop_assert_eq!(oracle.left_over(), bytes.len() % RECORD_BYTES);
             let whole = bytes.len() / RECORD_BYTES;

@@ -13,7 +13,7 @@ use assay_workload::{Browser, Launch, Object, Slice, Stream, Universe, XactId};
 use super::Plan;
 use super::closed::{Closed, Fill};
 use crate::error::SizeError;
-use crate::http::{FOREVER_S, Meaning, NO_VALIDATOR};
+use crate::http::{AS_ALL_MS, FOREVER_S, Meaning, NO_VALIDATOR};
 use crate::labels::By;
 use crate::requests::Gather;
 
@@ -205,6 +205,7 @@ impl Walk {
         let meaning = Meaning {
             life_s: life.expires_s.map_or(FOREVER_S, |expires_s| lifetime_s(expires_s, at_s)),
             version: life.last_modified_s.map_or(NO_VALIDATOR, |_| version(life.version)),
+            takes_ms: AS_ALL_MS,
             ms: (at_ns % SECOND_NS / 1_000_000) as u16,
             kind,
             is_counted,

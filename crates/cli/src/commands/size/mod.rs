@@ -15,6 +15,7 @@ use assay_logs::terminal::Look;
 use assay_report::sheet;
 use assay_size::document::{Document, Options};
 use assay_size::error::SizeError;
+use assay_size::http::Behaviour;
 use assay_size::labels::By;
 use assay_size::policy::Policy;
 use assay_size::proof::Proof;
@@ -126,16 +127,20 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     let stored_as = args.proof.as_proxy.as_deref();
     let model =
         stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
-    let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?;
+    let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?
+        .map(|several| several.replacing_by(&args.policy));
     let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
-    let input = requests(args, named.as_deref(), model)?;
+    let acts_as_proxy =
+        stored_as.is_some() || several.as_ref().is_some_and(|several| several.model.is_some());
+    let behaviour = Some(model.behaviour).filter(|_| acts_as_proxy && args.proof.prove.is_empty());
+    let input = requests(args, named.as_deref(), model, behaviour)?;
     if named.is_none() && !args.proof.prove.is_empty() {
         check_replay(args, &input)?;
     }
     let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
     let mut document = Document::of(&input, &options).map_err(failure)?;
     if let Some(several) = &several {
-        document.cooperate(&input.requests, &several.hierarchy).map_err(failure)?;
+        document.cooperate(&input.requests, &several.hierarchy, args.warm_up);
     }
     if !args.proof.prove.is_empty() {
         document.prove(prove(args, named.as_deref())?);
@@ -163,7 +168,7 @@ fn prove(args: &SizeArgs, workload: Option<&str>) -> Result<Proof, Failure> {
         Some(name) => prove::prove(name, &args.proof, &args.workload, args.sample.unwrap_or_default()),
         None => {
             let log = Replayed { files: &args.files, format: args.format.as_deref() };
-            prove_log::prove(&log, &args.proof, |model| requests(args, None, model))
+            prove_log::prove(&log, &args.proof, |model| requests(args, None, model, None))
         }
     }
 }
@@ -189,10 +194,22 @@ fn check_replay(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
     Ok(())
 }
 
-fn requests(args: &SizeArgs, workload: Option<&str>, model: &Model) -> Result<Read, Failure> {
+/// The requests, with the room that objects have in a proxy; `behaviour`: and those of a log act as they do on it.
+fn requests(
+    args: &SizeArgs,
+    workload: Option<&str>,
+    model: &Model,
+    behaviour: Option<Behaviour>,
+) -> Result<Read, Failure> {
     // Another seed draws another sample of any input, and other requests of a workload.
     let sampling = Sampling { take: args.sample.unwrap_or_default(), seed: args.workload.planned.seed };
-    let how = How { sampling, by: args.by, clients: args.together.needs_clients() };
+    let how = How {
+        sampling,
+        by: args.by,
+        clients: args.together.needs_clients(),
+        behaviour,
+        response: args.workload.response_time,
+    };
     if let Some(name) = workload {
         if !args.rules.rules().is_empty() {
             return Err(Failure::usage(anyhow!(
@@ -236,7 +253,9 @@ fn failure(error: SizeError) -> Failure {
         SizeError::ClientsOfTrace => {
             Some("take an access log or a workload, or --layers without --edges".into())
         }
-        SizeError::TogetherInSample => Some("leave out --sample, or simulate a part of the input".into()),
+        SizeError::NoResponseTimes { .. } => {
+            Some("write how long they take, like --response-time 100ms".into())
+        }
         SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
         SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
         SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),

@@ -9,6 +9,7 @@ use assay_lab::units;
 use assay_role::spread::{Share, spread};
 use assay_size::cooperate::{Hierarchy, Node};
 use assay_size::layout::Layout;
+use assay_size::policy::Policy;
 use clap::Args;
 
 use super::model::Model;
@@ -52,6 +53,16 @@ pub struct Several {
     pub model: Option<Model>,
 }
 
+impl Several {
+    /// The same with the first of these policies that a cache can have.
+    #[must_use]
+    pub fn replacing_by(mut self, policies: &[Policy]) -> Self {
+        let online = policies.iter().find(|policy| !policy.needs_future());
+        self.hierarchy.policy = online.copied().unwrap_or(Policy::Lru);
+        self
+    }
+}
+
 /// The caches; none: nobody asked.
 pub fn several(
     args: &TogetherArgs,
@@ -88,8 +99,12 @@ fn of_topology(
         None => of_log(&shares)?,
     };
     let nodes = (0..topology.caches.len()).map(|place| node(&topology, place, proxy_dirs));
-    let hierarchy =
-        Hierarchy { name: topology.name.clone(), nodes: nodes.collect::<Result<_, _>>()?, entries };
+    let hierarchy = Hierarchy {
+        name: topology.name.clone(),
+        nodes: nodes.collect::<Result<_, _>>()?,
+        entries,
+        policy: Policy::Lru,
+    };
     let first = topology.caches.first().map_or("builtin", |cache| cache.proxy());
     let model = Model::of(first, proxy_dirs)?.without_overhead();
     Ok(Several { hierarchy, model: Some(model) })

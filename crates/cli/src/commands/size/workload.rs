@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use assay_lab::units;
 use assay_size::error::SizeError;
-use assay_size::read::{How, Read};
+use assay_size::read::{How, Read, Response};
 use assay_size::workload::{self, Plan};
 use assay_workload::model::Workload;
 use assay_workload::rehearse::Rehearsal;
@@ -33,10 +33,11 @@ pub struct WorkloadArgs {
     /// Count only requests of these phases; those of the others act on the caches
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub phase: Vec<String>,
-    /// How long a response takes: embedded objects, and the next requests of best-effort robots, are requested then [default: no
-    /// time; 10ms for best-effort robots]
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
-    pub response_time: Option<Duration>,
+    /// How long a response of the origin takes. Requests for its object that come before it is there can be collapsed; a workload's
+    /// embedded objects, and the next requests of best-effort robots, are requested then. `logged`: as long as the log or the trace says
+    /// [default: no time; 10ms for best-effort robots]
+    #[arg(long, value_name = "DUR|logged", value_parser = response_time, help_heading = "Time")]
+    pub response_time: Option<Response>,
 }
 
 impl WorkloadArgs {
@@ -74,11 +75,19 @@ impl WorkloadArgs {
             ("--private-as-public", self.planned.private_as_public),
             ("--include", !self.planned.include.is_empty()),
             ("--phase", !self.phase.is_empty()),
-            ("--response-time", self.response_time.is_some()),
         ]
         .into_iter()
         .find_map(|(flag, is_given)| is_given.then_some(flag))
     }
+}
+
+/// Reads `100ms` or `logged`.
+fn response_time(text: &str) -> Result<Response, String> {
+    if text == "logged" {
+        return Ok(Response::Logged);
+    }
+    let time = units::duration(text)?;
+    Ok(Response::Ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// The workload among the inputs; none: they are logs or traces.
@@ -113,12 +122,22 @@ pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model, how: H
     let options = UniverseOptions { private_as_public: args.planned.private_as_public };
     // The world's tag is in paths only.
     let universe = Universe::new(Arc::clone(&prepared.workload), seed, 0, options).map_err(Failure::usage)?;
+    let response = match args.response_time {
+        None => None,
+        Some(Response::Ms(ms)) => Some(Duration::from_millis(ms)),
+        Some(Response::Logged) => {
+            return Err(Failure::usage(anyhow!(
+                "{name} is a workload, which has no log that says how long responses took"
+            ))
+            .hint("write how long they take, like --response-time 100ms"));
+        }
+    };
     let plan = Plan {
         name,
         universe: Arc::new(universe),
         timeline: Arc::clone(&prepared.timeline),
         behaviour: model.behaviour,
-        response: args.response_time,
+        response,
         phases: &args.phase,
         how,
     };

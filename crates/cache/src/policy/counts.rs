@@ -1,0 +1,77 @@
+//! Policies that evict by a count: LFU and LFUDA. Objects with the same count form a list in the order of their last requests, so
+//! that no order among all of them is kept.
+
+use super::Order;
+use super::lists::{Links, List};
+
+/// The object with the lowest count goes; among equal counts, the one that was requested longest ago. A count is the number of requests
+/// since the object was stored; `AGES`: plus the count of the object that was evicted last, at the time of the last of these requests.
+#[derive(Debug)]
+pub struct Counted<const AGES: bool> {
+    /// The count of an object, and its requests.
+    links: Links<(u32, u32)>,
+    /// Objects by their count.
+    lists: Vec<List>,
+    /// No object has a lower count.
+    lowest: usize,
+    age: u32,
+}
+
+/// Least frequently used.
+pub type Lfu = Counted<false>;
+/// LFU with dynamic ageing.
+pub type Lfuda = Counted<true>;
+
+impl<const AGES: bool> Counted<AGES> {
+    /// For objects numbered below `objects`.
+    pub fn new(objects: usize) -> Self {
+        Self { links: Links::new(objects, (0, 0)), lists: Vec::new(), lowest: 0, age: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, object: u32, requests: u32) {
+        // Counts grow by one for each request, of which there are fewer than 2^32.
+        let count = if AGES { self.age.saturating_add(requests) } else { requests };
+        *self.links.known_mut(object) = (count, requests);
+        let count = count as usize;
+        if count >= self.lists.len() {
+            self.lists.resize(count + 1, List::EMPTY);
+        }
+        self.lists[count].push(&mut self.links, object);
+        self.lowest = self.lowest.min(count);
+    }
+}
+
+impl<const AGES: bool> Order for Counted<AGES> {
+    #[inline]
+    fn hit(&mut self, object: u32) {
+        let (count, requests) = self.links.known(object);
+        self.lists[count as usize].remove(&mut self.links, object);
+        self.push(object, requests.saturating_add(1));
+    }
+
+    #[inline]
+    fn insert(&mut self, object: u32, _: u64) {
+        self.push(object, 1);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let above = self.lists.get(self.lowest..)?.iter().position(|list| !list.is_empty())?;
+        self.lowest += above;
+        let object = self.lists[self.lowest].pop(&mut self.links)?;
+        if AGES {
+            self.age = self.lowest as u32;
+        }
+        Some(object)
+    }
+
+    fn remove(&mut self, object: u32) {
+        let (count, _) = self.links.known(object);
+        self.lists[count as usize].remove(&mut self.links, object);
+    }
+
+    #[inline]
+    fn warm(&self, object: u32) -> u64 {
+        self.links.warm(object)
+    }
+}
