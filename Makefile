@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check dist-try site gallery screenshots grammar
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz man dist dist-check dist-try site gallery screenshots grammar bench-size
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
 	@echo "make bench-http2   measure how fast requests are coded and decoded in HTTP/2"
 	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
+	@echo "make bench-size     measure how fast caches are simulated, beside libCacheSim"
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
 	@echo "make fuzz    the property tests, a thousand times as long"
@@ -65,6 +66,9 @@ bench-http2:
 
 bench-switch: build
 	scripts/switch-cost.sh
+
+bench-size:
+	scripts/size-peers.sh
 
 bench-working-set:
 	scripts/working-set.sh

@@ -1,65 +1,83 @@
-//! Measures how many requests a second and processor are simulated: LRU at all usual sizes in one pass, and each policy at one
-//! size, a tenth of all objects. Requests are drawn from Zipf's law; all objects have the same size, as where others measure.
+//! Measures how many requests a second and processor are simulated.
 //!
-//!     cargo run --release -p assay-size --example size_speed [REQUESTS] [OBJECTS] [TRACE]
+//!     size_speed generate TRACE [REQUESTS] [OBJECTS]   requests by Zipf's law, as `oracleGeneral`
+//!     size_speed run TRACE WHAT CAPACITY               LRU at all usual sizes in one pass (`curve`), or a policy at one size
 //!
-//! 10 million requests for 1 million objects with exponent 0.9 unless told otherwise. With TRACE, the requests are also written to
-//! that file as `oracleGeneral`, for other simulators.
+//! 10 million requests for 1 million objects with exponent 0.9 unless told otherwise; all objects have the same size, as where others
+//! measure. `run` prints requests, processor seconds of numbering the objects, processor seconds of the simulation, and misses (of `curve`,
+//! the hits at all sizes). Reading is not in them: the trace is in memory.
 
 use std::io::{self, Write as _};
 
 use assay_size::curve::usual_sizes;
 use assay_size::policy::Policy;
-use assay_size::requests::{Gather, Sizes};
+use assay_size::requests::{Gather, Requests, Sizes};
 use assay_size::sample::Sampling;
 use assay_size::simulate::{cache, lru_in_one_pass};
+use assay_size::trace::oracle::Oracle;
 
 const EXPONENT: f64 = 0.9;
-const BYTES: u64 = 1;
+const BYTES: u32 = 1;
 
 fn main() -> io::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |usual| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(usual);
-    let (count, objects) = (number(10_000_000), number(1_000_000));
-    let drawn = zipf(count, objects);
-    if let Some(path) = arguments.next() {
-        let mut file = io::BufWriter::new(std::fs::File::create(path)?);
-        for (at, object) in drawn.iter().enumerate() {
-            file.write_all(&(at as u32).to_le_bytes())?;
-            file.write_all(&object.to_le_bytes())?;
-            file.write_all(&(BYTES as u32).to_le_bytes())?;
-            file.write_all(&i64::MAX.to_le_bytes())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |at: usize, usual| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(usual);
+    match arguments[..] {
+        ["generate", trace, ..] => generate(trace, number(2, 10_000_000), number(3, 1_000_000)),
+        ["run", trace, what, capacity] => {
+            let capacity = capacity.parse().map_err(io::Error::other)?;
+            run(trace, what, capacity)
         }
-        file.flush()?;
+        _ => {
+            Err(io::Error::other("size_speed generate TRACE [REQUESTS] [OBJECTS] | run TRACE WHAT CAPACITY"))
+        }
     }
+}
+
+fn generate(path: &str, count: usize, objects: usize) -> io::Result<()> {
+    let drawn = zipf(count, objects);
+    // The next request of each object, which other simulators read.
+    let (mut later, mut next) = (vec![i64::MAX; objects], vec![i64::MAX; count]);
+    for (number, object) in drawn.iter().enumerate().rev() {
+        next[number] = std::mem::replace(&mut later[*object as usize], number as i64);
+    }
+    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    for (at, (object, next)) in drawn.iter().zip(next).enumerate() {
+        file.write_all(&(at as u32).to_le_bytes())?;
+        file.write_all(&object.to_le_bytes())?;
+        file.write_all(&BYTES.to_le_bytes())?;
+        file.write_all(&next.to_le_bytes())?;
+    }
+    file.flush()
+}
+
+fn run(path: &str, what: &str, capacity: u64) -> io::Result<()> {
+    let mut records = Vec::new();
+    Oracle::default()
+        .read(&std::fs::read(path)?, |record| records.push((record.key, record.bytes.unwrap_or(1))));
     let begun = processor_seconds()?;
     let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-    for object in drawn {
-        gather.whole(object, BYTES, None);
+    for (key, bytes) in records {
+        gather.whole(key, bytes, None);
     }
     let requests = gather.finish();
-    show("collecting", count, begun, 0)?;
-    let sizes = usual_sizes(requests.footprint_bytes);
-    let begun = processor_seconds()?;
-    let points = lru_in_one_pass(&requests, &sizes, 0.into());
-    show(
-        &format!("LRU, {} sizes at once", sizes.len()),
-        count,
-        begun,
-        points.iter().map(|point| point.total().hits).sum(),
-    )?;
-    for policy in Policy::ALL {
-        let begun = processor_seconds()?;
-        let counts = cache(&requests, policy, objects as u64 / 10, 0.into());
-        show(policy.title(), count, begun, counts.requests - counts.hits)?;
-    }
+    let numbered = processor_seconds()?;
+    let figure = if what == "curve" { curve(&requests) } else { one(&requests, what, capacity)? };
+    let ended = processor_seconds()?;
+    println!("{} {:.4} {:.4} {figure}", requests.list.len(), numbered - begun, ended - numbered);
     Ok(())
 }
 
-fn show(what: &str, count: usize, begun_s: f64, figure: u64) -> io::Result<()> {
-    let rate = count as f64 / (processor_seconds()? - begun_s) / 1e6;
-    println!("{what:24} {rate:7.2} million requests/s ({figure})");
-    Ok(())
+fn curve(requests: &Requests) -> u64 {
+    let points = lru_in_one_pass(requests, &usual_sizes(requests.footprint_bytes), 0.into());
+    points.iter().map(|point| point.total().hits).sum()
+}
+
+fn one(requests: &Requests, policy: &str, capacity: u64) -> io::Result<u64> {
+    let policy = Policy::parse(policy).map_err(io::Error::other)?;
+    let counts = cache(requests, policy, capacity, 0.into());
+    Ok(counts.requests - counts.hits)
 }
 
 /// Objects by Zipf's law, from a generator with a fixed seed (SplitMix64).

@@ -1,8 +1,8 @@
 //! Caches that work together: several side by side, siblings that are queried for what they have, parents that fetch for others, layers
 //! behind each other. All of them replace by LRU.
 //!
-//! A request enters one cache. What that does not have, it gets from a sibling with a fresh copy, else from a parent, which does the same,
-//! else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
+//! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
+//! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
 //! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
 //!
 //! *Does not:* know of delays between caches, false hits, or lost queries.
@@ -173,7 +173,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
         copies: vec![Copied::default(); requests.objects],
         served: Served::default(),
     };
-    let mut caches = Caches { http, nodes: hierarchy.nodes.iter().map(node).collect() };
+    let mut caches = Caches { http, nodes: hierarchy.nodes.iter().map(node).collect(), turn: 0 };
     let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
     for (number, request) in requests.list.iter().enumerate() {
         let meaning = http.meanings.get(number).copied().unwrap_or(Meaning::PLAIN);
@@ -256,6 +256,15 @@ impl Running {
 struct Caches<'a> {
     http: &'a Http,
     nodes: Vec<Running>,
+    /// How often several had a copy of what one of them gave.
+    turn: usize,
+}
+
+/// A cache that has a fresh copy.
+#[derive(Debug, Clone, Copy)]
+enum Holder {
+    Sibling(usize),
+    Parent(usize),
 }
 
 impl Caches<'_> {
@@ -295,13 +304,15 @@ impl Caches<'_> {
             return (Source::Origin, self.made(request, meaning));
         }
         let may_query = !is_stored && meaning.kind == Kind::Get;
-        if let Some(copied) = may_query.then(|| self.sibling_copy(at, request, at_ms)).flatten() {
+        let holder = self.holder(at, request, at_ms, may_query);
+        if let Some(Holder::Sibling(sibling)) = holder {
+            let copied = self.sibling_copy(sibling, request, at_ms);
             if !self.nodes[at].node.proxy_only {
                 self.nodes[at].keep(request, copied);
             }
             return (Source::Sibling, copied);
         }
-        let (source, fresh) = self.fetch_above(at, request, meaning, depth);
+        let (source, fresh) = self.fetch_above(at, holder, (request, meaning), depth);
         let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
         let node = &mut self.nodes[at];
         if is_current && !is_reload {
@@ -314,30 +325,46 @@ impl Caches<'_> {
         (source, fresh)
     }
 
-    /// A fresh copy of a sibling.
-    fn sibling_copy(&mut self, at: usize, request: &Request, at_ms: u64) -> Option<Copied> {
-        let siblings = &self.nodes[at].node.siblings;
-        let found = siblings.iter().copied().find(|&sibling| self.nodes[sibling].is_fresh(request, at_ms))?;
-        let sibling = &mut self.nodes[found];
+    /// Caches that a cache queries and that have a fresh copy: a sibling, or a parent. The one whose response comes first gives it, which
+    /// may be any of them: here they take turns.
+    fn holder(&mut self, at: usize, request: &Request, at_ms: u64, may_query: bool) -> Option<Holder> {
+        let node = &self.nodes[at].node;
+        let siblings = node.siblings.iter().filter(|_| may_query).map(|&sibling| Holder::Sibling(sibling));
+        let parents = node.parents.iter().map(|&parent| Holder::Parent(parent));
+        let has_it = |holder: &Holder| {
+            let (Holder::Sibling(cache) | Holder::Parent(cache)) = *holder;
+            self.nodes[cache].is_fresh(request, at_ms)
+        };
+        let holders: Vec<Holder> = siblings.chain(parents).filter(has_it).collect();
+        let turn = self.turn;
+        self.turn += usize::from(holders.len() > 1);
+        holders.get(turn.checked_rem(holders.len())?).copied()
+    }
+
+    /// The fresh copy of a sibling.
+    fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> Copied {
+        let sibling = &mut self.nodes[sibling];
         sibling.touch(request);
         sibling.served.from_caches += 1;
         sibling.served.from_caches_hits += 1;
         // It comes at once, however long the origin takes.
-        Some(Copied { arrives_ms: at_ms, ..sibling.copied(request) })
+        Copied { arrives_ms: at_ms, ..sibling.copied(request) }
     }
 
-    /// From a parent that has it, else through the first parent, else from the origin.
+    /// From the parent that has it, else through the first parent, else from the origin.
     fn fetch_above(
         &mut self,
         at: usize,
-        request: &Request,
-        meaning: &Meaning,
+        holder: Option<Holder>,
+        (request, meaning): (&Request, &Meaning),
         depth: usize,
     ) -> (Source, Copied) {
-        let at_ms = meaning.at_ms(request);
-        let parents = &self.nodes[at].node.parents;
-        let having = parents.iter().copied().find(|&parent| self.nodes[parent].is_fresh(request, at_ms));
-        let Some(parent) = having.or(parents.first().copied()).filter(|_| depth < DEEPEST) else {
+        let having = match holder {
+            Some(Holder::Parent(parent)) => Some(parent),
+            _ => None,
+        };
+        let first = self.nodes[at].node.parents.first().copied();
+        let Some(parent) = having.or(first).filter(|_| depth < DEEPEST) else {
             return (Source::Origin, self.made(request, meaning));
         };
         let (source, copied) = self.get(parent, request, meaning, depth + 1);

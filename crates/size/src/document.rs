@@ -160,6 +160,8 @@ pub struct InputInfo {
     pub objects: u64,
     /// Objects that are requested once.
     pub requested_once: u64,
+    /// Bytes of these objects.
+    pub requested_once_bytes: u64,
     /// Bytes of all objects: what an infinite cache holds at the end.
     pub footprint_bytes: u64,
     /// Bytes of the largest object.
@@ -390,6 +392,7 @@ impl KeyChange {
 impl InputInfo {
     fn of(read: &Read, unit: Unit, warm_up: u64) -> Self {
         let requests = &read.requests;
+        let (once, once_bytes) = requests.requested_once();
         Self {
             files: read.files.iter().map(|file| file.display().to_string()).collect(),
             format: read.form.clone(),
@@ -399,7 +402,8 @@ impl InputInfo {
             uncachable_requests: requests.uncachable,
             uncounted_requests: requests.scaled(requests.uncounted()),
             objects: requests.scaled(requests.objects as u64),
-            requested_once: requests.scaled(requests.requested_once()),
+            requested_once: requests.scaled(once),
+            requested_once_bytes: requests.scaled(once_bytes),
             footprint_bytes: requests.footprint_bytes,
             largest_bytes: requests.largest_bytes,
             size_changes: requests.scaled(requests.size_changes),

@@ -98,15 +98,17 @@ impl Requests {
         self.largest_bytes = u64::from(self.objects > 0);
     }
 
-    /// Objects that are requested once: none of them is ever a hit.
-    pub fn requested_once(&self) -> u64 {
+    /// Objects that are requested once, of which none is ever a hit, and their bytes.
+    pub fn requested_once(&self) -> (u64, u64) {
         let mut times = vec![0u8; self.objects];
         for request in &self.list {
             if let Some(times) = times.get_mut(request.object as usize) {
                 *times = times.saturating_add(1);
             }
         }
-        times.iter().filter(|times| **times == 1).count() as u64
+        let is_once = |request: &&Request| times.get(request.object as usize) == Some(&1);
+        let once = self.list.iter().filter(is_once);
+        once.fold((0, 0), |(objects, bytes), request| (objects + 1, request.bytes.saturating_add(bytes)))
     }
 }
 
@@ -461,7 +463,7 @@ mod tests {
         let requests = gather.finish();
         let found: Vec<_> = requests.list.iter().map(|r| (r.object, r.bytes, r.sent_bytes)).collect();
         assert_eq!(found, [(UNCACHABLE, 0, 3), (0, 50, 50), (0, 50, 3), (UNCACHABLE, 0, 9)]);
-        assert_eq!((requests.uncachable, requests.objects, requests.requested_once()), (2, 1, 0));
+        assert_eq!((requests.uncachable, requests.objects, requests.requested_once()), (2, 1, (0, 0)));
     }
 
     #[test]

@@ -252,12 +252,20 @@ fn collapsible(document: &Document) -> Option<String> {
     })
 }
 
+/// What storing objects costs that are requested once.
 fn requested_once(document: &Document) -> Option<String> {
     let input = &document.input;
     let share = assay_measurement::ratios::ratio(input.requested_once, input.objects)?;
+    let held = match input.unit {
+        Unit::Bytes => {
+            format!(" ({} of {})", bytes(input.requested_once_bytes), bytes(input.footprint_bytes))
+        }
+        Unit::Objects => String::new(),
+    };
     (share >= 0.1).then(|| {
         format!(
-            "{} of the {} objects are requested once: a cache that stores them never serves them.",
+            "{} of the {} objects{held} are requested once: a cache that stores them never serves them. `--admission second` shows what it \
+             costs not to.",
             percent(Some(share)),
             count(input.objects)
         )

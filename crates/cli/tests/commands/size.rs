@@ -52,7 +52,7 @@ fn every_form_has_the_same_figures_and_the_first_sentence_names_a_size() {
     let csv = read(&assay.path("size.csv"));
     let last = csv.lines().last().expect("lines");
     assert!(
-        csv.starts_with("policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,low,high,bhr_low,bhr_high\n"),
+        csv.starts_with("policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,collapsible,low,high,bhr_low,bhr_high\n"),
         "{csv}"
     );
     assert!(last.starts_with("lru,6144,51,40,11,"), "{last}");
@@ -91,6 +91,81 @@ fn traces_give_what_the_same_requests_give_as_a_log() {
         (&"objects".into(), vec![(1, 0), (2, 1)])
     );
     assert!(without_sizes["infinite"]["bhr"].is_null());
+}
+
+#[test]
+fn published_traces_are_known_by_their_first_line_and_say_lifetimes_parts_and_response_times() {
+    let assay = Assay::new();
+    let simulate = |name: &str, more: &[&str]| {
+        let arguments = [&["size", name, "--policy", "lru", "--sizes", "1MB", "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)
+    };
+    // A page each second, whose response begins after 2.5 seconds.
+    let rows = (0..10).map(|second| format!("{second}\t-889152392\t500\t2.5\n"));
+    let head = "relative_unix\thashed_host_path_query\tresponse_size\ttime_firstbyte\n";
+    assay.file("cache-t-00", &(head.to_owned() + &rows.collect::<String>()));
+    let at_once = simulate("cache-t-00", &[]);
+    assert_eq!(
+        [&at_once["input"]["format"], &at_once["infinite"]["collapsible"]],
+        [&Value::from("csv"), &Value::from(0)]
+    );
+    let logged = simulate("cache-t-00", &["--response-time", "logged"]);
+    assert_eq!([&logged["infinite"]["hits"], &logged["infinite"]["collapsible"]], [9, 2]);
+    let said = logged["advice"].to_string();
+    assert!(said.contains("2 requests (20.0 %) come while the response"), "{said}");
+    // Parts of an object that is fresh for a minute, every half a minute.
+    let rows = (0..5).map(|half| format!("{},k,1,1000,{},300,0,9,60,0.2,1,0,7,-,2\n", half * 30, 10 + half));
+    let head = "timestamp,cacheKey,OpType,objectSize,responseSize,responseHeaderSize,rangeStart,rangeEnd,TTL,SamplingRate,cache_hit,\
+                item_value,RequestHandler,cdn_content_type_id,vip_type\n";
+    assay.file("reag", &(head.to_owned() + &rows.collect::<String>()));
+    let found = simulate("reag", &[]);
+    let figures = &found["infinite"];
+    assert_eq!(
+        [&figures["hits"], &figures["validated"], &figures["bytes"], &figures["hit_bytes"]],
+        [2, 2, 60, 24]
+    );
+    assert_eq!(found["input"]["footprint_bytes"], 1000);
+    assay.file("plain.csv", "id,size\n1,2\n");
+    assay
+        .run(&["size", "plain.csv", "--response-time", "logged"])
+        .exits(2)
+        .complains("like --response-time 100ms");
+    assay.run(&["size", "demo", "--response-time", "logged"]).exits(2).complains("has no log");
+    assay.run(&["size", "plain.csv", "--response-time", "soon"]).exits(2);
+}
+
+#[test]
+fn requests_of_a_log_act_as_on_the_proxy_that_is_named_and_can_be_collapsed() {
+    let assay = Assay::new();
+    let line = |second: u32, method: &str, status: u32| {
+        format!(
+            "192.0.2.7 - - [10/Oct/2025:13:55:{second:02} +0000] \"{method} /a HTTP/1.1\" {status} 500 \"-\" \"agent\"\n"
+        )
+    };
+    let text: String = [
+        (0, "GET", 200),
+        (1, "GET", 200),
+        (2, "HEAD", 200),
+        (3, "GET", 206),
+        (9, "POST", 200),
+        (10, "GET", 200),
+    ]
+    .map(|(second, method, status)| line(second, method, status))
+    .concat();
+    let log = assay.file("access.log", &text);
+    let simulate = |more: &[&str]| {
+        let arguments = [&["size", log, "--policy", "lru", "--sizes", "1MB", "--json"], more].concat();
+        json(&assay.run(&arguments).exits(0).stdout)["infinite"].clone()
+    };
+    assert_eq!(simulate(&[])["hits"], 3, "HEAD and POST are misses, and change nothing");
+    // HEAD is served too, and a POST drops the object.
+    assert_eq!(simulate(&["--as", "builtin"])["hits"], 3);
+    assert_eq!(simulate(&["--as", "nginx"])["hits"], 4, "nginx drops nothing for a POST");
+    let slow = simulate(&["--as", "nginx", "--response-time", "2500ms"]);
+    assert_eq!([&slow["collapsible"], &slow["hits"]], [2, 2], "nginx does not collapse requests");
+    let slow = simulate(&["--as", "varnish", "--response-time", "2500ms"]);
+    assert_eq!(slow["collapsible"], 2);
+    assay.run(&["size", log, "--response-time", "logged"]).exits(2).complains("cannot take response times");
 }
 
 #[test]
@@ -257,6 +332,18 @@ fn caches_that_work_together_are_simulated_with_what_that_gains() {
     assert_eq!(names, ["edge 1", "edge 2", "edge 3", "layer 2"]);
     assert!(caches[3]["from_caches_hits"].as_u64() > Some(0) && caches[3]["requests"] == 0);
     assert!(read(&assay.path("layers.html")).contains("Caches that work together"));
+    let by_policy = |policy: &str| {
+        let arguments =
+            ["size", "demo", "--policy", policy, "--sizes", "16MB", "--layers", "4MB,8MB", "--json"];
+        json(&assay.run(&arguments).exits(0).stdout)["together"].clone()
+    };
+    let (fifo, gdsf) = (by_policy("belady,fifo"), by_policy("gdsf,lru"));
+    assert_eq!([&fifo["policy"], &gdsf["policy"]], ["fifo", "gdsf"]);
+    assert!(dhr(&gdsf["figures"]) > dhr(&fifo["figures"]), "{fifo} {gdsf}");
+    let sample = simulate(&["--topology", "siblings.toml", "--sample", "50%"]);
+    let [low, high] = ["low", "high"].map(|end| sample["gained"][end].as_f64().expect("an interval"));
+    assert!((low..=high).contains(&gained), "{gained} {sample}");
+    assert_eq!(sample["figures"]["requests"], siblings["figures"]["requests"]);
     let log = assay.file("access.log", &combined());
     let said = assay.run(&["size", log, "--layers", "2KB,8KB", "--policy", "lru"]).exits(0).stdout;
     assert!(said.contains("hits by cache") && said.contains("layer 2"), "{said}");

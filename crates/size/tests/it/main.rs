@@ -1,4 +1,5 @@
 //! Curves from files, and the document in every form.
 
+mod che;
 mod forms;
 mod sampling;
