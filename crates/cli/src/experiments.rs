@@ -20,6 +20,8 @@ pub const EXPERIMENTS: &[Bundled] = &[
     bundled!("siblings", "separate caches, siblings, and children of a parent"),
     bundled!("figure-3", "hierarchies of two and three Squids that are full"),
     bundled!("figure-4", "two Squids, separate and siblings, with more and more disk"),
+    bundled!("figure-3-delay", "figure-3 with origins that are 80 ms away, as the study has it"),
+    bundled!("figure-4-delay", "figure-4 with origins that are 80 ms away, as the study has it"),
     bundled!("policies", "replacement and refresh policies of caches that query each other"),
     bundled!("peer-link", "how far apart may caches be that query each other?"),
 ];
