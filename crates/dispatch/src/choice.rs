@@ -100,6 +100,27 @@ impl Choice {
         }
     }
 
+    /// It chooses by the class or the document of a request: without a request, there is nothing to go by.
+    pub fn needs_request(&self) -> bool {
+        match self {
+            Self::BoundedHash(_)
+            | Self::Lard(_)
+            | Self::LardReplicated(_)
+            | Self::Ward(_)
+            | Self::Cap(_)
+            | Self::CapWithState(_) => true,
+            Self::Random
+            | Self::RoundRobin
+            | Self::WeightedRoundRobin
+            | Self::WeightedByLoad(_)
+            | Self::LeastConnections
+            | Self::WeightedLeastConnections
+            | Self::PowerOfTwo
+            | Self::PeakEwma(_)
+            | Self::Prequal(_) => false,
+        }
+    }
+
     /// The same for a world in which everything takes so many times as long: what it times by itself does too.
     pub fn slower(&self, times: f64) -> Self {
         let mut slower = self.clone();

@@ -43,6 +43,15 @@ impl Carrier {
         !self.in_chunks && matches!(self.from, From::Length(_) | From::UntilClose)
     }
 
+    /// How many plain bytes are still to come, at most; none: it does not go on byte by byte, or all has come.
+    pub fn plain_left(&self) -> Option<u64> {
+        match self.from {
+            From::Length(left) if !self.in_chunks => Some(left),
+            From::UntilClose if !self.in_chunks => Some(u64::MAX),
+            _ => None,
+        }
+    }
+
     /// How many of so many plain bytes belong to the body; they are done with.
     pub fn take_plain(&mut self, count: usize) -> usize {
         let taken = match &mut self.from {

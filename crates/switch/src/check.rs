@@ -13,6 +13,10 @@ use crate::secure::ToServer;
 
 /// Sends one probe.
 pub async fn is_well(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> bool {
+    if check.connects {
+        let connected = timeout(check.timeout, TcpStream::connect(address)).await;
+        return matches!(connected, Ok(Ok(_)));
+    }
     let status = timeout(check.timeout, probe(address, check, tls)).await;
     let Ok(Some(status)) = status else { return false };
     check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))

@@ -8,6 +8,9 @@
 //! without sockets and clocks stands apart: [`request`] and [`response`] rewrite heads, [`forwarded`] names the client, [`load`]
 //! reads what servers say of themselves, [`secure`] reads certificates and authorities, [`upgrade`] says which connections may change to another protocol.
 //!
+//! With `mode = "tcp"` a connection gets its server before anything of it is read, and its bytes go both ways as they are, copied or
+//! moved by the kernel.
+//!
 //! *Does not:* store responses, speak HTTP/2 to servers, open tunnels to anywhere (CONNECT), look into bodies, or resolve names.
 //! Workers do not know of each other: with more than one, each has policies of its own and an even part of every limit.
 

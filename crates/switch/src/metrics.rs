@@ -68,7 +68,7 @@ fn families(all: &Snapshot) -> Vec<Family> {
 }
 
 /// What there is of each class at each server.
-fn of_classes(all: &Snapshot) -> [Family; 6] {
+fn of_classes(all: &Snapshot) -> [Family; 10] {
     let mut tallies: Vec<(Labels, &Tally)> = all
         .tallies
         .iter()
@@ -118,12 +118,31 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         counter("switch_retried", Unit::None, "Of these, requests that went to another server", |tally| {
             Value::Count(tally.retried)
         }),
-        times("switch_duration", "From a request's head to the end of its response", |tally| {
-            Value::Times(Box::new(tally.times.clone()))
+        counter("switch_connections", Unit::None, "Connections of layer 4 that have ended", |tally| {
+            Value::Count(tally.connections)
         }),
-        times("switch_first_byte", "From a request's head to the beginning of its response", |tally| {
-            Value::Times(Box::new(tally.first_byte.clone()))
+        counter("switch_broken", Unit::None, "Of these, those that broke off, or got no server", |tally| {
+            Value::Count(tally.broken)
         }),
+        counter(
+            "switch_received",
+            Unit::Bytes,
+            "Bytes that clients sent on connections of layer 4",
+            |tally| Value::Count(tally.received),
+        ),
+        counter("switch_spliced", Unit::Bytes, "Bytes that the kernel moved without a copy", |tally| {
+            Value::Count(tally.spliced)
+        }),
+        times(
+            "switch_duration",
+            "From a request's head to the end of its response; layer 4: from the start of a connection to its end",
+            |tally| Value::Times(Box::new(tally.times.clone())),
+        ),
+        times(
+            "switch_first_byte",
+            "From a request's head to the beginning of its response; layer 4: from the start of a connection to the server's first byte",
+            |tally| Value::Times(Box::new(tally.first_byte.clone())),
+        ),
     ]
 }
 

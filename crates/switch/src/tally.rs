@@ -96,6 +96,14 @@ pub struct Tally {
     pub responses: [u64; 5],
     /// Bytes of bodies to clients.
     pub bytes: u64,
+    /// Connections of layer 4 that have ended.
+    pub connections: u64,
+    /// Of these, those that broke off, or got no server.
+    pub broken: u64,
+    /// Bytes that clients sent on them.
+    pub received: u64,
+    /// Bytes of both directions that the kernel moved without a copy.
+    pub spliced: u64,
     /// Requests that were lost there and sent again.
     pub retried: u64,
     /// Requests that were lost there.
@@ -111,6 +119,10 @@ impl Tally {
     pub fn merge(&mut self, other: &Self) {
         self.responses.iter_mut().zip(other.responses).for_each(|(own, more)| *own += more);
         self.bytes += other.bytes;
+        self.connections += other.connections;
+        self.broken += other.broken;
+        self.received += other.received;
+        self.spliced += other.spliced;
         self.retried += other.retried;
         self.failed += other.failed;
         self.times.merge(&other.times);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_dispatch::Choice;
 
-use super::{Config, GroupSpec, Http2};
+use super::{Config, GroupSpec, Http2, Mode, Splice};
 use crate::classes::Condition;
 
 /// A switch as text; what is odd comes last.
@@ -39,7 +39,18 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             files.join(", ")
         )?;
     }
+    if config.mode == Mode::Tcp {
+        writeln!(out, "passes connections on as they are (layer 4)")?;
+        match config.splice {
+            Splice::Auto => {
+                writeln!(out, "the kernel moves bytes where many come at once; fewer are copied (splice)")?
+            }
+            Splice::Always => writeln!(out, "the kernel moves bytes (splice)")?,
+            Splice::Never => writeln!(out, "bytes are copied (splice)")?,
+        }
+    }
     match config.http2 {
+        _ if config.mode == Mode::Tcp => {}
         Http2::None => writeln!(out, "speaks HTTP/1.1 to clients")?,
         Http2::OverTls if config.tls.is_none() => writeln!(out, "speaks HTTP/1.1 to clients")?,
         Http2::OverTls => writeln!(out, "speaks HTTP/2 to clients that agree on it over TLS, else HTTP/1.1")?,
@@ -54,7 +65,9 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     for (number, class) in config.classes.iter().enumerate() {
         let group = &config.groups[class.group];
-        let what = if class.conditions.is_empty() {
+        let what = if config.mode == Mode::Tcp {
+            "all connections".to_owned()
+        } else if class.conditions.is_empty() {
             "all other requests".to_owned()
         } else {
             class.conditions.iter().map(condition).collect::<Vec<_>>().join(" and ")
@@ -70,12 +83,15 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     for server in &config.servers {
         write!(out, "server {:<11} {}, weight {}", server.name, server.address, server.weight)?;
-        write!(out, ", at most {} requests at once", server.connections)?;
+        write!(out, ", at most {} {} at once", server.connections, what(config))?;
         if let Some(slow) = server.slow_start {
             write!(out, ", slow start {slow:?}")?;
         }
         if let Some(check) = &server.check {
-            write!(out, ", checked at {} every {:?}", check.path, check.interval)?;
+            match check.connects {
+                true => write!(out, ", checked by a connection every {:?}", check.interval)?,
+                false => write!(out, ", checked at {} every {:?}", check.path, check.interval)?,
+            }
         }
         if let Some(tls) = &server.tls {
             match &tls.ca {
@@ -94,16 +110,26 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     if let Some(rules) = &config.passive {
         writeln!(
             out,
-            "a server that fails {} requests within {:?} is out for {:?}",
-            rules.failures, rules.within, rules.out
+            "a server that fails {} {} within {:?} is out for {:?}",
+            rules.failures,
+            what(config),
+            rules.within,
+            rules.out
         )?;
     }
     bounds(out, config)?;
-    writeln!(
-        out,
-        "a request that is lost and safe to repeat goes to up to {} other servers",
-        config.retries
-    )?;
+    match config.mode {
+        Mode::Http => writeln!(
+            out,
+            "a request that is lost and safe to repeat goes to up to {} other servers",
+            config.retries
+        )?,
+        Mode::Tcp => writeln!(
+            out,
+            "a connection whose server cannot be reached goes to up to {} other servers",
+            config.retries
+        )?,
+    }
     if let Some(log) = &config.access_log {
         writeln!(out, "writes {}", log.file.display())?;
     }
@@ -118,9 +144,21 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
     let (limits, times) = (&config.limits, &config.timeouts);
     writeln!(
         out,
-        "up to {} connections of clients; up to {} requests wait for a server, {:?} at most",
-        limits.connections, limits.queue, times.queue
+        "up to {} connections of clients; up to {} {} wait for a server, {:?} at most",
+        limits.connections,
+        limits.queue,
+        what(config),
+        times.queue
     )?;
+    if config.mode == Mode::Tcp {
+        writeln!(out, "a server has {:?} to accept a connection", times.connect)?;
+        writeln!(
+            out,
+            "connections are closed when nothing has come from either side for {:?}",
+            times.tunnel
+        )?;
+        return writeln!(out, "told to stop, it leaves connections {:?}", times.stop);
+    }
     let body =
         limits.body_bytes.map_or("any body".to_owned(), |bytes| format!("bodies of up to {bytes} bytes"));
     writeln!(
@@ -147,6 +185,14 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
         writeln!(out, "believes {} on who the client is", all.collect::<Vec<_>>().join(", "))?;
     }
     writeln!(out, "told to stop, it leaves running requests {:?}", times.stop)
+}
+
+/// What servers get.
+fn what(config: &Config) -> &'static str {
+    match config.mode {
+        Mode::Http => "requests",
+        Mode::Tcp => "connections",
+    }
 }
 
 fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {

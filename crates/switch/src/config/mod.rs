@@ -2,6 +2,7 @@
 
 mod conditions;
 mod explain;
+mod layer4;
 mod policy;
 mod read;
 mod table;
@@ -20,9 +21,33 @@ use crate::health::{ActiveRules, PassiveRules};
 pub use explain::explain;
 pub use read::read;
 
+/// What a switch looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Requests: each gets a server by the policy of its class (layer 7).
+    Http,
+    /// Connections: each gets a server, and what goes over it is not looked at (layer 4).
+    Tcp,
+}
+
+/// When the kernel moves bytes from one connection to the other, without a copy to the switch and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Splice {
+    /// Where much comes at once.
+    Auto,
+    /// Wherever it can.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
 /// A switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// What it looks at.
+    pub mode: Mode,
+    /// When the kernel moves bytes.
+    pub splice: Splice,
     /// Where clients connect in the clear.
     pub listen: Vec<SocketAddr>,
     /// TLS to clients.
@@ -138,6 +163,8 @@ pub struct ServerSpec {
 /// How the health of a server is checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
+    /// It is enough that the server accepts a connection: nothing is requested.
+    pub connects: bool,
     /// The requested path.
     pub path: String,
     /// The host that is named.

@@ -12,14 +12,16 @@ use assay_settings::{Fields, Mistake, Source, Value};
 use super::conditions::conditions;
 use super::policy::{needs, policy};
 use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
-use super::tls;
 use super::{
     AccessLog, Check, ClassSpec, Config, GroupSpec, Limits, LogFormat, ServerSpec, StateQuery, Timeouts,
 };
+use super::{layer4, tls};
 use crate::health::{ActiveRules, PassiveRules};
 
-const TOP: [&str; 23] = [
+const TOP: [&str; 25] = [
     "listen",
+    "mode",
+    "splice",
     "tls",
     "certificate",
     "http2",
@@ -47,7 +49,7 @@ const TIMEOUTS: [&str; 8] =
     ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "tunnel", "stop"];
 const LIMITS: [&str; 7] =
     ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
-const CHECK: [&str; 7] = ["path", "host", "interval", "timeout", "rise", "fall", "status"];
+const CHECK: [&str; 8] = ["path", "host", "interval", "timeout", "rise", "fall", "status", "connect"];
 const PASSIVE: [&str; 3] = ["failures", "within", "out"];
 const SERVER: [&str; 9] =
     ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health", "tls"];
@@ -72,6 +74,7 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let table = source.parse()?;
     let top = Fields::whole(source, "a switch file", &table);
     top.only(&TOP)?;
+    let (mode, splice) = layer4::mode(&top)?;
     if top.get("tls").is_none() {
         top.need("listen", "where clients connect, like \"127.0.0.1:8080\"")?;
     }
@@ -96,7 +99,10 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let defaults = Defaults { check: common_check, connections: server_connections, workers };
     let servers = servers(&top, &defaults)?;
     let (classes, groups) = classes(&top, &servers)?;
+    layer4::check_policy(mode, &groups[0].choice, top.get("policy").as_ref())?;
     Ok(Config {
+        mode,
+        splice,
         tls: tls::to_clients(&top, &listen)?,
         http2: tls::http2(&top)?,
         listen,
@@ -184,6 +190,7 @@ fn timeouts(fields: &Fields<'_>) -> Result<Timeouts, Mistake> {
 /// A check; what it does not say is as in `common`.
 fn check(fields: &Fields<'_>, common: Option<&Check>) -> Result<Check, Mistake> {
     let usual = Check {
+        connects: false,
         path: "/".to_owned(),
         host: None,
         interval: Duration::from_secs(2),
@@ -195,6 +202,7 @@ fn check(fields: &Fields<'_>, common: Option<&Check>) -> Result<Check, Mistake> 
     let all = fields.get("status").map(|value| value.list()).transpose()?;
     let all = all.map(|all| all.iter().map(statuses).collect::<Result<Vec<_>, _>>()).transpose()?;
     Ok(Check {
+        connects: fields.get("connect").map_or(Ok(usual.connects), |value| value.flag())?,
         path: fields.get("path").map_or(Ok(usual.path.clone()), |value| target(&value))?,
         host: match fields.get("host") {
             Some(value) => Some(name(&value)?.to_owned()),

@@ -13,9 +13,9 @@ use super::setup::Setup;
 use super::slot::{Standing, Waiting};
 use super::socket::Socket;
 use super::stream::Stream;
-use super::{Shared, unix_s};
+use super::{Shared, layer4, unix_s};
 use crate::access_log::Line;
-use crate::config::{Config, Http2};
+use crate::config::{Config, Http2, Mode};
 use crate::document::document;
 use crate::forwarded::Peer;
 use crate::request::{self, Facts, Refusal};
@@ -81,12 +81,17 @@ pub struct Done {
 }
 
 /// A connection of a client, as it is counted.
-struct Connected(Rc<Shared>);
+pub(super) struct Connected(Rc<Shared>);
 
 impl Connected {
     fn new(shared: &Rc<Shared>) -> Self {
         shared.counts.clients.set(shared.counts.clients.get() + 1);
         Self(Rc::clone(shared))
+    }
+
+    /// What everything in the worker shares.
+    pub(super) fn shared(&self) -> &Rc<Shared> {
+        &self.0
     }
 }
 
@@ -102,6 +107,10 @@ impl Drop for Connected {
 pub fn start(socket: Socket, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
     let connected = Connected::new(shared);
     let setup = shared.setup();
+    if setup.config.mode == Mode::Tcp {
+        spawn(layer4::serve(Stream::Clear(socket), connected));
+        return;
+    }
     let server = setup.secure.clients.as_ref().filter(|_| setup.secured.contains(&own));
     let stream = match server.map(Server::accept) {
         None => Stream::Clear(socket),
@@ -259,7 +268,7 @@ impl Client {
     /// What is needed while its request waits for a server.
     pub(super) fn waiting(&mut self) -> Waiting<'_> {
         let Connection { stream, input, deadline, .. } = &mut self.exchange.connection;
-        Waiting { stream, input, deadline }
+        Waiting { stream, input, deadline, half_closed: None }
     }
 
     /// The request that a response is for.

@@ -20,6 +20,7 @@ use super::client::{Client, Done, Order};
 use super::runtime::now_ns;
 use super::server::{Server, Upstream};
 use super::slot::{Slot, Unserved, acquire};
+use super::spliced::Moved;
 use crate::plan::News;
 use crate::request::Refusal;
 use crate::response::{self, Framing};
@@ -347,6 +348,10 @@ impl Client {
         order: &Order,
     ) -> io::Result<bool> {
         let timeouts = order.standing.setup.config.timeouts;
+        if let Moved::Broken = Box::pin(self.move_body(upstream, carrier, slot, order)).await? {
+            self.tell_failure(slot);
+            return Ok(false);
+        }
         while !carrier.is_done() {
             self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();

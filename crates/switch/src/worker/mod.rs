@@ -3,6 +3,8 @@
 mod client;
 mod exchange;
 mod group;
+mod layer4;
+mod pipes;
 mod probe;
 mod queue;
 mod runtime;
@@ -10,9 +12,11 @@ mod server;
 mod setup;
 mod slot;
 mod socket;
+mod spliced;
 mod stream;
 mod tunnel;
 mod upload;
+mod way;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -30,6 +34,7 @@ use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
 use assay_plane::connection::Resources;
+use pipes::Pipes;
 use queue::Queue;
 use runtime::{Started, spawn};
 use server::Server;
@@ -44,6 +49,7 @@ const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
 /// What everything in a worker shares.
 pub struct Shared {
     resources: Rc<Resources>,
+    pipes: Rc<Pipes>,
     queue: Rc<Queue>,
     setup: RefCell<Rc<Setup>>,
     registry: Registry,
@@ -111,6 +117,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
     let setup = Rc::new(Setup::new(&plan, None, &registry, worker, moment()));
     let shared = Rc::new(Shared {
         resources: Resources::new(),
+        pipes: Rc::default(),
         queue: Rc::default(),
         log: RefCell::new(open_log(&setup)),
         setup: RefCell::new(setup),
@@ -241,7 +248,7 @@ fn snapshot(shared: &Shared) -> Snapshot {
     shared.registry.for_each(|class, server, tally| {
         let tally = tally.copy();
         // What never was needs no line.
-        if tally.requests() + tally.failed > 0 {
+        if tally.requests() + tally.connections + tally.failed > 0 {
             all.tallies.push((class.to_owned(), server.map(str::to_owned), tally));
         }
     });

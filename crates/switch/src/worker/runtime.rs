@@ -46,6 +46,8 @@ pub const READABLE: u8 = 1;
 pub const WRITABLE: u8 = 2;
 /// The end has come: from now on a read always has a response.
 pub const ENDED: u8 = 4;
+/// It has come with an error, which a read or a write tells.
+pub const FAILED: u8 = 8;
 
 thread_local! {
     /// Tasks that are to be run.
@@ -163,6 +165,9 @@ impl Source {
         }
         if events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
             flags |= ENDED;
+        }
+        if events.intersects(EventFlags::ERR) {
+            flags |= FAILED;
         }
         self.flags.set(flags);
         if let Some(waker) = &*self.waker.borrow() {

@@ -106,6 +106,13 @@ impl Slot {
         }
     }
 
+    /// The server has sent something, and nobody looks at what.
+    pub fn first_byte(&self) {
+        let now = moment();
+        let after_nanos = now.nanos().saturating_sub(self.started_ns);
+        self.group.policy().first_byte(self.server.id, &self.request, after_nanos, now);
+    }
+
     /// The response has begun; the server may have said in it how it is.
     pub fn begun(&self, head: &ResponseHead<'_>) {
         let now = moment();
@@ -141,13 +148,17 @@ pub struct Waiting<'c> {
     pub input: &'c mut Input,
     /// How long.
     pub deadline: &'c Deadline,
+    /// A client that sends nothing more may wait for what it gets, if it has sent something: it is noted here. None: it has left.
+    pub half_closed: Option<&'c mut bool>,
 }
 
 impl Waiting<'_> {
     /// Whether the client has closed its connection; if not, the waiting task is woken when it does. To find out, what it sends
     /// meanwhile is read, up to a limit.
     fn has_left(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
-        while self.input.unread().len() < MOST_AHEAD_BYTES {
+        while self.input.unread().len() < MOST_AHEAD_BYTES
+            && !self.half_closed.as_ref().is_some_and(|it| **it)
+        {
             let input = &mut *self.input;
             let read = memory.poll_read(self.stream, cx, |bytes| {
                 input.append(bytes, memory);
@@ -155,6 +166,9 @@ impl Waiting<'_> {
             });
             match read {
                 Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0)) if !self.input.unread().is_empty() && self.half_closed.is_some() => {
+                    self.half_closed.iter_mut().for_each(|it| **it = true);
+                }
                 Poll::Ready(_) => return true,
                 Poll::Pending => return false,
             }

@@ -19,11 +19,15 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,
     send, shutdown, socket_with, sockopt,
 };
+use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, Place, READABLE, WRITABLE, accepted, may_go_on, turn};
+use super::runtime::{ENDED, FAILED, Place, READABLE, WRITABLE, accepted, may_go_on, turn};
 
 const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// How the kernel moves bytes: neither side waits.
+const SPLICED: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 /// A connection.
 pub struct Socket {
@@ -53,7 +57,10 @@ impl Socket {
             Err(Errno::INPROGRESS) => {
                 poll_fn(|cx| if stream.has(WRITABLE) { Poll::Ready(Ok(())) } else { stream.wait(cx) })
                     .await?;
-                sockopt::socket_error(&stream.socket)??;
+                // One that has come about has nothing to tell.
+                if stream.has(ENDED) {
+                    sockopt::socket_error(&stream.socket)??;
+                }
             }
             Err(error) => return Err(error.into()),
         }
@@ -153,6 +160,45 @@ impl Socket {
             }
         }
         self.wait(cx)
+    }
+
+    /// Writes once, as much as there is room for.
+    pub fn poll_send(&self, bytes: &[u8], cx: &Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL))
+    }
+
+    /// Has the kernel move what has come into a pipe that is empty; 0: the other side has ended.
+    pub fn poll_splice(&self, pipe: &OwnedFd, most: usize, cx: &Context<'_>) -> Poll<Result<usize, Errno>> {
+        if !may_go_on(cx) {
+            return Poll::Pending;
+        }
+        while self.has(READABLE) {
+            match splice(&self.socket, None, pipe, None, most, SPLICED) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.clear(READABLE),
+                other => return Poll::Ready(other),
+            }
+        }
+        self.wait::<usize>(cx).map_err(|_| Errno::IO)
+    }
+
+    /// Has the kernel move what is in a pipe out to the other side; how much.
+    pub fn poll_fill_from(&self, pipe: &OwnedFd, count: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |socket| splice(pipe, None, socket, None, count, SPLICED))
+    }
+
+    /// After a read that left room: the other side has ended, and that was the last of it. A further read would say so too.
+    pub fn is_drained(&self) -> bool {
+        self.flags().get() & (ENDED | FAILED) == ENDED
+    }
+
+    /// Tells the other side that nothing more is sent.
+    pub fn shut_writing(&self) -> io::Result<()> {
+        match shutdown(&self.socket, Shutdown::Write) {
+            // It has gone meanwhile.
+            Ok(()) | Err(Errno::NOTCONN) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes what there is room for now.

@@ -250,3 +250,52 @@ fn a_body_that_breaks_off_is_broken_off_towards_the_client() {
         assert!(all.contains("hello") && !all.ends_with("0\r\n\r\n"), "{all}");
     }
 }
+
+#[test]
+fn a_large_body_is_moved_by_the_kernel_where_it_goes_on_as_it_is_and_is_whole_in_any_case() {
+    const BYTES: usize = 2_000_000;
+    for splice in ["auto", "always", "never"] {
+        let server = Server::responding("s", |got, stream| {
+            if got.head.contains("/chunks") {
+                let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+                return stream.write_all(&[&head[..], &chunked(&body(BYTES), 70_000)].concat()).is_ok();
+            }
+            if got.head.contains("/end") {
+                let _ = stream.write_all(&[&b"HTTP/1.0 200 OK\r\n\r\n"[..], &body(BYTES)].concat());
+                return false;
+            }
+            ok(stream, &body(BYTES))
+        });
+        let switch = switch(&file(&format!("splice = \"{splice}\""), &[&server], ""));
+        let moved = || switch.snapshot().expect("runs").total().spliced;
+        let mut client = Client::new(&switch);
+        for (path, may_move) in [("/length", true), ("/chunks", false), ("/length", true)] {
+            let before = moved();
+            assert!(client.get(path).2 == body(BYTES), "{splice} {path}");
+            crate::failing::eventually("it is counted", || switch.snapshot().expect("runs").in_flight == 0);
+            assert_eq!(moved() > before, may_move && splice != "never", "{splice} {path}");
+        }
+        let mut old = Client::new(&switch);
+        old.send("GET /end HTTP/1.0\r\nHost: a\r\n\r\n");
+        assert!(old.response().2 == body(BYTES), "{splice}: until the end");
+    }
+}
+
+#[test]
+fn a_body_that_breaks_off_while_it_is_moved_does_not_look_complete() {
+    let server = Server::responding("s", |_, stream| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n";
+        let _ = stream.write_all(&[&head[..], &body(700_000)].concat());
+        false
+    });
+    for splice in ["always", "never"] {
+        let switch = switch(&file(&format!("splice = \"{splice}\""), &[&server], ""));
+        let mut client = Client::new(&switch);
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut all = Vec::new();
+        // The end, or an error: in any case it is less than the head has said.
+        let _ = client.reader.read_to_end(&mut all);
+        assert!(all.len() < 2_000_000 && all.len() > 600_000, "{splice}: {} bytes", all.len());
+        assert_eq!(switch.snapshot().expect("runs").total().spliced > 0, splice == "always");
+    }
+}

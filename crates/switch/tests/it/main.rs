@@ -12,6 +12,7 @@ mod format;
 mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
+mod layer4;
 mod limits;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;

@@ -132,6 +132,10 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
         "event": "second",
         "requests": total.requests() - before.requests(),
         "bytes": total.bytes - before.bytes,
+        "connections": total.connections - before.connections,
+        "received_bytes": total.received - before.received,
+        "spliced_bytes": total.spliced - before.spliced,
+        "broken": total.broken - before.broken,
         "server_errors": total.responses[4] - before.responses[4],
         "failed": total.failed - before.failed,
         "retried": total.retried - before.retried,
@@ -151,9 +155,14 @@ fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
     let times = total.times.since(&before.times);
     let ms =
         |quantile| times.quantile_us(quantile).map_or("-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    // A switch has one mode at a time, unless a reload changed it within this second.
+    let connections = total.connections - before.connections;
+    let (count, what) = match connections {
+        0 => (total.requests() - before.requests(), "req/s"),
+        some => (some, "conn/s"),
+    };
     let mut line = format!(
-        "{:>7} req/s  {:>5} in flight  {:>4} waiting  {:>5} clients  p50 {} ms  p99 {} ms",
-        total.requests() - before.requests(),
+        "{count:>7} {what}  {:>5} in flight  {:>4} waiting  {:>5} clients  p50 {} ms  p99 {} ms",
         now.in_flight,
         now.waiting,
         now.clients,
@@ -162,6 +171,10 @@ fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
     );
     let errors = total.responses[4] - before.responses[4];
     let retried = total.retried - before.retried;
+    let broken = total.broken - before.broken;
+    if broken > 0 {
+        let _ = write!(line, "  {broken} broken off");
+    }
     // Writing to a string does not fail.
     if errors + retried > 0 {
         let _ = write!(line, "  {errors} × 5xx  {retried} retried");
@@ -183,7 +196,7 @@ fn requests_by_server(now: &Snapshot) -> HashMap<String, u64> {
     let mut all = HashMap::new();
     for (_, server, tally) in &now.tallies {
         if let Some(server) = server {
-            *all.entry(server.clone()).or_default() += tally.requests();
+            *all.entry(server.clone()).or_default() += tally.requests() + tally.connections;
         }
     }
     all
