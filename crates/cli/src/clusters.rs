@@ -25,11 +25,14 @@ pub const CLUSTERS: &[Bundled] = &[
     bundled!("figure-3", "files alone"),
     bundled!("figure-4", "80 % static, 20 % dynamic"),
     bundled!("figure-5", "60 % static, 40 % dynamic"),
+    bundled!("figure-6", "processors and disk of a node, second by second"),
+    bundled!("figure-7", "seven nodes that should be alike, each alone"),
     bundled!("figure-8", "the same on two nodes"),
     bundled!("figure-9", "two nodes of two processors, four of one"),
     bundled!("figure-10", "one, two and four nodes"),
     bundled!("locality", "files that do not fit one node's memory: LARD against CAP"),
     bundled!("beyond-ten", "the testbed's mix on 4 to 80 nodes"),
+    bundled!("ways", "what each way to a node costs the switch: proxy, splicing, layer 4, hand-off"),
     bundled!("uneven", "fast and slow nodes, one of which fails: who copes?"),
 ];
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Longest time kept apart; longer ones count as this: one hour, in microseconds.
@@ -23,7 +24,7 @@ pub struct Histogram {
 }
 
 /// A histogram as it is stored and sent: only the buckets that have something in them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SparseHistogram {
     /// Sum of all values, in microseconds.
     pub sum_us: u64,

@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod interval;
 pub mod machine;
 pub mod measured;
+pub mod nodes;
 pub mod outcome;
 pub mod own_error;
 pub mod planned_fault;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use assay_simulate::{Load, Service};
 
-use crate::clients::{ClientsSpec, Target, run};
+use crate::clients::{ClientsSpec, Share, Target, run};
 use crate::error::NodeError;
 use crate::pace::Pace;
 
@@ -102,6 +102,7 @@ pub fn step(
         weights: weights.to_vec(),
         seed: spec.seed,
         load: Load::Clients(clients),
+        share: Share::ALL,
         target: Target::One(spec.address),
         host: None,
         keep_alive: true,

@@ -48,6 +48,20 @@ pub enum Target {
     },
 }
 
+/// Clients of one machine of several: every `of`-th, from number `first` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The first of them, from 0.
+    pub first: u32,
+    /// How many machines there are.
+    pub of: u32,
+}
+
+impl Share {
+    /// All clients.
+    pub const ALL: Self = Self { first: 0, of: 1 };
+}
+
 /// What clients do.
 pub struct ClientsSpec {
     /// The services that can be requested.
@@ -58,6 +72,8 @@ pub struct ClientsSpec {
     pub seed: u64,
     /// The number of clients in a closed loop, or the rate of requests.
     pub load: Load,
+    /// Which of the clients are here, in a closed loop.
+    pub share: Share,
     /// Where requests are sent.
     pub target: Target,
     /// `Host` of requests; none: the address.
@@ -191,7 +207,7 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     });
     match spec.load {
         Load::Clients(clients) => {
-            for client in 0..clients {
+            for client in (spec.share.first..clients).step_by(spec.share.of.max(1) as usize) {
                 spawn_local(Rc::clone(&crowd).client(client));
             }
         }
@@ -253,8 +269,11 @@ impl Crowd {
         }
         let exchange = self.exchange(requested).await;
         let response = exchange.filter(|exchange| self.is_right(requested, exchange));
-        if let (Some((switch, _)), true) = (&self.surroundings, response.is_some()) {
-            self.alarm.until(self.pace.now().plus_secs(switch.network_s / 2.0)).await;
+        if let (Some((switch, processors)), Some(response)) = (&self.surroundings, &response) {
+            let now = self.pace.now();
+            let work_s = response.bytes as f64 * switch.per_byte_s;
+            let passed_on = if work_s > 0.0 { processors.borrow_mut().work(now, work_s) } else { now };
+            self.alarm.until(passed_on.plus_secs(switch.network_s / 2.0)).await;
         }
         let now = self.pace.now();
         if (self.from..self.until).contains(&now) {

@@ -52,6 +52,8 @@ struct Member {
     node: Node,
     planned: Option<(Moment, Ticket)>,
     sampled: (Moment, Busy),
+    /// How long its link had been busy when it was sampled.
+    sampled_link_s: f64,
     reported: (Moment, Busy),
     /// The last report, and when it was made.
     told: (Moment, ServerState),
@@ -85,6 +87,7 @@ impl House {
             node: Node::new(group.node),
             planned: None,
             sampled: (now, Busy::default()),
+            sampled_link_s: 0.0,
             reported: (now, Busy::default()),
             told: (Moment::START, ServerState::default()),
             sent: 0,
@@ -182,14 +185,19 @@ impl House {
     /// How all nodes are, since somebody looked last.
     pub(crate) fn sample(&self) -> Vec<NodeUse> {
         let now = self.pace.now();
-        let look = |member: &mut Member| {
+        let mut state = self.state.borrow_mut();
+        let State { members, links, .. } = &mut *state;
+        let look = |(node, member): (usize, &mut Member)| {
             let (since, before) = member.sampled;
             let state = member.node.state(now, since, before);
-            member.sampled = (now, member.node.busy(now));
+            let link_s = links.busy_s(node as u32, now);
+            let network = (link_s - member.sampled_link_s) / now.secs_since(since).max(f64::MIN_POSITIVE);
+            (member.sampled, member.sampled_link_s) = ((now, member.node.busy(now)), link_s);
             let in_flight = f64::from(state.in_flight);
-            NodeUse { processor: state.processor, disk: state.disk, in_flight }
+            let network = network.clamp(0.0, 1.0);
+            NodeUse { processor: state.processor, disk: state.disk, network, in_flight }
         };
-        self.state.borrow_mut().members.iter_mut().map(look).collect()
+        members.iter_mut().enumerate().map(look).collect()
     }
 
     /// How late it was called, since the last reading, in microseconds of real time.

@@ -225,7 +225,7 @@ fn bring_up(spec: &NodesSpec) -> Result<Up, NodeError> {
 }
 
 fn real(group: &Group, directory: &Path, number: usize, pace: Pace) -> Result<Rc<RealNode>, NodeError> {
-    Ok(Rc::new(RealNode::new(group.node, &directory.join(format!("node-{number}")), pace)?))
+    Ok(Rc::new(RealNode::new(group, &directory.join(format!("node-{number}")), pace)?))
 }
 
 fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> {

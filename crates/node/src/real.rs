@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use assay_dispatch::node::{NodeSpec, Work};
 use assay_dispatch::{Moment, ServerState};
 use assay_record::cluster::NodeUse;
+use assay_simulate::Group;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -32,6 +33,8 @@ const NANOS: f64 = 1e9;
 #[derive(Debug)]
 pub(crate) struct RealNode {
     spec: NodeSpec,
+    /// The rate of its link, as the cluster file has it.
+    link_bits_per_s: Option<f64>,
     pace: Pace,
     directory: Arc<PathBuf>,
     /// Requests that are worked on at a time.
@@ -41,6 +44,9 @@ pub(crate) struct RealNode {
     used: Arc<(AtomicU64, AtomicU64)>,
     reported: Cell<(Moment, f64, f64)>,
     sampled: Cell<(Moment, f64, f64)>,
+    /// Bytes of responses, in all and when it was sampled.
+    sent: Cell<u64>,
+    sampled_sent: Cell<u64>,
     /// How long requests took lately.
     latency_nanos: Cell<Option<u64>>,
     number: RefCell<u64>,
@@ -48,12 +54,14 @@ pub(crate) struct RealNode {
 
 impl RealNode {
     /// Takes a directory for itself.
-    pub(crate) fn new(spec: NodeSpec, directory: &Path, pace: Pace) -> Result<Self, NodeError> {
+    pub(crate) fn new(group: &Group, directory: &Path, pace: Pace) -> Result<Self, NodeError> {
+        let (spec, link_bits_per_s) = (group.node, group.link_bits_per_s);
         fs::create_dir_all(directory)
             .map_err(|cause| NodeError::Directory { path: directory.display().to_string(), cause })?;
         let now = pace.now();
         Ok(Self {
             spec,
+            link_bits_per_s,
             pace,
             directory: Arc::new(directory.to_owned()),
             workers: Arc::new(Semaphore::new(spec.workers.map_or(Semaphore::MAX_PERMITS, |n| n as usize))),
@@ -61,6 +69,8 @@ impl RealNode {
             used: Arc::default(),
             reported: Cell::new((now, 0.0, 0.0)),
             sampled: Cell::new((now, 0.0, 0.0)),
+            sent: Cell::new(0),
+            sampled_sent: Cell::new(0),
             latency_nanos: Cell::new(None),
             number: RefCell::new(0),
         })
@@ -97,6 +107,11 @@ impl RealNode {
         fine
     }
 
+    /// So many bytes of a response were sent.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.sent.set(self.sent.get() + bytes);
+    }
+
     fn shares(&self, since: (Moment, f64, f64)) -> ((Moment, f64, f64), f64, f64) {
         let now = self.pace.now();
         let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.pace.scale();
@@ -118,9 +133,14 @@ impl RealNode {
 
     /// How it is, since somebody looked last.
     pub(crate) fn sample(&self) -> NodeUse {
+        let since = self.sampled.get().0;
         let (now, processor, disk) = self.shares(self.sampled.get());
         self.sampled.set(now);
-        NodeUse { processor, disk, in_flight: f64::from(self.in_flight.get()) }
+        let sent = self.sent.get();
+        let bits = (sent - self.sampled_sent.replace(sent)) as f64 * 8.0;
+        let possible = self.link_bits_per_s.unwrap_or(0.0) * now.0.secs_since(since);
+        let network = if possible > 0.0 { (bits / possible).min(1.0) } else { 0.0 };
+        NodeUse { processor, disk, network, in_flight: f64::from(self.in_flight.get()) }
     }
 }
 

@@ -261,6 +261,7 @@ impl Client {
                     return Ok(false);
                 }
                 self.send(&head, body_bytes).await?;
+                node.sent(body_bytes);
             }
         }
         Ok(true)

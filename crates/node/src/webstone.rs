@@ -116,6 +116,8 @@ pub struct Testbed {
     pub port: Option<u16>,
     /// `FIXED_RANDOM_SEED`.
     pub fixed_seed: Option<bool>,
+    /// `CLIENTS`: the machines that clients are on.
+    pub clients: Vec<String>,
     /// Names of settings that mean nothing here.
     pub passed_over: Vec<String>,
 }
@@ -147,6 +149,7 @@ pub fn testbed(text: &str) -> Result<Testbed, Mistake> {
             }
             "SERVER" => found.server = Some(value.to_owned()),
             "PORTNO" => found.port = Some(value.parse().map_err(|_| unread("port"))?),
+            "CLIENTS" => found.clients = value.split_whitespace().map(str::to_owned).collect(),
             "FIXED_RANDOM_SEED" => found.fixed_seed = Some(value.eq_ignore_ascii_case("true")),
             other => found.passed_over.push(other.to_owned()),
         }
@@ -203,11 +206,12 @@ mod tests {
     #[test]
     fn a_testbed_says_how_to_run_and_the_rest_is_named() {
         let text = "# comment\nITERATIONS=\"3\"\nMINCLIENTS=\"2\"\nMAXCLIENTS=\"20\"\nCLIENTINCR=\"2\"\nTIMEPERRUN=\"5\"\n\
-                    SERVER=\"192.168.0.134\"\nPORTNO=80\nRCP=/usr/bin/rcp\nFIXED_RANDOM_SEED=true # yes\n";
+                    SERVER=\"192.168.0.134\"\nPORTNO=80\nCLIENTS=\"web1 web2\"\nRCP=/usr/bin/rcp\nFIXED_RANDOM_SEED=true # yes\n";
         let found = testbed(text).unwrap();
         assert_eq!((found.iterations, found.min_clients, found.max_clients), (Some(3), Some(2), Some(20)));
         assert_eq!((found.client_increment, found.minutes_per_run), (Some(2), Some(5.0)));
         assert_eq!((found.server.as_deref(), found.port), (Some("192.168.0.134"), Some(80)));
+        assert_eq!(found.clients, ["web1", "web2"]);
         assert_eq!((found.fixed_seed, found.passed_over), (Some(true), vec!["RCP".to_owned()]));
         assert_eq!(testbed("ITERATIONS=none\n").unwrap_err().what, "ITERATIONS: `none` is no number from 1");
         assert_eq!(testbed("\nhello\n").unwrap_err().line, 2);

@@ -8,7 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use assay_measurement::declared::{Described, Value};
 use assay_measurement::histogram::Histogram;
+pub use assay_measurement::nodes::NodeUse;
+use schemars::JsonSchema;
+
+use crate::cluster_parts::{Histograms, Part};
 
 /// Version of the document.
 pub const SCHEMA: &str = "assay-cluster/1";
@@ -29,7 +34,7 @@ pub struct NodeState {
 }
 
 /// Where results come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// A simulation.
@@ -52,6 +57,9 @@ pub struct ClusterResult {
     /// The file that its file extends: a path, or that it is a bundled one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
+    /// Which part of a measurement it is; none: the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// Seed of all that is random.
     pub seed: u64,
     /// Runs of each combination.
@@ -64,8 +72,11 @@ pub struct ClusterResult {
     pub points: Vec<ClusterPoint>,
 }
 
+/// The series of one node: the values of each second, by the name of the measurement ([`NodeUse`]).
+pub type NodeSeries = BTreeMap<String, Vec<f64>>;
+
 /// A combination, with all of its repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterPoint {
     /// Label of the requested documents.
     pub mix: String,
@@ -95,13 +106,35 @@ pub struct ClusterPoint {
     pub balance_by_second: Vec<Balance>,
     /// How each was used, on average.
     #[serde(default)]
+    #[schemars(with = "Vec<BTreeMap<String, f64>>")]
     pub nodes: Vec<NodeUse>,
+    /// Each node second by second, in the first repetition: the values of each measurement, rounded to four places. Empty if the
+    /// nodes are not Assay's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_series: Vec<NodeSeries>,
     /// What somebody else measured there.
     pub reference_per_s: Option<f64>,
+    /// What somebody else measured of single nodes there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_nodes: Vec<NodeReference>,
+    /// Of a part: its response times, to be added to those of other parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<Histograms>,
+}
+
+/// How busy a node was where somebody else measured it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeReference {
+    /// Number of the node.
+    pub node: u32,
+    /// Share of its processors that was busy, on average.
+    pub processor: Option<f64>,
+    /// The same of its disks.
+    pub disk: Option<f64>,
 }
 
 /// Response times of a service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceTimes {
     /// Which one.
     pub name: String,
@@ -110,10 +143,13 @@ pub struct ServiceTimes {
 }
 
 /// Times in microseconds, from a merged histogram.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// How many there are.
     pub count: u64,
+    /// The shortest.
+    #[serde(default)]
+    pub min: Option<u64>,
     /// Their mean.
     pub mean: Option<f64>,
     /// Half of them took no longer.
@@ -134,6 +170,7 @@ impl Times {
         let at = |quantile| histogram.quantile_us(quantile);
         Self {
             count: histogram.count(),
+            min: histogram.min_us(),
             mean: histogram.mean_us(),
             p50: at(0.5),
             p90: at(0.9),
@@ -145,24 +182,13 @@ impl Times {
 }
 
 /// How unequal nodes are in the use of a resource: standard deviation over mean; 0 is perfect balance.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Balance {
     /// Processors.
     pub processor: f64,
     /// Disks.
     pub disk: f64,
     /// Requests that they have.
-    pub in_flight: f64,
-}
-
-/// A node as it is seen by somebody who looks at all of them, or its average over time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct NodeUse {
-    /// Share of its processors that was busy.
-    pub processor: f64,
-    /// Share of its disks that was busy.
-    pub disk: f64,
-    /// Requests that it had.
     pub in_flight: f64,
 }
 
@@ -250,8 +276,42 @@ impl Tally {
     }
 }
 
+/// The same with each value that is declared of a node made from those of two.
+fn joined(one: &NodeUse, other: &NodeUse, join: impl Fn(f64, f64) -> f64) -> NodeUse {
+    let mut both = NodeUse::default();
+    for field in NodeUse::FIELDS {
+        if let (Value::Float(one), Value::Float(other)) = ((field.get)(one), (field.get)(other)) {
+            (field.set)(&mut both, Value::Float(join(one, other)));
+        }
+    }
+    both
+}
+
+/// Decimal places of series: a hundredth of a per cent.
+const PLACES: f64 = 1e4;
+
+/// The series of each node from looks at all of them, one a second.
+fn series(seconds: &[Vec<NodeUse>]) -> Vec<NodeSeries> {
+    let nodes = seconds.iter().map(Vec::len).max().unwrap_or(0);
+    let value = |second: &Vec<NodeUse>, node: usize, field: usize| {
+        let used = second.get(node).copied().unwrap_or_default();
+        match (NodeUse::FIELDS[field].get)(&used) {
+            Value::Float(value) => (value * PLACES).round() / PLACES,
+            _ => 0.0,
+        }
+    };
+    let of = |node: usize| {
+        let one = |(field, declared): (usize, &assay_measurement::declared::Field<NodeUse>)| {
+            let values = seconds.iter().map(|second| value(second, node, field)).collect();
+            (declared.name.to_owned(), values)
+        };
+        NodeUse::FIELDS.iter().enumerate().map(one).collect()
+    };
+    (0..nodes).map(of).collect()
+}
+
 /// What a combination is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Labels {
     /// Label of the requested documents.
     pub mix: String,
@@ -265,6 +325,8 @@ pub struct Labels {
     pub rate_per_s: Option<f64>,
     /// What somebody else measured there.
     pub reference_per_s: Option<f64>,
+    /// What somebody else measured of single nodes there.
+    pub reference_nodes: Vec<NodeReference>,
 }
 
 /// The repetitions of a combination, added up.
@@ -277,6 +339,8 @@ pub struct PointSum {
     /// By second: the sum over repetitions, and how many there are.
     by_second: Vec<(Balance, f64)>,
     nodes: Vec<NodeUse>,
+    /// Of the first repetition.
+    series: Vec<NodeSeries>,
 }
 
 impl PointSum {
@@ -287,6 +351,9 @@ impl PointSum {
 
     /// One more repetition, in which so much time was counted.
     pub fn add(&mut self, tally: &Tally, measure_s: f64) {
+        if self.is_empty() {
+            self.series = series(&tally.seconds);
+        }
         self.per_s.push(tally.responded as f64 / measure_s);
         self.sum.failed += tally.failed;
         self.sum.bytes += tally.bytes;
@@ -303,9 +370,7 @@ impl PointSum {
             self.by_second[second] = (sum.plus(balance), count + 1.0);
             self.nodes.resize(self.nodes.len().max(nodes.len()), NodeUse::default());
             for (sum, node) in self.nodes.iter_mut().zip(nodes) {
-                sum.processor += node.processor;
-                sum.disk += node.disk;
-                sum.in_flight += node.in_flight;
+                *sum = joined(sum, node, |sum, more| sum + more);
             }
         }
     }
@@ -317,11 +382,7 @@ impl PointSum {
             Some(ServiceTimes { name, response_us: Times::of(times) })
         };
         let looks = self.looks.max(1.0);
-        let average = |node: &NodeUse| NodeUse {
-            processor: node.processor / looks,
-            disk: node.disk / looks,
-            in_flight: node.in_flight / looks,
-        };
+        let average = |node: &NodeUse| joined(node, node, |sum, _| sum / looks);
         ClusterPoint {
             mix: labels.mix,
             cluster: labels.cluster,
@@ -336,7 +397,20 @@ impl PointSum {
             balance: self.balance.over(self.looks),
             balance_by_second: self.by_second.iter().map(|(sum, count)| sum.over(*count)).collect(),
             nodes: self.nodes.iter().map(average).collect(),
+            node_series: self.series.clone(),
             reference_per_s: labels.reference_per_s,
+            reference_nodes: labels.reference_nodes,
+            histograms: None,
+        }
+    }
+
+    /// Its response times, for a part; `services` are the names of all.
+    pub fn histograms(&self, services: &[String]) -> Histograms {
+        let service =
+            |(place, times): (&usize, &Histogram)| Some((services.get(*place)?.clone(), times.to_sparse()));
+        Histograms {
+            all: self.sum.all.to_sparse(),
+            services: self.sum.by_service.iter().filter_map(service).collect(),
         }
     }
 }
@@ -375,6 +449,7 @@ mod tests {
             clients: Some(2),
             rate_per_s: None,
             reference_per_s: None,
+            reference_nodes: Vec::new(),
         }
     }
 
@@ -385,7 +460,7 @@ mod tests {
             let mut tally = Tally::default();
             (0..count).for_each(|_| tally.responded(1, 1000, 7));
             tally.failed();
-            let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 2.0 };
+            let node = |processor| NodeUse { processor, disk: 0.0, network: 0.25, in_flight: 2.0 };
             tally.sampled(vec![node(busy), node(0.5)]);
             sum.add(&tally, 10.0);
         }
@@ -397,7 +472,10 @@ mod tests {
         // 1 and 0.5: mean 0.75, deviation 0.25. The other repetition was in balance.
         assert!((point.balance.processor - 1.0 / 6.0).abs() < 1e-12, "{:?}", point.balance);
         assert_eq!((point.balance.in_flight, point.balance_by_second.len()), (0.0, 1));
-        assert_eq!(point.nodes[0].processor, 0.75);
+        assert_eq!((point.nodes[0].processor, point.nodes[0].network), (0.75, 0.25));
+        // The series are those of the first repetition: an average of several would hide how a node's use varies.
+        assert_eq!(point.node_series[0]["processor"], [1.0]);
+        assert_eq!((point.node_series.len(), &point.node_series[1]["in_flight"]), (2, &vec![2.0]));
     }
 
     #[test]
@@ -412,6 +490,7 @@ mod tests {
             name: "n".into(),
             title: "t".into(),
             extends: Some("base.toml".into()),
+            part: None,
             seed: 1,
             repetitions: 1,
             warm_up_s: 0.0,

@@ -8,6 +8,7 @@
 pub mod caches;
 mod checksums;
 pub mod cluster;
+pub mod cluster_parts;
 mod columns;
 pub mod dir;
 pub mod event;

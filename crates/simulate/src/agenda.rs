@@ -14,6 +14,8 @@ pub(crate) enum Event {
     AtSwitch(u32),
     /// The switch has read a request.
     Dispatch(u32),
+    /// The switch has passed on a response.
+    Forwarded(u32),
     /// A node may be done with something.
     Node(u32),
     /// A link may be done with something.

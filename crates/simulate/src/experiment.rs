@@ -28,6 +28,8 @@ pub struct Experiment {
     pub mixes: Vec<Mix>,
     /// Nodes.
     pub clusters: Vec<Cluster>,
+    /// Ways in which a request reaches a node.
+    pub ways: Vec<Way>,
     /// Policies that are compared; gains are over the first.
     pub policies: Vec<NamedPolicy>,
     /// How many requests there are.
@@ -47,6 +49,12 @@ pub struct SwitchSpec {
     pub processors: u32,
     /// What it needs for each.
     pub per_request_s: f64,
+    /// What it needs for each byte of a response that it passes on.
+    pub per_byte_s: f64,
+    /// It knows what is requested when it chooses (layer 7).
+    pub sees_requests: bool,
+    /// Responses go past it: neither its processors nor its link have anything to do with them.
+    pub is_passed: bool,
     /// Time on the way from client to node and back, for a response of no size.
     pub network_s: f64,
     /// The link over which all responses leave; none: as fast as anything.
@@ -57,6 +65,21 @@ pub struct SwitchSpec {
     pub notices_after_s: f64,
     /// Nodes report their state so often to policies that want it.
     pub reports_every_s: f64,
+}
+
+/// A way in which a request reaches a node, and what it costs the switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// What it is called.
+    pub name: String,
+    /// What the switch needs for a request.
+    pub per_request_s: f64,
+    /// What it needs for each byte of a response.
+    pub per_byte_s: f64,
+    /// It knows what is requested.
+    pub sees_requests: bool,
+    /// Responses go past the switch.
+    pub is_passed: bool,
 }
 
 /// Something that can be requested.
@@ -136,6 +159,8 @@ pub struct NamedPolicy {
     pub label: String,
     /// Which one it is.
     pub choice: PolicyChoice,
+    /// Place of the way in which its requests reach nodes; none: as `[switch]` says.
+    pub way: Option<usize>,
 }
 
 /// A policy, or how its settings are found.
@@ -153,6 +178,14 @@ pub enum PolicyChoice {
 }
 
 impl PolicyChoice {
+    /// It chooses by what is requested.
+    pub fn needs_request(&self) -> bool {
+        match self {
+            Self::CapWithState | Self::Ward { .. } => true,
+            Self::Plain(choice) => choice.needs_request(),
+        }
+    }
+
     /// It goes by what servers report of themselves.
     pub fn wants_reports(&self) -> bool {
         match self {
@@ -194,6 +227,19 @@ pub struct Reference {
     pub policy: String,
     /// Clients, and requests completed in a second.
     pub points: Vec<(u32, f64)>,
+    /// How busy a node was with so many clients.
+    pub nodes: Vec<(u32, ReferenceNode)>,
+}
+
+/// How busy somebody found a node, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReferenceNode {
+    /// Its number.
+    pub node: u32,
+    /// Share of its processors that was busy.
+    pub processor: Option<f64>,
+    /// The same of its disks.
+    pub disk: Option<f64>,
 }
 
 /// One combination: places of mix, cluster, policy and load, and a repetition from 0.
@@ -228,17 +274,41 @@ pub fn cells(experiment: &Experiment) -> Vec<Cell> {
 }
 
 impl Experiment {
+    /// The switch as it is under a policy, with the way in which its requests reach nodes.
+    pub fn switch_under(&self, policy: &NamedPolicy) -> SwitchSpec {
+        let Some(way) = policy.way.and_then(|way| self.ways.get(way)) else { return self.switch };
+        SwitchSpec {
+            per_request_s: way.per_request_s,
+            per_byte_s: way.per_byte_s,
+            sees_requests: way.sees_requests,
+            is_passed: way.is_passed,
+            ..self.switch
+        }
+    }
+
     /// What was measured where this cell is.
     pub fn reference(&self, cell: &Cell) -> Option<f64> {
         let Load::Clients(clients) = self.loads[cell.load] else { return None };
+        let mut points = self.about(cell).flat_map(|reference| &reference.points);
+        points.find(|(at, _)| *at == clients).map(|(_, per_s)| *per_s)
+    }
+
+    /// The nodes that were measured where this cell is.
+    pub fn reference_nodes(&self, cell: &Cell) -> impl Iterator<Item = &ReferenceNode> {
+        let clients = if let Load::Clients(clients) = self.loads[cell.load] { clients } else { 0 };
+        let nodes = self.about(cell).flat_map(|reference| &reference.nodes);
+        nodes.filter(move |(at, _)| *at == clients).map(|(_, node)| node)
+    }
+
+    /// What was measured with the mix, cluster and policy of a cell.
+    fn about(&self, cell: &Cell) -> impl Iterator<Item = &Reference> {
         let labels = (
             &self.mixes[cell.mix].label,
             &self.clusters[cell.cluster].label,
             &self.policies[cell.policy].label,
         );
-        let about =
-            |reference: &&Reference| (&reference.mix, &reference.cluster, &reference.policy) == labels;
-        let mut points = self.references.iter().filter(about).flat_map(|reference| &reference.points);
-        points.find(|(at, _)| *at == clients).map(|(_, per_s)| *per_s)
+        self.references
+            .iter()
+            .filter(move |reference| (&reference.mix, &reference.cluster, &reference.policy) == labels)
     }
 }

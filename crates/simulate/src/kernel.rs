@@ -44,6 +44,8 @@ pub struct NodeSample {
     pub processor: f64,
     /// The same of its disks.
     pub disk: f64,
+    /// The same of its link; 0 if it has none.
+    pub network: f64,
 }
 
 /// Who is told what happens; only what happens after warm-up.
@@ -81,6 +83,8 @@ struct Member {
     alive: bool,
     planned: Option<Moment>,
     sampled: (Moment, Busy),
+    /// How long its link had been busy when it was sampled.
+    sampled_link_s: f64,
     reported: (Moment, Busy),
     /// Bytes sent since the last report.
     sent: u64,
@@ -117,13 +121,15 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
         alive: true,
         planned: None,
         sampled: (Moment::START, Busy::default()),
+        sampled_link_s: 0.0,
         reported: (Moment::START, Busy::default()),
         sent: 0,
     };
+    let spec = experiment.switch_under(&experiment.policies[cell.policy]);
     let load = experiment.loads[cell.load];
     let clients = if let Load::Clients(clients) = load { clients as usize } else { 1 };
     let mut kernel = Kernel {
-        spec: experiment.switch,
+        spec,
         experiment,
         cluster,
         load,
@@ -131,11 +137,8 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
         recorder,
         policy: choice(experiment, mix, cluster, chosen).build(seed),
         agenda: Agenda::default(),
-        switch: Switch::new(experiment.switch.processors, experiment.switch.per_request_s),
-        links: Links::new(
-            experiment.switch.link_bits_per_s,
-            cluster.nodes().map(|group| group.link_bits_per_s),
-        ),
+        switch: Switch::new(spec.processors, spec.per_request_s),
+        links: Links::new(spec.link_bits_per_s, cluster.nodes().map(|group| group.link_bits_per_s)),
         members: cluster.nodes().map(member).collect(),
         xacts: Vec::new(),
         free: Vec::new(),
@@ -199,6 +202,7 @@ impl<R: Recorder> Kernel<'_, R> {
             Event::Request(client) => self.request(client, now),
             Event::AtSwitch(xact) => self.agenda.put(self.switch.read(now), Event::Dispatch(xact)),
             Event::Dispatch(xact) => self.dispatch(xact, now),
+            Event::Forwarded(xact) => self.carry(xact, now),
             Event::Node(node) => self.node_is_due(node, now),
             Event::Link(link) => self.link_is_due(link, now),
             Event::Response(xact) => self.respond(xact, now),
@@ -210,8 +214,9 @@ impl<R: Recorder> Kernel<'_, R> {
             Event::Sample => self.sample(now),
             Event::Measure => {
                 self.counting = true;
-                for member in &mut self.members {
+                for (node, member) in self.members.iter_mut().enumerate() {
                     member.sampled = (now, member.node.busy(now));
+                    member.sampled_link_s = self.links.busy_s(node as u32, now);
                 }
                 self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
             }
@@ -362,14 +367,31 @@ impl<R: Recorder> Kernel<'_, R> {
             let bytes = xact.requested.bytes;
             self.policy.first_byte(server, &xact.request(), now.nanos_since(xact.started), now);
             self.members[server.0 as usize].sent += bytes;
-            let on = self.links.send(slot, bytes, server.0, now);
-            self.xacts[slot as usize].carriers = on;
-            match on {
-                0 => self.leaves(slot, now),
-                _ => [0, server.0 + 1].into_iter().for_each(|link| self.plan_link(link)),
+            let work_s = bytes as f64 * self.spec.per_byte_s;
+            if work_s > 0.0 {
+                let at = self.switch.work(now, work_s);
+                self.agenda.put(at, Event::Forwarded(slot));
+            } else {
+                self.carry(slot, now);
             }
         }
         self.done = done;
+    }
+
+    /// A response goes on its links.
+    fn carry(&mut self, slot: u32, now: Moment) {
+        let xact = &self.xacts[slot as usize];
+        let Some(server) = xact.server else { return };
+        let bytes = xact.requested.bytes;
+        let on = match self.spec.is_passed {
+            true => self.links.send_past(slot, bytes, server.0, now),
+            false => self.links.send(slot, bytes, server.0, now),
+        };
+        self.xacts[slot as usize].carriers = on;
+        match on {
+            0 => self.leaves(slot, now),
+            _ => [0, server.0 + 1].into_iter().for_each(|link| self.plan_link(link)),
+        }
     }
 
     fn plan_link(&mut self, link: u32) {
@@ -438,13 +460,17 @@ impl<R: Recorder> Kernel<'_, R> {
     }
 
     fn sample(&mut self, now: Moment) {
-        let look = |member: &mut Member| {
+        let links = &self.links;
+        let look = |(node, member): (usize, &mut Member)| {
             let (since, before) = member.sampled;
             let state = member.node.state(now, since, before);
-            member.sampled = (now, member.node.busy(now));
-            NodeSample { in_flight: state.in_flight, processor: state.processor, disk: state.disk }
+            let link_s = links.busy_s(node as u32, now);
+            let network = (link_s - member.sampled_link_s) / now.secs_since(since).max(f64::MIN_POSITIVE);
+            (member.sampled, member.sampled_link_s) = ((now, member.node.busy(now)), link_s);
+            let network = network.clamp(0.0, 1.0);
+            NodeSample { in_flight: state.in_flight, processor: state.processor, disk: state.disk, network }
         };
-        let nodes: Vec<NodeSample> = self.members.iter_mut().map(look).collect();
+        let nodes: Vec<NodeSample> = self.members.iter_mut().enumerate().map(look).collect();
         self.recorder.sampled(&nodes);
         self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
     }

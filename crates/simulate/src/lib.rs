@@ -15,12 +15,14 @@ mod links;
 mod paths;
 mod policies;
 mod read;
+mod references;
 mod stream;
 mod switch;
+mod ways;
 
 pub use experiment::{
-    Cell, Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
-    SwitchSpec, cells,
+    Cell, Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference,
+    ReferenceNode, Service, SwitchSpec, Way, cells,
 };
 pub use kernel::{NOBODY, NodeSample, PAUSE_AFTER_FAILURE_S, Recorder, Responded, SAMPLE_EVERY_S, simulate};
 pub use links::Links;

@@ -14,6 +14,22 @@ struct Link {
     responses: Sharing<u32>,
     /// The moment that is on the agenda for it.
     planned: Option<Moment>,
+    /// Time in which it carried something, until `noted`.
+    busy_s: f64,
+    noted: Moment,
+}
+
+impl Link {
+    /// Something changes now.
+    fn note(&mut self, now: Moment) {
+        self.busy_s = self.busy_s(now);
+        self.noted = self.noted.max(now);
+    }
+
+    fn busy_s(&self, now: Moment) -> f64 {
+        let is_busy = self.responses.present() > 0;
+        self.busy_s + if is_busy { now.secs_since(self.noted) } else { 0.0 }
+    }
 }
 
 /// All links: number 0 is the switch's, number n + 1 that of node n.
@@ -25,15 +41,31 @@ pub struct Links {
 impl Links {
     /// The link of the switch, and those of nodes, in bits a second; none: as fast as anything.
     pub fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
-        let link = |bits_per_s| Link { bits_per_s, responses: Sharing::new(1, 1.0, 1.0), planned: None };
+        let link = |bits_per_s| Link {
+            bits_per_s,
+            responses: Sharing::new(1, 1.0, 1.0),
+            planned: None,
+            busy_s: 0.0,
+            noted: Moment::START,
+        };
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }
 
     /// Puts a response on its links; gives how many there are.
     pub fn send(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
+        self.send_by([0, node as usize + 1].into_iter(), response, bytes, now)
+    }
+
+    /// Puts a response on the link of its node alone: it goes past the switch.
+    pub fn send_past(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
+        self.send_by(std::iter::once(node as usize + 1), response, bytes, now)
+    }
+
+    fn send_by(&mut self, by: impl Iterator<Item = usize>, response: u32, bytes: u64, now: Moment) -> u8 {
         let mut on = 0;
-        for number in [0, node as usize + 1] {
+        for number in by {
             if let Some(Some(link)) = self.links.get_mut(number) {
+                link.note(now);
                 link.responses.add(response, bytes as f64 * BITS / link.bits_per_s, now);
                 on += 1;
             }
@@ -43,7 +75,17 @@ impl Links {
 
     /// A response that a link is done with by now, if that moment was planned; call it until there is none.
     pub fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
-        self.links.get_mut(number as usize)?.as_mut()?.responses.take(now)
+        let link = self.links.get_mut(number as usize)?.as_mut()?;
+        link.note(now);
+        link.responses.take(now)
+    }
+
+    /// Time since the beginning in which a node's link carried responses, at its full rate; 0 if it has none.
+    pub fn busy_s(&self, node: u32, now: Moment) -> f64 {
+        match self.links.get(node as usize + 1) {
+            Some(Some(link)) => link.busy_s(now),
+            _ => 0.0,
+        }
     }
 
     /// True when a moment is the one that was planned for a link.
@@ -77,5 +119,24 @@ impl Links {
     /// The rate of a node's link.
     pub fn node_rate(&self, node: u32) -> Option<f64> {
         self.links.get(node as usize + 1)?.as_ref().map(|link| link.bits_per_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_busy_as_long_as_its_bytes_take_whoever_shares_it() {
+        let mut links = Links::new(None, [Some(8e6), None].into_iter());
+        let at = Moment::from_secs;
+        // 1 MB takes a second; two of 0.5 MB at once take one together.
+        links.send(1, 500_000, 0, at(1.0));
+        links.send(2, 500_000, 0, at(1.0));
+        assert!((links.busy_s(0, at(1.5)) - 0.5).abs() < 1e-9);
+        while links.take(1, at(2.0)).is_some() {}
+        assert!((links.busy_s(0, at(5.0)) - 1.0).abs() < 1e-9, "idle time does not count");
+        links.send(3, 1_000_000, 1, at(6.0));
+        assert_eq!(links.busy_s(1, at(7.0)), 0.0, "it has no link");
     }
 }

@@ -17,10 +17,11 @@ use assay_settings::suggest::nearest;
 use assay_settings::{Fields, Mistake, Source, Value, units};
 
 use crate::experiment::{
-    Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
-    SwitchSpec,
+    Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Service, SwitchSpec, Way,
 };
 use crate::paths::usual_path;
+use crate::references;
+use crate::ways;
 
 /// A file that another one extends, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,8 @@ pub struct Extended {
 /// Finds the file that another one extends, or says why not.
 pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<Extended, String>;
 
-const TOP: [&str; 20] = [
+const TOP: [&str; 21] = [
+    "way",
     "extends",
     "title",
     "seed",
@@ -57,8 +59,16 @@ const TOP: [&str; 20] = [
     "failure",
 ];
 const REFERENCE: &str = "reference";
-const SWITCH: [&str; 7] =
-    ["processors", "per-request", "network", "link", "retries", "notices-after", "reports-every"];
+const SWITCH: [&str; 8] = [
+    "processors",
+    "per-request",
+    "per-megabyte",
+    "network",
+    "link",
+    "retries",
+    "notices-after",
+    "reports-every",
+];
 const NODE: [&str; 12] = [
     "processors",
     "speed",
@@ -75,9 +85,10 @@ const NODE: [&str; 12] = [
 ];
 const SERVICE: [&str; 9] =
     ["name", "path", "class", "processor", "disk", "law", "bytes", "documents", "zipf"];
-const POLICY: [&str; 12] = [
+const POLICY: [&str; 13] = [
     "name",
     "label",
+    "way",
     "decay",
     "bound",
     "t-low",
@@ -180,6 +191,11 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         gone(node)?;
         node.only(&NODE)?;
     }
+    let ways = layers
+        .tables("way", "[[way]]", &ways::KNOWN)?
+        .iter()
+        .map(ways::read)
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(Experiment {
         title: layers.get("title").map_or(Ok(""), |value| value.text())?.to_owned(),
         seed: layers.get("seed").map_or(Ok(1), |value| value.whole(0, u64::MAX))?,
@@ -188,14 +204,19 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         measure_s: long("measure", 60)?,
         warm_memory: layers.get("warm-memory").map_or(Ok(false), |value| value.flag())?,
         switch: switch(layers)?,
-        policies: policies(layers, &classes)?,
+        policies: policies(layers, &classes, &ways)?,
+        ways,
         classes,
         services,
         mixes,
         clusters: clusters(layers, node.as_ref())?,
         loads: loads(layers)?,
         failures: failures(layers)?,
-        references: references(layers)?,
+        references: layers
+            .tables(REFERENCE, "[[reference]]", &references::KNOWN)?
+            .iter()
+            .map(references::read)
+            .collect::<Result<_, _>>()?,
         extends: None,
     })
 }
@@ -204,6 +225,9 @@ fn switch(layers: &Layers<'_, '_>) -> Result<SwitchSpec, Mistake> {
     let usual = SwitchSpec {
         processors: 1,
         per_request_s: 0.0,
+        per_byte_s: 0.0,
+        sees_requests: true,
+        is_passed: false,
         network_s: 0.0,
         link_bits_per_s: None,
         retries: 1,
@@ -216,6 +240,9 @@ fn switch(layers: &Layers<'_, '_>) -> Result<SwitchSpec, Mistake> {
     Ok(SwitchSpec {
         processors: whole(&fields, "processors", 1, 1, 4096)? as u32,
         per_request_s: time(&fields, "per-request", 0.0)?,
+        per_byte_s: time(&fields, "per-megabyte", 0.0)? / 1e6,
+        sees_requests: true,
+        is_passed: false,
         network_s: time(&fields, "network", 0.0)?,
         link_bits_per_s: fields.get("link").map(|value| value.read(units::bit_rate)).transpose()?,
         retries: whole(&fields, "retries", 1, 0, 100)? as u32,
@@ -439,53 +466,22 @@ fn failures(layers: &Layers<'_, '_>) -> Result<Vec<Failure>, Mistake> {
     layers.tables("failure", "[[failure]]", &["node", "at", "lasts"])?.into_iter().map(read).collect()
 }
 
-fn references(layers: &Layers<'_, '_>) -> Result<Vec<Reference>, Mistake> {
-    let mut found = Vec::new();
-    for fields in
-        layers.tables(REFERENCE, "[[reference]]", &["mix", "cluster", "policy", "clients", "per-second"])?
-    {
-        let text = |key: &str| Ok(fields.need(key, "the label of one")?.text()?.to_owned());
-        let clients = fields.need("clients", "a list")?;
-        let counts: Vec<u32> = clients
-            .list()?
-            .iter()
-            .map(|value| Ok(value.whole(1, 1 << 31)? as u32))
-            .collect::<Result<_, _>>()?;
-        let rates = fields.need("per-second", "a list")?;
-        let per_s: Vec<f64> = rates.list()?.iter().map(|v| v.number(0.0, 1e12)).collect::<Result<_, _>>()?;
-        if counts.len() != per_s.len() {
-            return Err(rates.wrong(&format!(
-                "{} values for {} numbers of clients",
-                per_s.len(),
-                counts.len()
-            )));
-        }
-        let points = counts.into_iter().zip(per_s).collect();
-        found.push(Reference {
-            mix: text("mix")?,
-            cluster: text("cluster")?,
-            policy: text("policy")?,
-            points,
-        });
-    }
-    Ok(found)
-}
-
-fn policies(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<NamedPolicy>, Mistake> {
+fn policies(layers: &Layers<'_, '_>, classes: &[String], ways: &[Way]) -> Result<Vec<NamedPolicy>, Mistake> {
     let own = |key: &str| layers.own.get(key).is_some();
     let from_own = own("policies") || own("policy");
     let holder = if from_own { layers.own } else { layers.holder("policies") };
     let mut found: Vec<NamedPolicy> = Vec::new();
     for value in holder.get("policies").map_or(Ok(Vec::new()), |value| value.list())? {
         let choice = named(&value)?;
-        found.push(NamedPolicy { label: value.text()?.to_owned(), choice });
+        found.push(NamedPolicy { label: value.text()?.to_owned(), choice, way: None });
     }
     let holder = if from_own { layers.own } else { layers.holder("policy") };
     for fields in holder.tables("policy", "[[policy]]", &POLICY)? {
         let value = fields.need("name", "a policy")?;
         let choice = with_settings(named(&value)?, &fields, classes)?;
         let label = fields.get("label").map_or(value.text(), |label| label.text())?.to_owned();
-        found.push(NamedPolicy { label, choice });
+        let way = ways::of_policy(fields.get("way").as_ref(), &choice, ways)?;
+        found.push(NamedPolicy { label, choice, way });
     }
     if let Some(at) =
         (1..found.len()).find(|at| found[..*at].iter().any(|other| other.label == found[*at].label))
@@ -563,7 +559,7 @@ fn with_settings(
             (allowed, PolicyChoice::Plain(plain))
         }
     };
-    let known: Vec<&str> = ["name", "label"].iter().chain(allowed).copied().collect();
+    let known: Vec<&str> = ["name", "label", "way"].iter().chain(allowed).copied().collect();
     fields.only(&known)?;
     Ok(choice)
 }

@@ -22,8 +22,13 @@ impl Switch {
 
     /// A request comes; it is read at the moment that this gives.
     pub fn read(&mut self, now: Moment) -> Moment {
+        self.work(now, self.per_request_s)
+    }
+
+    /// There is so much for it to do; it is done at the moment that this gives.
+    pub fn work(&mut self, now: Moment, work_s: f64) -> Moment {
         let free = self.free.pop().map_or(now, |Reverse(free)| free);
-        let done = free.max(now).plus_secs(self.per_request_s);
+        let done = free.max(now).plus_secs(work_s);
         self.free.push(Reverse(done));
         done
     }

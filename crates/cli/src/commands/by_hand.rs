@@ -288,7 +288,7 @@ fn addresses(text: &str) -> Result<Addresses, String> {
 }
 
 /// Reads a Unix time in seconds, or `+10s`: the first whole second so long from now.
-fn start_time(text: &str) -> Result<u64, String> {
+pub fn start_time(text: &str) -> Result<u64, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match text.strip_prefix('+') {
         Some(after) => {

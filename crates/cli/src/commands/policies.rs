@@ -40,6 +40,9 @@ pub struct Results {
     /// Also write the policy report as one HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Also write each node second by second (processors, disks, network) to FILE, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
     /// Hold it against another result, point by point: a cluster against its simulation
     #[arg(long, value_name = "RESULT.json")]
     pub against: Option<PathBuf>,
@@ -50,6 +53,7 @@ impl Results {
     pub fn check(&self) -> Result<(), Failure> {
         output::check_result(self.output.as_deref())?;
         output::check_result(self.html.as_deref())?;
+        output::check_result(self.csv.as_deref())?;
         self.other().map(|_| ())
     }
 
@@ -73,6 +77,14 @@ impl Results {
             let page = policies::page(result, other.as_ref()).map_err(Failure::failed)?;
             output::result(&page, Some(path))?;
         }
+        if let Some(path) = &self.csv {
+            if result.points.iter().all(|point| point.node_series.is_empty()) {
+                output::eprint(
+                    "note: --csv has no lines: only nodes of Assay's own are watched second by second\n",
+                );
+            }
+            output::result(&policies::nodes_csv(result), Some(path))?;
+        }
         let text = match self.json {
             true => output::json(&policies::document(result, other.as_ref()))?,
             false => {
@@ -94,7 +106,7 @@ pub fn policies(args: &PoliciesArgs) -> Result<Exit, Failure> {
 }
 
 /// A result as it was written.
-fn read(path: &Path) -> Result<ClusterResult, Failure> {
+pub fn read(path: &Path) -> Result<ClusterResult, Failure> {
     let attempt = || format!("cannot read the result {}", path.display());
     let text =
         assay_files::bytes(path, assay_files::DOCUMENT_MAX).with_context(attempt).map_err(Failure::usage)?;

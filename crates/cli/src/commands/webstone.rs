@@ -2,19 +2,21 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::is_private;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Outcome, Target, run_unless as request};
+use assay_node::clients::{ClientsSpec, Outcome, Share, Target, run_unless as request};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
-use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
+use assay_record::cluster::{ClusterPoint, ClusterResult, Labels, Origin, PointSum, SCHEMA};
+use assay_record::cluster_parts::Part;
 use assay_review::policies::services_words;
 use assay_simulate::Load;
 use clap::Args;
 use tokio::sync::watch;
 
+use super::by_hand::start_time;
 use super::crowd::{Crowds, crowds, range};
 use super::policies::Results;
 use crate::exit::{Exit, Failure};
@@ -28,7 +30,10 @@ Examples:
   assay webstone filelist.6040 --testbed testbed
       WebStone's own settings: MINCLIENTS, TIMEPERRUN, SERVER…
   assay webstone filelist.6040 --to 127.0.0.1:8080 --label cap \\
-    --json -o cap.json";
+    --json -o cap.json
+  assay webstone filelist.6040 --testbed testbed --part web2 \\
+    --start-at 1893456000 --json -o web2.json
+      the clients of one of the testbed's machines; `assay merge` adds them";
 /// A client gives a request up after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// WebStone's own numbers, where nothing else is said.
@@ -36,6 +41,8 @@ const CLIENTS: (u32, u32, u32) = (2, 20, 2);
 const ITERATIONS: u32 = 3;
 const TIME: Duration = Duration::from_secs(60);
 const HTTP: u16 = 80;
+/// Client machines; more than any network has.
+const MOST_PARTS: u32 = 10_000;
 
 /// Flags of `assay webstone`.
 #[derive(Debug, Args)]
@@ -68,6 +75,12 @@ pub struct WebstoneArgs {
     /// Clients use their connections again, as WebStone's do not
     #[arg(long)]
     pub keep_alive: bool,
+    /// Run the share of one of several client machines: its name in CLIENTS of the testbed, or `2/3`; `assay merge` adds the results
+    #[arg(long, value_name = "NAME|K/N", requires = "start_at")]
+    pub part: Option<String>,
+    /// With --part: when the first run begins, the same for all parts: a Unix time in seconds, or from now, like +10s
+    #[arg(long, value_name = "TIME", value_parser = start_time, requires = "part")]
+    pub start_at: Option<u64>,
     /// What is under test, for tables and comparisons
     #[arg(long, value_name = "NAME", default_value = "server")]
     pub label: String,
@@ -88,7 +101,12 @@ struct Plan {
     time_s: f64,
     /// All iterations request the same.
     fixed_seed: bool,
+    /// The part that is run here; none: all of it.
+    part: Option<Part>,
 }
+
+/// Time between the runs of parts, which begin at fixed times: none may still be at the one before.
+const BETWEEN_PARTS_S: f64 = 1.0;
 
 /// Runs all numbers of clients, as often as is wanted.
 pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
@@ -120,8 +138,15 @@ fn all(
     stop: &watch::Receiver<bool>,
 ) -> Result<bool, Failure> {
     // As WebStone does: all numbers of clients, then all of them again.
+    let mut number = 0;
     for iteration in 0..plan.iterations {
         for (clients, sum) in plan.crowds.0.iter().zip(&mut *sums) {
+            if let Some(part) = plan.part
+                && !wait_for_run(args, plan, part, number, stop.clone())?
+            {
+                return Ok(false);
+            }
+            number += 1;
             let Some(outcome) = once(args, plan, (*clients, iteration), stop.clone())? else {
                 return Ok(false);
             };
@@ -130,6 +155,61 @@ fn all(
         }
     }
     Ok(true)
+}
+
+/// Waits until all parts begin their run of this number. False: somebody wanted an end before.
+fn wait_for_run(
+    args: &WebstoneArgs,
+    plan: &Plan,
+    part: Part,
+    number: u32,
+    mut stop: watch::Receiver<bool>,
+) -> Result<bool, Failure> {
+    let each_s = warm_up_s(args) + plan.time_s + BETWEEN_PARTS_S;
+    let at = Duration::from_secs(part.start_at_unix_s) + Duration::from_secs_f64(each_s * f64::from(number));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if now > at + Duration::from_secs_f64(BETWEEN_PARTS_S) {
+        let failure = anyhow!("run {} of this part could not begin in time with the others", number + 1);
+        return Err(
+            Failure::failed(failure).hint("give all parts a later --start-at; this machine may be too busy")
+        );
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .context("cannot wait for the start")
+        .map_err(Failure::failed)?;
+    Ok(runtime.block_on(async {
+        tokio::select! {
+            () = tokio::time::sleep(at.saturating_sub(now)) => true,
+            () = interrupt::requested(&mut stop) => false,
+        }
+    }))
+}
+
+/// The part that is meant: a machine of the testbed, or a number of several.
+fn part(named: &str, start_at: u64, machines: &[String]) -> Result<Part, Failure> {
+    let counted =
+        named.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    let place = machines.iter().position(|machine| machine == named);
+    let found = counted.or_else(|| place.map(|place| (place as u32 + 1, machines.len() as u32)));
+    match found {
+        Some((number, of)) if (1..=of).contains(&number) && of <= MOST_PARTS => {
+            Ok(Part { number, of, start_at_unix_s: start_at })
+        }
+        Some(_) => {
+            Err(Failure::usage(anyhow!("--part {named}: write it like 2/3, with 1 to {MOST_PARTS} parts")))
+        }
+        None if machines.is_empty() => {
+            let failure = anyhow!("--part {named} is no machine: the testbed has no CLIENTS");
+            Err(Failure::usage(failure).hint("name it by number, like --part 2/3"))
+        }
+        None => Err(Failure::usage(anyhow!("--part {named} is not among CLIENTS: {}", machines.join(", ")))),
+    }
+}
+
+fn warm_up_s(args: &WebstoneArgs) -> f64 {
+    args.warm_up.map_or(0.0, |time| time.as_secs_f64())
 }
 
 fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
@@ -142,6 +222,12 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
     };
     if !bed.passed_over.is_empty() {
         output::eprint(&format!("passed over: {}\n", bed.passed_over.join(", ")));
+    }
+    if bed.clients.len() > 1 && args.part.is_none() {
+        output::eprint(&format!(
+            "note: CLIENTS names {} machines, and all clients run on this one; --part runs the share of one\n",
+            bed.clients.len()
+        ));
     }
     let (first, last, step) = CLIENTS;
     let first = bed.min_clients.unwrap_or(first);
@@ -168,7 +254,11 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
     let time_s = args.time.map(|time| time.as_secs_f64()).or(minutes).unwrap_or(TIME.as_secs_f64());
     let iterations = args.iterations.or(bed.iterations).unwrap_or(ITERATIONS);
     let fixed_seed = bed.fixed_seed.unwrap_or(false);
-    Ok(Plan { list, to, host, crowds, iterations, time_s, fixed_seed })
+    let part = match (&args.part, args.start_at) {
+        (Some(named), Some(start_at)) => Some(part(named, start_at, &bed.clients)?),
+        _ => None,
+    };
+    Ok(Plan { list, to, host, crowds, iterations, time_s, fixed_seed, part })
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -200,10 +290,11 @@ fn once(
         weights: plan.list.weights.clone(),
         seed: args.seed.wrapping_add(further),
         load: Load::Clients(clients),
+        share: plan.part.map_or(Share::ALL, |part| Share { first: part.number - 1, of: part.of }),
         target: Target::One(plan.to),
         host: Some(plan.host.clone()),
         keep_alive: args.keep_alive,
-        warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),
+        warm_up_s: warm_up_s(args),
         measure_s: plan.time_s,
         surroundings: None,
         check_sizes: true,
@@ -239,10 +330,10 @@ fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult 
             cluster: plan.host.clone(),
             policy: args.label.clone(),
             clients: Some(*clients),
-            rate_per_s: None,
-            reference_per_s: None,
+            ..Labels::default()
         };
-        sum.point(labels, &services)
+        let histograms = plan.part.map(|_| sum.histograms(&services));
+        ClusterPoint { histograms, ..sum.point(labels, &services) }
     };
     ClusterResult {
         schema: SCHEMA.into(),
@@ -250,9 +341,10 @@ fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult 
         name: args.label.clone(),
         title: format!("WebStone: {name}"),
         extends: None,
+        part: plan.part,
         seed: args.seed,
         repetitions: plan.iterations,
-        warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),
+        warm_up_s: warm_up_s(args),
         measure_s: plan.time_s,
         points: plan.crowds.0.iter().zip(sums).filter(|(_, sum)| !sum.is_empty()).map(point).collect(),
     }

@@ -83,6 +83,69 @@ fn webstones_files_are_requested_and_the_report_is_made_again() {
 }
 
 #[test]
+fn parts_of_several_client_machines_are_merged_into_one_result() {
+    let assay = Assay::new();
+    let (_running, nodes) = start(&assay, &[assay.file("small.toml", SMALL)]);
+    assay.file("list", "/file5k.html 350 #5125\n/file500.html 10 #500\n");
+    assay.file("testbed", "ITERATIONS=2\nMINCLIENTS=1\nMAXCLIENTS=5\nCLIENTINCR=4\nCLIENTS=\"web1 web2\"\n");
+    let start_at =
+        (std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs() + 3)
+            .to_string();
+    let part = |name: &'static str| {
+        let (assay, to, start_at) = (&assay, nodes[0].as_str(), start_at.as_str());
+        move || {
+            let file = format!("{name}.json");
+            let run =
+                ["webstone", "list", "--testbed", "testbed", "--to", to, "--time", "300ms", "--part", name];
+            assay.run(&[&run[..], &["--start-at", start_at, "--json", "-o", &file]].concat()).exits(0);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(part("web1"));
+        scope.spawn(part("web2"));
+    });
+    let read = |file: &str| json(&std::fs::read_to_string(assay.path(file)).expect("written"));
+    let said = assay.run(&["merge", "web1.json", "web2.json", "-o", "all.json"]).exits(0).stdout;
+    assert!(said.contains("shortest ms") && said.contains("5 clients"), "{said}");
+    let (one, two, all) = (read("web1.json"), read("web2.json"), read("all.json"));
+    assert_eq!((one["part"]["number"].as_u64(), two["part"]["of"].as_u64()), (Some(1), Some(2)));
+    assert!(all.get("part").is_none() && all["points"][0].get("histograms").is_none());
+    for place in 0..2 {
+        let count =
+            |document: &Value| document["points"][place]["response_us"]["count"].as_u64().expect("a number");
+        let least = |document: &Value| document["points"][place]["response_us"]["min"].as_u64();
+        assert_eq!(count(&all), count(&one) + count(&two));
+        assert_eq!(least(&all), [least(&one), least(&two)].into_iter().flatten().min());
+    }
+    // One client is on the first machine; of five, each has some.
+    let count = |document: &Value, place: usize| document["points"][place]["response_us"]["count"].as_u64();
+    assert_eq!(count(&two, 0), Some(0));
+    assert!(count(&one, 0) > Some(0) && count(&one, 1) > Some(0) && count(&two, 1) > Some(0));
+    for (wrong, why) in [
+        (vec!["merge", "web1.json", "all.json", "-o", "x.json"], "all.json is not a part"),
+        (vec!["merge", "web1.json", "web1.json", "-o", "x.json"], "is part 1, and so is another"),
+        (
+            vec![
+                "webstone",
+                "list",
+                "--testbed",
+                "testbed",
+                "--to",
+                &nodes[0],
+                "--part",
+                "web3",
+                "--start-at",
+                "+9s",
+            ],
+            "not among CLIENTS: web1, web2",
+        ),
+    ] {
+        let said = assay.run(&wrong).exits(2);
+        assert!(said.stderr.contains(why), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn a_cluster_is_measured_as_it_is_simulated() {
     let assay = Assay::new();
     let small = assay.file("small.toml", SMALL);

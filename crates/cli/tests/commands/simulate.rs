@@ -79,6 +79,50 @@ fn what_a_file_extends_is_named_and_a_file_that_was_passed_over_too() {
     assert!(!figure.stderr.contains("passed over"), "{}", figure.stderr);
 }
 
+#[test]
+fn each_node_is_written_second_by_second_beside_what_was_measured_of_it() {
+    let assay = Assay::new();
+    let run = ["simulate", "figure-6", "--measure", "20s", "--csv", "nodes.csv", "--html", "page.html"];
+    let table = assay.run(&run).exits(0).stdout;
+    assert!(
+        table.contains("node 0, cap with 14 clients: processors ") && table.contains("62.4 % measured"),
+        "{table}"
+    );
+    let csv = std::fs::read_to_string(assay.path("nodes.csv")).expect("the values");
+    let mut lines = csv.lines();
+    let head = lines.next().expect("a head");
+    assert_eq!(head, "mix,cluster,policy,clients,rate_per_s,node,second,processor,disk,network,in_flight");
+    // Two loads, four nodes, 19 or 20 whole seconds.
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert!((2 * 4 * 19..=2 * 4 * 20).contains(&rows.len()), "{}", rows.len());
+    let column = |row: &[&str], place: usize| row[place].parse::<f64>().expect("a number");
+    for place in 7..10 {
+        let all: Vec<f64> = rows.iter().map(|row| column(row, place)).collect();
+        assert!(all.iter().all(|share| (0.0..=1.0).contains(share)), "column {place}");
+        assert!(all.iter().sum::<f64>() > 0.0, "column {place} is of something that is used");
+    }
+    // The document has the same, and its averages are those of the seconds.
+    let json = assay.run(&["simulate", "figure-6", "--measure", "20s", "--json"]).exits(0).stdout;
+    let document: Value = serde_json::from_str(&json).expect("JSON");
+    for point in document["points"].as_array().expect("points") {
+        for (node, series) in point["node_series"].as_array().expect("nodes").iter().enumerate() {
+            for (name, values) in series.as_object().expect("measurements") {
+                let values: Vec<f64> =
+                    values.as_array().expect("seconds").iter().filter_map(Value::as_f64).collect();
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                let stated = point["nodes"][node][name].as_f64().expect("an average");
+                assert!((mean - stated).abs() < 1e-4, "{name} of node {node}: {mean} and {stated}");
+            }
+        }
+    }
+    let page = std::fs::read_to_string(assay.path("page.html")).expect("the page");
+    for chart in ["processor", "disk", "network"] {
+        for point in 0..2 {
+            assert!(page.contains(&format!("data-chart=\"nodes-{chart}-0-{point}\"")), "{chart} {point}");
+        }
+    }
+}
+
 /// What the study measured in figure 4, by policy and clients, from the project's copy of its appendix D.
 fn figure_4() -> std::collections::BTreeMap<(String, u64), f64> {
     let rows = include_str!("../../../simulate/tests/data/appendix-d.csv").lines();

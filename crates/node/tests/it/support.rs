@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Target};
+use assay_node::clients::{ClientsSpec, Share, Target};
 use assay_node::nodes::{Kind, Nodes, NodesSpec};
 use assay_simulate::{Experiment, read};
 
@@ -37,6 +37,7 @@ pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSp
         weights: experiment.mixes[0].weights.clone(),
         seed: experiment.seed,
         load: experiment.loads[0],
+        share: Share::ALL,
         target,
         host: None,
         keep_alive: false,

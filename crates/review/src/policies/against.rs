@@ -1,10 +1,11 @@
 //! How far two results are from each other, point by point. A cluster against its simulation, say.
 
 use assay_record::cluster::{ClusterPoint, ClusterResult};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One result against another.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Against {
     /// What the other is called.
     pub name: String,
@@ -17,7 +18,7 @@ pub struct Against {
 }
 
 /// A point of both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Off {
     /// What was requested.
     pub mix: String,

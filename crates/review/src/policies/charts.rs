@@ -2,7 +2,7 @@
 
 use assay_record::cluster::{Balance, ClusterPoint, ClusterResult};
 
-use super::{Estimate, distinct, gain, terminal, within};
+use super::{Estimate, distinct, gain, nodes, terminal, within};
 use assay_compare::look;
 use assay_report::chart::{Chart, Kind, Line, Text, short, time_chart};
 
@@ -16,6 +16,15 @@ pub(super) struct Scene {
     pub loads: Vec<Chart>,
     /// Over time, under one load.
     pub times: Vec<Chart>,
+    /// Of each node, over time.
+    pub nodes: Vec<Chart>,
+}
+
+impl Scene {
+    /// In the order of the page.
+    pub fn all(&self) -> impl Iterator<Item = &Chart> {
+        self.loads.iter().chain(&self.times).chain(&self.nodes)
+    }
 }
 
 /// All charts of a scene; `other` is drawn beside it, broken. `axis` is that of its charts over time.
@@ -28,7 +37,12 @@ pub(super) fn scene(
     let points: Vec<&ClusterPoint> = within(result, place).collect();
     let beside: Vec<&ClusterPoint> = other.map(|other| within(other, place).collect()).unwrap_or_default();
     let seen = Seen { result, other, points, beside, number: axis };
-    Scene { title: format!("{}, {}", place.0, place.1), loads: seen.loads(), times: seen.times() }
+    Scene {
+        title: format!("{}, {}", place.0, place.1),
+        loads: seen.loads(),
+        times: seen.times(),
+        nodes: seen.nodes(),
+    }
 }
 
 struct Seen<'r> {
@@ -167,6 +181,17 @@ impl<'r> Seen<'r> {
     fn telling(&self) -> Option<&'r ClusterPoint> {
         let ahead = |point: &&&ClusterPoint| gain(self.result, point).map_or(1.0, |gain| gain.mean);
         self.points.iter().max_by(|one, other| ahead(one).total_cmp(&ahead(other))).copied()
+    }
+
+    /// All points have their nodes drawn if they are few; otherwise the one under which the best policy is furthest ahead.
+    fn nodes(&self) -> Vec<Chart> {
+        let drawn = match self.points.len() <= nodes::FEW_POINTS {
+            true => self.points.clone(),
+            false => self.telling().into_iter().collect(),
+        };
+        let of =
+            |(place, point): (usize, &&ClusterPoint)| nodes::charts(point, self.number, &place.to_string());
+        drawn.iter().enumerate().flat_map(of).collect()
     }
 
     fn times(&self) -> Vec<Chart> {

@@ -6,7 +6,7 @@ use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use super::charts::{Scene, scene};
-use super::{against, gain, measured_gain, megabits_per_s, scenes, terminal, within};
+use super::{against, gain, measured_gain, megabits_per_s, nodes, scenes, terminal, within};
 use assay_report::ReportError;
 use assay_report::chart::said::said;
 use assay_report::chart::{Band, Chart};
@@ -37,6 +37,7 @@ struct SceneView<'a> {
     id: String,
     loads: Vec<ChartHead<'a>>,
     times: Vec<ChartHead<'a>>,
+    nodes: Vec<ChartHead<'a>>,
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -62,16 +63,14 @@ pub fn page(result: &ClusterResult, other: Option<&ClusterResult>) -> Result<Str
     let drawn: Vec<Scene> =
         places.iter().enumerate().map(|(number, place)| scene(result, other, *place, number)).collect();
     let axes: Vec<Axis> = places.iter().map(|place| axis(result, *place)).collect();
-    let charts = Charts {
-        axes: &axes,
-        charts: drawn.iter().flat_map(|scene| scene.loads.iter().chain(&scene.times)).collect(),
-    };
+    let charts = Charts { axes: &axes, charts: drawn.iter().flat_map(|scene| scene.all()).collect() };
     let views =
         places.iter().zip(&drawn).zip(&axes).enumerate().map(|(number, ((place, scene), axis))| SceneView {
             title: &scene.title,
             id: format!("scene-{number}"),
             loads: heads(&scene.loads, axis),
             times: heads(&scene.times, axis),
+            nodes: heads(&scene.nodes, axis),
             heads: titles(result),
             rows: within(result, *place).map(|point| row(result, point)).collect(),
         });
@@ -83,6 +82,7 @@ pub fn page(result: &ClusterResult, other: Option<&ClusterResult>) -> Result<Str
             .iter()
             .map(|place| conclusion(result, *place))
             .chain(beside(result, other))
+            .chain(measured_nodes(result))
             .collect(),
         scenes: views.collect(),
         assay_version: env!("CARGO_PKG_VERSION"),
@@ -123,6 +123,12 @@ fn eyebrow(result: &ClusterResult) -> String {
         if result.repetitions == 1 { "once".to_owned() } else { format!("{} times", result.repetitions) };
     let extends = result.extends.as_ref().map_or_else(String::new, |file| format!(" · extends {file}"));
     format!("{how} · {each} each, {times} · seed {}{extends}", result.seed)
+}
+
+/// Nodes that somebody else measured.
+fn measured_nodes(result: &ClusterResult) -> Option<(String, String)> {
+    let all = nodes::measured(result);
+    (!all.is_empty()).then(|| ("Nodes measured elsewhere".to_owned(), all.join(". ") + "."))
 }
 
 /// How far it is from the other result.

@@ -7,15 +7,18 @@
 mod against;
 mod charts;
 mod html;
+mod nodes;
 mod terminal;
 
 use assay_record::cluster::{ClusterPoint, ClusterResult};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use assay_compare::student;
 
 pub use against::{Against, against};
 pub use html::page;
+pub use nodes::nodes_csv;
 pub use terminal::{against_words, services_words, words};
 
 /// An interval leaves out so much.
@@ -97,7 +100,7 @@ pub fn measured_gain(result: &ClusterResult, point: &ClusterPoint) -> Option<Mea
 }
 
 /// A result with what follows from it: what `--json` prints.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Document<'r> {
     schema: &'r str,
     origin: assay_record::cluster::Origin,
@@ -105,6 +108,9 @@ pub struct Document<'r> {
     title: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
     extends: Option<&'r str>,
+    /// Which part of a measurement it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<assay_record::cluster_parts::Part>,
     seed: u64,
     repetitions: u32,
     warm_up_s: f64,
@@ -115,27 +121,41 @@ pub struct Document<'r> {
 }
 
 /// Figures by the names that they had before, for programs that read those.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct NamesOfBefore {
     answered_per_s: f64,
     answered_per_s_half_width: Option<f64>,
     answered_per_s_deviation: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
+/// A combination, with what follows from its repetitions.
+#[derive(Debug, Serialize, JsonSchema)]
 struct PointDocument<'r> {
+    /// Responses a second: the mean over repetitions.
     responses_per_s: f64,
+    /// Half of the width of its 95 % interval; null with one repetition.
     responses_per_s_half_width: Option<f64>,
+    /// Standard deviation between repetitions; null with one.
     responses_per_s_deviation: Option<f64>,
     #[serde(flatten)]
     before: NamesOfBefore,
+    /// Over the first policy under the same load, as a ratio; null for that policy.
     gain: Option<f64>,
+    /// Half of the width of the interval of the repetitions' own ratios.
     gain_half_width: Option<f64>,
+    /// The gain that was measured elsewhere, as a ratio.
     reference_gain: Option<f64>,
+    /// The gain here less that one.
     gain_off: Option<f64>,
+    /// Bodies of responses, in millions of bits a second.
     megabits_per_s: f64,
     #[serde(flatten)]
     point: &'r ClusterPoint,
+}
+
+/// The schema of what `--json` prints.
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Document<'_>).to_value()
 }
 
 /// The document of a result; and how far it is from another, if there is one.
@@ -169,6 +189,7 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
         name: &result.name,
         title: &result.title,
         extends: result.extends.as_deref(),
+        part: result.part,
         seed: result.seed,
         repetitions: result.repetitions,
         warm_up_s: result.warm_up_s,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
 
-use super::{Against, Estimate, MeasuredGain, gain, measured_gain, megabits_per_s, scenes, within};
+use super::{Against, Estimate, MeasuredGain, gain, measured_gain, megabits_per_s, nodes, scenes, within};
 use assay_report::format::{NOTHING, duration_s};
 
 /// All tables.
@@ -35,6 +35,11 @@ pub fn words(result: &ClusterResult) -> String {
         }
     }
     off(&mut text, result);
+    let nodes = nodes::measured(result);
+    if !nodes.is_empty() {
+        line(&mut text, "");
+        nodes.iter().for_each(|sentence| line(&mut text, sentence));
+    }
     text
 }
 
@@ -161,12 +166,13 @@ fn gains_off(text: &mut String, result: &ClusterResult) {
 /// Response times of each service, under each load: for a workload that is a list of files.
 pub fn services_words(result: &ClusterResult) -> String {
     let mut text = format!(
-        "\n{:>10}  {:<12} {:>8} {:<34} {:>9} {:>9} {:>8} {:>8} {:>8} {:>10}\n",
+        "\n{:>10}  {:<12} {:>8} {:<34} {:>9} {:>11} {:>9} {:>8} {:>8} {:>8} {:>10}\n",
         "load",
         "policy",
         "Mbit/s",
         "file",
         "responses",
+        "shortest ms",
         "mean ms",
         "p50 ms",
         "p90 ms",
@@ -182,10 +188,11 @@ pub fn services_words(result: &ClusterResult) -> String {
                 _ => (String::new(), "", String::new()),
             };
             let mean = times.mean.map_or(NOTHING.to_owned(), |us| format!("{:.1}", us / 1e3));
+            let shortest = ms(times.min);
             let [half, most, nearly, longest] = [times.p50, times.p90, times.p99, times.max].map(ms);
             let _ = writeln!(
                 text,
-                "{load:>10}  {policy:<12} {rate:>8} {name:<34} {:>9} {mean:>9} {half:>8} {most:>8} {nearly:>8} {longest:>10}",
+                "{load:>10}  {policy:<12} {rate:>8} {name:<34} {:>9} {shortest:>11} {mean:>9} {half:>8} {most:>8} {nearly:>8} {longest:>10}",
                 times.count
             );
         }

@@ -1,4 +1,4 @@
-use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SCHEMA, Tally};
+use assay_record::cluster::{ClusterResult, Labels, NodeReference, NodeUse, Origin, PointSum, SCHEMA, Tally};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
                 let mut tally = Tally::default();
                 (0..count as u64).for_each(|_| tally.responded(0, 5_000, 10));
                 for busy in [0.4, 0.8] {
-                    let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 1.0 };
+                    let node = |processor| NodeUse { processor, disk: 0.0, network: 0.1, in_flight: 1.0 };
                     tally.sampled(vec![node(busy), node(0.6)]);
                 }
                 sum.add(&tally, 10.0);
@@ -27,6 +27,10 @@ fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
                 clients: Some(clients),
                 rate_per_s: None,
                 reference_per_s: (clients == 8).then_some(if policy == "cap" { 88.0 } else { 80.0 }),
+                reference_nodes: (clients == 8 && policy == "cap")
+                    .then_some(NodeReference { node: 1, processor: Some(0.55), disk: None })
+                    .into_iter()
+                    .collect(),
             };
             points.push(sum.point(labels, &[text("page")]));
         }
@@ -37,6 +41,7 @@ fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
         name: name.into(),
         title: "Two policies".into(),
         extends: None,
+        part: None,
         seed: 1,
         repetitions: 3,
         warm_up_s: 0.0,
@@ -123,9 +128,13 @@ fn files_are_told_one_by_one_with_their_percentiles() {
 fn the_page_has_all_charts_and_nothing_that_breaks_out_of_it() {
     let (result, other) = (result("r", [1.1, 1.3]), result("other", [1.0, 1.2]));
     let html = page(&result, Some(&other)).unwrap();
-    for chart in ["throughput-0", "gain-0", "p50-0", "p99-0", "uneven-0", "balance-processor-0"] {
+    for chart in
+        ["throughput-0", "gain-0", "p50-0", "p99-0", "uneven-0", "balance-processor-0", "nodes-processor-0-0"]
+    {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
+    assert!(!html.contains("data-chart=\"nodes-disk-0-0\""), "no disk was used");
+    assert!(html.contains("node 1, cap with 8 clients: processors 60.0 % busy, 55.0 % measured."), "nodes");
     assert!(html.contains("cap is furthest ahead of rand with 8 clients, by 30."), "the response");
     assert!(html.contains("4 &lt;nodes&gt;") && !html.contains("4 <nodes>"));
     assert!(html.contains("Against other") && html.contains("4 points in common"));
@@ -140,4 +149,40 @@ fn the_document_can_be_read_as_the_result_it_came_from() {
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["against"]["most"], 0.0);
     assert!(value["points"][3]["gain"].as_f64().unwrap() > 1.29);
+}
+
+#[test]
+fn nodes_are_written_second_by_second_with_the_names_of_their_measurements() {
+    let csv = nodes_csv(&result("r", [1.1, 1.3]));
+    let mut lines = csv.lines();
+    let head = "mix,cluster,policy,clients,rate_per_s,node,second,processor,disk,network,in_flight";
+    assert_eq!(lines.next(), Some(head));
+    assert_eq!(lines.next(), Some("60/40,4 <nodes>,rand,2,,0,0,0.4,0,0.1,1"));
+    assert_eq!(lines.next(), Some("60/40,4 <nodes>,rand,2,,0,1,0.8,0,0.1,1"));
+    assert_eq!(lines.count(), 4 * 2 * 2 - 2, "points, nodes, seconds");
+}
+
+#[test]
+fn nodes_that_were_measured_elsewhere_stand_beside_those_here() {
+    let text = words(&result("r", [1.1, 1.3]));
+    assert!(
+        text.ends_with("\nnode 1, cap with 8 clients: processors 60.0 % busy, 55.0 % measured\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_code_and_the_document_is_true_to_it() {
+    let schema = json_schema();
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/policies.schema.json");
+    assay_testbed::pages::golden(&path, &format!("{schema:#}\n"));
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let (result, other) = (result("r", [1.1, 1.3]), result("other", [1.0, 1.2]));
+    let value = serde_json::to_value(document(&result, Some(&other))).unwrap();
+    let wrong: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let mut false_one = value;
+    false_one["points"][0]["node_series"][0]["processor"] = "much".into();
+    assert!(!validator.is_valid(&false_one));
 }

@@ -168,3 +168,54 @@ fn caps_gain_is_the_documents_and_goes_where_it_went() {
     let still = gain("figure-3", 21);
     assert!((0.97..=1.03).contains(&still), "files alone at 21 clients: {still:.3}");
 }
+
+/// The study's figure 6: processors and disk of one node in per cent, at intervals of 15 s, with 10 and with 14 clients.
+const FIGURE_6: [(u32, [[f64; 11]; 2]); 2] = [
+    (
+        10,
+        [
+            [64.93, 65.0, 67.5, 53.9, 69.37, 66.43, 66.4, 69.33, 66.53, 67.0, 67.57],
+            [57.47, 66.53, 55.2, 86.53, 46.4, 52.33, 66.47, 53.73, 60.4, 57.47, 37.93],
+        ],
+    ),
+    (
+        14,
+        [
+            [64.57, 66.1, 60.13, 51.53, 50.63, 66.33, 65.57, 67.87, 63.2, 66.03, 64.87],
+            [44.47, 48.4, 51.4, 47.07, 44.0, 62.47, 70.87, 55.27, 55.73, 46.93, 55.93],
+        ],
+    ),
+];
+
+#[test]
+fn figure_6_has_the_averages_of_the_studys_own_values() {
+    let experiment = bundled("figure-6");
+    for cell in cells(&experiment) {
+        let Load::Clients(clients) = experiment.loads[cell.load] else { panic!("a closed loop") };
+        let (_, [processor, disk]) =
+            FIGURE_6.iter().find(|(count, _)| *count == clients).expect("a load of the study");
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64 / 100.0;
+        let found: Vec<_> = experiment.reference_nodes(&cell).collect();
+        let [node] = found[..] else { panic!("{found:?}") };
+        assert_eq!(node.node, 0, "node 40 is the first");
+        assert!((node.processor.expect("a share") - mean(processor)).abs() < 1e-4, "{node:?}");
+        assert!((node.disk.expect("a share") - mean(disk)).abs() < 1e-4, "{node:?}");
+        assert_eq!(experiment.reference(&cell), None, "no rate was measured there");
+    }
+}
+
+#[test]
+fn figure_7_has_the_nodes_that_the_study_measured_alone_and_their_speeds_follow_from_it() {
+    let measured =
+        [(34, 122.33), (35, 122.67), (40, 149.67), (44, 117.33), (45, 150.0), (46, 168.67), (47, 166.0)];
+    let mean = (149.67 + 150.0 + 168.67 + 166.0) / 4.0;
+    let experiment = bundled("figure-7");
+    assert_eq!(experiment.clusters.len(), measured.len());
+    for (cell, (node, per_s)) in cells(&experiment).iter().filter(|cell| cell.repetition == 0).zip(measured) {
+        let cluster = &experiment.clusters[cell.cluster];
+        assert_eq!(cluster.label, format!("node {node}"));
+        let speed = cluster.nodes().next().expect("a node").node.speed;
+        assert!((speed - per_s / mean).abs() < 0.000_5, "{node}: {speed}");
+        assert_eq!(experiment.reference(cell), Some(per_s));
+    }
+}

@@ -126,3 +126,44 @@ fn the_manual_says_how_much_memory_a_document_needs_beside_its_own_bytes() {
     let row = page.lines().find(|line| line.starts_with("| `memory`")).expect("a row");
     assert!(row.contains(&said), "{said} is not in: {row}");
 }
+
+/// Two nodes that are no limit behind a switch, with one way to them.
+fn behind(way: &str, bytes: u32) -> Seen {
+    let text = format!(
+        "clients = [16]\nrepetitions = 1\nwarm-up = \"1s\"\nmeasure = \"20s\"\n[switch]\nnetwork = \"1ms\"\nlink = \"1Gbit/s\"\n\
+         [[way]]\nname = \"w\"\n{way}\n[[policy]]\nname = \"rr\"\nway = \"w\"\n[[cluster]]\nnodes = 2\n\
+         [[service]]\nname = \"a\"\nprocessor = \"1us\"\nbytes = {bytes}\n"
+    );
+    crate::support::only(&text)
+}
+
+#[test]
+fn a_way_costs_the_switch_what_it_says_for_each_request_and_each_byte() {
+    let near = |seen: &Seen, per_s: f64| {
+        let off = seen.responded as f64 / 20.0 / per_s - 1.0;
+        assert!(off.abs() < 0.02, "{} responses, and not {per_s} a second", seen.responded);
+    };
+    near(&behind("per-request = \"2ms\"", 1000), 500.0);
+    near(&behind("per-request = \"1ms\"\nper-megabyte = \"10ms\"", 100_000), 500.0);
+    // The link carries 1,250 of 100,000 bytes a second, unless they go past it.
+    near(&behind("per-request = \"0.1ms\"", 100_000), 1250.0);
+    near(&behind("per-request = \"0.5ms\"\nresponses = \"past\"", 100_000), 2000.0);
+}
+
+#[test]
+fn a_policy_that_needs_a_request_is_refused_on_layer_4_by_name() {
+    let head = "clients = [1]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\n[[way]]\nname = \"w\"\nlayer = 4\n";
+    for (policy, refused) in
+        [("cap", true), ("lard", true), ("ward", true), ("cap-state", true), ("lc", false)]
+    {
+        let text = format!("{head}[[policy]]\nname = \"{policy}\"\nway = \"w\"\n");
+        let read = assay_simulate::read("x.toml", &text, &|_| Err(String::new()));
+        assert_eq!(read.is_err(), refused, "{policy}");
+        if let Err(seen) = read {
+            assert!(seen.to_string().contains("`w` (layer 4) does not see it"), "{seen}");
+        }
+    }
+    let seen = mistake(&format!("{head}[[policy]]\nname = \"rr\"\nway = \"ww\"\n"));
+    assert!(seen.contains("there is no way `ww`; did you mean `w`?"), "{seen}");
+    assert!(mistake(&head.replace("4", "3")).contains("it is 4 (connections) or 7 (requests)"));
+}

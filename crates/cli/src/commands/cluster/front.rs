@@ -53,16 +53,22 @@ fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: 
         first => first.saturating_add(u16::try_from(nodes.len()).unwrap_or(u16::MAX)),
     };
     let listen = SocketAddr::new(args.listen.ip(), port);
-    let spec = &experiment.switch;
+    let spec = &experiment.switch_under(&experiment.policies[cell.policy]);
     // Whole numbers of a file end here.
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition)) & (u64::MAX >> 1);
     let mut text = format!("listen = \"{listen}\"\nretries = {}\nseed = {}\n", spec.retries, seed);
+    if !spec.sees_requests {
+        text.push_str("mode = \"tcp\"\npolicy = \"rr\"\n");
+    }
     if experiment.policies[cell.policy].choice.wants_reports() {
         // Writing to a string cannot fail.
         let _ =
             writeln!(text, "state-interval = \"{}ms\"", (spec.reports_every_s * args.slower * 1e3).max(1.0));
     }
-    text.push_str("[timeouts]\nresponse = \"1h\"\n");
+    text.push_str(match spec.sees_requests {
+        true => "[timeouts]\nresponse = \"1h\"\n",
+        false => "[timeouts]\ntunnel = \"1h\"\n",
+    });
     if !experiment.failures.is_empty() {
         let every_ms = (spec.notices_after_s * args.slower * 1e3).max(1.0);
         let _ = writeln!(
@@ -78,7 +84,10 @@ fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: 
             "[[server]]\nname = \"node-{number}\"\naddress = \"{address}\"\nweight = {weight:?}\nconnections = 100000"
         );
     }
-    // One class is all there is, and needs no words.
+    // One class is all there is, and needs no words; layer 4 knows no classes.
+    if !spec.sees_requests {
+        return text;
+    }
     for class in 0..experiment.classes.len() * usize::from(experiment.classes.len() > 1) {
         let own = experiment.services.iter().filter(|service| usize::from(service.class.0) == class);
         let mut prefixes: Vec<String> = own.flat_map(prefixes).collect();

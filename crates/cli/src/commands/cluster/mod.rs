@@ -125,6 +125,7 @@ pub fn cluster(args: &ClusterArgs) -> Result<Exit, Failure> {
     let mut experiment = clusters::experiment(named, &name, &text)?;
     choose(args, &mut experiment)?;
     check_nodes(args, &experiment)?;
+    check_ways(args, &experiment)?;
     args.results.check()?;
     match (args.run, args.calibrate) {
         (true, _) => run::run(args, &name, &experiment),
@@ -190,6 +191,21 @@ fn check_nodes(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failur
     }
     let measured = args.nodes.iter().filter(|_| args.run || args.calibrate);
     measured.copied().try_for_each(reachable)
+}
+
+/// A live switch passes responses on: that they go past it can only be simulated.
+fn check_ways(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure> {
+    let used = match (args.run, args.switch) {
+        (true, _) => experiment.policies.len(),
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    let passed =
+        experiment.policies.iter().take(used).find(|policy| experiment.switch_under(policy).is_passed);
+    passed.map_or(Ok(()), |policy| {
+        let failure = anyhow!("policy `{}`: responses cannot go past a live switch", policy.label);
+        Err(Failure::usage(failure).hint("hand-off is simulated only; name the other policies with --policy"))
+    })
 }
 
 /// How nodes work.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use assay_dispatch::Moment;
 use assay_measurement::histogram::Histogram;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Target, run_unless as request};
+use assay_node::clients::{ClientsSpec, Share, Target, run_unless as request};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
 use assay_simulate::{Cell, Experiment, cells, choice};
@@ -109,12 +109,13 @@ fn measure(
         weights: mix.weights.clone(),
         seed,
         load: experiment.loads[cell.load],
+        share: Share::ALL,
         target,
         host: Some("cluster".into()),
         keep_alive: args.keep_alive,
         warm_up_s: experiment.warm_up_s,
         measure_s: experiment.measure_s,
-        surroundings: (!args.as_it_is).then_some(experiment.switch),
+        surroundings: (!args.as_it_is).then(|| experiment.switch_under(&experiment.policies[cell.policy])),
         check_sizes: true,
         patience: PATIENCE,
         pace,

@@ -1,7 +1,7 @@
 //! The results of one combination of a simulation. A simulation's words, told to the counts that a measurement keeps too.
 
-use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SCHEMA, Tally};
-use assay_simulate::{Cell, Experiment, Load, NodeSample, Recorder, Responded};
+use assay_record::cluster::{ClusterResult, Labels, NodeReference, NodeUse, Origin, PointSum, SCHEMA, Tally};
+use assay_simulate::{Cell, Experiment, Load, NodeSample, Recorder, ReferenceNode, Responded};
 
 /// Nanoseconds of a microsecond, in which histograms count.
 const NANOS: u64 = 1_000;
@@ -23,10 +23,16 @@ impl Recorder for Taken {
         let seen = |node: &NodeSample| NodeUse {
             processor: node.processor,
             disk: node.disk,
+            network: node.network,
             in_flight: f64::from(node.in_flight),
         };
         self.0.sampled(nodes.iter().map(seen).collect());
     }
+}
+
+/// A node that somebody else measured, as results have it.
+fn measured(there: &ReferenceNode) -> NodeReference {
+    NodeReference { node: there.node, processor: there.processor, disk: there.disk }
 }
 
 /// What a cell is called.
@@ -39,6 +45,7 @@ pub fn labels(experiment: &Experiment, cell: &Cell) -> Labels {
         clients: if let Load::Clients(clients) = load { Some(clients) } else { None },
         rate_per_s: if let Load::Rate(per_s) = load { Some(per_s) } else { None },
         reference_per_s: experiment.reference(cell),
+        reference_nodes: experiment.reference_nodes(cell).map(measured).collect(),
     }
 }
 
@@ -65,6 +72,7 @@ pub fn result(name: &str, experiment: &Experiment, origin: Origin, taken: &[(Cel
         name: name.to_owned(),
         title: experiment.title.clone(),
         extends: experiment.extends.clone(),
+        part: None,
         seed: experiment.seed,
         repetitions: experiment.repetitions,
         warm_up_s: experiment.warm_up_s,
