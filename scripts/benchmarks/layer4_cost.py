@@ -190,6 +190,8 @@ def main():
     rounds, seconds = args.rounds or (2 if args.short else 5), args.seconds or (1 if args.short else 3)
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("the measurement took longer than forty minutes"))
     signal.alarm(2400)
+    # Whatever was started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the measurement was ended"))
     result = {"machine": f"{os.cpu_count()} processors, Linux {platform.release()}", "date": time.strftime("%Y-%m-%d"),
               "rounds": rounds, "seconds": seconds}
     print(f"{result['machine']}, {result['date']}; microseconds of processor time for a request, and requests per CPU-second of "
