@@ -132,7 +132,7 @@ fn behind(way: &str, bytes: u32) -> Seen {
     let text = format!(
         "clients = [16]\nrepetitions = 1\nwarm-up = \"1s\"\nmeasure = \"20s\"\n[switch]\nnetwork = \"1ms\"\nlink = \"1Gbit/s\"\n\
          [[way]]\nname = \"w\"\n{way}\n[[policy]]\nname = \"rr\"\nway = \"w\"\n[[cluster]]\nnodes = 2\n\
-         [[service]]\nname = \"a\"\nprocessor = \"1us\"\nbytes = {bytes}\n"
+         [[service]]\nname = \"a\"\nprocessor = \"0.001ms\"\nbytes = {bytes}\n"
     );
     crate::support::only(&text)
 }
@@ -164,6 +164,6 @@ fn a_policy_that_needs_a_request_is_refused_on_layer_4_by_name() {
         }
     }
     let seen = mistake(&format!("{head}[[policy]]\nname = \"rr\"\nway = \"ww\"\n"));
-    assert!(seen.contains("there is no way `ww`; did you mean `w`?"), "{seen}");
+    assert!(seen.contains("there is no way `ww`; there are: w"), "{seen}");
     assert!(mistake(&head.replace("4", "3")).contains("it is 4 (connections) or 7 (requests)"));
 }
