@@ -136,7 +136,7 @@ def page(question, result):
     parts = [f"# {question.title}", question.lead, "```sh\n" + "\n".join(shown(question)) + "\n```"]
     for name, text in question.files.items():
         if name.endswith(".toml"):
-            parts.append(f"`{name}`:\n\n```toml\n{text}```")
+            parts.append(f"<details><summary>{name}</summary>\n\n```toml\n{text}```\n\n</details>")
     if question.remark:
         parts.append(question.remark)
     report = f"{question.name}/report.html"

@@ -183,7 +183,7 @@ QUESTIONS = [
         further="[Try policies on a cluster](../how-to/try-policies-on-a-cluster.md)"),
     Question(
         "siblings", "Do siblings help?",
-        "Two small caches share the visitors of a site: once each for itself, once as siblings that query each other.",
+        "Two small caches share the visitors of a site: first independently of each other, then as siblings that query each other.",
         ["assay lab pair.toml --dir pair --json -o pair.json"], "pair/comparison.html",
         files={"pair.toml": PAIR},
         further="[Emulate a hierarchy of caches](../how-to/emulate-a-hierarchy.md)"),
