@@ -8,12 +8,13 @@ use assay_dispatch::{Request, ServerId};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
+use super::layer4;
 use super::runtime::{now_ns, spawn};
 use super::setup::Setup;
+use super::shared::{Shared, unix_s};
 use super::slot::{Standing, Waiting};
 use super::socket::Socket;
 use super::stream::Stream;
-use super::{Shared, layer4, unix_s};
 use crate::access_log::Line;
 use crate::config::{Config, Http2, Mode};
 use crate::document::document;

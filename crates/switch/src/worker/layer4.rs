@@ -12,9 +12,9 @@ use std::task::Poll;
 
 use assay_dispatch::{ClassId, Request, ServerId};
 
-use super::Shared;
 use super::client::Connected;
 use super::runtime::now_ns;
+use super::shared::Shared;
 use super::slot::{Slot, Standing, Unserved, Waiting, acquire};
 use super::socket::Socket;
 use super::stream::Stream;

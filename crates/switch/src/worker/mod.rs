@@ -10,6 +10,7 @@ mod queue;
 mod runtime;
 mod server;
 mod setup;
+mod shared;
 mod slot;
 mod socket;
 mod spliced;
@@ -23,10 +24,8 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_dispatch::{Moment, ServerId};
-use assay_http::date::{DATE_BYTES, DateCache};
+use assay_dispatch::ServerId;
 use assay_plane::clock::monotonic_ns;
 use tokio::sync::{Notify, mpsc};
 
@@ -34,62 +33,16 @@ use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
 use assay_plane::connection::Resources;
-use pipes::Pipes;
-use queue::Queue;
 use runtime::{Started, spawn};
 use server::Server;
 use setup::{Registry, Setup};
+use shared::{Shared, moment};
 use socket::Listener;
 
 /// Idle connections to servers are looked through, and the log is written, every so many ticks.
 const TICKS_PER_SWEEP: u64 = 20;
 /// How long no connection is accepted when no descriptor is left: others end, and then there are some again.
 const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
-
-/// What everything in a worker shares.
-pub struct Shared {
-    resources: Rc<Resources>,
-    pipes: Rc<Pipes>,
-    queue: Rc<Queue>,
-    setup: RefCell<Rc<Setup>>,
-    registry: Registry,
-    counts: LiveCounts,
-    log: RefCell<Option<LogWriter>>,
-    date: RefCell<DateCache>,
-    news: NewsSender,
-    is_stopping: Cell<bool>,
-    /// A client has gone, a tick has passed, or the switch is to stop: the accepting tasks look again.
-    changed: Notify,
-    worker: usize,
-}
-
-impl Shared {
-    fn setup(&self) -> Rc<Setup> {
-        Rc::clone(&self.setup.borrow())
-    }
-
-    /// Writes out what there is of the log, and counts what could not be written.
-    fn flush_log(&self) {
-        if let Some(log) = &mut *self.log.borrow_mut() {
-            let lost = &self.counts.log_lost;
-            lost.set(lost.get() + log.flush());
-        }
-    }
-
-    /// The date of now, as fields have it.
-    fn date(&self) -> [u8; DATE_BYTES] {
-        *self.date.borrow_mut().at(unix_s())
-    }
-}
-
-/// Now, as policies count it.
-fn moment() -> Moment {
-    Moment::from_nanos(runtime::now_ns())
-}
-
-fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
 
 /// What a worker starts with.
 pub struct Start {

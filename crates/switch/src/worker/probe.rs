@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use assay_http::head::ResponseHead;
 
-use super::Shared;
 use super::group::Group;
-use super::moment;
 use super::runtime::spawn;
 use super::server::{Server, Upstream};
+use super::shared::{Shared, moment};
 use crate::load;
 use assay_plane::memory::write_all;
 

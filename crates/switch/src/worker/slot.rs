@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 use assay_dispatch::{ClassId, Finish, Request, ServerId};
 use assay_http::head::ResponseHead;
 
-use super::Shared;
 use super::group::{Chosen, Group};
-use super::moment;
 use super::server::Server;
 use super::setup::Setup;
+use super::shared::{Shared, moment};
 use super::stream::Stream;
 use crate::load;
 use crate::tally::add;
