@@ -62,7 +62,8 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
 /// Adds up the results of clients on several machines.
 fn merge_results(args: &MergeArgs) -> Result<Exit, Failure> {
     output::check_result(Some(&args.output))?;
-    let named = |path: &PathBuf| Ok((path.display().to_string(), policies::read(path)?));
+    let named =
+        |path: &PathBuf| -> Result<_, Failure> { Ok((path.display().to_string(), policies::read(path)?)) };
     let parts = args.runs.iter().map(named).collect::<Result<Vec<_>, Failure>>()?;
     let whole = cluster_parts::whole(&parts).map_err(Failure::usage)?;
     let document = output::json(&review::document(&whole, None))?;
