@@ -41,8 +41,8 @@ fn language() -> Option<Language> {
         assert!(!handle.is_null(), "the parser cannot be loaded");
         let symbol = libc::dlsym(handle, c"tree_sitter_pgl".as_ptr());
         assert!(!symbol.is_null(), "the parser has another name");
-        let make: unsafe extern "C" fn() -> *const () = std::mem::transmute(symbol);
-        LanguageFn::from_raw(make)
+        type Make = unsafe extern "C" fn() -> *const ();
+        LanguageFn::from_raw(std::mem::transmute::<*mut libc::c_void, Make>(symbol))
     };
     Some(language.into())
 }
