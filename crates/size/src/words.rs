@@ -264,8 +264,8 @@ fn requested_once(document: &Document) -> Option<String> {
     };
     (share >= 0.1).then(|| {
         format!(
-            "{} of the {} objects{held} are requested once: a cache that stores them never serves them. `--admission second` shows what it \
-             costs not to.",
+            "{} of the {} objects{held} are requested once: a cache that stores them never serves them. `--admission second` shows what \
+             leaving them out costs.",
             percent(Some(share)),
             count(input.objects)
         )
