@@ -1,7 +1,6 @@
 //! Latency histograms: mergeable, sparse on disk, in microseconds.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,13 +61,9 @@ impl Default for Histogram {
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Self {
-        // Its 23,552 buckets are cleared one by one where they are made, and copied many at a time.
-        static EMPTY: OnceLock<hdrhistogram::Histogram<u64>> = OnceLock::new();
-        let empty = EMPTY.get_or_init(|| {
-            hdrhistogram::Histogram::new_with_bounds(1, MAX_US, SIGNIFICANT_DIGITS)
-                .expect("bounds are constant and valid")
-        });
-        Self { inner: empty.clone(), sum_us: 0, max_us: 0 }
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, MAX_US, SIGNIFICANT_DIGITS)
+            .expect("bounds are constant and valid");
+        Self { inner, sum_us: 0, max_us: 0 }
     }
 
     /// Counts one value; longer than [`MAX_US`] counts as that.
