@@ -62,7 +62,13 @@ fn every_service_is_served_with_its_bytes_by_all_nodes_in_turn() {
     let outcome = run(clients(&experiment, target, pace)).expect("clients");
     assert_eq!((outcome.tally.failures(), outcome.failures.len()), (0, 0), "{:?}", outcome.failures);
     assert!(outcome.tally.count() > 8, "{}", outcome.tally.count());
-    assert!(outcome.connections >= outcome.tally.count(), "a connection for each request");
+    // Each of the four clients may have opened one before the measurement, whose request ended in it.
+    let opened = outcome.connections + 4;
+    assert!(
+        opened >= outcome.tally.count(),
+        "a connection for each request: {opened} {}",
+        outcome.tally.count()
+    );
 }
 
 #[test]
