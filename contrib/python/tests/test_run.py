@@ -93,7 +93,14 @@ def test_an_interrupt_ends_the_run_in_order_and_leaves_what_was_measured(away: P
     script = "import assay\ntry: assay.run('demo', run_dir='cut', progress=True)\nexcept KeyboardInterrupt: print('interrupted')"
     found = {**os.environ, "PYTHONPATH": str(Path(assay.__file__).parent.parent)}
     command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=found) as child:
+
+    def heed_interrupts() -> None:
+        # A shell has its background jobs ignore them, and so does all that these start.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=found, preexec_fn=heed_interrupts
+    ) as child:
         assert child.stderr is not None and child.stdout is not None
         # The first line of the live view.
         assert any("0:01" in line for line in child.stderr)

@@ -127,7 +127,9 @@ def start(arguments: Sequence[str], *, progress: bool = False) -> Said:
         child.wait()
     except KeyboardInterrupt:
         child.send_signal(signal.SIGINT)
-        child.communicate()
+        # Its standard error is the other thread's to read: to read both here could wait for what that has taken.
+        child.stdout.read()
+        child.wait()
         raise
     except BaseException:
         child.kill()
