@@ -10,6 +10,8 @@
 set -eu
 : "${ASSAY_INDEX:?}" "${ASSAY_NATS:?}" "${ASSAY_LABEL:?}"
 assay=${ASSAY:-assay} secrets=${ASSAY_SECRETS:-/secrets}
+# Names have 40 characters at most, and an identifier of Kubernetes has 36 already.
+ASSAY_LABEL=$(printf %.30s "$ASSAY_LABEL")
 
 agent() {
     # shellcheck disable=SC2086 # they are words

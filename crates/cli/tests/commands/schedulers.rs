@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Assay, Said, program, read, root};
 
+/// As long as what Kubernetes calls a job by.
+const JOB: &str = "123e4567-e89b-12d3-a456-426614174000";
+
 fn contrib(name: &str) -> PathBuf {
     root().join("contrib/fleet").join(name)
 }
@@ -51,7 +54,7 @@ fn slurm(assay: &Assay, nodes: usize, arguments: &[&str]) -> Said {
         .env("ASSAY_FLEET", contrib(""))
         .env("SLURM_SUBMIT_DIR", assay.directory.path())
         .env("SLURM_JOB_NODELIST", "n[1-4]")
-        .env("SLURM_JOB_ID", "4711")
+        .env("SLURM_JOB_ID", JOB)
         .env("TMPDIR", assay.directory.path())
         .current_dir(assay.directory.path())
         .stdin(Stdio::null())
@@ -69,8 +72,9 @@ fn a_job_of_four_nodes_makes_a_run_and_leaves_only_its_results() {
     let said = slurm(&assay, 4, &["run", workload, "--no-live", "--no-report", "--run-dir", "out"]);
     assert!(said.went_well(), "{said:?}");
     let info = read(&assay.path("out/run.json"));
-    for name in ["load-3-4711", "cache-4711", "origins-4711"] {
-        assert!(info.contains(name), "{name} is not in {info}");
+    for name in ["load-3", "cache", "origins"] {
+        let name = format!("\"{name}-{}\"", &JOB[..30]);
+        assert!(info.contains(&name), "{name} is not in {info}");
     }
     let mut left: Vec<_> = std::fs::read_dir(assay.directory.path())
         .expect("a directory")
