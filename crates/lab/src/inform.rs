@@ -27,6 +27,7 @@ use crate::watched;
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
     RunInfo {
         own_errors: true,
+        short_delays: true,
         schema: RUN_SCHEMA.into(),
         assay_version: plan.assay_version.clone(),
         command: plan.command.clone(),

@@ -16,9 +16,33 @@ use serde::{Deserialize, Serialize};
 use crate::censored::Bounds;
 use crate::histogram::Histogram;
 
-/// Xacts are recorded as disturbed where Assay's own delays of them can have been this long, in microseconds. All others
-/// together can be off by this much, which is less than what this machine's timers promise ([`PRECISION_US`]).
+/// Xacts are recorded as disturbed where Assay's own delays of them can have been this long, in microseconds: half of what
+/// is never held against a time ([`PRECISION_US`]). Short hits are so from less on ([`Unrecorded`]).
 pub const DISTURBED_US: u64 = 50;
+
+/// By how much a time can have been delayed without being recorded as disturbed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// By less than [`DISTURBED_US`], however short it was. Origins tell no shorter delays, so that holds for whatever
+    /// they had a part in.
+    #[default]
+    Fixed,
+    /// By less than a sixteenth of the time to the first byte, if that is between 10 µs and [`DISTURBED_US`]: many hits take
+    /// hardly longer than 50 µs.
+    ByTime,
+}
+
+impl Unrecorded {
+    /// From how many microseconds on a delay is recorded, if the first byte came after so many.
+    #[inline]
+    pub fn recorded_from_us(self, ttfb_us: u64) -> u64 {
+        const LEAST_US: u64 = 10;
+        match self {
+            Self::Fixed => DISTURBED_US,
+            Self::ByTime => (ttfb_us / 16).clamp(LEAST_US, DISTURBED_US),
+        }
+    }
+}
 
 /// An error of this many microseconds is never held against a time.
 pub const PRECISION_US: f64 = 100.0;
@@ -107,10 +131,10 @@ pub struct OwnError {
 
 impl OwnError {
     /// Of `all` times, none of which was disturbed.
-    pub fn undisturbed(all: &Histogram) -> Self {
+    pub fn undisturbed(all: &Histogram, unrecorded: Unrecorded) -> Self {
         Self {
             least: all.clone(),
-            lowest: less_unrecorded(all),
+            lowest: less_unrecorded(all, unrecorded),
             most: all.clone(),
             spread_us: 0.0,
             windows: None,
@@ -122,12 +146,12 @@ impl OwnError {
     }
 
     /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
-    pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2]) -> Self {
+    pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2], unrecorded: Unrecorded) -> Self {
         let mut shortest = all.without(seen);
-        let mut lowest = less_unrecorded(&shortest);
+        let mut lowest = less_unrecorded(&shortest, unrecorded);
         shortest.merge(least);
         lowest.merge(least);
-        Self { least: shortest, lowest, ..Self::undisturbed(all) }
+        Self { least: shortest, lowest, ..Self::undisturbed(all, unrecorded) }
     }
 
     /// Others took the target's processors: that can have made all times together longer by this much per time, in
@@ -314,10 +338,13 @@ impl OwnError {
 }
 
 /// The same times, all shorter by what xacts can have been delayed without being recorded as disturbed.
-fn less_unrecorded(times: &Histogram) -> Histogram {
+///
+/// They are spans that are not shorter than the time to the first byte, so no more can be missing than their own length tells.
+fn less_unrecorded(times: &Histogram, unrecorded: Unrecorded) -> Histogram {
     let mut less = Histogram::new();
     for (us, count) in times.to_sparse().buckets {
-        less.record_many(us.saturating_sub(DISTURBED_US), count);
+        let missing_us = unrecorded.recorded_from_us(times.bucket_high_us(us));
+        less.record_many(us.saturating_sub(missing_us), count);
     }
     less
 }
@@ -361,20 +388,20 @@ mod tests {
             times in prop::collection::vec(time(), 1..80),
             lost in prop::collection::vec(0u64..3000, 0..4),
             percent in 1u32..=100,
+            unrecorded in prop::sample::select(vec![Unrecorded::Fixed, Unrecorded::ByTime]),
         ) {
             let share = f64::from(percent) / 100.0;
-            // Told delays of 50 µs and more are recorded as disturbed, and the rest stays below that.
             let least = |(time, _, taken, moved): &(u64, u64, u64, Option<(u64, i64)>)| {
                 (time + taken).saturating_add_signed(moved.map_or(0, |(_, by)| by))
             };
             let seen = |time: &(u64, u64, u64, Option<(u64, i64)>)| least(time) + time.1;
-            let disturbed = || times.iter().filter(|time| time.1 >= DISTURBED_US);
+            let disturbed = || times.iter().filter(|time| time.1 >= unrecorded.recorded_from_us(seen(time)));
             let all = histogram(times.iter().map(seen));
             let taken: u64 = times.iter().map(|time| time.2).sum();
             let error = OwnError::new(&all, &[
                 histogram(disturbed().map(seen)),
                 histogram(disturbed().map(least)),
-            ])
+            ], unrecorded)
             .aftermath(histogram(times.iter().filter_map(|time| time.3.map(|(delay, _)| delay))))
             .busy(0.5)
             .spread(taken as f64 / times.len() as f64)
@@ -398,7 +425,7 @@ mod tests {
     fn a_few_late_requests_touch_the_percentiles_that_they_make_and_no_others() {
         let all = histogram((0..990).map(|_| 30_000).chain((0..10).map(|_| 90_000)));
         let (seen, least) = (histogram([90_000; 10]), histogram([30_000; 10]));
-        let error = OwnError::new(&all, &[seen, least]);
+        let error = OwnError::new(&all, &[seen, least], Unrecorded::Fixed);
         let median = error.quantile(0.5).unwrap();
         assert!(median.high_us.unwrap() - median.low_us < 120.0, "{median:?}");
         let p999 = error.quantile(0.999).unwrap();
@@ -408,7 +435,7 @@ mod tests {
     #[test]
     fn processors_that_were_taken_now_and_then_leave_the_median_almost_alone() {
         let all = histogram((0..1000).map(|n| 10_000 + n));
-        let error = OwnError::undisturbed(&all).spread(20.0);
+        let error = OwnError::undisturbed(&all, Unrecorded::Fixed).spread(20.0);
         let median = error.quantile(0.5).unwrap();
         assert!(median.low_us > 9_900.0 && median.low_us < 10_500.0, "{median:?}");
     }
@@ -416,7 +443,7 @@ mod tests {
     #[test]
     fn waits_that_are_few_and_long_leave_the_median_alone_though_their_sum_could_move_it() {
         let all = histogram((0..1000).map(|n| 300 + n % 20));
-        let error = OwnError::undisturbed(&all).spread(180.0);
+        let error = OwnError::undisturbed(&all, Unrecorded::Fixed).spread(180.0);
         assert!(error.quantile(0.5).unwrap().low_us < 10.0, "{:?}", error.quantile(0.5));
         let waits = histogram((0..100).map(|n| if n % 10 == 0 { 4_000 } else { 5 }));
         let long = error.clone().windows(waits.clone(), 100.0 * 10_000.0, 1.0);
@@ -433,7 +460,9 @@ mod tests {
     fn a_delay_of_others_moves_times_by_no_more_than_the_work_that_was_held_back() {
         let all = histogram((0..1000).map(|n| 20_000 + n));
         let width = |busy: f64, touched: usize| {
-            let error = OwnError::undisturbed(&all).aftermath(histogram(vec![50_000; touched])).busy(busy);
+            let error = OwnError::undisturbed(&all, Unrecorded::Fixed)
+                .aftermath(histogram(vec![50_000; touched]))
+                .busy(busy);
             let p99 = error.quantile(0.99).unwrap();
             p99.high_us.unwrap() - p99.low_us
         };
@@ -444,7 +473,8 @@ mod tests {
 
     #[test]
     fn segments_that_were_sent_again_leave_what_lies_below_them_alone() {
-        let error = OwnError::undisturbed(&histogram((1..=1000).map(|n| n * 1_000))).touched(0.01);
+        let error =
+            OwnError::undisturbed(&histogram((1..=1000).map(|n| n * 1_000)), Unrecorded::Fixed).touched(0.01);
         let low_us = |quantile| error.quantile(quantile).unwrap().low_us;
         assert!((489_000.0..491_000.0).contains(&low_us(0.5)), "{}", low_us(0.5));
         assert!(low_us(1.0) >= 989_000.0);

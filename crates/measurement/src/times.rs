@@ -4,7 +4,7 @@
 use crate::censored::Censored;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{Disturbance, Disturbed, Times};
-use crate::own_error::OwnError;
+use crate::own_error::{OwnError, Unrecorded};
 
 /// Which span of time in the life of an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,10 +189,11 @@ impl TimesSum {
     }
 
     /// What Assay can have done to the times of a span; `all` are these, and perhaps open waits, which it did not disturb.
-    pub fn own_error(&self, span: SpanOf, all: &Censored) -> OwnError {
+    pub fn own_error(&self, span: SpanOf, all: &Censored, unrecorded: Unrecorded) -> OwnError {
+        let all = all.shortest();
         match &self.disturbed {
-            Some(sum) => OwnError::new(all.shortest(), sum.of(span)).aftermath(sum.aftermath.clone()),
-            None => OwnError::undisturbed(all.shortest()),
+            Some(sum) => OwnError::new(all, sum.of(span), unrecorded).aftermath(sum.aftermath.clone()),
+            None => OwnError::undisturbed(all, unrecorded),
         }
     }
 }
@@ -245,10 +246,10 @@ mod tests {
     fn bounds_are_those_of_the_disturbed_and_the_rest_together() {
         let sum = sum_of(&recorded().to_times());
         let all: Censored = sum.response.clone().into();
-        let longest = sum.own_error(SpanOf::Response, &all).max().unwrap();
+        let longest = sum.own_error(SpanOf::Response, &all, Unrecorded::Fixed).max().unwrap();
         assert!(longest.low_us <= 1_000.0 && longest.high_us.is_some_and(|us| us >= 2_000.0), "{longest:?}");
         let undisturbed = TimesSum { disturbed: None, ..sum };
-        let longest = undisturbed.own_error(SpanOf::Response, &all).max().unwrap();
+        let longest = undisturbed.own_error(SpanOf::Response, &all, Unrecorded::Fixed).max().unwrap();
         assert!(longest.low_us >= 1_900.0 && longest.high_us.is_some_and(|us| us <= 2_001.0), "{longest:?}");
     }
 }

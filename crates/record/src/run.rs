@@ -66,6 +66,8 @@ pub struct RunInfo {
     /// True: robots recorded by how much Assay delayed each request, so that numbers have an error of their own. False: the
     /// run was made before that was recorded.
     pub own_errors: bool,
+    /// True: of short hits, delays below 50 µs were recorded, too ([`assay_measurement::own_error::Unrecorded::ByTime`]).
+    pub short_delays: bool,
     /// Counts at which best-effort phases ended, per phase and robot; empty for scheduled workloads.
     pub boundaries: Vec<Vec<u32>>,
     /// What this machine can offer for this workload, where that was found before.

@@ -50,6 +50,8 @@ pub struct Influence {
     busy_us: Option<[f64; 2]>,
     /// The run was made before own errors were recorded: nothing is said of them.
     pub(crate) is_not_recorded: bool,
+    /// It was made before short delays of hits were recorded.
+    pub(crate) are_short_delays_missing: bool,
     /// What nothing is known about.
     pub(crate) unknown: Extent,
     /// Robots that send their next request when the last is complete: their rate depends on Assay's own delays.
@@ -93,6 +95,7 @@ impl Influence {
             busy_us: busy(info, series, span),
             touched: touched(series, span, has(Reason::Retransmissions), has(Reason::AcceptBacklog)),
             is_not_recorded: !info.own_errors,
+            are_short_delays_missing: !info.short_delays,
             unknown: doubts.iter().map(|doubt| doubt.leaves_unknown()).max().unwrap_or_default(),
             is_closed: info.phases.get(index).is_some_and(|phase| phase.expected_requests.is_none()),
             are_origins_behind: are_origins_behind(series, span),
@@ -120,6 +123,7 @@ impl Influence {
         };
         self.unknown = self.unknown.max(other.unknown);
         self.is_not_recorded |= other.is_not_recorded;
+        self.are_short_delays_missing |= other.are_short_delays_missing;
         self.is_closed |= other.is_closed;
         self.are_origins_behind |= other.are_origins_behind;
         self.is_saturated |= other.is_saturated;

@@ -3,7 +3,7 @@
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::doubt::Extent;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US};
+use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US, Unrecorded};
 use assay_measurement::times::{SpanOf, TimesSum};
 
 use crate::influence;
@@ -148,7 +148,11 @@ impl Tally {
         let length_s = self.span.map_or(0.0, |span| span.length_s());
         let (needs, all_needs) = self.needs(class);
         let influence = &self.influence;
-        let error = of_class.own_error(span, &times);
+        let unrecorded = match class {
+            Class::Hit if !influence.are_short_delays_missing => Unrecorded::ByTime,
+            _ => Unrecorded::Fixed,
+        };
+        let error = of_class.own_error(span, &times, unrecorded);
         // Requests that were joined with the waits of the target are recorded with the least that they can have taken.
         let error = match influence.joined_share(self.robots.joined, self.robots.completed) {
             Some(share) => {

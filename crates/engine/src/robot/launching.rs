@@ -16,9 +16,18 @@ use assay_role::mark::XactId;
 /// connections is not to be hammered.
 const PAUSE_NS: u64 = 100_000_000;
 
+/// How long a robot may take to write a request before the next link of the same page is due. What it takes longer was a delay
+/// of Assay.
+const WRITE_NS: u64 = 50_000;
+
 /// How long after the end of their phase launches that Assay is late with are still sent. That late, they cannot move a
 /// phase's figures; later ones would bring the load of a phase into the next.
 const GRACE_NS: u64 = 100_000_000;
+
+/// When the next link of a page is due, after the request of one that was due at `due_ns` has been written by `now_ns`.
+fn next_due_ns(due_ns: u64, now_ns: u64) -> u64 {
+    now_ns.clamp(due_ns, due_ns + WRITE_NS)
+}
 
 impl Crew {
     /// A request of the stream (or of a best-effort robot) has come due.
@@ -118,8 +127,10 @@ impl Crew {
         self.pages.insert(page) as u32
     }
 
-    /// So many bytes of a page's body have arrived: launches the embedded objects whose links are in them.
+    /// So many bytes of a page's body have arrived: launches the embedded objects whose links are in them. A robot requests
+    /// them one after another, so each is due when the one before it has been written.
     pub fn see_links(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
+        let mut due_ns = now_ns;
         loop {
             let Some(state) = self.pages.get_mut(page as usize) else { return };
             let Some(&child) = state.children.get(state.seen).filter(|child| child.link_end <= body_bytes)
@@ -129,8 +140,9 @@ impl Crew {
             state.seen += 1;
             state.open += 1;
             let (robot, phase) = (state.robot, state.phase);
-            let place = self.launch_child(&child, (robot, phase, page, number), now_ns);
+            let place = self.launch_child(&child, (robot, phase, page, number), due_ns);
             self.submit(place);
+            due_ns = next_due_ns(due_ns, monotonic_ns());
         }
     }
 
@@ -286,6 +298,13 @@ fn count_due(recorder: &mut Recorder, offered: &Offered, grows: bool, sent_bytes
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_is_due_when_the_one_before_it_has_been_written_and_a_stall_in_between_makes_it_late() {
+        assert_eq!(next_due_ns(1_000, 21_000), 21_000);
+        assert_eq!(next_due_ns(1_000, 5_000_000), 1_000 + WRITE_NS, "the rest of the stall is lateness");
+        assert_eq!(next_due_ns(1_000, 900), 1_000, "times never go back");
+    }
 
     #[test]
     fn a_launch_that_assay_is_a_little_late_with_is_still_sent() {

@@ -4,11 +4,10 @@
 //! counts; the conductor joins both, outside of the path of requests.
 
 use assay_measurement::outcome::Outcome;
-use assay_measurement::own_error::DISTURBED_US;
 use assay_measurement::times::TimesRecorder;
 use assay_measurement::waits::WaitTimeline;
 
-use super::{Instants, OwnDelays, Recorder, record};
+use super::{Instants, OwnDelays, Recorder, disturbed_from_us, record};
 
 /// As much of a body as the kernel takes at once, at least, in bytes.
 const AT_ONCE: u64 = 65_536;
@@ -76,7 +75,7 @@ pub(super) struct Flight {
 impl Flight {
     /// Its times were recorded when it completed, as those of one that was not disturbed.
     fn is_recorded(&self) -> bool {
-        self.own.sum_us() < DISTURBED_US
+        self.own.sum_us() < disturbed_from_us(self.outcome, &self.at)
     }
 }
 
@@ -85,7 +84,7 @@ impl Recorder {
     #[inline]
     pub(super) fn keep(&mut self, flight: Flight) {
         if flight.is_recorded() {
-            record(self.times_of(flight.outcome), &flight.at, &flight.own, 0);
+            record(self.times_of(flight.outcome), flight.outcome, &flight.at, &flight.own, 0);
         }
         self.flights.push(flight);
     }
@@ -100,13 +99,13 @@ impl Recorder {
             self.counts.joined += u64::from(waited_us.is_some());
             let waited_us = waited_us.unwrap_or(0);
             if flight.is_recorded() {
-                if own.sum_us() + waited_us < DISTURBED_US {
+                if own.sum_us() + waited_us < disturbed_from_us(outcome, &at) {
                     continue;
                 }
                 let taken_back = recorded[class_of(outcome)].get_or_insert_default();
-                record(taken_back, &at, &own, 0);
+                record(taken_back, outcome, &at, &own, 0);
             }
-            record(self.times_of(outcome), &at, &own, waited_us);
+            record(self.times_of(outcome), outcome, &at, &own, waited_us);
         }
         for (times, recorded) in [&mut self.hit, &mut self.miss, &mut self.other].into_iter().zip(recorded) {
             if let Some(recorded) = recorded {

@@ -14,7 +14,7 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
-use assay_measurement::own_error::DISTURBED_US;
+use assay_measurement::own_error::Unrecorded;
 use assay_measurement::times::TimesRecorder;
 use assay_workload::model::{Method, RequestType};
 
@@ -143,11 +143,27 @@ pub fn is_basic(method: Method, request_type: RequestType) -> bool {
     method == Method::Get && request_type == RequestType::Basic
 }
 
+/// From how many microseconds of delay on an xact with that outcome is recorded as disturbed.
+#[inline]
+fn disturbed_from_us(outcome: Option<Outcome>, at: &Instants) -> u64 {
+    let unrecorded = match outcome {
+        Some(Outcome::Hit) => Unrecorded::ByTime,
+        _ => Unrecorded::Fixed,
+    };
+    unrecorded.recorded_from_us(micros(at.sent, at.first_byte))
+}
+
 /// Records the times of an xact that completed; `waited_us`: by how much waits of the target for processors can have delayed it.
-fn record(times: &mut TimesRecorder, at: &Instants, own: &OwnDelays, waited_us: u64) {
+fn record(
+    times: &mut TimesRecorder,
+    outcome: Option<Outcome>,
+    at: &Instants,
+    own: &OwnDelays,
+    waited_us: u64,
+) {
     let response_us = micros(at.due, at.last_byte);
     let (service_us, ttfb_us) = (micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
-    if own.sum_us() + waited_us < DISTURBED_US {
+    if own.sum_us() + waited_us < disturbed_from_us(outcome, at) {
         times.record_response(response_us);
         times.record_after_sent(service_us, ttfb_us);
         return;
@@ -201,7 +217,7 @@ impl Recorder {
         let (outcome, at, own) = (xact.outcome, xact.at, xact.own);
         match xact.exposure {
             Some(exposure) => self.keep(Flight { outcome, at, own, exposure }),
-            None => record(self.times_of(outcome), &at, &own, 0),
+            None => record(self.times_of(outcome), outcome, &at, &own, 0),
         }
         self.unread.record(u64::from(xact.own.last_us));
     }

@@ -143,9 +143,12 @@ impl<T> Timer<T> {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let (mut events, mut set_to_ns) = (Events::new(), 0);
         let (mut gather, mut arrived) = (Gather::default(), 0);
+        // When something was last done, by which a response can have been requested.
+        let mut active_ns = 0;
         loop {
             let looked_ns = monotonic_ns();
             if self.hand_out(looked_ns, &mut |at_ns, token| duty.ring(at_ns, token)) {
+                active_ns = looked_ns;
                 self.account().done(looked_ns, monotonic_ns());
             }
             if duty.is_over() {
@@ -154,7 +157,7 @@ impl<T> Timer<T> {
             // Whatever is scheduled meanwhile is looked at before anybody sleeps.
             self.dispatching.set(true);
             for (key, readiness) in events.each().filter(|(key, _)| *key != TIMER_KEY) {
-                arrived += 1;
+                (arrived, active_ns) = (arrived + 1, looked_ns);
                 duty.ready(key, readiness);
             }
             self.dispatching.set(false);
@@ -169,7 +172,8 @@ impl<T> Timer<T> {
                 self.arm(until_ns);
                 set_to_ns = until_ns;
             }
-            let sleeps = !matches!(wait, Some(Wait::Over | Wait::Poll));
+            let polls = spin.polls_for_responses(active_ns, now_ns) && duty.under_way() > 0;
+            let sleeps = !polls && !matches!(wait, Some(Wait::Over | Wait::Poll));
             // After as many events as are told at once, there are likely to be more.
             if sleeps && !events.is_full() {
                 let expected = (duty.under_way(), duty.quick());

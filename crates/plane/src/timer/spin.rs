@@ -48,6 +48,13 @@ impl Spin {
         if self.from_ns <= now_ns { Wait::Poll } else { Wait::Sleep(self.from_ns) }
     }
 
+    /// Whether to look for responses again rather than sleep until one comes: for as long as before deadlines, after
+    /// something was done at `active_ns` by which one can have been requested.
+    #[inline]
+    pub fn polls_for_responses(&self, active_ns: u64, now_ns: u64) -> bool {
+        now_ns < active_ns.saturating_add(self.longest_ns)
+    }
+
     /// The latest instant to wake up at for a deadline that has just become known.
     #[inline]
     pub fn wake_ns(&self, deadline_ns: u64) -> u64 {
@@ -60,6 +67,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn it_polls_for_responses_for_as_long_as_for_deadlines_and_never_without_spin() {
+        assert!(Spin::new(50).polls_for_responses(1_000, 1_049));
+        assert!(!Spin::new(50).polls_for_responses(1_000, 1_050));
+        assert!(!Spin::new(0).polls_for_responses(1_000, 1_000));
+    }
 
     #[test]
     fn without_spin_it_sleeps_up_to_the_deadline() {

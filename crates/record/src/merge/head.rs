@@ -25,6 +25,7 @@ pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeEr
     info.command.clone_from(&wish.command);
     info.workload.robots = part.robot_count();
     info.own_errors = parts.iter().all(|(_, info)| info.own_errors);
+    info.short_delays = parts.iter().all(|(_, info)| info.short_delays);
     info.placement = parts.iter().flat_map(|(_, info)| info.placement.iter().cloned()).collect();
     info.requirements = distinct(robots.iter().flat_map(|info| &info.requirements));
     info.tries = parts.iter().map(|(_, info)| info.tries).max().unwrap_or_default();

@@ -101,7 +101,7 @@ mod tests {
             ..PhaseInfo::default()
         };
         let phases = seconds.iter().map(phase).collect();
-        let mut run = RunInfo { phases, own_errors: true, ..RunInfo::default() };
+        let mut run = RunInfo { phases, own_errors: true, short_delays: true, ..RunInfo::default() };
         run.verdict.doubts = doubts;
         let promise: Promise = promise.parse().unwrap();
         promise.check(&run, &Series { robots: seconds, ..Series::default() })
