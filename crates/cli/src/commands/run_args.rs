@@ -187,7 +187,8 @@ pub struct RunArgs {
     /// Memory that the processes of a proxy that Assay starts may use together, page cache included
     #[arg(long, value_name = "SIZE", value_parser = units::memory_limit, help_heading = MACHINE)]
     pub memory_limit: Option<u64>,
-    /// Robots and origins poll for DUR before a request is due, like 50us: closer to time, for more processor time
+    /// Robots and origins poll for DUR before something is due, like 50us, robots also for responses: closer to time, for
+    /// more processor time
     #[arg(long, value_name = "DUR", value_parser = units::spin, help_heading = MACHINE)]
     pub spin: Option<Duration>,
     /// Robots and origins go before all other work (SCHED_FIFO)

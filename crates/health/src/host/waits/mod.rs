@@ -7,9 +7,12 @@
 //! Without records of switches ([`switches`]), waiting for others cannot be told from waiting for threads of the same role.
 
 mod felt;
+mod idle;
 mod placed;
+mod records;
 mod switches;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,11 +21,13 @@ use std::time::Duration;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::own_error::WAIT_WINDOW;
 use assay_measurement::waits::{Wait, WaitReport};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::kept::{Kept, Room};
 use super::pace::own_time;
 use felt::Felt;
+use idle::Processor;
 use placed::{Placed, Runs};
 use switches::Switches;
 
@@ -54,6 +59,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     threads: Vec<Thread>,
+    /// Processors that some of them are bound to, as far as the kernel lets us watch them.
+    processors: Vec<Processor>,
     waits: Histogram,
     /// All of it together.
     watched_ns: u64,
@@ -74,6 +81,8 @@ struct State {
 struct Thread {
     id: u32,
     schedstat: Kept,
+    /// The processor that it is bound to; none: it may run on several.
+    processor: Option<u32>,
     last: Counts,
     felt: Felt,
     /// None where the kernel gives no records of its switches: then a wait lies somewhere in its window.
@@ -132,6 +141,7 @@ impl Waits {
             let Some(schedstat) = Kept::open(format!("/proc/{pid}/task/{id}/schedstat")) else { continue };
             state.threads.push(Thread::of(*id, schedstat));
         }
+        state.watch_processors();
     }
 
     /// How long they waited in each stretch since the last call, in microseconds. Nothing, where that is not nearly all of
@@ -192,7 +202,8 @@ impl Thread {
         // First, so that no switch is counted without a record.
         let exact = Switches::of(id).ok();
         let exact = exact.map(|switches| Exact { switches, placed: Placed::default(), is_complete: true });
-        let mut thread = Self { id, schedstat, last: Counts::default(), felt: Felt::default(), exact };
+        let (last, felt) = (Counts::default(), Felt::default());
+        let mut thread = Self { id, schedstat, processor: None, last, felt, exact };
         thread.since(&mut Room::default());
         thread
     }
@@ -214,9 +225,17 @@ impl Thread {
     }
 
     /// Finds when what it waited in a window can be felt.
-    fn place(&mut self, window: [u64; 2], had: &Counts, runs: &Runs, waits: &mut Vec<Wait>) {
+    fn place(
+        &mut self,
+        window: [u64; 2],
+        had: &Counts,
+        (runs, processors): (&Runs, &[Processor]),
+        waits: &mut Vec<Wait>,
+    ) {
         if let Some(Exact { placed, is_complete, .. }) = &mut self.exact {
-            return placed.place(window, had, *is_complete, (&mut self.felt, runs), waits);
+            let own = processors.iter().find(|processor| Some(processor.number()) == self.processor);
+            let known = (&mut self.felt, runs, own.map(Processor::ends));
+            return placed.place(window, had, *is_complete, known, waits);
         }
         let slept_ns = (window[1] - window[0]).saturating_sub(had.ran_ns + had.waited_ns);
         // What it slept in the window of a wait may have been before that.
@@ -228,6 +247,20 @@ impl Thread {
 }
 
 impl State {
+    /// Watches the processors that threads are bound to now, and no others.
+    fn watch_processors(&mut self) {
+        for thread in &mut self.threads {
+            thread.processor = bound_to(thread.id);
+        }
+        let bound: BTreeSet<u32> = self.threads.iter().filter_map(|thread| thread.processor).collect();
+        self.processors.retain(|known| bound.contains(&known.number()));
+        for number in bound {
+            if self.processors.iter().all(|known| known.number() != number) {
+                self.processors.extend(Processor::watch(number));
+            }
+        }
+    }
+
     /// Reads what all threads have had since the last time.
     fn read(&mut self, room: &mut Room) {
         let now_ns = now_ns();
@@ -241,11 +274,12 @@ impl State {
             self.reported_ns = now_ns;
             return;
         }
-        let State { threads, felt, runs, .. } = self;
+        let State { threads, processors, felt, runs, .. } = self;
         let had: Vec<Counts> = threads.iter_mut().map(|thread| thread.since(room)).collect();
         threads.iter_mut().for_each(|thread| thread.read_switches(runs));
+        processors.iter_mut().for_each(|processor| processor.read(now_ns));
         for (thread, had) in threads.iter_mut().zip(&had) {
-            thread.place(window, had, runs, felt);
+            thread.place(window, had, (runs, processors), felt);
         }
         runs.forget(now_ns);
         let waited_ns: u64 = had.iter().map(|had| had.waited_ns).sum();
@@ -259,6 +293,14 @@ impl State {
             self.waits.record_many(waited_ns / 1_000, windows(length));
         }
     }
+}
+
+/// The only processor that a thread may run on.
+fn bound_to(thread: u32) -> Option<u32> {
+    let id = Pid::from_raw(thread.cast_signed())?;
+    let allowed = sched_getaffinity(Some(id)).ok()?;
+    let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    all.next().filter(|_| all.next().is_none()).map(|cpu| cpu as u32)
 }
 
 fn watch(shared: &Shared) {

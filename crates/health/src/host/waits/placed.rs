@@ -12,6 +12,7 @@ use assay_measurement::waits::Wait;
 
 use super::Counts;
 use super::felt::Felt;
+use super::idle::IdleEnds;
 use super::switches::{Kind, Switch};
 
 /// For how long it is known who had a processor, in nanoseconds: a wait that was longer was for others before that.
@@ -93,13 +94,14 @@ impl Placed {
         (seen >= times).then_some(counted)
     }
 
-    /// Places what the thread waited in a window.
+    /// Places what the thread waited in a window. `idle`: when its processor was idle until, if it is bound to one that is
+    /// watched.
     pub fn place(
         &mut self,
         [from_ns, to_ns]: [u64; 2],
         had: &Counts,
         is_complete: bool,
-        (felt, runs): (&mut Felt, &Runs),
+        (felt, runs, idle): (&mut Felt, &Runs, Option<&IdleEnds>),
         waits: &mut Vec<Wait>,
     ) {
         let counted = self.counted(to_ns, had.times).filter(|_| is_complete);
@@ -132,7 +134,8 @@ impl Placed {
                 continue;
             }
             let slept_ns = self.out.map_or(u64::MAX, |out| switch.at_ns.saturating_sub(out.at_ns));
-            let wait_ns = preempted_ns(self.out, switch.at_ns).unwrap_or(rest_ns.min(slept_ns));
+            let busy_ns = idle.and_then(|idle| idle.since_ns(switch.at_ns)).unwrap_or(u64::MAX);
+            let wait_ns = preempted_ns(self.out, switch.at_ns).unwrap_or(rest_ns.min(slept_ns).min(busy_ns));
             let stayed = self.out.is_some_and(|out| out.cpu == switch.cpu);
             let own_ns = if stayed {
                 runs.had_ns(switch.cpu, [switch.at_ns.saturating_sub(wait_ns), switch.at_ns])
@@ -177,7 +180,7 @@ mod tests {
         let (mut runs, mut felt, mut waits) = (Runs::default(), Felt::default(), Vec::new());
         placed.add_runs(&mut runs);
         others.iter_mut().for_each(|other| other.add_runs(&mut runs));
-        placed.place([2_000 * US, 4_000 * US], had, true, (&mut felt, &runs), &mut waits);
+        placed.place([2_000 * US, 4_000 * US], had, true, (&mut felt, &runs, None), &mut waits);
         waits
     }
 
@@ -221,6 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn after_sleep_it_waited_for_others_only_since_its_processor_was_idle() {
+        let woken = [switch(2_100, Kind::In), switch(2_200, Kind::Slept), switch(2_600, Kind::In)];
+        let mut placed = after_sleep(&[&woken[..], &[switch(2_700, Kind::Slept)]].concat());
+        placed.add_runs(&mut Runs::default());
+        let idle = IdleEnds::from_iter([2_100 * US, 2_530 * US]);
+        let (mut felt, mut waits) = (Felt::default(), Vec::new());
+        let known = (&mut felt, &Runs::default(), Some(&idle));
+        placed.place([2_000 * US, 4_000 * US], &had(300, 2), true, known, &mut waits);
+        assert_eq!(waits, [wait(2_600, 2_700, 70)], "it followed idleness, then another thread");
+    }
+
+    #[test]
     fn switches_that_the_kernel_had_not_counted_yet_are_kept_for_the_next_window() {
         let mut placed =
             after_sleep(&[switch(3_900, Kind::In), switch(4_100, Kind::Slept), switch(4_200, Kind::In)]);
@@ -234,7 +249,7 @@ mod tests {
         let mut placed = after_sleep(&[switch(2_100, Kind::In)]);
         let (runs, mut felt, mut waits) = (Runs::default(), Felt::default(), Vec::new());
         placed.add_runs(&mut Runs::default());
-        placed.place([2_000 * US, 4_000 * US], &had(700, 3), true, (&mut felt, &runs), &mut waits);
+        placed.place([2_000 * US, 4_000 * US], &had(700, 3), true, (&mut felt, &runs, None), &mut waits);
         felt.report(5_000 * US, &mut waits);
         assert_eq!(waits, [wait(2_000, 5_000, 700)]);
     }
