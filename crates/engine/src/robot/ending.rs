@@ -35,7 +35,8 @@ impl Crew {
         if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }
-        self.notes.extend(xact.ended(opening.ending, self.setup.shares_from, &self.control.clock, now_ns));
+        let (read, shares_from) = ((now_ns, self.unread_us), self.setup.shares_from);
+        self.notes.extend(xact.ended(opening.ending, shares_from, &self.control.clock, read));
         let outcome = opening.verdict.outcome;
         self.sample(&xact, opening.ending, outcome, body_bytes, now_ns);
         if let Some(extras) = &xact.extras {

@@ -1,7 +1,8 @@
 //! What the ideal cache is told of an xact after it was sent.
 //!
 //! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
-//! do not, also when the response was there for others. And of each basic xact, what it got: ideal is of the same xacts and
+//! do not, also when the response was there for others: when the kernel had it, not when robots came to read it, which on a busy
+//! machine is later than the target has had it for a while. And of each basic xact, what it got: ideal is of the same xacts and
 //! bytes as what is measured.
 
 use super::extras::Ending;
@@ -14,16 +15,16 @@ impl Xact {
     /// Its response has begun.
     pub fn begun(&self, shares_from: SharesFrom, clock: &RunClock) -> Option<IdealNote> {
         let is_told = shares_from == SharesFrom::Begun;
-        if is_told { self.arrived(clock, self.first_byte_ns) } else { None }
+        if is_told { self.arrived(clock, self.first_byte_ns, self.own.first_us) } else { None }
     }
 
-    /// It has ended without an error.
+    /// It has ended without an error; its last bytes had lain unread for so long.
     pub fn ended(
         &self,
         ending: Ending,
         shares_from: SharesFrom,
         clock: &RunClock,
-        now_ns: u64,
+        (now_ns, unread_us): (u64, u32),
     ) -> Option<IdealNote> {
         match ending {
             // A request that is aborted, or for parts beyond the end, leaves the object where a cache put it.
@@ -33,7 +34,7 @@ impl Xact {
             | Ending::Unsatisfied
             | Ending::BrokenOff => {
                 let is_told = shares_from == SharesFrom::Complete;
-                if is_told { self.arrived(clock, now_ns) } else { None }
+                if is_told { self.arrived(clock, now_ns, unread_us) } else { None }
             }
             Ending::Redirected(_)
             | Ending::Refused
@@ -59,9 +60,10 @@ impl Xact {
         Some(IdealNote::Ended { xact: self.id, at_us: clock.since_start_us(now_ns), counted })
     }
 
-    fn arrived(&self, clock: &RunClock, at_ns: u64) -> Option<IdealNote> {
-        let at_us = clock.since_start_us(at_ns);
-        self.noted_us.map(|sent_us| IdealNote::Arrived { key: self.object.key, sent_us, at_us })
+    fn arrived(&self, clock: &RunClock, read_ns: u64, unread_us: u32) -> Option<IdealNote> {
+        let at_us = clock.since_start_us(read_ns).saturating_sub(u64::from(unread_us));
+        let at = |sent_us: u64| at_us.max(sent_us);
+        self.noted_us.map(|sent_us| IdealNote::Arrived { key: self.object.key, sent_us, at_us: at(sent_us) })
     }
 }
 
@@ -86,7 +88,7 @@ mod tests {
     fn told(shares_from: SharesFrom, ending: Ending) -> Vec<IdealNote> {
         let xact = xact(Some(10));
         let begun = xact.begun(shares_from, &CLOCK);
-        begun.into_iter().chain(xact.ended(ending, shares_from, &CLOCK, 30_000)).collect()
+        begun.into_iter().chain(xact.ended(ending, shares_from, &CLOCK, (30_000, 0))).collect()
     }
 
     #[test]
@@ -97,6 +99,16 @@ mod tests {
             assert_eq!(told(SharesFrom::Begun, ending), at(20));
             assert_eq!(told(SharesFrom::Complete, ending), at(30));
         }
+    }
+
+    #[test]
+    fn a_response_is_there_for_others_when_the_kernel_has_it_and_not_when_it_is_read() {
+        let at = |at_us| Some(IdealNote::Arrived { key: 7, sent_us: 10, at_us });
+        let mut xact = xact(Some(10));
+        let ended = |unread_us| xact.ended(Ending::Object, SharesFrom::Complete, &CLOCK, (30_000, unread_us));
+        assert_eq!([ended(12), ended(25)], [at(18), at(10)], "never before it was requested");
+        xact.own.first_us = 6;
+        assert_eq!(xact.begun(SharesFrom::Begun, &CLOCK), at(14));
     }
 
     #[test]
@@ -114,6 +126,6 @@ mod tests {
         let xact = xact(None);
         assert_eq!(xact.failed(&CLOCK, 30_000), None);
         assert_eq!(xact.begun(SharesFrom::Begun, &CLOCK), None);
-        assert_eq!(xact.ended(Ending::Object, SharesFrom::Complete, &CLOCK, 30_000), None);
+        assert_eq!(xact.ended(Ending::Object, SharesFrom::Complete, &CLOCK, (30_000, 0)), None);
     }
 }
