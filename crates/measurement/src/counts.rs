@@ -94,7 +94,7 @@ counts! {
             metric Metric::counter("requests_unsent_late"), json #[serde(default)] unsent_late;
         not_reached: "embedded objects whose page failed or whose link was not seen before the phase ended",
             metric Metric::counter("requests_not_reached"), json not_reached;
-        completed: "requests answered without error", metric Metric::counter("requests_completed"), json completed;
+        completed: "requests completed without error", metric Metric::counter("requests_completed"), json completed;
         retries: "requests sent again on another connection: a reused one turned out to be closed, or one ended before a pipelined request had its turn",
             metric Metric::counter("requests_retried"), json retries;
         pages: "pages completed, embedded objects included", metric Metric::counter("pages_completed"), json pages;
@@ -102,13 +102,13 @@ counts! {
         // Outcomes of completed basic xacts; bytes are body bytes as they were received: coded, where the body was.
         basic: "completed basic requests (plain GETs); hit ratios are theirs", json basic;
         basic_bytes: "body bytes of completed basic requests";
-        hits: "basic requests answered from the store, as the response shows it", metric by_outcome("hit");
+        hits: "basic requests served from the store, as the response shows it", metric by_outcome("hit");
         hit_bytes: "body bytes of hits", metric bytes_by_outcome("hit");
         collapsed: "basic requests that joined another's fetch", metric by_outcome("collapsed");
         collapsed_bytes: "body bytes of those that joined another's fetch", metric bytes_by_outcome("collapsed");
         revalidated: "basic requests confirmed by the origin, as the response shows it", metric by_outcome("revalidated");
         revalidated_bytes: "body bytes of those that the origin confirmed", metric bytes_by_outcome("revalidated");
-        misses: "basic requests that the origin answered", metric by_outcome("miss");
+        misses: "basic requests that the origin responded to", metric by_outcome("miss");
         miss_bytes: "body bytes of misses", metric bytes_by_outcome("miss");
         unsure_outcomes: "basic requests, counted among hits, collapsed or misses, of which the error of the machines' clocks leaves open whether the response was made before the request was sent",
             metric Metric::counter("unsure_outcomes"), json unsure_outcomes;
@@ -144,17 +144,17 @@ counts! {
             metric handshakes("robots", "resumed"), json #[serde(default)] tls_resumed;
 
         // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
-        parts: "answered with parts of an object (206)", special "parts and codings" "206";
-        multiparts: "answered with more than one part of an object", special "parts and codings" "multipart";
-        coded: "answered with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
+        parts: "responses with parts of an object (206)", special "parts and codings" "206";
+        multiparts: "responses with more than one part of an object", special "parts and codings" "multipart";
+        coded: "responses with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
         unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
-        redirected: "answered after one redirection or more", special "redirections and logins" "redirected";
+        redirected: "completed after one redirection or more", special "redirections and logins" "redirected";
         refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
             special "redirections and logins" "refused";
-        logged_in: "answered after the robot was asked who it is (401, 407) and said so";
+        logged_in: "completed after the robot was challenged (401, 407) and sent its credentials";
         uninvited: "asked whether the request's body may come, were told no (417), and were sent without asking";
         faults_passed: "met a fault on purpose that the target passed on", special "faults on purpose" "passed on";
-        faults_hidden: "were to meet a fault on purpose, and were answered as if there were none",
+        faults_hidden: "were to meet a fault on purpose, and completed as if there were none",
             special "faults on purpose" "hidden";
         broken_off: "broken off by the robot, on purpose", special "broken off on purpose" "by robots";
         broken_off_by_origin: "broken off by the origin, on purpose", special "broken off on purpose" "by origins";
@@ -194,12 +194,12 @@ counts! {
     /// Counts of the origins' side, by the phase that the request says it belongs to.
     pub struct OriginCounts {
         requests: "requests that origins received", metric Metric::counter("origin_requests"), json requests;
-        responses: "requests answered in full";
-        not_modified: "requests that origins answered with 304",
+        responses: "requests responded to in full";
+        not_modified: "responses of origins with 304",
             metric Metric::counter("origin_not_modified"), json not_modified;
         validations: "conditional requests that did not come from robots: the target's own validations",
             metric Metric::counter("origin_validations"), json validations;
-        validated_basic: "the target's own validations that were answered with 304, for basic requests: hits that were really revalidations",
+        validated_basic: "the target's own validations whose response was a 304, for basic requests: hits that were really revalidations",
             metric Metric::counter("origin_validated_basic");
         validated_basic_bytes: "body bytes of the objects so confirmed";
         body_bytes_out: "body bytes that origins sent", metric Metric::counter("origin_sent_body"), json body_bytes;
@@ -226,17 +226,17 @@ counts! {
         broken: "connections that ended in the middle of a request or a response", json broken;
 
         // What a workload requests beyond plain objects.
-        ranges: "answered with 206: a part, or several";
-        multiparts: "answered with several parts in one body";
-        unsatisfied: "answered with 416: the object has none of the bytes requested";
-        redirects: "answered with 302, on purpose";
-        challenges: "answered with 401: without credentials, or with wrong ones",
+        ranges: "responses with 206: a part, or several";
+        multiparts: "responses with several parts in one body";
+        unsatisfied: "responses with 416: the object has none of the bytes requested";
+        redirects: "responses with 302, on purpose";
+        challenges: "responses with 401: without credentials, or with wrong ones",
             special "redirections and logins" "challenges";
         wrong_credentials: "requests that named a user and did not prove it", special "redirections and logins" "disproven";
         authenticated: "requests whose user was proven", special "redirections and logins" "proven";
         cookies_set: "cookies in responses", special "redirections and logins" "cookies";
         coded: "responses in a content coding";
-        unacceptable: "answered with 406: no coding that the client accepts";
+        unacceptable: "responses with 406: no coding that the client accepts";
         broken_off: "bodies broken off on purpose, as the response had said";
         fault_statuses: "faults on purpose: an error status";
         fault_resets: "faults on purpose: the connection was reset";
@@ -245,7 +245,7 @@ counts! {
         retried: "requests that met a fault on purpose and were made again within ten seconds",
             special "faults on purpose" "retried";
         continued: "request bodies that origins asked for with 100", special "uploads" "continued";
-        expectations_refused: "answered with 417, on purpose: the request body was not wanted",
+        expectations_refused: "responses with 417, on purpose: the request body was not wanted",
             special "uploads" "unwanted";
         wrong_uploads: "request bodies that were not what the robot sends";
     }

@@ -102,7 +102,7 @@ series! {
     pub struct RobotLevels {
         waiting: u64 = "at the end of the interval: requests that wait for a connection",
             metric Metric::gauge("requests_waiting");
-        in_flight: u64 = "at the end of the interval: requests sent and not yet answered",
+        in_flight: u64 = "at the end of the interval: requests sent whose response is not complete",
             metric Metric::gauge("requests_in_flight");
         connections: u64 = "at the end of the interval: open connections",
             metric open_connections("robots");

@@ -78,7 +78,7 @@ impl Offload {
     }
 }
 
-/// How completed basic xacts were answered.
+/// Where the responses of completed basic xacts came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcomes {
     /// From the store.

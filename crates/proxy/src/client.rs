@@ -133,7 +133,7 @@ async fn respond_and_close(client: &mut Client, head: &RequestHead<'_>) -> io::R
     }
     match head.method {
         "OPTIONS" => client.send_options().await,
-        _ => client.send_error(501, "a trace goes on, or it is not answered", None, false).await,
+        _ => client.send_error(501, "a trace goes on, or there is no response to it", None, false).await,
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Stage {
         /// Its name and version.
         name: String,
     },
-    /// The target answered a request.
+    /// A response of the target is complete.
     TargetReady {
         /// Where it listens.
         address: SocketAddr,

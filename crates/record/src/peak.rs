@@ -67,7 +67,7 @@ pub struct Step {
     pub to_ms: u64,
     /// Requests that came due, per second.
     pub offered_per_s: f64,
-    /// Requests that were answered, per second.
+    /// Requests that completed, per second.
     pub completed_per_s: f64,
     /// Errors over requests that ended.
     pub error_share: f64,

@@ -331,7 +331,7 @@ pub struct Figures {
     pub bhr: HitRatio,
     /// What the origins were spared.
     pub offload: Offload,
-    /// How basic xacts were answered.
+    /// Where the responses of basic xacts came from.
     pub outcomes: Outcomes,
     /// Last byte − due.
     pub response_time_ms: ByClass,
@@ -403,7 +403,7 @@ impl Figures {
 pub struct Rate {
     /// Due.
     pub offered: Option<f64>,
-    /// Answered without error.
+    /// Completed without error.
     pub measured: Option<f64>,
 }
 

@@ -333,7 +333,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         figure(total.figure("rate.measured")),
         "requests/s",
         format!(
-            "{} offered; {} answered{rate}",
+            "{} offered; {} completed{rate}",
             opt_number(total.rate.offered),
             count(total.counts.completed)
         ),

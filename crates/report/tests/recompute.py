@@ -108,8 +108,9 @@ def lateness(chosen):
 
 # The own error: within which interval a figure lies, whatever Assay and the lab did (docs/explanation/own-error.md).
 
-# Xacts are recorded as disturbed from so many microseconds on; so much can be missing from all others.
-UNRECORDED_US = 50
+# Xacts are recorded as disturbed from so many microseconds on; so much can be missing from all others. Hits are so from a
+# sixteenth of their time on, if that is less.
+UNRECORDED_US, LEAST_UNRECORDED_US = 50, 10
 # A thread that waits for its processor waits for up to so long, where nobody watched for how long.
 SLICE_US = 4000
 # Why robots or origins can have been late.
@@ -171,10 +172,11 @@ class Spread:
         return Spread(counts, self.total - taken.total + given.total, largest)
 
 
-def less_unrecorded(spread):
+def less_unrecorded(spread, by_time):
     counts, total, largest = collections.Counter(), 0, 0
     for high, count in zip(spread.high, spread.counts):
-        us = max(high // bucket_size(high) * bucket_size(high) - UNRECORDED_US, 0)
+        missing = max(min(high // 16, UNRECORDED_US), LEAST_UNRECORDED_US) if by_time else UNRECORDED_US
+        us = max(high // bucket_size(high) * bucket_size(high) - missing, 0)
         counts[highest(us)] += count
         total, largest = total + us * count, max(largest, us)
     return Spread(counts, total, largest)
@@ -293,12 +295,12 @@ def quiet():
 class Own:
     """Bounds of a class of times."""
 
-    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, n):
+    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, n, by_time):
         seen, least = disturbed
         joined = int(n.joined) / max(int(n.completed), 1)
         are_joined = joined >= MOSTLY and not influence.unwatched
         self.least, self.most = every.exchange(seen, least), every
-        rest = less_unrecorded(every.exchange(seen, Spread({})))
+        rest = less_unrecorded(every.exchange(seen, Spread({})), by_time)
         self.lowest = union([rest, least])
         self.spread = influence.spread(seconds, needs, all_needs, are_joined)
         self.windows, self.met = None if are_joined else influence.windows(), needs
@@ -459,7 +461,7 @@ def figures(phases, spans):
             if every.count:
                 own = Own(
                     every, disturbed, aftermath, influence, seconds, needs[name],
-                    hits * of_hit + others * of_other, lost, n,
+                    hits * of_hit + others * of_other, lost, n, name == "hit" and run["short_delays"],
                 )  # fmt: skip
                 own.every = every
                 own.touched += 1.0 if influence.behind and name != "hit" else 0.0

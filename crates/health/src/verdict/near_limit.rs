@@ -27,7 +27,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
             weight,
             at_ms: None,
             seen: format!(
-                "{rate:.0} requests were answered per second, {} of the {limit:.0} that this machine can offer",
+                "{rate:.0} requests completed per second, {} of the {limit:.0} that this machine can offer",
                 percent(weight)
             ),
         })
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!((told[0].reason, told[0].serious), (Reason::NearLimit, false));
         assert_eq!(
             told[0].seen,
-            "in phase a, 810 requests were answered per second, 81 % of the 1000 that this machine can offer"
+            "in phase a, 810 requests completed per second, 81 % of the 1000 that this machine can offer"
         );
     }
 }

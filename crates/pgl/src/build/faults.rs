@@ -33,7 +33,7 @@ impl Builder<'_> {
                 Code::NoEffect,
                 slot.span,
                 "`xact_lifetime` has no effect",
-                "`xact_think` is not set, so every request is answered at once",
+                "`xact_think` is not set, so origins respond to every request at once",
             );
         }
         let zero = Distribution::Constant(0.0);
