@@ -85,6 +85,11 @@ impl Case {
         }
     }
 
+    /// True if this is its name, its name without a row, or its topic.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.topic == name || self.name.split('/').next() == Some(name)
+    }
+
     /// Seconds that its steps wait, added up.
     pub fn waits_s(&self) -> f64 {
         self.steps.iter().map(|step| step.wait_s).sum()

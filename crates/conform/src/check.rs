@@ -12,6 +12,8 @@ pub enum Finding {
     Met,
     /// It is not: what was seen.
     Unmet(String),
+    /// It was to come from the store, and the target requested it from the origin, as a cache always may: what was seen.
+    Fetched(String),
     /// It says nothing: why.
     Nothing(String),
 }
@@ -242,9 +244,10 @@ fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) 
     let unmet = |text: &str| Some(Finding::Unmet(text.to_owned()));
     match wanted {
         Served::Store => match reached.first() {
-            Some(arrival) => {
-                unmet(&format!("the response came after a request to the origin: {}", arrival.request.start))
-            }
+            Some(arrival) => Some(Finding::Fetched(format!(
+                "the response came after a request to the origin: {}",
+                arrival.request.start
+            ))),
             // An error that the origin has not sent is the target's own.
             None if status >= 500 && is_own => {
                 Some(Finding::Nothing(format!("the target responded with status {status}")))

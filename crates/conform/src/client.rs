@@ -35,8 +35,8 @@ pub struct Sent {
     pub lingers: bool,
 }
 
-/// The bytes of a request.
-pub fn written(request: &Request, lingers: bool, values: &Values) -> Sent {
+/// The bytes of a request; to a forward proxy (`is_forward`) its target is in absolute form.
+pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bool) -> Sent {
     if let Some(raw) = &request.raw {
         let bytes = with_values(raw, values).into_bytes();
         let method = String::from_utf8_lossy(&bytes).split(' ').next().unwrap_or_default().to_owned();
@@ -45,7 +45,10 @@ pub fn written(request: &Request, lingers: bool, values: &Values) -> Sent {
     let path = with_values(&request.path, values);
     let host = request.host.as_ref().map_or_else(|| values.host.clone(), |host| with_values(host, values));
     // A path that begins with a slash and the token is a URL of its own; anything else follows the URL of the case.
-    let target = if path.contains(&values.token) { path } else { format!("/{}{path}", values.token) };
+    let mut target = if path.contains(&values.token) { path } else { format!("/{}{path}", values.token) };
+    if is_forward && target.starts_with('/') {
+        target = format!("http://{}{target}", values.host);
+    }
     let mut head = format!("{} {target} HTTP/{}\r\n", request.method, request.version);
     if !host.is_empty() {
         head.push_str(&format!("Host: {host}\r\n"));
@@ -172,5 +175,25 @@ async fn linger(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> bool {
             Ok(Ok(_)) if bytes.len() > MOST_BYTES => return false,
             Ok(Ok(_)) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::read;
+
+    #[test]
+    fn a_forward_proxy_gets_the_whole_url_and_a_reverse_proxy_the_path() {
+        let text = "topic = \"t\"\n[[case]]\nname = \"a\"\nlevel = \"MAY\"\nsection = \"s\"\nrule = \"r.\"\n\
+            steps = [{ path = \"?a\", expect = { status = 200 } }]\n";
+        let case = read("t.toml", text).unwrap().cases.remove(0);
+        let values = Values { token: "t1".into(), host: "h:80".into(), now_unix_s: 0 };
+        let line = |is_forward| {
+            let sent = written(&case.steps[0].request, false, &values, is_forward);
+            String::from_utf8(sent.bytes).unwrap().lines().next().unwrap().to_owned()
+        };
+        assert_eq!(line(false), "GET /t1?a HTTP/1.1");
+        assert_eq!(line(true), "GET http://h:80/t1?a HTTP/1.1");
     }
 }

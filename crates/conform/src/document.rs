@@ -79,9 +79,23 @@ pub struct CaseResult {
     pub known: Option<String>,
     /// How often the case was tried.
     pub tries: usize,
+    /// What came of it each time, where it was tried over and over while the target was under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_load: Option<Times>,
     /// The exchanges, where the verdict is not `pass` or `yes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
+}
+
+/// How often a case under load came to what. A case that does not hold is tried again at once; that counts as one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// It held.
+    pub held: usize,
+    /// It did not.
+    pub unheld: usize,
+    /// Nothing was found out.
+    pub open: usize,
 }
 
 /// One step as it was seen. Bytes outside printed ASCII are written as `\r`, `\n`, `\t` or `\x00`.
@@ -234,6 +248,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
         reason: judgement.reason.clone(),
         known: None,
         tries: outcome.tries,
+        under_load: None,
         exchanges,
     }
 }

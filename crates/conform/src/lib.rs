@@ -3,10 +3,12 @@
 //! A [`case`] is a requirement with its level and its source, and the steps that show whether it is met. Case files are TOML
 //! ([`read`]); those that come with Assay are in `conformance/` ([`suite`]). [`run`] tries cases on a target, with an [`origin`] of
 //! its own behind it and a raw [`client`] before it; both write down what they see ([`observe`]). [`check`] holds that against what a
-//! step expects, and [`verdict`] decides what it comes to. Everything but `run`, `origin` and `client` is pure.
+//! step expects, and [`verdict`] decides what it comes to. [`alongside`] tries cases now and then, over and over, on a target that
+//! is under load. Everything but `run`, `alongside`, `origin` and `client` is pure.
 //!
 //! *Does not:* start a target (that is `assay-lab`), measure time or load, or repair what a target sends: bytes are kept as they came.
 
+pub mod alongside;
 pub mod case;
 pub mod check;
 pub mod client;

@@ -37,6 +37,8 @@ pub struct Target {
     pub host: String,
     /// True if it stores responses; otherwise the cases for caches do not apply.
     pub stores: bool,
+    /// True if it is a forward proxy: requests carry whole URLs.
+    pub is_forward: bool,
 }
 
 /// What became of a case on a target.
@@ -98,7 +100,7 @@ pub fn settle(outcomes: &mut [Outcome]) {
 }
 
 /// Tries all, and then those again that do not hold. Two tries that disagree are decided by a third.
-async fn tried(
+pub(crate) async fn tried(
     cases: Vec<Rc<Case>>,
     target: &Target,
     origin: &Rc<Origin>,
@@ -237,7 +239,7 @@ async fn exchanges(
             || step.expect.body_lacks.is_some()
             || step.expect.body_has.is_some()
             || attempt.case.isolated;
-        let sent = written(&step.request, lingers, &values);
+        let sent = written(&step.request, lingers, &values, target.is_forward);
         let sent_ms = attempt.now_ms();
         let received =
             copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt).await;

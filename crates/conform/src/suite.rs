@@ -191,9 +191,7 @@ impl Suite {
         }
         let mut all = Vec::new();
         for name in names {
-            let is_meant = |case: &&Rc<Case>| {
-                case.name == *name || case.topic == *name || case.name.split('/').next() == Some(name)
-            };
+            let is_meant = |case: &&Rc<Case>| case.is_called(name);
             let found: Vec<String> =
                 self.cases.iter().filter(is_meant).map(|case| case.name.clone()).collect();
             if found.is_empty() {

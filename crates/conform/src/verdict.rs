@@ -84,12 +84,14 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// What was seen, with its step; empty where everything was as expected.
     pub reason: String,
+    /// All that was seen is that the target fetched again what it was to have in its store.
+    pub is_refetch: bool,
 }
 
 impl Judgement {
     /// With a reason.
     pub fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into() }
+        Self { verdict, reason: reason.into(), is_refetch: false }
     }
 }
 
@@ -99,11 +101,14 @@ pub fn judge(case: &Case, findings: &[Finding]) -> Judgement {
         let judgement = match finding {
             Finding::Met => continue,
             Finding::Nothing(why) => Judgement::new(Verdict::Inconclusive, format!("step {number}: {why}")),
-            Finding::Unmet(why) if step.is_setup => Judgement::new(
+            Finding::Unmet(why) | Finding::Fetched(why) if step.is_setup => Judgement::new(
                 Verdict::DependencyMissing,
                 format!("step {number}, which the case relies on: {why}"),
             ),
-            Finding::Unmet(why) => Judgement::new(unmet(case.level), format!("step {number}: {why}")),
+            Finding::Unmet(why) | Finding::Fetched(why) => Judgement {
+                is_refetch: matches!(finding, Finding::Fetched(_)),
+                ..Judgement::new(unmet(case.level), format!("step {number}: {why}"))
+            },
         };
         return judgement;
     }

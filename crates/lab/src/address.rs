@@ -72,6 +72,12 @@ impl LoopbackNet {
         self.free_port(self.address(1, usize::from(place) + 1), ORIGIN_PORT)
     }
 
+    /// Where an origin listens that is not the workload's.
+    pub fn guest(&self) -> Result<SocketAddr, LabError> {
+        // No origin of a workload has a host beyond those of its block.
+        self.free_port(self.address(ROBOT_BLOCK - 1, HOSTS_PER_BLOCK + 1), ORIGIN_PORT)
+    }
+
     /// Where the workload's origins listen, in its order; their own ports where those can be used.
     pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
         let room = ROBOT_BLOCK - 1;

@@ -9,6 +9,7 @@
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
 pub mod address;
+pub mod alongside;
 mod arithmetic;
 pub mod bed;
 pub mod caches;

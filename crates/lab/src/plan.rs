@@ -13,6 +13,7 @@ use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
 use assay_workload::{Timeline, UniverseOptions};
 
+use crate::alongside::ConformPlan;
 use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
 use crate::cgroup::Limits;
@@ -193,6 +194,8 @@ pub struct RunPlan {
     pub requirements: Vec<String>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.
     pub warnings: Vec<String>,
+    /// Cases of conformance that are tried beside the load.
+    pub conform: Option<ConformPlan>,
     /// The machines on which roles are started; none: this one.
     pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }

@@ -9,6 +9,7 @@ use assay_role::spread::{Share, spread};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
+use crate::alongside;
 use crate::arithmetic;
 use crate::bed::Bed;
 use crate::cgroup::Group;
@@ -48,6 +49,8 @@ pub struct Prepared {
     pub target: Option<SocketAddr>,
     /// Where each proxy listens that the lab starts: one, or one for each cache.
     pub caches: Vec<SocketAddr>,
+    /// Where the origin of conformance cases is to listen; none: it has no part in the run.
+    pub guest: Option<SocketAddr>,
     /// Source addresses of robots.
     pub sources: Vec<IpAddr>,
     /// What the target does where the standard leaves a choice.
@@ -72,6 +75,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let watched = find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
+    alongside::check(plan)?;
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
     check_timing(plan)?;
@@ -90,6 +94,10 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         None if plan.needs_bed() => addresses_in_bed(plan)?,
         None => addresses_on_loopback(plan)?,
     };
+    let guest = match (&plan.conform, &net) {
+        (Some(_), Some(net)) => Some(net.guest()?),
+        _ => None,
+    };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
         timeline,
@@ -99,6 +107,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         origin_listen,
         target,
         caches,
+        guest,
         sources,
         behaviour: behaviour(&plan.target),
         placement,
@@ -118,6 +127,7 @@ pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
+    alongside::check(plan)?;
     let placement = place(plan, &placement::available())?;
     check_timing(plan)?;
     check_bed(plan)?;

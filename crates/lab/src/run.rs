@@ -15,6 +15,7 @@ use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::alongside::Alongside;
 use crate::bed::{Bed, Ledger};
 use crate::caches;
 use crate::cast::Cast;
@@ -97,6 +98,8 @@ pub(crate) struct Session {
     /// Roles that have said everything.
     done: Vec<RoleKind>,
     partial: bool,
+    /// Cases that are tried beside the load.
+    pub(crate) alongside: Option<Alongside>,
     /// Nobody is left who could stop it.
     unstoppable: bool,
 }
@@ -138,6 +141,7 @@ impl Session {
             counted: BTreeMap::new(),
             done: Vec::new(),
             partial: false,
+            alongside: None,
             unstoppable: false,
         })
     }
@@ -202,10 +206,12 @@ impl Session {
             target: self.info.target.clone(),
             started_unix_ms: self.info.started_unix_ms,
         });
+        self.begin_cases();
         match self.plan.part {
             Part::Origins { linger, .. } => self.attend(cast, linger).await?,
             Part::Whole | Part::Robots { .. } => self.watch(cast).await?,
         }
+        self.end_cases().await;
         self.last_reports(cast).await?;
         // A stop is how a schedule without an end ends: nothing is cut short.
         let phase = self.info.phases.last();
@@ -456,7 +462,7 @@ impl Session {
         self.started.map_or(0, |started| started.elapsed_ms())
     }
 
-    fn until_start_ms(&self) -> u64 {
+    pub(crate) fn until_start_ms(&self) -> u64 {
         self.started.map_or(0, |started| started.remaining_ms())
     }
 

@@ -16,6 +16,7 @@ use assay_role::spread::Listener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::alongside::Alongside;
 use crate::bed::Bed;
 use crate::caches;
 use crate::cast::{Cast, CounterTask, StartedProxy};
@@ -58,6 +59,10 @@ impl Session {
         let origins = self.start_origins(cast).await?;
         if let Part::Origins { .. } = self.plan.part {
             return Ok(());
+        }
+        if let (Some(plan), Some(listen)) = (self.plan.conform.clone(), self.prepared.guest) {
+            let opened = Alongside::open(&plan, &self.plan.assay_version, listen);
+            self.alongside = Some(self.unless_stopped(opened).await?);
         }
         self.start_target(cast, &origins).await?;
         self.tell(RunEvent::Stage(Stage::StartingRobots));
@@ -239,9 +244,9 @@ impl Session {
 
     /// Which host is behind which address.
     pub(crate) fn routes(&self, origins: &[SocketAddr]) -> Vec<OriginRoute> {
-        let both = self.plan.workload.origins.iter().zip(origins);
-        both.map(|(origin, address)| OriginRoute { authority: origin.authority.clone(), address: *address })
-            .collect()
+        let authorities = self.plan.workload.origins.iter().map(|origin| origin.authority.clone());
+        let both = authorities.zip(origins.iter().copied()).chain(self.guest());
+        both.map(|(authority, address)| OriginRoute { authority, address }).collect()
     }
 
     async fn start_described(
@@ -386,8 +391,14 @@ impl Session {
     }
 
     fn named_origins(&self, addresses: &[SocketAddr]) -> Vec<Origin> {
-        let origins = self.plan.workload.origins.iter().zip(addresses).enumerate();
-        origins.map(|(index, (origin, address))| Origin::new(index, &origin.authority, *address)).collect()
+        let authorities = self.plan.workload.origins.iter().map(|origin| origin.authority.clone());
+        let both = authorities.zip(addresses.iter().copied()).chain(self.guest()).enumerate();
+        both.map(|(index, (authority, address))| Origin::new(index, &authority, address)).collect()
+    }
+
+    /// The origin of conformance cases, which the target has behind it beside those of the workload.
+    fn guest(&self) -> Option<(String, SocketAddr)> {
+        self.alongside.as_ref().map(|cases| (cases.origin.to_string(), cases.origin))
     }
 
     /// Where the proxy at a place listens.

@@ -141,6 +141,7 @@ pub fn plan() -> RunPlan {
         temp_dir: None,
         requirements: Vec::new(),
         warnings: Vec::new(),
+        conform: None,
         elsewhere: None,
     }
 }

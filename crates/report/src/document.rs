@@ -23,6 +23,7 @@ pub use crate::own::health::{
 pub use crate::percentiles::{ByClass, Figure, Percentiles};
 pub use crate::require::Judged;
 pub use crate::special::Special;
+pub use crate::under_load::{CaseUnderLoad, UnderLoad};
 
 /// Version of the document.
 pub const SUMMARY_SCHEMA: &str = "assay-summary/2";
@@ -63,6 +64,9 @@ pub struct Summary {
     /// What was required of the run, and whether it held; empty: nothing was.
     #[serde(default)]
     pub requirements: Vec<Judged>,
+    /// Conformance cases that were tried beside the load; absent: none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conform: Option<UnderLoad>,
     /// What Assay and the lab did beside the plan, worst first: serious ones, then those worth knowing.
     pub doubts: Vec<Doubt>,
     /// How well Assay itself did.

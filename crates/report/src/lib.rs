@@ -45,6 +45,7 @@ pub mod steps;
 pub mod summary;
 pub mod tally;
 pub mod terminal;
+mod under_load;
 mod words;
 
 pub use error::ReportError;

@@ -23,6 +23,7 @@ use crate::origins_alone;
 use crate::own;
 use crate::require;
 use crate::tally::{self, Tally};
+use crate::under_load;
 use crate::words;
 
 impl Summary {
@@ -80,6 +81,7 @@ impl Summary {
                 tally::whole(&spans),
                 info.verdict.partial || unfinished,
             ),
+            conform: None,
             health: own::sums::health(info, series, &total, &phases),
             calibration: info.calibration.as_ref().map(|known| calibration(known, &phases)),
             doubts,
@@ -114,6 +116,13 @@ impl Summary {
         summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.
         summary.warnings = gaps::warnings(&summary.missing);
+        match under_load::read(dir) {
+            Ok(found) => {
+                summary.requirements.extend(found.as_ref().map(UnderLoad::judged));
+                summary.conform = found;
+            }
+            Err(words) => summary.warnings.push(words::sentence(&words)),
+        }
         summary.warnings.extend(words::warnings(&summary));
         summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));
         let findings = match origins_alone::is_so(&summary) {

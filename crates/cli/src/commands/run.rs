@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_conform::suite::Suite;
+use assay_lab::alongside::ConformPlan;
 use assay_lab::watched::Watched;
 use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
@@ -326,6 +328,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         temp_dir: None,
         requirements,
         warnings: prepared.warnings.clone(),
+        conform: with_conform(&args.with_conform)?,
         elsewhere: None,
     };
     plan.apply_settings().map_err(Failure::usage)?;
@@ -344,6 +347,22 @@ fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Fail
     let mut known = BTreeSet::new();
     all.retain(|text| known.insert(text.clone()));
     Ok(all)
+}
+
+/// Conformance cases to try beside the load.
+pub fn with_conform(chosen: &[String]) -> Result<Option<ConformPlan>, Failure> {
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    let cases = Suite::bundled().and_then(|suite| suite.chosen(chosen)).map_err(Failure::usage)?;
+    let plan = ConformPlan::new(chosen, &cases);
+    let plan = plan.ok_or_else(|| {
+        let why =
+            anyhow!("--with-conform: no case of {} can be tried beside other requests", chosen.join(", "));
+        Failure::usage(why)
+            .hint("cases that may upset connections have an instance of their own: `assay conform`")
+    });
+    plan.map(Some)
 }
 
 /// Processors that were named; none: empty.

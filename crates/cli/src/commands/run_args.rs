@@ -38,6 +38,8 @@ Examples:
     --origin-link delay=5ms,rate=100Mbit/s
   assay run image.pg --proxy haproxy --robot-tls --tls-resumption 0.5
       TLS between robots and HAProxy, half of the connections resumed
+  assay run image.pg --proxy varnish --with-conform stale
+      does it keep the rules on stale responses while it is busy?
   assay run image.pg --calibrate   what can this machine offer for it at all?
   assay run image.pg --proxy nginx \\
     --find-peak 'p99(hit) < 20ms, errors < 0.1%'
@@ -109,6 +111,10 @@ pub struct RunArgs {
     /// A rehearsal shrinks `--memory` and `--disk` too
     #[arg(long, requires = "rehearse", help_heading = LOAD)]
     pub scale_capacity: bool,
+    /// Try conformance cases of TOPIC (`assay conform list`), or one case, in the middle of the load, one every quarter of a second;
+    /// a MUST that fails ends with exit code 99; may be given more than once
+    #[arg(long, value_name = "TOPIC", conflicts_with_all = ["calibrate", "find_peak"], help_heading = LOAD)]
+    pub with_conform: Vec<String>,
     /// Seed of all that is random; the same seed gives the same requests
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = LOAD)]
     pub seed: u64,

@@ -86,3 +86,59 @@ fn cases_are_listed_and_explained() {
     let file = assay.run(&["conform", "show", "stores", "--toml"]).exits(0).stdout;
     assert!(file.contains("topic = \"storing\""), "{file}");
 }
+
+#[test]
+fn cases_beside_load_are_a_requirement_of_the_run_and_change_no_figure_of_it() {
+    let assay = Assay::new();
+    let run = |name: &str, more: &[&str]| {
+        let typed = [
+            "run",
+            "demo",
+            "--duration",
+            "8s",
+            "--rate",
+            "20",
+            "--robots",
+            "5",
+            "--memory",
+            "16MB",
+            "--json",
+            "--no-report",
+        ];
+        let said = assay.run(&[&typed[..], &["--run-dir", name], more].concat());
+        serde_json::from_str::<Value>(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr))
+    };
+    let alone = run("alone", &[]);
+    let tried = run("tried", &["--with-conform", "no-store-response"]);
+    for place in ["/stream_digest", "/total/due", "/total/errors/total"] {
+        assert_eq!(alone.pointer(place), tried.pointer(place), "{place}");
+    }
+    assert!(alone.get("conform").is_none());
+    let requirement = &tried["requirements"][0];
+    assert_eq!(requirement["decision"], "held", "{requirement}");
+    assert!(tried["conform"]["tries"].as_u64().unwrap() > 0, "{}", tried["conform"]);
+    assert_nothing_left(assay.directory.path());
+    // The record decides, also later.
+    let path = assay.path("tried/conform.json");
+    let failed =
+        std::fs::read_to_string(&path).unwrap().replace("\"verdict\": \"pass\"", "\"verdict\": \"fail\"");
+    std::fs::write(&path, failed).unwrap();
+    let again = assay.run(&["report", "tried", "--json"]).exits(0).stdout;
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(again["requirements"][0]["decision"], "failed", "{}", again["requirements"]);
+    assert_eq!(again["conform"]["failures"][0]["level"], "MUST");
+}
+
+#[test]
+fn cases_that_cannot_be_tried_beside_load_are_refused_before_the_run() {
+    let assay = Assay::new();
+    for (typed, words) in [
+        (&["demo", "--with-conform", "stael"][..], "did you mean `stale`?"),
+        (&["demo", "--with-conform", "framing"], "no case of framing can be tried beside other requests"),
+        (&["demo", "--direct", "--with-conform", "stale"], "--with-conform: there is no target"),
+        (&["demo", "--proxy", "127.0.0.1:9", "--with-conform", "stale"], "the target runs already"),
+        (&["demo", "--robot-tls", "--with-conform", "stale"], "leave TLS out"),
+    ] {
+        assay.run(&[&["run"], typed].concat()).exits(2).complains(words);
+    }
+}

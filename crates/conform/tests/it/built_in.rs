@@ -19,7 +19,12 @@ fn the_built_in_proxy_fails_no_must_and_no_should() {
         let cases = suite.chosen(&binding.collect::<Vec<_>>()).unwrap();
         assert!(cases.len() > 400, "{} cases", cases.len());
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target { address: built_in(origin.address), host: "a.example".into(), stores: true };
+        let target = Target {
+            address: built_in(origin.address),
+            host: "a.example".into(),
+            stores: true,
+            is_forward: false,
+        };
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
         let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
         let wrong = outcomes.iter().filter(|outcome| is_wrong(outcome.judgement.verdict));

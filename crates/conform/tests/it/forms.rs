@@ -21,7 +21,7 @@ fn reference(name: &str) -> PathBuf {
 fn document() -> Document {
     on_one_thread(async {
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target { address: origin.address, host: "h".into(), stores: true };
+        let target = Target { address: origin.address, host: "h".into(), stores: true, is_forward: false };
         let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;
         let mut document = Document::new("0", 1);
         let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };

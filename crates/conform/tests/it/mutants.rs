@@ -268,6 +268,7 @@ async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> 
         address: relay(proxy.address(), to_proxy, to_client).await,
         host: "a.example".into(),
         stores: true,
+        is_forward: false,
     };
     let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;
     outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict

@@ -30,7 +30,7 @@ fn verdict(outcomes: &[Outcome], name: &str) -> Verdict {
 
 async fn tried(names: &[&str], stores: bool, target: impl FnOnce(SocketAddr) -> SocketAddr) -> Vec<Outcome> {
     let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-    let target = Target { address: target(origin.address), host: "h".into(), stores };
+    let target = Target { address: target(origin.address), host: "h".into(), stores, is_forward: false };
     run(&cases(names), &target, &origin, |_, _| ()).await
 }
 

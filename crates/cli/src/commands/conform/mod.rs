@@ -219,10 +219,7 @@ fn write(args: &ConformArgs, document: &Document, baseline: Option<&Document>) -
 
 fn shown(name: &str, directory: Option<&Path>, is_toml: bool) -> Result<Exit, Failure> {
     let suite = suite(directory)?;
-    let is_meant = |case: &&Rc<Case>| {
-        case.name == name || case.topic == name || case.name.split('/').next() == Some(name)
-    };
-    let found: Vec<&Rc<Case>> = suite.cases.iter().filter(is_meant).collect();
+    let found: Vec<&Rc<Case>> = suite.cases.iter().filter(|case| case.is_called(name)).collect();
     let Some(first) = found.first() else {
         // The message with what may have been meant.
         return Err(suite

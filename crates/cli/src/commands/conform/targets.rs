@@ -147,7 +147,7 @@ async fn one(
         let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
         let origin = Rc::new(origin.map_err(Failure::usage)?);
         let host = at.host.unwrap_or_else(|| origin.address.to_string());
-        let target = Target { address: *address, host, stores: true };
+        let target = Target { address: *address, host, stores: true, is_forward: false };
         let began = Instant::now();
         let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
         info.took_s = began.elapsed().as_secs_f64();
@@ -197,7 +197,7 @@ async fn on_instance(
     let listeners = [(String::new(), origin.address)];
     let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
     let host = host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target = Target { address: started.address, host, stores: true };
+    let target = Target { address: started.address, host, stores: true, is_forward: false };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let (ended, software) = (started.died().await, Some(started.software.clone()));
     started.stop().await;

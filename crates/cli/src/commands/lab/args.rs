@@ -57,6 +57,10 @@ pub struct LabArgs {
     /// Before each run, wait for at most DUR until the machine is quiet, like 60s
     #[arg(long, value_name = "DUR", value_parser = units::duration, conflicts_with = "fleet", help_heading = EXPERIMENT)]
     pub wait_quiet: Option<Duration>,
+    /// Try conformance cases of TOPIC (`assay conform list`), or one case, in the middle of the load, one every quarter of a second;
+    /// a MUST that fails ends with exit code 99; may be given more than once
+    #[arg(long, value_name = "TOPIC", help_heading = EXPERIMENT)]
+    pub with_conform: Vec<String>,
     /// Leave the system's page cache alone; usually it is dropped before each cell
     #[arg(long, help_heading = EXPERIMENT)]
     pub keep_page_cache: bool,

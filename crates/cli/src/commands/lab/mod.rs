@@ -314,7 +314,8 @@ fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
     let judged = done.filter_map(|cell| {
         let run = RunDir::open(&dir.join(cell.run.as_ref()?)).ok()?;
         // Most have none, and a summary takes its time.
-        let required = run.read_info().is_ok_and(|info| !info.requirements.is_empty());
+        let required = run.read_info().is_ok_and(|info| !info.requirements.is_empty())
+            || run.path().join(assay_lab::alongside::FILE).is_file();
         let summary = required.then(|| Summary::from_run(&run).ok()).flatten()?;
         Some((cell.id.clone(), summary.requirements))
     });

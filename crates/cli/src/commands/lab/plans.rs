@@ -28,6 +28,8 @@ pub struct Plans {
     proxy_dir: Vec<PathBuf>,
     /// What every cell must show.
     require: Vec<Requirement>,
+    /// Conformance cases that are tried in every cell that has a target.
+    with_conform: Vec<String>,
     /// Where cells run; none: here.
     machines: Option<Machines>,
     /// Compiled workloads, by label and seed.
@@ -39,6 +41,9 @@ impl Plans {
     pub fn make(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<Self, Failure> {
         let mut plans = Self::without_workloads(file, experiment, &args.proxy_dir);
         plans.machines = args.machines.connect("assay lab")?;
+        // A topic that is not there is said before anything runs.
+        run::with_conform(&args.with_conform)?;
+        plans.with_conform.clone_from(&args.with_conform);
         for text in &experiment.requirements {
             plans.require.push(
                 text.parse()
@@ -59,6 +64,7 @@ impl Plans {
             file: file.to_owned(),
             proxy_dir: proxy_dir.to_vec(),
             require: Vec::new(),
+            with_conform: Vec::new(),
             machines: None,
             prepared: BTreeMap::new(),
         }
@@ -176,6 +182,10 @@ impl Plans {
                 run_dir: Some(PathBuf::from(&cell.id)),
                 require: self.require.clone(),
                 ..plain.results
+            },
+            with_conform: match subject.proxy.as_str() {
+                "direct" => Vec::new(),
+                _ => self.with_conform.clone(),
             },
             xact_log: self.experiment.xact_log,
             proxy_cpus: Some(units::Cpus(condition.proxy_cpus.clone())),

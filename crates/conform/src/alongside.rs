@@ -1,0 +1,149 @@
+//! Cases tried on a target while something else puts load on it: one now and then, over and over, until the load ends.
+//!
+//! What a cache does when it is busy (collapsing requests, serving what is stale, evicting) shows only then. A case that fails once under
+//! load has failed, however often it held; one that finds nothing stored any more says nothing, since a busy cache may evict.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::case::Case;
+use crate::document::{CaseResult, Document, TargetInfo, Times};
+use crate::origin::Origin;
+use crate::run::{Outcome, Target, settle, tried};
+use crate::verdict::{Judgement, Verdict};
+
+/// Time between the beginnings of two cases. A case is three exchanges in most cases, so this adds about twelve requests a second.
+const EVERY: Duration = Duration::from_millis(250);
+/// Cases that are under way at the same time; most of their time is waiting for lifetimes to end.
+const AT_ONCE: usize = 32;
+
+/// True if a case can be tried beside other requests: it upsets no connection, and no request of it may lead to an origin of others.
+pub fn is_fit(case: &Case) -> bool {
+    let is_ordinary = |step: &crate::case::Step| step.request.raw.is_none() && step.request.host.is_none();
+    !case.isolated && case.steps.iter().all(is_ordinary)
+}
+
+/// Tries cases in turn until `stop` is ready. The document has those that were tried to an end at least once; `info` describes the target.
+/// Call it in a `LocalSet`.
+pub async fn alongside(
+    cases: &[Rc<Case>],
+    (target, info): (&Target, TargetInfo),
+    origin: &Rc<Origin>,
+    mut document: Document,
+    stop: impl Future<Output = ()>,
+) -> Document {
+    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut under_way = JoinSet::new();
+    let mut next = cases.iter().cycle();
+    let mut ticker = interval(EVERY);
+    ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            Some(ended) = under_way.join_next() => {
+                for outcome in ended.into_iter().flatten() {
+                    let outcome = excused(outcome);
+                    seen.entry(outcome.case.name.clone()).or_default().add(outcome);
+                }
+            }
+            _ = ticker.tick(), if under_way.len() < AT_ONCE => {
+                let Some(case) = next.next().map(Rc::clone) else { break };
+                let (target, origin) = (target.clone(), Rc::clone(origin));
+                under_way.spawn_local(async move { tried(vec![case], &target, &origin, 1, || ()).await });
+            }
+        }
+    }
+    // What is under way was cut short by the end, and says nothing.
+    under_way.shutdown().await;
+    let (times, mut outcomes): (Vec<Times>, Vec<Outcome>) =
+        seen.into_values().filter_map(|seen| Some((seen.times, seen.worst?))).unzip();
+    settle(&mut outcomes);
+    document.add(info, &outcomes);
+    let counted = document.results.iter_mut().zip(times);
+    counted.for_each(|(result, times): (&mut CaseResult, Times)| result.under_load = Some(times));
+    document
+}
+
+/// A busy cache may have evicted what a requirement was to be tried on.
+fn excused(mut outcome: Outcome) -> Outcome {
+    if outcome.judgement.is_refetch && outcome.judgement.verdict == Verdict::Fail {
+        let reason = format!("the response was stored no longer: {}", outcome.judgement.reason);
+        outcome.judgement = Judgement::new(Verdict::DependencyMissing, reason);
+    }
+    outcome
+}
+
+/// What came of a case so far.
+#[derive(Default)]
+struct Seen {
+    times: Times,
+    worst: Option<Outcome>,
+}
+
+impl Seen {
+    fn add(&mut self, outcome: Outcome) {
+        match outcome.judgement.verdict {
+            verdict if verdict.holds() => self.times.held += 1,
+            Verdict::Fail | Verdict::No => self.times.unheld += 1,
+            _ => self.times.open += 1,
+        }
+        if self.worst.as_ref().is_none_or(|worst| weight(&outcome) > weight(worst)) {
+            self.worst = Some(outcome);
+        }
+    }
+}
+
+/// A failure says more than that the case held, and that more than nothing. What is no requirement was seen if it was seen once.
+fn weight(outcome: &Outcome) -> u8 {
+    match outcome.judgement.verdict {
+        Verdict::Fail => 3,
+        Verdict::Pass | Verdict::Yes => 2,
+        Verdict::No => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Suite;
+
+    fn outcome(verdict: Verdict) -> Outcome {
+        let case = Rc::clone(Suite::bundled().unwrap().find("stores").unwrap());
+        Outcome { case, judgement: Judgement::new(verdict, ""), seen: Vec::new(), tries: 1 }
+    }
+
+    #[test]
+    fn a_failure_once_is_a_failure_and_what_is_seen_once_is_behaviour() {
+        let worst = |verdicts: &[Verdict]| {
+            let mut seen = Seen::default();
+            verdicts.iter().for_each(|verdict| seen.add(outcome(*verdict)));
+            (seen.worst.unwrap().judgement.verdict, seen.times)
+        };
+        let (verdict, times) = worst(&[Verdict::Pass, Verdict::Fail, Verdict::Pass, Verdict::Inconclusive]);
+        assert_eq!((verdict, times), (Verdict::Fail, Times { held: 2, unheld: 1, open: 1 }));
+        assert_eq!(worst(&[Verdict::No, Verdict::Yes]).0, Verdict::Yes);
+        assert_eq!(worst(&[Verdict::Inconclusive, Verdict::No]).0, Verdict::No);
+    }
+
+    #[test]
+    fn a_requirement_on_what_was_evicted_says_nothing() {
+        let mut refetch = outcome(Verdict::Fail);
+        refetch.judgement.is_refetch = true;
+        assert_eq!(excused(refetch).judgement.verdict, Verdict::DependencyMissing);
+        assert_eq!(excused(outcome(Verdict::Fail)).judgement.verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn cases_that_upset_connections_or_lead_elsewhere_are_not_fit() {
+        let suite = Suite::bundled().unwrap();
+        let fit = suite.cases.iter().filter(|case| is_fit(case)).count();
+        assert!(fit > 500 && fit < suite.cases.len(), "{fit}");
+        assert!(suite.cases.iter().filter(|case| case.topic == "framing").all(|case| !is_fit(case)));
+    }
+}
