@@ -40,6 +40,8 @@ pub struct ResponseControl {
     pub proxy_revalidate: bool,
     /// `stale-if-error`, in seconds (RFC 5861).
     pub stale_if_error_s: Option<u64>,
+    /// `stale-while-revalidate`, in seconds (RFC 5861).
+    pub stale_while_revalidate_s: Option<u64>,
 }
 
 /// How stale a response a request takes.
@@ -110,6 +112,8 @@ pub struct Freshness {
     never_stale: bool,
     /// How stale it may be served when its origin fails, as it says itself.
     stale_if_error_ms: Option<i64>,
+    /// How stale it may be served while it is validated.
+    stale_while_revalidate_ms: i64,
 }
 
 impl Freshness {
@@ -126,6 +130,7 @@ impl Freshness {
             always_validate: control.no_cache,
             never_stale: control.must_revalidate || control.proxy_revalidate || control.s_maxage_s.is_some(),
             stale_if_error_ms: control.stale_if_error_s.map(delta_to_ms),
+            stale_while_revalidate_ms: control.stale_while_revalidate_s.map_or(0, delta_to_ms),
         }
     }
 
@@ -182,6 +187,18 @@ impl Freshness {
         let stale_ms = -self.remaining_ms(now_ms);
         // Fresh responses are not meant: if one was not served, the client had its reasons.
         stale_ms >= 0 && stale_ms <= allowed_ms.max(requested_ms) && allowed_ms.max(requested_ms) > 0
+    }
+
+    /// Whether it may be reused for a request though it is stale, if it is validated meanwhile (RFC 5861, 3). What forbids stale
+    /// responses wins, and so does a request that takes only fresh ones.
+    pub fn serves_while_revalidated(&self, request: &RequestControl, now_ms: i64) -> bool {
+        let is_refused = request.no_cache
+            || request.min_fresh_s.is_some()
+            || self.always_validate
+            || self.never_stale
+            || self.is_refused_by(request, now_ms);
+        let stale_ms = -self.remaining_ms(now_ms);
+        !is_refused && (0..self.stale_while_revalidate_ms).contains(&stale_ms)
     }
 
     /// The request does not take it, however fresh it is for others.
@@ -351,6 +368,34 @@ mod tests {
         assert!(speaking.serves_on_error(&requesting, 0, after(17_000)));
         assert!(!speaking.serves_on_error(&requesting, 0, after(17_001)));
         assert!(!silent.serves_on_error(&plain, 60, after(5_000)), "it is not stale");
+    }
+
+    #[test]
+    fn a_stale_response_is_served_while_it_is_validated_as_long_as_it_says_itself() {
+        let response = |control| at(&with_control(ResponseControl { max_age_s: Some(10), ..control }));
+        let allows = ResponseControl { stale_while_revalidate_s: Some(5), ..Default::default() };
+        let (plain, after) = (RequestControl::default(), |ms: i64| T * 1000 + ms);
+        let may = |control, request: &RequestControl, ms| {
+            response(control).serves_while_revalidated(request, after(ms))
+        };
+        assert!(may(allows, &plain, 10_000) && may(allows, &plain, 14_999));
+        assert!(!may(allows, &plain, 15_000), "it is over");
+        assert!(!may(allows, &plain, 9_999), "it is fresh");
+        assert!(!may(ResponseControl::default(), &plain, 10_001), "nobody allows it");
+        for forbids in [
+            ResponseControl { must_revalidate: true, ..allows },
+            ResponseControl { no_cache: true, ..allows },
+            ResponseControl { s_maxage_s: Some(10), ..allows },
+        ] {
+            assert!(!may(forbids, &plain, 12_000), "{forbids:?}");
+        }
+        for request in [
+            RequestControl { no_cache: true, ..plain },
+            RequestControl { max_age_s: Some(11), ..plain },
+            RequestControl { min_fresh_s: Some(0), ..plain },
+        ] {
+            assert!(!may(allows, &request, 12_000), "{request:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub enum Finding {
     Unmet(String),
     /// It was to come from the store, and the target requested it from the origin, as a cache always may: what was seen.
     Fetched(String),
+    /// The target refused the request by itself, so that what the case looks for never happened: how.
+    Refused(String),
     /// It says nothing: why.
     Nothing(String),
 }
@@ -160,10 +162,13 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
         return None;
     }
     let Some(Arrival { request, .. }) = observation.arrivals.first() else {
-        let status = observation
-            .response()
-            .map_or_else(String::new, |response| format!("; status {}", response.status()));
-        return Some(Finding::Nothing(format!("no request reached the origin{status}")));
+        let status = observation.response().map(Message::status);
+        let text = status.map_or_else(String::new, |status| format!("; status {status}"));
+        let why = format!("no request reached the origin{text}");
+        return Some(match status {
+            Some(400..=499) => Finding::Refused(why),
+            _ => Finding::Nothing(why),
+        });
     };
     for test in &expect.forwarded {
         if let Some(words) = field_fails(test, request, values) {
@@ -254,9 +259,11 @@ fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) 
             }
             None => None,
         },
-        _ if reached.is_empty() && status >= 400 && is_own => Some(Finding::Nothing(format!(
-            "no request reached the origin; the target responded with status {status}"
-        ))),
+        _ if reached.is_empty() && status >= 400 && is_own => {
+            let why = format!("no request reached the origin; the target responded with status {status}");
+            // Its own 5xx may be a matter of the moment.
+            Some(if status < 500 { Finding::Refused(why) } else { Finding::Nothing(why) })
+        }
         _ if reached.is_empty() => unmet("the response came from the store"),
         Served::Validated if !conditional => unmet("the request that reached the origin has no condition"),
         Served::Fetched if conditional => unmet("the request that reached the origin has a condition"),

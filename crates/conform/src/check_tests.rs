@@ -55,7 +55,7 @@ fn is_met(expect: &str, observation: Observation) -> bool {
     match found(expect, observation) {
         Finding::Met => true,
         Finding::Unmet(_) | Finding::Fetched(_) => false,
-        Finding::Nothing(why) => panic!("nothing was found: {why}"),
+        Finding::Refused(why) | Finding::Nothing(why) => panic!("nothing was found: {why}"),
     }
 }
 

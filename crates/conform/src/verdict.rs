@@ -101,6 +101,10 @@ pub fn judge(case: &Case, findings: &[Finding]) -> Judgement {
         let judgement = match finding {
             Finding::Met => continue,
             Finding::Nothing(why) => Judgement::new(Verdict::Inconclusive, format!("step {number}: {why}")),
+            Finding::Refused(why) => Judgement::new(
+                Verdict::DependencyMissing,
+                format!("step {number}: the target refuses the request by itself: {why}"),
+            ),
             Finding::Unmet(why) | Finding::Fetched(why) if step.is_setup => Judgement::new(
                 Verdict::DependencyMissing,
                 format!("step {number}, which the case relies on: {why}"),

@@ -44,6 +44,8 @@ pub struct CacheControl {
     pub only_if_cached: bool,
     /// `stale-if-error` (RFC 5861).
     pub stale_if_error_s: Option<u64>,
+    /// `stale-while-revalidate` (responses; RFC 5861).
+    pub stale_while_revalidate_s: Option<u64>,
     /// `immutable` (responses).
     pub immutable: bool,
     /// `no-transform`.
@@ -83,7 +85,7 @@ impl CacheControl {
 
     fn directive(&mut self, name: &[u8], argument: Option<&[u8]>) {
         // As long as the longest; what is longer is none of these.
-        let mut room = [0; 16];
+        let mut room = [0; 22];
         let Some(lower) = room.get_mut(..name.len()) else { return };
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
@@ -104,6 +106,7 @@ impl CacheControl {
                 let seconds = argument.and_then(delta_s).unwrap_or(MAX_DELTA_S);
                 self.min_fresh_s = Some(self.min_fresh_s.map_or(seconds, |other| other.max(seconds)));
             }
+            b"stale-while-revalidate" => shorten(&mut self.stale_while_revalidate_s, argument),
             b"stale-if-error" => shorten(&mut self.stale_if_error_s, argument),
             b"max-stale" => self.max_stale(argument),
             _ => {}

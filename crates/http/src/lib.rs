@@ -18,6 +18,7 @@ pub mod chunked;
 pub mod coding;
 pub mod cookie;
 pub mod date;
+pub mod dictionary;
 pub mod digest;
 pub mod field;
 pub mod framing;

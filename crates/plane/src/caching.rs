@@ -6,6 +6,7 @@
 use assay_cache::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
 use assay_http::cache_control::{self, CacheControl};
 use assay_http::date::parse_date;
+use assay_http::dictionary;
 use assay_http::field::{Field, Fields, decimal, tokens};
 use assay_http::head::ResponseHead;
 
@@ -53,16 +54,42 @@ pub fn response_facts(head: &ResponseHead<'_>, age_s: u64) -> ResponseFacts {
 /// Whether `Connection` names a field that says how a response may be kept. Such a field goes no further (RFC 9110, 7.6.1), though
 /// it is meant for everybody: what is kept without it would be served as if it had not been there.
 pub fn hides_fields(fields: Fields<'_>) -> bool {
-    const MINDED: [&str; 7] = ["cache-control", "vary", "expires", "age", "date", "etag", "last-modified"];
+    const MINDED: [&str; 8] =
+        ["cache-control", "cdn-cache-control", "vary", "expires", "age", "date", "etag", "last-modified"];
     let is_minded = |name: &[u8]| MINDED.iter().any(|minded| name.eq_ignore_ascii_case(minded.as_bytes()));
     fields.filter(|field| field.is("connection")).any(|field| tokens(field.value).any(is_minded))
+}
+
+/// A field of cache directives for one kind of cache, as far as it has been read.
+#[derive(Debug, Clone, Copy)]
+enum Targeted {
+    /// Its lines so far; all of them are dictionaries.
+    Valid { directives: CacheControl, is_empty: bool },
+    /// A line of it is none, so that the field is ignored (RFC 9213, 2.2).
+    Invalid,
+}
+
+impl Targeted {
+    fn with(self, line: &[u8]) -> Self {
+        match (self, dictionary::members(line)) {
+            (Targeted::Valid { mut directives, is_empty }, Some(members)) => {
+                directives.add(line);
+                Targeted::Valid { directives, is_empty: is_empty && members == 0 }
+            }
+            _ => Targeted::Invalid,
+        }
+    }
 }
 
 /// The fields of a response that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
 #[derive(Debug, Default)]
 pub struct ResponseFields<'h> {
     /// `Cache-Control`, all of it.
-    pub directives: CacheControl,
+    directives: CacheControl,
+    /// `CDN-Cache-Control`, which takes the place of `Cache-Control` and `Expires` where it can be read (RFC 9213).
+    targeted: Option<Targeted>,
+    /// `Connection` names a field that says how the response may be kept.
+    is_hidden: bool,
     /// `Date`.
     pub date: Option<&'h [u8]>,
     /// `Age`.
@@ -98,6 +125,10 @@ impl<'h> ResponseFields<'h> {
             7 if field.is("expires") => &mut self.expires,
             13 if field.is("cache-control") => return self.directives.add(field.value),
             13 if field.is("last-modified") => &mut self.last_modified,
+            17 if field.is("cdn-cache-control") => {
+                let nothing = Targeted::Valid { directives: CacheControl::default(), is_empty: true };
+                return self.targeted = Some(self.targeted.unwrap_or(nothing).with(field.value));
+            }
             _ => return,
         };
         place.get_or_insert(field.value);
@@ -108,15 +139,33 @@ impl<'h> ResponseFields<'h> {
         self.age.map(age_value)
     }
 
+    /// `Connection` names a field that says how the response may be kept ([`hides_fields`]): it may not be kept.
+    pub fn hide(&mut self) {
+        self.is_hidden = true;
+    }
+
+    /// The directives that count.
+    pub fn control(&self) -> CacheControl {
+        let control = self.targeted_control().unwrap_or(self.directives);
+        CacheControl { no_store: control.no_store || self.is_hidden, ..control }
+    }
+
+    fn targeted_control(&self) -> Option<CacheControl> {
+        match self.targeted {
+            Some(Targeted::Valid { directives, is_empty: false }) => Some(directives),
+            _ => None,
+        }
+    }
+
     /// What they come to.
     pub fn facts(&self, status: u16, age_s: u64) -> ResponseFacts {
-        let control = &self.directives;
+        let control = self.control();
         let has_last_modified = self.last_modified.and_then(date_s).is_some();
         ResponseFacts {
             status,
             date_s: self.date.and_then(date_s),
             age_s,
-            expires: match self.expires {
+            expires: match self.expires.filter(|_| self.targeted_control().is_none()) {
                 None => Expires::Absent,
                 Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
             },
@@ -131,6 +180,7 @@ impl<'h> ResponseFields<'h> {
                 must_revalidate: control.must_revalidate,
                 proxy_revalidate: control.proxy_revalidate,
                 stale_if_error_s: control.stale_if_error_s,
+                stale_while_revalidate_s: control.stale_while_revalidate_s,
             },
         }
     }
@@ -168,6 +218,24 @@ mod tests {
             facts("Cache-Control: max-age=5\r\nAge: 3\r\nCache-Control: private\r\nLast-Modified: x\r\n");
         assert_eq!((facts.control.max_age_s, facts.control.private, facts.age_s), (Some(5), true, 3));
         assert!(!facts.has_validator);
+    }
+
+    #[test]
+    fn a_targeted_field_takes_the_place_of_the_others_where_it_can_be_read() {
+        let of = |text: &str| facts(&format!("Cache-Control: no-store\r\nExpires: 0\r\n{text}")).control;
+        let heeded = of("CDN-Cache-Control: max-age=60, stale-while-revalidate=5\r\n");
+        assert_eq!(
+            (heeded.no_store, heeded.max_age_s, heeded.stale_while_revalidate_s),
+            (false, Some(60), Some(5))
+        );
+        let lines = of("CDN-Cache-Control: max-age=60\r\nCDN-Cache-Control: private\r\n");
+        assert!(lines.private && lines.max_age_s == Some(60));
+        let alone = facts("Expires: Thu, 01 Jan 1970 00:00:10 GMT\r\nCDN-Cache-Control: public\r\n");
+        assert_eq!(alone.expires, Expires::Absent);
+        for ignored in ["", "max-age=60, &&", "max-age=60,", "Max-Age=60", "max-age=6x"] {
+            assert!(of(&format!("CDN-Cache-Control: {ignored}\r\n")).no_store, "{ignored}");
+        }
+        assert!(of("CDN-Cache-Control: max-age=60\r\nCDN-Cache-Control: =\r\n").no_store);
     }
 
     #[test]

@@ -111,7 +111,12 @@ async fn origin_response(
     let step = if client_request.is_for_cache() {
         // What is stored and fresh has the shortest way.
         match look_up(client, &client_request, &key) {
-            Ok(hit) => hit.send(client, &client_request).await.map(|()| Step::Responded),
+            Ok(hit) => {
+                if hit.is_stale {
+                    revalidate(client, &client_request, &target, &key, &hit.stored);
+                }
+                hit.send(client, &client_request).await.map(|()| Step::Responded)
+            }
             Err(miss) => fetched(client, &client_request, &target, &key, miss).await,
         }
     } else {
@@ -155,6 +160,8 @@ struct Hit {
     stored: Rc<Stored>,
     ttl_s: i64,
     now_ms: i64,
+    /// It may be sent while it is validated.
+    is_stale: bool,
 }
 
 impl Hit {
@@ -183,7 +190,15 @@ fn look_up(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> R
     let freshness = &stored.response.freshness;
     let now_ms = shared.clock.now_ms();
     let remaining_ms = freshness.remaining_ms(now_ms);
-    match freshness.reuse(&client_request.control, now_ms) {
+    let reuse = freshness.reuse(&client_request.control, now_ms);
+    let is_stale = reuse == Reuse::Validate
+        && client_request.class == MethodClass::Get
+        && freshness.serves_while_revalidated(&client_request.control, now_ms);
+    match reuse {
+        _ if is_stale => {
+            shared.count(|c| c.hits += 1);
+            Ok(Hit { stored, ttl_s: remaining_ms.div_euclid(1000), now_ms, is_stale })
+        }
         Reuse::Serve => {
             shared.count(|c| c.hits += 1);
             if stored.is_unrequested.replace(false) {
@@ -192,12 +207,45 @@ fn look_up(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> R
             if client.is_from_cache {
                 shared.peers.count(|c| c.peer_hits += 1);
             }
-            Ok(Hit { stored, ttl_s: remaining_ms.div_euclid(1000), now_ms })
+            Ok(Hit { stored, ttl_s: remaining_ms.div_euclid(1000), now_ms, is_stale })
         }
         Reuse::Refetch => Err(Miss { why: Why::Request, stored: None }),
         Reuse::Validate if remaining_ms > 0 => Err(Miss { why: Why::Request, stored: Some(stored) }),
         Reuse::Validate => Err(Miss { why: Why::Stale, stored: Some(stored) }),
     }
+}
+
+/// Validates what is sent though it is stale (`stale-while-revalidate`), once for all that request it meanwhile. Nobody waits for it: if
+/// it fails, the next request tries again.
+fn revalidate(
+    client: &Client,
+    client_request: &ClientRequest<'_>,
+    target: &Target<'_>,
+    key: &[u8],
+    stored: &Rc<Stored>,
+) {
+    let shared = &client.shared;
+    if client_request.control.only_if_cached || shared.fetches.borrow().contains_key(key) {
+        return;
+    }
+    let way = Way::to(shared, target);
+    let mut request = Vec::with_capacity(512);
+    way.append_fetch_request(shared, client_request, target, &mut request);
+    let order = Order {
+        key: key.into(),
+        request,
+        way,
+        validating: Some(Rc::clone(stored)),
+        peers_url: None,
+        control: client_request.control,
+        is_authorised: client_request.is_authorised,
+        replaces: true,
+        page: None,
+        is_unrequested: false,
+    };
+    let may_be_joined = !client_request.is_authorised && !client_request.control.no_store;
+    // The fetch goes on without a reader, as long as its response is being stored.
+    drop(fetch::start(shared, order, may_be_joined));
 }
 
 /// Serves a GET or HEAD for which the store has no response that may be sent as it is: from a fetch under way, or from one of its
@@ -354,7 +402,7 @@ async fn respond_from(
         }
         Outcome::Failed(failure) => {
             let handling = handling(false, false, Source::Origin);
-            client.send_error(failure.status(), &failure.to_string(), Some(handling), false).await?;
+            client.send_failure(&failure, handling, false).await?;
         }
     }
     Ok(Step::Responded)
@@ -501,9 +549,7 @@ async fn join(
             return Ok(Joined::Failed(HowFailed::NoResponse));
         }
         Outcome::Failed(failure) => {
-            let status = failure.status();
-            let handling = handling(false, Source::Origin);
-            client.send_error(status, &failure.to_string(), Some(handling), false).await?;
+            client.send_failure(&failure, handling(false, Source::Origin), false).await?;
         }
     }
     Ok(Joined::Responded)

@@ -1,9 +1,11 @@
 //! The response of an origin, or why there is none.
 
+use std::io;
 use std::net::SocketAddr;
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
+use assay_plane::fields;
 use assay_plane::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
@@ -42,6 +44,41 @@ impl Failure {
             Failure::Loop => 508,
             _ => 502,
         }
+    }
+
+    /// Its type among those of RFC 9209, 2.3.
+    fn error_type(&self) -> &'static str {
+        match self {
+            Failure::Nowhere | Failure::NoParent => "destination_not_found",
+            Failure::Loop => "proxy_loop_detected",
+            Failure::BadConfirmation(_) => "http_protocol_error",
+            Failure::Unconfirmed(error) | Failure::Upstream(error) => match error {
+                UpstreamError::Unknown(_) => "dns_error",
+                UpstreamError::Unreachable(_, cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
+                    "connection_refused"
+                }
+                UpstreamError::Unreachable(_, cause) if cause.kind() == io::ErrorKind::TimedOut => {
+                    "connection_timeout"
+                }
+                UpstreamError::Unreachable(..) => "destination_ip_unroutable",
+                UpstreamError::Tls(..) => "tls_protocol_error",
+                UpstreamError::TimedOut(_) => "http_response_timeout",
+                UpstreamError::Lost(_) => "connection_terminated",
+                UpstreamError::Cut(_) => "http_response_incomplete",
+                UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders) => {
+                    "http_response_header_section_size"
+                }
+                UpstreamError::BadResponse(..) | UpstreamError::EndlessInterim(_) => "http_protocol_error",
+            },
+        }
+    }
+
+    /// Appends the field that says what went wrong; `name` is ours.
+    pub fn append_proxy_status(&self, name: &str, out: &mut Vec<u8>) {
+        let detail: String = self.to_string().chars().filter(|c| matches!(c, ' '..='~')).collect();
+        let detail = detail.replace('\\', "\\\\").replace('"', "\\\"");
+        let value = format!("{name}; error={}; details=\"{detail}\"", self.error_type());
+        fields::append(out, b"Proxy-Status", value.as_bytes());
     }
 }
 
@@ -86,4 +123,35 @@ pub async fn address_of(route: &Route, own: SocketAddr, patience: Patience) -> R
         Route::Name(name) => upstream::resolve(name, patience).await?,
     };
     if address == own { Err(Failure::Loop) } else { Ok(address) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_in_proxy_status_what_went_wrong_and_keeps_its_string_whole() {
+        let said = |failure: Failure| {
+            let mut line = Vec::new();
+            failure.append_proxy_status("assay", &mut line);
+            String::from_utf8(line).unwrap()
+        };
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let lost = said(UpstreamError::Lost(address).into());
+        assert!(
+            lost.starts_with("Proxy-Status: assay; error=connection_terminated; details=\"the server at"),
+            "{lost}"
+        );
+        assert!(
+            said(Failure::Unconfirmed(UpstreamError::TimedOut(address)))
+                .contains("error=http_response_timeout;")
+        );
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(
+            said(UpstreamError::Unreachable(address, refused).into()).contains("error=connection_refused;")
+        );
+        let odd = said(UpstreamError::Unknown("a\"b\r\n\\".into()).into());
+        assert!(odd.contains("the address of a\\\"b\\\\ is not known"), "{odd}");
+        assert!(odd.ends_with("\"\r\n") && odd.matches('\n').count() == 1, "{odd}");
+    }
 }

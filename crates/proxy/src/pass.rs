@@ -156,8 +156,7 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
         return fallback.send(client, None).await;
     }
     let is_head = order.class == MethodClass::Head;
-    let handling = Some(Handling::passed(order.why));
-    client.send_error(refusal.status(), &refusal.to_string(), handling, is_head).await
+    client.send_failure(&refusal, Handling::passed(order.why), is_head).await
 }
 
 /// Sends the request and waits for the head of the final response.

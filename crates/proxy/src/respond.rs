@@ -15,6 +15,7 @@ use crate::access_log::Note;
 use crate::client_request::ClientRequest;
 use crate::fetched::Fetched;
 use crate::handling::Handling;
+use crate::origin::Failure;
 use crate::part::{self, Layout, Selection};
 use crate::response::Response;
 use crate::shared::Shared;
@@ -281,6 +282,29 @@ impl Client {
         handling: Option<Handling>,
         is_head: bool,
     ) -> io::Result<()> {
+        self.send_error_with(&[], (status, text), handling, is_head).await
+    }
+
+    /// Sends the error that a failure of the origin comes to, and says in `Proxy-Status` (RFC 9209) what went wrong.
+    pub async fn send_failure(
+        &mut self,
+        failure: &Failure,
+        handling: Handling,
+        is_head: bool,
+    ) -> io::Result<()> {
+        let text = failure.to_string();
+        let mut line = Vec::with_capacity(128);
+        failure.append_proxy_status(&self.shared.name, &mut line);
+        self.send_error_with(&line, (failure.status(), &text), Some(handling), is_head).await
+    }
+
+    async fn send_error_with(
+        &mut self,
+        fields: &[u8],
+        (status, text): (u16, &str),
+        handling: Option<Handling>,
+        is_head: bool,
+    ) -> io::Result<()> {
         let body = format!("{status} {}: {text}\n", reason(status));
         self.note(status, handling);
         self.tail.clear();
@@ -290,7 +314,7 @@ impl Client {
         }
         self.write_framing(Framing::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
-        let parts = [line.as_bytes(), &self.tail, body];
+        let parts = [line.as_bytes(), fields, &self.tail, body];
         self.exchange.write(&parts).await
     }
 

@@ -205,7 +205,7 @@ pub fn append_head<'h>(
         }
     });
     if head.facts.names_fields && caching::hides_fields(head.headers()) {
-        found.directives.no_store = true;
+        found.hide();
     }
     if found.date.is_none() {
         // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).

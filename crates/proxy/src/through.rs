@@ -109,7 +109,7 @@ pub async fn run(
     };
     shared.count(|c| c.origin_errors += 1);
     let handling = Handling::passed(why);
-    Box::pin(client.send_error(failure.status(), &failure.to_string(), Some(handling), false)).await?;
+    Box::pin(client.send_failure(&failure, handling, false)).await?;
     Ok(Went::Through)
 }
 
@@ -235,7 +235,7 @@ fn is_for_many(
     found: &ResponseFields<'_>,
     framing: BodyFraming,
 ) -> bool {
-    let control = &found.directives;
+    let control = found.control();
     if control.no_store || control.private || order.client_request.control.no_store {
         return false;
     }
