@@ -1,5 +1,8 @@
 //! What a client gets of a server's response. Its head, rewritten; and responses of the switch itself.
 
+use std::cell::Cell;
+
+use assay_http::date::DATE_BYTES;
 use assay_http::field::{Field, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
@@ -48,8 +51,14 @@ pub struct For {
     pub persists: bool,
 }
 
-/// Appends the head that a client gets; `raw` is what it was parsed from.
-pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested: For, name: &str) -> Facts {
+/// Appends the head that a client gets; `raw` is what it was parsed from. A response without a `Date` gets that of `now` (RFC 9110, 6.6.1).
+pub fn append(
+    out: &mut Vec<u8>,
+    (head, raw): (&ResponseHead<'_>, &[u8]),
+    requested: For,
+    name: &str,
+    now: impl FnOnce() -> [u8; DATE_BYTES],
+) -> Facts {
     let method = if requested.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
@@ -60,13 +69,21 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], requested:
     };
     let client_persists = requested.persists && to_client != Framing::UntilClose;
     append_status(out, head.status, head.reason);
+    let is_dated = Cell::new(false);
     let replaced = |field: &Field<'_>| match field.name.len() {
+        4 if field.is("date") => {
+            is_dated.set(true);
+            false
+        }
         14 => field.is("content-length"),
         21 => field.is(load::FIELD),
         _ => false,
     };
     let lines = Lines { fields: head.headers(), received: head.facts.version.into(), raw };
     lines.append_end_to_end(out, name, replaced);
+    if !is_dated.get() {
+        fields::append(out, b"Date", &now());
+    }
     match to_client {
         // What the response to a GET would have had; 204 may not have it.
         Framing::None => {
@@ -143,17 +160,29 @@ mod tests {
     fn sent(text: &str, requested: For) -> (String, Facts) {
         let (head, length) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
-        let facts = append(&mut out, &head, &text.as_bytes()[..length], requested, "sw");
+        let now = || *b"Thu, 01 Jan 1970 00:00:09 GMT";
+        let facts = append(&mut out, (&head, &text.as_bytes()[..length]), requested, "sw", now);
         (String::from_utf8(out).expect("text"), facts)
     }
 
     #[test]
     fn a_response_goes_on_without_what_was_for_this_connection() {
-        let text = "HTTP/1.1 200 Fine\r\nContent-Length: 3\r\nConnection: close\r\nX-One: 1\r\n\
+        let text = "HTTP/1.1 200 Fine\r\nContent-Length: 3\r\nConnection: close\r\nX-One: 1\r\nDate: x\r\n\
                     endpoint-load-metrics: TEXT cpu_utilization=1\r\n\r\n";
         let (out, facts) = sent(text, REQUESTED);
-        assert_eq!(out, "HTTP/1.1 200 Fine\r\nX-One: 1\r\nVia: 1.1 sw\r\nContent-Length: 3\r\n\r\n");
+        assert_eq!(
+            out,
+            "HTTP/1.1 200 Fine\r\nX-One: 1\r\nDate: x\r\nVia: 1.1 sw\r\nContent-Length: 3\r\n\r\n"
+        );
         assert!(!facts.server_persists && facts.client_persists);
+    }
+
+    #[test]
+    fn a_response_without_date_gets_one_whether_or_not_connection_names_fields() {
+        for connection in ["", "Connection: X-One\r\n"] {
+            let (out, _) = sent(&format!("HTTP/1.1 200 OK\r\n{connection}X-One: 1\r\n\r\n"), REQUESTED);
+            assert!(out.contains("\r\nDate: Thu, 01 Jan 1970 00:00:09 GMT\r\n"), "{out}");
+        }
     }
 
     #[test]

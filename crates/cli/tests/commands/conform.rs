@@ -136,9 +136,28 @@ fn cases_that_cannot_be_tried_beside_load_are_refused_before_the_run() {
         (&["demo", "--with-conform", "stael"][..], "did you mean `stale`?"),
         (&["demo", "--with-conform", "framing"], "no case of framing can be tried beside other requests"),
         (&["demo", "--direct", "--with-conform", "stale"], "--with-conform: there is no target"),
-        (&["demo", "--proxy", "127.0.0.1:9", "--with-conform", "stale"], "the target runs already"),
         (&["demo", "--robot-tls", "--with-conform", "stale"], "leave TLS out"),
     ] {
         assay.run(&[&["run"], typed].concat()).exits(2).complains(words);
     }
+}
+
+#[test]
+fn the_switch_meets_all_that_binds_any_intermediary() {
+    let assay = Assay::new();
+    let said = assay.run(&["conform", "switch", "--json"]).exits(0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let results = document["results"].as_array().expect("results");
+    let of = |verdict: &str| results.iter().filter(|result| result["verdict"] == verdict).count();
+    assert!(of("pass") > 140, "{} pass", of("pass"));
+    let failed: Vec<_> = results.iter().filter(|result| result["verdict"] == "fail").collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(of("not-applicable") > 300, "cases for caches do not apply");
+}
+
+#[test]
+fn targets_of_one_label_are_refused() {
+    let assay = Assay::new();
+    assay.run(&["conform", "switch", "switch"]).exits(2).complains("two targets are called `switch`");
+    assay.run(&["conform", "a=builtin", "a=switch"]).exits(2).complains("two targets are called `a`");
 }

@@ -34,3 +34,39 @@ fn the_built_in_proxy_fails_no_must_and_no_should() {
     });
     assert!(failed.is_empty(), "{failed:#?}");
 }
+
+/// What HTTP leaves open, and the page on conformance says of the built-in proxy that it does it.
+const PROMISED: [&str; 18] = [
+    "stores",
+    "collapses",
+    "range-fills",
+    "range-from-store",
+    "206-parts-combined",
+    "vary-several-variants",
+    "freshened",
+    "head-updates",
+    "stale-while-revalidate",
+    "stale-while-revalidate-in-background",
+    "stale-if-error",
+    "stale-if-error-broken",
+    "stale-if-error-of-client",
+    "cdn-cache-control",
+    "cache-status-fwd",
+    "proxy-status-on-error",
+    "proxy-status-error-type",
+    "only-if-cached-stored",
+];
+
+#[test]
+fn the_built_in_proxy_does_what_its_page_says_of_it() {
+    let others = on_one_thread(async {
+        let chosen = Suite::bundled().unwrap().chosen(&PROMISED.map(str::to_owned)).unwrap();
+        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+        let address = built_in(origin.address);
+        let target = Target { address, host: "a.example".into(), stores: true, is_forward: false };
+        let outcomes = run(&chosen, &target, &origin, |_, _| ()).await;
+        let others = outcomes.iter().filter(|outcome| !outcome.judgement.verdict.holds());
+        others.map(|outcome| format!("{}: {:?}", outcome.case.name, outcome.judgement)).collect::<Vec<_>>()
+    });
+    assert!(others.is_empty(), "{others:#?}");
+}

@@ -237,7 +237,8 @@ impl Client {
                         // What the connection will be is for the other protocol to say.
                         let requested = response::For { persists: true, ..self.requested(&order.facts) };
                         let raw = &upstream.input.unread()[..length];
-                        let facts = response::append(&mut self.out, &head, raw, requested, name);
+                        let facts =
+                            response::append(&mut self.out, (&head, raw), requested, name, || shared.date());
                         upgrade::append(&mut self.out, protocol);
                         upstream.input.consume(length);
                         return Ok(facts);
@@ -249,7 +250,8 @@ impl Client {
                     self.out.clear();
                     let requested = self.requested(&order.facts);
                     let raw = &upstream.input.unread()[..length];
-                    let facts = response::append(&mut self.out, &head, raw, requested, name);
+                    let facts =
+                        response::append(&mut self.out, (&head, raw), requested, name, || shared.date());
                     upstream.input.consume(length);
                     return Ok(facts);
                 }

@@ -1,5 +1,6 @@
 //! `assay conform`: cases of conformance, tried on proxies and caches.
 
+mod switch;
 mod targets;
 
 use std::net::SocketAddr;
@@ -32,6 +33,8 @@ Examples:
       one proxy against itself with another setting
   assay conform 127.0.0.1:8080 --origin-listen 127.0.0.1:9000
       a cache that runs already, with 127.0.0.1:9000 as its origin
+  assay conform switch
+      framing and forwarding by the web switch, which stores nothing
   assay conform varnish --json -o before.json
   assay conform varnish --baseline before.json
       what has changed since? exit code 99 if a MUST fails that passed
@@ -49,8 +52,8 @@ pub struct ConformArgs {
     /// What to do instead.
     #[command(subcommand)]
     pub what: Option<ConformCommand>,
-    /// What to try: `builtin`, names from `assay proxies`, descriptions FILE.toml, or the HOST:PORT of one that runs already;
-    /// with a label of your own, if you like
+    /// What to try: `builtin`, `switch` (the web switch), names from `assay proxies`, descriptions FILE.toml, or the HOST:PORT
+    /// of one that runs already; with a label of your own, if you like
     #[arg(value_name = "[LABEL=]PROXY", required_unless_present = "schema", help_heading = TARGETS)]
     pub targets: Vec<String>,
     /// Choose one of a proxy's own settings, as `assay spe --set` does, or its `memory` or `disk`; may be given more than once
@@ -68,6 +71,9 @@ pub struct ConformArgs {
     /// Where the origin listens that a proxy that runs already is configured to use
     #[arg(long, value_name = "ADDR:PORT", help_heading = TARGETS)]
     pub origin_listen: Option<SocketAddr>,
+    /// The targets store nothing: only cases for any intermediary apply
+    #[arg(long, help_heading = TARGETS)]
+    pub no_cache: bool,
     /// What clients write in `Host` [default: the address of the origin]
     #[arg(long, value_name = "HOST", help_heading = TARGETS)]
     pub host: Option<String>,

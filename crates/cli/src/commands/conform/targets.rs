@@ -17,7 +17,7 @@ use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
 use assay_lab::{Mode, is_private};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::ConformArgs;
+use super::{ConformArgs, switch};
 use crate::commands::spe::targets::under_test;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
@@ -25,7 +25,9 @@ use crate::output;
 
 /// Tries cases on all targets at the same time. None: it was interrupted.
 pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
-    let proxies = under_test(&args.targets, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let (switches, proxies): (Vec<String>, Vec<String>) =
+        args.targets.iter().cloned().partition(|typed| switch::label(typed).is_some());
+    let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let (directory, temporary) = directory(args)?;
     let mut plans = Vec::new();
@@ -36,7 +38,14 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
             Which::Running(address) => check_running(args, address)?,
             _ => led::check(&plan).map_err(Failure::usage)?,
         }
-        plans.push(plan);
+        plans.push(Subject::Proxy(Box::new(plan)));
+    }
+    for label in switches.iter().filter_map(|typed| switch::label(typed)) {
+        if plans.iter().any(|plan| plan.label() == label) {
+            return Err(Failure::usage(anyhow!("two targets are called `{label}`"))
+                .hint("give them labels of their own: LABEL=switch"));
+        }
+        plans.push(Subject::Switch(label.to_owned()));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,21 +90,45 @@ fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure>
     crate::target::reachable(address)
 }
 
+/// What cases are tried on.
+enum Subject {
+    /// A proxy.
+    Proxy(Box<LedPlan>),
+    /// The web switch, with this label.
+    Switch(String),
+}
+
+impl Subject {
+    fn label(&self) -> &str {
+        match self {
+            Subject::Proxy(plan) => &plan.proxy.label,
+            Subject::Switch(label) => label,
+        }
+    }
+}
+
 async fn all(
     args: &ConformArgs,
-    plans: Vec<LedPlan>,
+    plans: Vec<Subject>,
     cases: &[Rc<Case>],
 ) -> Result<Option<Document>, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut document = Document::new(env!("CARGO_PKG_VERSION"), now);
     let progress = Rc::new(Progress::new(args.quiet, cases.len() * plans.len()));
-    let labels: Vec<String> = plans.iter().map(|plan| plan.proxy.label.clone()).collect();
+    let labels: Vec<String> = plans.iter().map(|plan| plan.label().to_owned()).collect();
     let mut tasks = JoinSet::new();
     for plan in plans {
         let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
-        let at = Where { origin: args.origin_listen, host: args.host.clone() };
-        tasks.spawn_local(async move { (plan.proxy.label.clone(), one(plan, at, cases, progress).await) });
+        let at = Where { origin: args.origin_listen, host: args.host.clone(), stores: !args.no_cache };
+        tasks.spawn_local(async move {
+            let label = plan.label().to_owned();
+            let results = match plan {
+                Subject::Proxy(plan) => one(*plan, at, cases, progress).await,
+                Subject::Switch(label) => switch::one(label, at.host, cases, progress).await,
+            };
+            (label, results)
+        });
     }
     let mut done: BTreeMap<String, (TargetInfo, Vec<Outcome>)> = BTreeMap::new();
     loop {
@@ -129,6 +162,8 @@ async fn all(
 struct Where {
     origin: Option<SocketAddr>,
     host: Option<String>,
+    /// It stores responses.
+    stores: bool,
 }
 
 /// All cases on one target.
@@ -147,7 +182,7 @@ async fn one(
         let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
         let origin = Rc::new(origin.map_err(Failure::usage)?);
         let host = at.host.unwrap_or_else(|| origin.address.to_string());
-        let target = Target { address: *address, host, stores: true, is_forward: false };
+        let target = Target { address: *address, host, stores: at.stores, is_forward: false };
         let began = Instant::now();
         let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
         info.took_s = began.elapsed().as_secs_f64();
@@ -157,8 +192,8 @@ async fn one(
     let second = LedPlan { directory: plan.directory.join("isolated"), ..plan.clone() };
     let began = Instant::now();
     let (first, second) = tokio::join!(
-        on_instance(&plan, &at.host, &together, &progress),
-        on_instance(&second, &at.host, &isolated, &progress),
+        on_instance(&plan, &at, &together, &progress),
+        on_instance(&second, &at, &isolated, &progress),
     );
     let (mut first, second) = (first?, second?);
     info.took_s = began.elapsed().as_secs_f64();
@@ -180,7 +215,7 @@ struct Instance {
 /// Cases on an instance of a proxy of their own.
 async fn on_instance(
     plan: &LedPlan,
-    host: &Option<String>,
+    at: &Where,
     cases: &[Rc<Case>],
     progress: &Progress,
 ) -> Result<Instance, Failure> {
@@ -196,8 +231,8 @@ async fn on_instance(
     let origin = Rc::new(origin);
     let listeners = [(String::new(), origin.address)];
     let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
-    let host = host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target = Target { address: started.address, host, stores: true, is_forward: false };
+    let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
+    let target = Target { address: started.address, host, stores: at.stores, is_forward: false };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let (ended, software) = (started.died().await, Some(started.software.clone()));
     started.stop().await;
@@ -218,7 +253,7 @@ fn settings(proxy: &UnderTest) -> BTreeMap<String, String> {
 }
 
 /// How many cases are done, on a terminal.
-struct Progress {
+pub(super) struct Progress {
     done: Cell<usize>,
     all: usize,
     is_shown: bool,
@@ -229,7 +264,7 @@ impl Progress {
         Self { done: Cell::new(0), all, is_shown: !quiet && std::io::stderr().is_terminal() }
     }
 
-    fn one(&self) {
+    pub(super) fn one(&self) {
         self.done.set(self.done.get() + 1);
         if self.is_shown {
             output::draw(&format!("\r{} of {} cases", self.done.get(), self.all));
