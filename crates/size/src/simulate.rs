@@ -4,6 +4,7 @@ pub use assay_cache::policy::Admission;
 use assay_cache::policy::belady::{Belady, NEVER};
 use assay_cache::policy::counts::{Lfu, Lfuda};
 use assay_cache::policy::farthest::Farthest;
+use assay_cache::policy::filter::TinyLfu;
 use assay_cache::policy::ghosts::{Arc, TwoQ};
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
 use assay_cache::policy::random::Random;
@@ -30,6 +31,9 @@ pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
 
 /// The same in parts.
 pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
+    if rules.admission == Admission::TinyLfu {
+        return filtered(requests, policy, capacity, rules);
+    }
     let objects = requests.objects;
     let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
     match policy {
@@ -57,6 +61,27 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
         }
         Policy::BoundAbove => Tally::from(bounds::bound(requests, Side::Above, capacity, rules.warm_up)),
         Policy::BoundBelow => Tally::from(bounds::bound(requests, Side::Below, capacity, rules.warm_up)),
+    }
+}
+
+/// The same behind TinyLFU. Bounds are of any cache, with whatever admission.
+fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
+    let objects = requests.objects;
+    if let Some(order) = online(policy, capacity, objects) {
+        return run(requests, TinyLfu::new(order, objects), capacity, rules);
+    }
+    match policy {
+        Policy::Belady => {
+            let order = TinyLfu::new(Belady::new(objects), objects);
+            let tell = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().next_is(next);
+            knowing(requests, order, capacity, rules, tell)
+        }
+        Policy::BeladySize => {
+            let order = TinyLfu::new(Farthest::new(RANDOM_SEED, objects), objects);
+            let tell = |order: &mut TinyLfu<Farthest>, now, next| order.order_mut().next_is(now, next);
+            knowing(requests, order, capacity, rules, tell)
+        }
+        _ => tally(requests, policy, capacity, Rules { admission: Admission::All, ..rules }),
     }
 }
 
@@ -328,6 +353,8 @@ mod tests {
             let most = infinite(&requests, 0.into()).total();
             let above = cache(&requests, Policy::BoundAbove, capacity, 0.into());
             for policy in Policy::ALL {
+                let filter = Rules { admission: Admission::TinyLfu, ..Rules::default() };
+                prop_assert_below(policy, &cache(&requests, policy, capacity, filter), &above)?;
                 let counts = cache(&requests, policy, capacity, 0.into());
                 prop_assert_below(policy, &counts, &above)?;
                 proptest::prop_assert!(counts.hits <= most.hits && counts.requests == draws.len() as u64);
@@ -387,12 +414,13 @@ mod tests {
 
     #[test]
     fn what_is_not_admitted_passes_by_and_evicts_nothing() {
-        let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9)];
+        let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9), (20, 9)];
         let requests = requests(&list, false);
         let hits = |admission| cache(&requests, Policy::Lru, 9, Rules { admission, ..Rules::default() }).hits;
         // Objects of 2, 7 and 3 bytes.
         assert_eq!(hits(Admission::All), 4);
         assert_eq!(hits(Admission::UpTo(6)), 3);
-        assert_eq!(hits(Admission::SecondRequest), 2);
+        assert_eq!(hits(Admission::SecondRequest), 3);
+        assert_eq!(hits(Admission::TinyLfu), 5);
     }
 }

@@ -75,15 +75,21 @@ impl Order for Belady {
         self.enter(object);
     }
 
-    fn evict(&mut self) -> Option<u32> {
-        while let Some(object) = self.useless.pop_front() {
+    fn next(&mut self) -> Option<u32> {
+        while let Some(&object) = self.useless.front() {
             if self.next_of[object as usize] == NEVER {
-                self.next_of[object as usize] = 0;
                 return Some(object);
             }
+            self.useless.pop_front();
         }
-        let next = self.latest.latest()?;
-        let object = self.objects[next];
+        self.latest.latest().map(|next| self.objects[next])
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let object = self.next()?;
+        if self.next_of[object as usize] == NEVER {
+            self.useless.pop_front();
+        }
         self.leave(object);
         Some(object)
     }

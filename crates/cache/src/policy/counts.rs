@@ -55,9 +55,14 @@ impl<const AGES: bool> Order for Counted<AGES> {
         self.push(object, 1);
     }
 
-    fn evict(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<u32> {
         let above = self.lists.get(self.lowest..)?.iter().position(|list| !list.is_empty())?;
         self.lowest += above;
+        self.lists[self.lowest].oldest()
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        self.next()?;
         let object = self.lists[self.lowest].pop(&mut self.links)?;
         if AGES {
             self.age = self.lowest as u32;

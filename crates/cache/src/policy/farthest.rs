@@ -23,6 +23,8 @@ pub struct Farthest {
     rng: Rng,
     now: u64,
     next: u64,
+    /// What goes next, if a sample has been drawn.
+    drawn: Option<u32>,
 }
 
 impl Farthest {
@@ -36,6 +38,7 @@ impl Farthest {
             rng: Rng::new(seed),
             now: 0,
             next: NEVER,
+            drawn: None,
         }
     }
 
@@ -60,6 +63,18 @@ impl Farthest {
         let (next, bytes) = self.known[object as usize];
         u128::from(next.saturating_sub(self.now)) * u128::from(bytes.max(1))
     }
+
+    /// The worst of a random sample.
+    fn draw(&mut self) -> Option<u32> {
+        let count = self.stored.len() as u64;
+        if count <= SAMPLE {
+            self.stored.iter().copied().max_by_key(|object| self.cost(*object))
+        } else {
+            let drawn: [u32; SAMPLE as usize] =
+                std::array::from_fn(|_| self.stored[self.rng.below(count) as usize]);
+            drawn.into_iter().max_by_key(|object| self.cost(*object))
+        }
+    }
 }
 
 impl Order for Farthest {
@@ -74,26 +89,27 @@ impl Order for Farthest {
         self.note(object, bytes);
     }
 
-    fn evict(&mut self) -> Option<u32> {
-        while let Some(object) = self.useless.pop() {
+    fn next(&mut self) -> Option<u32> {
+        while let Some(&object) = self.useless.last() {
             if self.is_stored(object) && self.known[object as usize].0 == NEVER {
-                self.remove(object);
                 return Some(object);
             }
+            self.useless.pop();
         }
-        let count = self.stored.len() as u64;
-        let evicted = if count <= SAMPLE {
-            self.stored.iter().copied().max_by_key(|object| self.cost(*object))?
-        } else {
-            let drawn: [u32; SAMPLE as usize] =
-                std::array::from_fn(|_| self.stored[self.rng.below(count) as usize]);
-            drawn.into_iter().max_by_key(|object| self.cost(*object))?
-        };
-        self.remove(evicted);
-        Some(evicted)
+        if self.drawn.is_none() {
+            self.drawn = self.draw();
+        }
+        self.drawn
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let object = self.next()?;
+        self.remove(object);
+        Some(object)
     }
 
     fn remove(&mut self, object: u32) {
+        self.drawn = self.drawn.filter(|drawn| *drawn != object);
         let at = std::mem::replace(&mut self.places[object as usize], u32::MAX) as usize;
         self.stored.swap_remove(at);
         if let Some(&moved) = self.stored.get(at) {

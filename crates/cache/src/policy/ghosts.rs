@@ -56,6 +56,12 @@ impl Order for TwoQ {
         self.segments.push(queue, object, bytes);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        let from_entry = self.segments.bytes(ENTRY) > self.entry_bytes;
+        let order = if from_entry { [ENTRY, MAIN] } else { [MAIN, ENTRY] };
+        order.into_iter().find_map(|queue| self.segments.oldest(queue)).map(|(object, _)| object)
+    }
+
     fn evict(&mut self) -> Option<u32> {
         let from_entry = self.segments.bytes(ENTRY) > self.entry_bytes;
         let evicted = if from_entry { self.evict_entry() } else { None };
@@ -94,6 +100,15 @@ impl Arc {
     /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
         Self { segments: Segments::new(objects), capacity_bytes, target_bytes: 0, known: None }
+    }
+
+    /// The queue of which the oldest object goes next; none: both are empty.
+    fn next_queue(&self) -> Option<usize> {
+        let once_bytes = self.segments.bytes(ONCE);
+        let is_at_target = once_bytes == self.target_bytes && self.known == Some(OFTEN_GHOST);
+        let from_once = once_bytes > self.target_bytes || (is_at_target && once_bytes > 0);
+        let order = if from_once { [ONCE, OFTEN] } else { [OFTEN, ONCE] };
+        order.into_iter().find(|queue| self.segments.oldest(*queue).is_some())
     }
 
     fn move_to_ghosts(&mut self, queue: usize) -> Option<u32> {
@@ -149,14 +164,12 @@ impl Order for Arc {
         self.forget();
     }
 
+    fn next(&mut self) -> Option<u32> {
+        self.next_queue().and_then(|queue| self.segments.oldest(queue)).map(|(object, _)| object)
+    }
+
     fn evict(&mut self) -> Option<u32> {
-        let once_bytes = self.segments.bytes(ONCE);
-        let is_at_target = once_bytes == self.target_bytes && self.known == Some(OFTEN_GHOST);
-        let from_once = once_bytes > self.target_bytes || (is_at_target && once_bytes > 0);
-        let first = if from_once { ONCE } else { OFTEN };
-        self.move_to_ghosts(first)
-            .or_else(|| self.move_to_ghosts(ONCE))
-            .or_else(|| self.move_to_ghosts(OFTEN))
+        self.next_queue().and_then(|queue| self.move_to_ghosts(queue))
     }
 
     fn remove(&mut self, object: u32) {

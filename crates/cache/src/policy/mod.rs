@@ -14,7 +14,7 @@
 //! | [`segments::S3Fifo`] | Yang et al., SOSP 2023 | constant, amortised |
 //! | [`ghosts::TwoQ`] | Johnson and Shasha, VLDB 1994, full version | constant, amortised |
 //! | [`ghosts::Arc`] | Megiddo and Modha, FAST 2003 | constant, amortised |
-//! | [`tiny::WTinyLfu`] | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
+//! | [`tiny::WTinyLfu`], and [`filter::TinyLfu`] before any other | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
 //! | [`counts::Counted`] | LFU; LFUDA (Arlitt et al. 2000) | constant, amortised |
 //! | [`ranks::Ranked`] | GDS (Cao and Irani 1997), GDSF (Cherkasova 1998) | logarithmic |
 //! | [`random::Random`] | any object with the same probability | constant |
@@ -33,6 +33,7 @@ pub mod belady;
 pub mod bounds;
 pub mod counts;
 pub mod farthest;
+pub mod filter;
 pub mod ghosts;
 mod latest;
 mod lists;
@@ -55,6 +56,9 @@ pub trait Order {
     /// The object is stored now.
     fn insert(&mut self, object: u32, bytes: u64);
 
+    /// The object that goes next, which stays until [`Order::evict`] takes it out; none: nothing is stored.
+    fn next(&mut self) -> Option<u32>;
+
     /// Takes out the object that goes next; none: nothing is stored.
     fn evict(&mut self) -> Option<u32>;
 
@@ -65,6 +69,13 @@ pub trait Order {
     /// goes until all others have room, be it that object itself.
     fn competes(&self) -> bool {
         false
+    }
+
+    /// False if the object that goes next stays rather than make room for this one, which then is not stored.
+    #[inline]
+    fn yields_to(&mut self, object: u32) -> bool {
+        let _ = object;
+        true
     }
 
     /// Reads what a coming request for an object will need, and returns a number without a meaning.
@@ -88,6 +99,10 @@ impl<O: Order + ?Sized> Order for Box<O> {
         (**self).insert(object, bytes);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        (**self).next()
+    }
+
     fn evict(&mut self) -> Option<u32> {
         (**self).evict()
     }
@@ -98,6 +113,10 @@ impl<O: Order + ?Sized> Order for Box<O> {
 
     fn competes(&self) -> bool {
         (**self).competes()
+    }
+
+    fn yields_to(&mut self, object: u32) -> bool {
+        (**self).yields_to(object)
     }
 
     fn warm(&self, object: u32) -> u64 {
@@ -128,6 +147,9 @@ pub enum Admission {
     UpTo(u64),
     /// Objects that were requested before, ever: those that are requested once are not stored.
     SecondRequest,
+    /// Objects that were requested more often lately than what would have to go for them. That is an order's business
+    /// ([`filter::TinyLfu`]); a store with another order admits everything.
+    TinyLfu,
 }
 
 /// The size of an object that is not stored.
@@ -173,7 +195,7 @@ impl<O: Order> Store<O> {
 
     fn admits(&mut self, object: u32, bytes: u64) -> bool {
         match self.admission {
-            Admission::All => true,
+            Admission::All | Admission::TinyLfu => true,
             Admission::UpTo(most) => bytes <= most,
             Admission::SecondRequest => std::mem::replace(&mut self.requested[object as usize], true),
         }
@@ -203,7 +225,9 @@ impl<O: Order> Store<O> {
         if self.order.competes() {
             return self.compete(object, bytes);
         }
-        self.make_room(bytes);
+        if !self.make_room(object, bytes) {
+            return Lookup::Refused;
+        }
         self.insert(object, bytes);
         Lookup::Stored
     }
@@ -221,6 +245,11 @@ impl<O: Order> Store<O> {
         self.order.insert(object, bytes);
         self.sizes[object as usize] = bytes;
         while self.used_bytes > room {
+            if !self.order.yields_to(object) {
+                self.order.remove(object);
+                self.sizes[object as usize] = ABSENT;
+                return Lookup::Refused;
+            }
             let Some(evicted) = self.order.evict() else { break };
             let stored = std::mem::replace(&mut self.sizes[evicted as usize], ABSENT);
             if evicted == object {
@@ -279,13 +308,19 @@ impl<O: Order> Store<O> {
         self.evictions
     }
 
-    fn make_room(&mut self, bytes: u64) {
+    /// Evicts objects until one of so many bytes fits; false: one of them does not yield to it.
+    #[inline]
+    fn make_room(&mut self, object: u32, bytes: u64) -> bool {
         while self.used_bytes > self.capacity_bytes - bytes {
-            let Some(evicted) = self.order.evict() else { return };
+            if !self.order.yields_to(object) {
+                return false;
+            }
+            let Some(evicted) = self.order.evict() else { return true };
             let stored = std::mem::replace(&mut self.sizes[evicted as usize], ABSENT);
             self.used_bytes -= stored;
             self.evictions += 1;
         }
+        true
     }
 }
 

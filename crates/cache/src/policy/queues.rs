@@ -35,6 +35,10 @@ impl<const RENEWS: bool> Order for Queue<RENEWS> {
         self.queue.push(&mut self.links, object);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        self.queue.oldest()
+    }
+
     #[inline]
     fn evict(&mut self) -> Option<u32> {
         self.queue.pop(&mut self.links)
@@ -77,14 +81,20 @@ impl Order for Clock {
         self.queue.push(&mut self.links, object);
     }
 
-    fn evict(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<u32> {
         loop {
-            let oldest = self.queue.pop(&mut self.links)?;
+            let oldest = self.queue.oldest()?;
             if !std::mem::take(self.links.known_mut(oldest)) {
                 return Some(oldest);
             }
-            self.queue.push(&mut self.links, oldest);
+            self.queue.renew(&mut self.links, oldest);
         }
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let oldest = self.next()?;
+        self.queue.remove(&mut self.links, oldest);
+        Some(oldest)
     }
 
     fn remove(&mut self, object: u32) {
@@ -126,12 +136,18 @@ impl Order for Sieve {
         self.queue.push(&mut self.links, object);
     }
 
-    fn evict(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<u32> {
         let mut at = self.hand.or(self.queue.oldest())?;
         while std::mem::take(self.links.known_mut(at)) {
             // Past the newest object, the hand begins again with the oldest one.
             at = self.links.newer(at).or(self.queue.oldest())?;
         }
+        self.hand = Some(at);
+        Some(at)
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let at = self.next()?;
         self.hand = self.links.newer(at);
         self.queue.remove(&mut self.links, at);
         Some(at)

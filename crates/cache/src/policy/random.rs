@@ -11,12 +11,14 @@ pub struct Random {
     /// Where each stored object is in `stored`.
     places: Vec<u32>,
     rng: Rng,
+    /// What goes next, if it has been drawn.
+    drawn: Option<u32>,
 }
 
 impl Random {
     /// For objects numbered below `objects`.
     pub fn new(seed: u64, objects: usize) -> Self {
-        Self { stored: Vec::new(), places: vec![0; objects], rng: Rng::new(seed) }
+        Self { stored: Vec::new(), places: vec![0; objects], rng: Rng::new(seed), drawn: None }
     }
 }
 
@@ -29,17 +31,22 @@ impl Order for Random {
         self.stored.push(object);
     }
 
-    fn evict(&mut self) -> Option<u32> {
-        if self.stored.is_empty() {
-            return None;
+    fn next(&mut self) -> Option<u32> {
+        if self.drawn.is_none() && !self.stored.is_empty() {
+            let at = self.rng.below(self.stored.len() as u64) as usize;
+            self.drawn = Some(self.stored[at]);
         }
-        let at = self.rng.below(self.stored.len() as u64) as usize;
-        let object = self.stored[at];
+        self.drawn
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let object = self.next()?;
         self.remove(object);
         Some(object)
     }
 
     fn remove(&mut self, object: u32) {
+        self.drawn = self.drawn.filter(|drawn| *drawn != object);
         let at = self.places[object as usize] as usize;
         self.stored.swap_remove(at);
         if let Some(&moved) = self.stored.get(at) {

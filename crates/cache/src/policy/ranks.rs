@@ -64,6 +64,10 @@ impl Order for Ranked {
         self.heap.push(object, key);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        self.heap.nodes.first().map(|(_, object)| *object)
+    }
+
     fn evict(&mut self) -> Option<u32> {
         let (key, object) = self.heap.pop()?;
         self.age = key.rank;

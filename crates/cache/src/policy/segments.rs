@@ -133,6 +133,10 @@ impl Order for Slru {
         self.segments.push(0, object, bytes);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        (0..SLRU_SEGMENTS).find_map(|segment| self.segments.oldest(segment)).map(|(object, _)| object)
+    }
+
     fn evict(&mut self) -> Option<u32> {
         (0..SLRU_SEGMENTS).find_map(|segment| self.segments.pop(segment)).map(|(object, _)| object)
     }
@@ -168,6 +172,8 @@ pub struct S3Fifo {
     main_bytes: u64,
     /// The object about to be stored was known to the ghost queue.
     known: bool,
+    /// The queue from which the next object goes, if that is settled.
+    from_small: Option<bool>,
 }
 
 impl S3Fifo {
@@ -177,34 +183,33 @@ impl S3Fifo {
             segments: Segments::new(objects),
             main_bytes: capacity_bytes - capacity_bytes / 10,
             known: false,
+            from_small: None,
         }
     }
 
-    fn evict_small(&mut self) -> Option<u32> {
-        while let Some((object, bytes)) = self.segments.pop(SMALL) {
+    /// The object that goes next from the small queue; those before it enter the main one.
+    fn next_of_small(&mut self) -> Option<u32> {
+        while let Some((object, bytes)) = self.segments.oldest(SMALL) {
             let requests = self.segments.count_mut(object);
-            if *requests >= PROMOTED_FROM {
-                *requests = 0;
-                self.segments.push(MAIN, object, bytes);
-                continue;
+            if *requests < PROMOTED_FROM {
+                return Some(object);
             }
-            self.segments.push(GHOST, object, bytes);
-            while self.segments.bytes(GHOST) > self.main_bytes {
-                self.segments.pop(GHOST);
-            }
-            return Some(object);
+            *requests = 0;
+            self.segments.take(object);
+            self.segments.push(MAIN, object, bytes);
         }
         None
     }
 
-    fn evict_main(&mut self) -> Option<u32> {
+    fn next_of_main(&mut self) -> Option<u32> {
         loop {
-            let (object, bytes) = self.segments.pop(MAIN)?;
+            let (object, bytes) = self.segments.oldest(MAIN)?;
             let requests = self.segments.count_mut(object);
             if *requests == 0 {
                 return Some(object);
             }
             *requests -= 1;
+            self.segments.take(object);
             self.segments.push(MAIN, object, bytes);
         }
     }
@@ -230,10 +235,25 @@ impl Order for S3Fifo {
         self.segments.push(queue, object, bytes);
     }
 
+    fn next(&mut self) -> Option<u32> {
+        let is_main_full = self.segments.bytes(MAIN) > self.main_bytes;
+        let from_small = *self.from_small.get_or_insert(!is_main_full);
+        let next = if from_small { self.next_of_small() } else { None };
+        next.or_else(|| self.next_of_main()).or_else(|| self.next_of_small())
+    }
+
     fn evict(&mut self) -> Option<u32> {
-        let from_small = self.segments.bytes(MAIN) <= self.main_bytes;
-        let evicted = if from_small { self.evict_small() } else { None };
-        evicted.or_else(|| self.evict_main()).or_else(|| self.evict_small())
+        let object = self.next()?;
+        self.from_small = None;
+        let is_small = self.segments.of(object) == SMALL;
+        let bytes = self.segments.take(object);
+        if is_small {
+            self.segments.push(GHOST, object, bytes);
+            while self.segments.bytes(GHOST) > self.main_bytes {
+                self.segments.pop(GHOST);
+            }
+        }
+        Some(object)
     }
 
     fn remove(&mut self, object: u32) {

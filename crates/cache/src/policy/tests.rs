@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::belady::{Belady, NEVER};
 use super::counts::{Lfu, Lfuda};
 use super::farthest::Farthest;
+use super::filter::TinyLfu;
 use super::ghosts::{Arc, TwoQ};
 use super::queues::{Clock, Fifo, Lru, Sieve};
 use super::random::Random;
@@ -215,13 +216,53 @@ fn requests() -> impl Strategy<Value = Vec<(u32, Option<u64>)>> {
     })
 }
 
+/// A policy that checks that what it evicts is what it said would go next.
+struct Announced<O>(O);
+
+impl<O: Order> Order for Announced<O> {
+    fn hit(&mut self, object: u32) {
+        self.0.hit(object);
+    }
+
+    fn miss(&mut self, object: u32) {
+        self.0.miss(object);
+    }
+
+    fn insert(&mut self, object: u32, bytes: u64) {
+        self.0.insert(object, bytes);
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        self.0.next()
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let announced = [self.0.next(), self.0.next()];
+        let evicted = self.0.evict();
+        assert_eq!(announced, [evicted; 2]);
+        evicted
+    }
+
+    fn remove(&mut self, object: u32) {
+        self.0.remove(object);
+    }
+
+    fn competes(&self) -> bool {
+        self.0.competes()
+    }
+
+    fn yields_to(&mut self, object: u32) -> bool {
+        self.0.yields_to(object)
+    }
+}
+
 /// Plays requests through a store and checks what holds for every policy.
 fn check_bound<O: Order>(
     order: O,
     capacity: u64,
     requests: &[(u32, Option<u64>)],
 ) -> Result<(), TestCaseError> {
-    let mut store = Store::new(order, capacity, 12);
+    let mut store = Store::new(Announced(order), capacity, 12);
     let mut stored: HashMap<u32, u64> = HashMap::new();
     for &(object, bytes) in requests {
         let Some(bytes) = bytes else {
@@ -430,6 +471,8 @@ proptest! {
         check_bound(Farthest::new(3, 12), capacity, &requests)?;
         check_bound(Random::new(3, 12), capacity, &requests)?;
         check_bound(Belady::new(12), capacity, &requests)?;
+        check_bound(TinyLfu::new(Clock::new(12), 12), capacity, &requests)?;
+        check_bound(TinyLfu::new(Ranked::new(Rank::FrequencyBySize, 12), 12), capacity, &requests)?;
     }
 
     #[test]

@@ -18,7 +18,7 @@ const FORGOTTEN_AFTER: u32 = 4;
 /// How often objects were requested lately. TinyLFU estimates that with a sketch; objects that have numbers have counters of their
 /// own, so that no two are mistaken for each other.
 #[derive(Debug)]
-struct Frequencies {
+pub(super) struct Frequencies {
     counts: Vec<u8>,
     /// The halving up to which each count is right.
     halved: Vec<u32>,
@@ -27,16 +27,16 @@ struct Frequencies {
 }
 
 impl Frequencies {
-    fn new(objects: usize) -> Self {
+    pub(super) fn new(objects: usize) -> Self {
         Self { counts: vec![0; objects], halved: vec![0; objects], halvings: 0, since_halving: 0 }
     }
 
-    fn of(&self, object: u32) -> u8 {
+    pub(super) fn of(&self, object: u32) -> u8 {
         let behind = self.halvings - self.halved[object as usize];
         if behind > FORGOTTEN_AFTER { 0 } else { self.counts[object as usize] >> behind }
     }
 
-    fn count(&mut self, object: u32, stored: u64) {
+    pub(super) fn count(&mut self, object: u32, stored: u64) {
         let count = (self.of(object) + 1).min(MOST_COUNTED);
         self.counts[object as usize] = count;
         self.halved[object as usize] = self.halvings;
@@ -112,20 +112,25 @@ impl Order for WTinyLfu {
         self.flow();
     }
 
-    fn evict(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<u32> {
         self.flow();
         let victim = self.segments.oldest(PROBATION).or_else(|| self.segments.oldest(PROTECTED));
         let overflows = self.segments.bytes(WINDOW) > self.window_bytes;
         let candidate = self.segments.oldest(WINDOW).filter(|_| overflows || victim.is_none());
-        let (evicted, _) = match (candidate, victim) {
+        let (next, _) = match (candidate, victim) {
             (Some(candidate), Some(victim)) => {
                 let is_better = self.frequencies.of(candidate.0) > self.frequencies.of(victim.0);
                 if is_better { victim } else { candidate }
             }
             (candidate, victim) => candidate.or(victim)?,
         };
-        self.remove(evicted);
-        Some(evicted)
+        Some(next)
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let object = self.next()?;
+        self.remove(object);
+        Some(object)
     }
 
     fn remove(&mut self, object: u32) {

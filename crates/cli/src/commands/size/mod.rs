@@ -80,8 +80,9 @@ pub struct SizeArgs {
     /// Share of the requests that fill the caches before any is counted, like 10%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     pub warm_up: f64,
-    /// Which objects are stored: all, those of at most a size (`64KB`), or those that were requested before (`second`)
-    #[arg(long, value_name = "all|SIZE|second", value_parser = admission, default_value = "all")]
+    /// Which objects are stored: all, those of at most a size (`64KB`), those that were requested before (`second`), or those that
+    /// were requested more often lately than what would have to go for them (`tinylfu`)
+    #[arg(long, value_name = "all|SIZE|second|tinylfu", value_parser = admission, default_value = "all")]
     pub admission: Admission,
     /// Simulate a sample: a share of the objects (`0.01`, `1%`), or at most so many objects (`200000`), each with all of its requests
     /// [default: all requests, where there is memory for them]
@@ -277,13 +278,16 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads `all`, `second` or a size.
+/// Reads `all`, `second`, `tinylfu` or a size.
 fn admission(text: &str) -> Result<Admission, String> {
     match text {
         "all" => Ok(Admission::All),
         "second" => Ok(Admission::SecondRequest),
+        "tinylfu" => Ok(Admission::TinyLfu),
         _ => size(text).map(Admission::UpTo).map_err(|_| {
-            format!("`{text}` does not say what is stored; write `all`, `second`, or a size like 64KB")
+            format!(
+                "`{text}` does not say what is stored; write `all`, `second`, `tinylfu`, or a size like 64KB"
+            )
         }),
     }
 }
