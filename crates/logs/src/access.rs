@@ -33,6 +33,12 @@ pub struct Access<'a> {
     pub scheme: &'a [u8],
     /// Content type of the response.
     pub content_type: &'a [u8],
+    /// `Cache-Control` of the response.
+    pub cache_control: &'a [u8],
+    /// `Expires` of the response.
+    pub expires: &'a [u8],
+    /// `Content-Encoding` of the response.
+    pub coding: &'a [u8],
     /// `User-Agent` of the request.
     pub agent: &'a [u8],
     /// `Referer` of the request.

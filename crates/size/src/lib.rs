@@ -35,6 +35,7 @@ pub mod spread;
 mod tally;
 pub mod terminal;
 pub mod together;
+mod told;
 pub mod trace;
 mod words;
 pub mod workload;

@@ -20,6 +20,7 @@ use crate::keys::{self, Rules, parts};
 use crate::labels::By;
 use crate::requests::{Gather, Requests, Sizes};
 use crate::sample::Sampling;
+use crate::told::Told;
 use crate::trace::Record;
 use crate::trace::csv::Columns;
 use crate::trace::oracle::{Oracle, RECORD_BYTES};
@@ -94,6 +95,8 @@ pub struct How {
     pub behaviour: Option<Behaviour>,
     /// How long responses take; none: they are there at once.
     pub response: Option<Response>,
+    /// What responses of a log say of their storing does not count: the log is held against a replay, whose origins say nothing.
+    pub as_replayed: bool,
 }
 
 /// How long the origin takes for responses.
@@ -287,7 +290,21 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         gather.set_http(how.http());
     }
     let is_plain = rules.is_empty() && !acts.as_proxy && how.response.is_none();
-    let mut log = Log { rules, is_plain, acts, by: how.by, has_clients: how.clients, ..Log::default() };
+    let mut log = Log {
+        rules,
+        is_plain,
+        acts,
+        by: how.by,
+        has_clients: how.clients,
+        http: how.http(),
+        format: String::new(),
+        assumes_get: false,
+        assumes_success: false,
+        is_full: false,
+        notes: Vec::new(),
+        told: Told::default(),
+        as_replayed: how.as_replayed,
+    };
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -302,10 +319,11 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         files: set.files,
         form: set.format,
         is_log: true,
+        notes: [log.notes, log.told.notes(), log.rules.notes(log.told.has_lifetimes), returns(&gather)]
+            .concat(),
         requests: gather.finish(),
         malformed: set.malformed,
         suggestions: log.rules.suggest.take().map(Suggest::finish),
-        notes: [log.notes, log.rules.notes()].concat(),
     })
 }
 
@@ -354,7 +372,7 @@ fn milliseconds(time_us: u64) -> u32 {
 }
 
 /// What access logs say of requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Log {
     /// Name of the format of the line before.
     format: String,
@@ -368,6 +386,10 @@ struct Log {
     acts: Acts,
     by: Option<By>,
     has_clients: bool,
+    told: Told,
+    as_replayed: bool,
+    /// What caches do, if lines have to be told apart by what HTTP says.
+    http: Http,
 }
 
 impl Log {
@@ -427,14 +449,17 @@ impl Log {
             rules.left_out += 1;
             return false;
         }
-        let (wanted, kind) = (wanted(method, status), self.acts.kind(method, status));
+        let kind = self.acts.kind(method, status);
+        let key = rules.key.key(host, path, query);
+        let (wanted, told_s) = self.told.lifetime(access, (method, status), wanted(method, status), key);
+        let key = self.told.variant(access, wanted, key);
         if keys::first(&mut rules.uncachable, &shown).is_some() || (wanted == Wanted::Never && kind.is_none())
         {
             gather.uncachable(access.bytes, at_s);
             return true;
         }
-        let life_s = keys::first(&mut rules.ttl, &shown).copied().unwrap_or(FOREVER_S);
-        let key = rules.key.key(host, path, query);
+        let ruled_s = keys::first(&mut rules.ttl, &shown).copied();
+        let life_s = told_s.or(ruled_s).unwrap_or(FOREVER_S);
         if wanted != Wanted::Whole {
             gather.part(key, access.bytes, at_s);
         } else {
@@ -473,12 +498,31 @@ impl Log {
             "The log counts heads of responses among their bytes: an object whose size differs by no more than 512 bytes is taken \
              for unchanged.",
         );
+        self.told.has_lifetimes |= says.has(Fact::Lifetime) && !self.as_replayed;
+        self.told.has_codings |= says.has(Fact::Coding) && !self.as_replayed;
+        self.is_plain &= !self.told.has_lifetimes && !self.told.has_codings;
+        if self.told.has_lifetimes {
+            gather.set_http(self.http.clone());
+        }
         gather.set_sizes(match (says.has(Fact::Bytes), has_heads) {
             (false, _) => Sizes::Unknown,
             (true, true) => Sizes::Within(HEAD_BYTES),
             (true, false) => Sizes::Within(0),
         });
     }
+}
+
+/// What a reader should know of sizes that change and change back.
+fn returns(gather: &Gather) -> Vec<String> {
+    let (returns, changes) = gather.size_returns();
+    if returns * 10 < changes || returns < 10 {
+        return Vec::new();
+    }
+    vec![format!(
+        "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is          simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
+        assay_settings::show::count(returns),
+        assay_settings::show::count(changes)
+    )]
 }
 
 /// Stands for the object: its host and its URL with the query, as they were written.

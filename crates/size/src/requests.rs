@@ -1,5 +1,7 @@
 //! Requests as compact records, 24 bytes each, and what is known of all of them together.
 
+use std::collections::HashMap;
+
 use assay_random::mix;
 
 use crate::http::{Http, Meaning};
@@ -139,6 +141,10 @@ pub struct Gather {
     ids: Ids,
     /// Last size by object.
     known: Vec<u64>,
+    /// The size before the last change, by the key of an object that has changed.
+    before: HashMap<u64, u64>,
+    /// Changes back to that size.
+    size_returns: u64,
     first_s: Option<i64>,
     before_s: i64,
     last_s: i64,
@@ -165,6 +171,8 @@ impl Gather {
             requests: Requests::default(),
             ids: Ids::default(),
             known: Vec::new(),
+            before: HashMap::new(),
+            size_returns: 0,
             first_s: None,
             before_s: i64::MIN,
             last_s: i64::MIN,
@@ -241,13 +249,22 @@ impl Gather {
             _ => bytes,
         };
         match known {
-            Some(known) => self.requests.size_changes += u64::from(known != bytes),
+            Some(known) if known != bytes => {
+                self.requests.size_changes += 1;
+                self.size_returns += u64::from(self.before.insert(key, known) == Some(bytes));
+            }
+            Some(_) => {}
             None => self.known.push(bytes),
         }
         self.known[object as usize] = bytes;
         self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
         self.push(object, bytes, sent_bytes, at_s);
         true
+    }
+
+    /// Changes of size back to the size before the last change, and all changes.
+    pub fn size_returns(&self) -> (u64, u64) {
+        (self.size_returns, self.requests.size_changes)
     }
 
     /// Adds a request for the whole object with what HTTP says of it. False as for [`Gather::whole`].
@@ -432,6 +449,9 @@ mod tests {
         let given = [(7, 500), (8, 20), (7, 510), (7, 511), (8, 20)];
         let (found, requests) = sizes(Sizes::Within(0), &given);
         assert_eq!((found, requests.size_changes), (vec![500, 20, 510, 511, 20], 2));
+        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+        [5, 9, 5, 9, 9, 7, 5].iter().for_each(|bytes| assert!(gather.whole(1, *bytes, None)));
+        assert_eq!(gather.size_returns(), (2, 5));
         assert_eq!((requests.objects, requests.footprint_bytes, requests.largest_bytes), (2, 531, 511));
         let (found, requests) = sizes(Sizes::Within(10), &given);
         assert_eq!((found, requests.size_changes), (vec![500, 20, 500, 511, 20], 1));

@@ -47,6 +47,12 @@ pub(crate) enum Field {
     /// `GET /path HTTP/1.1`.
     RequestLine,
     ContentType,
+    /// `Cache-Control` of the response.
+    CacheControl,
+    /// `Expires` of the response.
+    Expires,
+    /// `Content-Encoding` of the response.
+    Coding,
     /// `User-Agent` of the request.
     Agent,
     /// `Referer` of the request.
@@ -85,6 +91,9 @@ impl Field {
             Field::Query => "query",
             Field::RequestLine => "request line",
             Field::ContentType => "content type",
+            Field::CacheControl => "Cache-Control",
+            Field::Expires => "Expires",
+            Field::Coding => "content coding",
             Field::Agent => "user agent",
             Field::Referrer => "referrer",
             Field::Xact => "name of a request",
@@ -166,6 +175,9 @@ impl Field {
             }
             Field::RequestLine => request_line(text, access),
             Field::ContentType => access.content_type = text_or_none(text),
+            Field::CacheControl => access.cache_control = text_or_none(text),
+            Field::Expires => access.expires = text_or_none(text),
+            Field::Coding => access.coding = text_or_none(text),
             Field::Agent => access.agent = text_or_none(text),
             Field::Referrer => access.referrer = text_or_none(text),
             // A list that goes on: it is something else that stands there.
@@ -285,6 +297,17 @@ pub(super) fn of_header(name: &str) -> Option<Field> {
         "host" => Some(Field::Host),
         "user-agent" => Some(Field::Agent),
         "referer" => Some(Field::Referrer),
+        _ => None,
+    }
+}
+
+/// The same for a response's header field.
+pub(super) fn of_response_header(name: &str) -> Option<Field> {
+    match name {
+        "content-type" => Some(Field::ContentType),
+        "cache-control" => Some(Field::CacheControl),
+        "expires" => Some(Field::Expires),
+        "content-encoding" => Some(Field::Coding),
         _ => None,
     }
 }

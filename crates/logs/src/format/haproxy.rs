@@ -91,8 +91,14 @@ fn of_expression(expression: &str) -> Field {
         Field::Referrer
     } else if words.contains("host") {
         Field::Host
-    } else if words.contains("content-type") {
+    } else if words.contains("content-type") || words.contains("content_type") {
         Field::ContentType
+    } else if words.contains("cache-control") || words.contains("cache_control") {
+        Field::CacheControl
+    } else if words.contains("expires") {
+        Field::Expires
+    } else if words.contains("content-encoding") || words.contains("content_encoding") {
+        Field::Coding
     } else if words.starts_with("src") {
         Field::Client
     } else {

@@ -1,6 +1,6 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
-use super::field::{Field, of_header};
+use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
@@ -86,12 +86,12 @@ fn field(letter: &str, argument: &str) -> Result<Field, String> {
         "q" => Field::Query,
         "v" | "V" => Field::Host,
         "i" => of_header(&header).unwrap_or(Field::Skip),
-        "o" if header == "content-type" => Field::ContentType,
         "o" if matches!(header.as_str(), "x-cache" | "x-cache-status" | "cache-status") => Field::Outcome,
+        "o" => of_response_header(&header).unwrap_or(Field::Skip),
         "e" if header == "cache-status" => Field::Outcome,
         "x" if matches!(header.as_str(), "varnish:hitmiss" | "varnish:handling") => Field::Outcome,
-        "A" | "C" | "e" | "f" | "H" | "I" | "k" | "l" | "L" | "M" | "n" | "o" | "p" | "P" | "R" | "S"
-        | "u" | "X" | "x" | "^ti" | "^to" => Field::Skip,
+        "A" | "C" | "e" | "f" | "H" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u"
+        | "X" | "x" | "^ti" | "^to" => Field::Skip,
         other => return Err(format!("`%{other}` is no letter that httpd or varnishncsa know")),
     })
 }

@@ -1,6 +1,6 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
-use super::field::Field;
+use super::field::{Field, of_response_header};
 use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
@@ -56,9 +56,12 @@ fn field(name: &str) -> Field {
         "http_referer" => Field::Referrer,
         "args" | "query_string" => Field::Query,
         "is_args" => Field::Query,
-        "sent_http_content_type" | "upstream_http_content_type" => Field::ContentType,
         "upstream_addr" => Field::PeerList,
-        name if name.starts_with("upstream_") => Field::SkipList,
-        _ => Field::Skip,
+        name => {
+            let header =
+                ["sent_http_", "upstream_http_"].iter().find_map(|container| name.strip_prefix(container));
+            let known = header.and_then(|header| of_response_header(&header.replace('_', "-")));
+            known.unwrap_or(if name.starts_with("upstream_") { Field::SkipList } else { Field::Skip })
+        }
     }
 }

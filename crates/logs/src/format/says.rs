@@ -30,6 +30,10 @@ pub enum Fact {
     Referrer,
     /// `X-Assay` of the request.
     Xact,
+    /// `Cache-Control` or `Expires` of the response.
+    Lifetime,
+    /// `Content-Encoding` of the response.
+    Coding,
 }
 
 /// A set of facts.
@@ -75,6 +79,8 @@ fn facts(field: &Field) -> &'static [Fact] {
         Field::Agent => &[Fact::Agent],
         Field::Referrer => &[Fact::Referrer],
         Field::Xact => &[Fact::Xact],
+        Field::CacheControl | Field::Expires => &[Fact::Lifetime],
+        Field::Coding => &[Fact::Coding],
         _ => &[],
     }
 }

@@ -1,6 +1,6 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
-use super::field::{Field, of_header};
+use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -181,6 +181,9 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
         "rp" | ">rp" => Field::Path,
         ">rd" => Field::Host,
         ">h" => argument.and_then(|header| of_header(&header.to_ascii_lowercase())).unwrap_or(Field::Skip),
+        "<h" => argument
+            .and_then(|header| of_response_header(&header.to_ascii_lowercase()))
+            .unwrap_or(Field::Skip),
         "mt" => Field::ContentType,
         "Sh" => Field::Hierarchy,
         "<a" | "<A" => Field::Peer,

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::says::Fact;
 use super::*;
 
 proptest! {
@@ -118,6 +119,31 @@ fn lines_of_nginx_are_read() {
             .unwrap(),
         format!(r#"{AT} -1 c= o= h= p= t= 200 3 GET /\"x host= type="#)
     );
+}
+
+#[test]
+fn fields_of_responses_about_storing_are_read_in_every_dialect() {
+    let text = "max-age=60, public|Thu, 01 Dec 2033 16:00:00 GMT|gzip|971211336|GET /x";
+    for (format, line) in [
+        (
+            "$sent_http_cache_control|$upstream_http_expires|$sent_http_content_encoding|$msec|$request_method $request_uri",
+            text,
+        ),
+        ("%{Cache-Control}o|%{Expires}o|%{Content-Encoding}o|%{sec}t|%m %U", text),
+        ("%{Cache-Control}<h|%{Expires}<h|%{Content-Encoding}<h|%ts|%rm %ru", text),
+        ("%<{Cache-Control}psh>|%<{Expires}ssh>|%<{Content-Encoding}psh>|%<cqts>|%<cqhm> %<cquc>", text),
+        (
+            "{cache-control}|{expires}|{content-encoding}|{time-s}|{status} {url}",
+            "max-age=60, public|Thu, 01 Dec 2033 16:00:00 GMT|gzip|971211336|200 /x",
+        ),
+    ] {
+        let format = Format::parse(format).unwrap();
+        assert!(format.says().has(Fact::Lifetime) && format.says().has(Fact::Coding));
+        let mut access = Access::default();
+        format.read(line.as_bytes(), &mut access).unwrap();
+        let said = [access.cache_control, access.expires, access.coding, access.url];
+        assert_eq!(said, [&b"max-age=60, public"[..], b"Thu, 01 Dec 2033 16:00:00 GMT", b"gzip", b"/x"]);
+    }
 }
 
 #[test]

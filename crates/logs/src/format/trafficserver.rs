@@ -1,6 +1,6 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
-use super::field::{Field, of_header};
+use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -37,7 +37,7 @@ fn field(name: &str) -> Result<Field, String> {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
             (header, "cqh" | "pqh") => of_header(header).unwrap_or(Field::Skip),
-            ("content-type", "psh" | "ssh") => Field::ContentType,
+            (header, "psh" | "ssh") => of_response_header(header).unwrap_or(Field::Skip),
             _ => Field::Skip,
         });
     }

@@ -1,6 +1,6 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
-use super::field::Field;
+use super::field::{Field, of_response_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -48,8 +48,10 @@ fn field(name: &str) -> Field {
         "sc-bytes" => Field::Bytes,
         "s-action" => Field::Outcome,
         "s-hierarchy" => Field::Hierarchy,
-        "rs(content-type)" | "sc(content-type)" => Field::ContentType,
         // How long it took is in milliseconds here and in seconds there: it is not taken.
-        _ => Field::Skip,
+        name => {
+            let header = ["rs(", "sc("].iter().find_map(|begin| name.strip_prefix(begin)?.strip_suffix(')'));
+            header.and_then(of_response_header).unwrap_or(Field::Skip)
+        }
     }
 }

@@ -51,8 +51,9 @@ impl Rules {
             && self.suggest.is_none()
     }
 
-    /// A sentence for each rule that was for no request, and what was left out.
-    pub fn notes(&self) -> Vec<String> {
+    /// A sentence for each rule that was for no request, and what was left out; `are_lives_told`: some responses say themselves how long
+    /// they are fresh.
+    pub fn notes(&self, are_lives_told: bool) -> Vec<String> {
         let ttl = self.ttl.iter().map(|rule| (&rule.text, rule.matched, "--ttl"));
         let uncachable = self.uncachable.iter().map(|rule| (&rule.text, rule.matched, "--uncachable"));
         let idle = ttl.chain(uncachable).filter(|(_, matched, _)| *matched == 0);
@@ -62,7 +63,7 @@ impl Rules {
             let count = assay_settings::show::count(self.left_out);
             notes.push(format!("{count} requests for other hosts were left out."));
         }
-        if !self.ttl.is_empty() {
+        if !self.ttl.is_empty() || are_lives_told {
             notes.push(
                 "A copy that has expired is taken to be confirmed by its origin if the object still has the same size.".into(),
             );

@@ -210,6 +210,7 @@ fn requests(
         clients: args.together.needs_clients(),
         behaviour,
         response: args.workload.response_time,
+        as_replayed: !args.proof.prove.is_empty(),
     };
     if let Some(name) = workload {
         if !args.rules.rules().is_empty() {
