@@ -12,6 +12,7 @@
 pub mod conditional;
 pub mod freshness;
 pub mod ideal;
+pub mod keyed;
 pub mod lru;
 pub mod policy;
 pub mod storage;

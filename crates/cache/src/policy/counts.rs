@@ -3,6 +3,7 @@
 
 use super::Order;
 use super::lists::{Links, List};
+use super::online::Online;
 
 /// The object with the lowest count goes; among equal counts, the one that was requested longest ago. A count is the number of requests
 /// since the object was stored; `AGES`: plus the count of the object that was evicted last, at the time of the last of these requests.
@@ -78,5 +79,11 @@ impl<const AGES: bool> Order for Counted<AGES> {
     #[inline]
     fn warm(&self, object: u32) -> u64 {
         self.links.warm(object)
+    }
+}
+
+impl<const AGES: bool> Online for Counted<AGES> {
+    fn grow(&mut self, objects: usize) {
+        self.links.grow(objects, (0, 0));
     }
 }

@@ -2,6 +2,7 @@
 //! that it went too early.
 
 use super::Order;
+use super::online::Online;
 use super::segments::Segments;
 
 const ENTRY: usize = 0;
@@ -179,5 +180,25 @@ impl Order for Arc {
     #[inline]
     fn warm(&self, object: u32) -> u64 {
         self.segments.warm(object)
+    }
+}
+
+impl Online for TwoQ {
+    fn grow(&mut self, objects: usize) {
+        self.segments.grow(objects);
+    }
+
+    fn remembers(&self, object: u32) -> bool {
+        self.segments.is_in(object, &[GHOST])
+    }
+}
+
+impl Online for Arc {
+    fn grow(&mut self, objects: usize) {
+        self.segments.grow(objects);
+    }
+
+    fn remembers(&self, object: u32) -> bool {
+        self.segments.is_in(object, &[ONCE_GHOST, OFTEN_GHOST])
     }
 }

@@ -30,6 +30,11 @@ impl<T: Copy> Links<T> {
         Self { nodes: vec![Node { newer: NONE, older: NONE, known }; objects] }
     }
 
+    /// Makes room for objects numbered below `objects`, of which nothing but this is known.
+    pub(super) fn grow(&mut self, objects: usize, known: T) {
+        self.nodes.resize(objects, Node { newer: NONE, older: NONE, known });
+    }
+
     /// The next newer object in the list; none: it is the newest.
     #[inline]
     pub(super) fn newer(&self, object: u32) -> Option<u32> {

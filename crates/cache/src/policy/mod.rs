@@ -37,10 +37,12 @@ pub mod filter;
 pub mod ghosts;
 mod latest;
 mod lists;
+pub mod online;
 pub mod queues;
 pub mod random;
 pub mod ranks;
 pub mod segments;
+pub mod sketch;
 pub mod tiny;
 
 /// The order in which stored objects go. The store above it knows sizes and which objects are stored.

@@ -2,6 +2,7 @@
 
 use super::Order;
 use super::lists::{Links, List};
+use super::online::Online;
 
 /// One queue, of which the oldest object goes. `RENEWS`: a request makes its object the newest.
 #[derive(Debug)]
@@ -163,5 +164,23 @@ impl Order for Sieve {
     #[inline]
     fn warm(&self, object: u32) -> u64 {
         self.links.warm(object)
+    }
+}
+
+impl<const RENEWS: bool> Online for Queue<RENEWS> {
+    fn grow(&mut self, objects: usize) {
+        self.links.grow(objects, ());
+    }
+}
+
+impl Online for Clock {
+    fn grow(&mut self, objects: usize) {
+        self.links.grow(objects, false);
+    }
+}
+
+impl Online for Sieve {
+    fn grow(&mut self, objects: usize) {
+        self.links.grow(objects, false);
     }
 }

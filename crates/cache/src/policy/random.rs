@@ -3,6 +3,7 @@
 use assay_random::Rng;
 
 use super::Order;
+use super::online::Online;
 
 /// The order of a generator. The same seed and requests give the same evictions.
 #[derive(Debug)]
@@ -52,5 +53,11 @@ impl Order for Random {
         if let Some(&moved) = self.stored.get(at) {
             self.places[moved as usize] = at as u32;
         }
+    }
+}
+
+impl Online for Random {
+    fn grow(&mut self, objects: usize) {
+        self.places.resize(objects, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Policies that give every object a rank, and evict the one with the lowest: GDS and GDSF.
 
 use super::Order;
+use super::online::Online;
 
 /// How an object's rank follows from its requests and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,5 +177,16 @@ impl Heap {
     fn put(&mut self, at: usize, node: (Key, u32)) {
         self.places[node.1 as usize] = at as u32;
         self.nodes[at] = node;
+    }
+}
+
+impl Online for Ranked {
+    fn grow(&mut self, objects: usize) {
+        self.objects.resize(objects, (0, 0));
+        self.heap.places.resize(objects, NOWHERE);
+    }
+
+    fn bytes_per_object(&self) -> u64 {
+        (size_of::<(Key, u32)>() + size_of::<u32>() + size_of::<(u32, u64)>()) as u64
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Order;
 use super::lists::{Links, List};
+use super::online::Online;
 
 /// A queue that counts its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,16 @@ impl<const N: usize> Segments<N> {
             links: Links::new(objects, Place { bytes: 0, segment: N as u8, count: 0 }),
             segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
         }
+    }
+
+    /// Makes room for objects numbered below `objects`.
+    pub(super) fn grow(&mut self, objects: usize) {
+        self.links.grow(objects, Place { bytes: 0, segment: N as u8, count: 0 });
+    }
+
+    /// True for an object that is in one of these segments.
+    pub(super) fn is_in(&self, object: u32, segments: &[usize]) -> bool {
+        segments.contains(&self.of(object))
     }
 
     #[inline]
@@ -263,5 +274,21 @@ impl Order for S3Fifo {
     #[inline]
     fn warm(&self, object: u32) -> u64 {
         self.segments.warm(object)
+    }
+}
+
+impl Online for Slru {
+    fn grow(&mut self, objects: usize) {
+        self.segments.grow(objects);
+    }
+}
+
+impl Online for S3Fifo {
+    fn grow(&mut self, objects: usize) {
+        self.segments.grow(objects);
+    }
+
+    fn remembers(&self, object: u32) -> bool {
+        self.segments.is_in(object, &[GHOST])
     }
 }

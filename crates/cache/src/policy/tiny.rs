@@ -2,7 +2,9 @@
 //! take the place of.
 
 use super::Order;
+use super::online::Online;
 use super::segments::Segments;
+use super::sketch::Sketch;
 
 const WINDOW: usize = 0;
 const PROBATION: usize = 1;
@@ -31,6 +33,11 @@ impl Frequencies {
         Self { counts: vec![0; objects], halved: vec![0; objects], halvings: 0, since_halving: 0 }
     }
 
+    fn grow(&mut self, objects: usize) {
+        self.counts.resize(objects, 0);
+        self.halved.resize(objects, self.halvings);
+    }
+
     pub(super) fn of(&self, object: u32) -> u8 {
         let behind = self.halvings - self.halved[object as usize];
         if behind > FORGOTTEN_AFTER { 0 } else { self.counts[object as usize] >> behind }
@@ -48,13 +55,38 @@ impl Frequencies {
     }
 }
 
+/// How an object is counted.
+#[derive(Debug)]
+enum Counted {
+    /// By its number, which it keeps.
+    Numbered(Frequencies),
+    /// By the hash of its key, since its number is another's when it is not stored.
+    Hashed { sketch: Sketch, hashes: Vec<u64> },
+}
+
+impl Counted {
+    fn of(&self, object: u32) -> u8 {
+        match self {
+            Self::Numbered(frequencies) => frequencies.of(object),
+            Self::Hashed { sketch, hashes } => sketch.of(hashes[object as usize]),
+        }
+    }
+
+    fn count(&mut self, object: u32, stored: u64) {
+        match self {
+            Self::Numbered(frequencies) => frequencies.count(object, stored),
+            Self::Hashed { sketch, hashes } => sketch.count(hashes[object as usize], stored),
+        }
+    }
+}
+
 /// The policy. The window is an LRU of 1 % of the capacity; the main part is an SLRU, four fifths of it protected. What leaves the
 /// window competes with the oldest object on probation, and the one that was requested less often lately is evicted (the one from the
 /// window if both were requested equally often).
 #[derive(Debug)]
 pub struct WTinyLfu {
     segments: Segments<3>,
-    frequencies: Frequencies,
+    counted: Counted,
     window_bytes: u64,
     main_bytes: u64,
     protected_bytes: u64,
@@ -64,11 +96,21 @@ pub struct WTinyLfu {
 impl WTinyLfu {
     /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
+        Self::counting(Counted::Numbered(Frequencies::new(objects)), capacity_bytes, objects)
+    }
+
+    /// For objects whose numbers are given to others later, of which about so many are stored at a time.
+    pub fn by_hash(capacity_bytes: u64, objects: u64) -> Self {
+        let sketch = Sketch::new(objects);
+        Self::counting(Counted::Hashed { sketch, hashes: Vec::new() }, capacity_bytes, 0)
+    }
+
+    fn counting(counted: Counted, capacity_bytes: u64, objects: usize) -> Self {
         let window_bytes = capacity_bytes / 100;
         let main_bytes = capacity_bytes - window_bytes;
         Self {
             segments: Segments::new(objects),
-            frequencies: Frequencies::new(objects),
+            counted,
             window_bytes,
             main_bytes,
             protected_bytes: main_bytes - main_bytes / 5,
@@ -92,7 +134,7 @@ impl WTinyLfu {
 
 impl Order for WTinyLfu {
     fn hit(&mut self, object: u32) {
-        self.frequencies.count(object, self.stored);
+        self.counted.count(object, self.stored);
         let segment = self.segments.of(object);
         let bytes = self.segments.take(object);
         self.segments.push(if segment == WINDOW { WINDOW } else { PROTECTED }, object, bytes);
@@ -103,7 +145,7 @@ impl Order for WTinyLfu {
     }
 
     fn miss(&mut self, object: u32) {
-        self.frequencies.count(object, self.stored);
+        self.counted.count(object, self.stored);
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
@@ -119,7 +161,7 @@ impl Order for WTinyLfu {
         let candidate = self.segments.oldest(WINDOW).filter(|_| overflows || victim.is_none());
         let (next, _) = match (candidate, victim) {
             (Some(candidate), Some(victim)) => {
-                let is_better = self.frequencies.of(candidate.0) > self.frequencies.of(victim.0);
+                let is_better = self.counted.of(candidate.0) > self.counted.of(victim.0);
                 if is_better { victim } else { candidate }
             }
             (candidate, victim) => candidate.or(victim)?,
@@ -141,5 +183,25 @@ impl Order for WTinyLfu {
     #[inline]
     fn warm(&self, object: u32) -> u64 {
         self.segments.warm(object)
+    }
+}
+
+impl Online for WTinyLfu {
+    fn grow(&mut self, objects: usize) {
+        self.segments.grow(objects);
+        match &mut self.counted {
+            Counted::Numbered(frequencies) => frequencies.grow(objects),
+            Counted::Hashed { hashes, .. } => hashes.resize(objects, 0),
+        }
+    }
+
+    fn rename(&mut self, object: u32, hash: u64) {
+        if let Counted::Hashed { hashes, .. } = &mut self.counted {
+            hashes[object as usize] = hash;
+        }
+    }
+
+    fn bytes_per_object(&self) -> u64 {
+        32
     }
 }
