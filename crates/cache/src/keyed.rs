@@ -4,8 +4,7 @@
 //! Orders know objects by numbers. An object has a number while it is stored, or while the order remembers it; then the number is given
 //! to another one. What an entry costs the store itself counts towards the bound, and so does what is remembered.
 //!
-//! Room for an object is made while it arrives, before it is stored ([`Keyed::reserve`]). That is when TinyLFU decides, and why an object
-//! does not compete by GDSF's rank: all are stored.
+//! Room for an object is made while it arrives, before it is stored ([`Keyed::reserve`]): that is when TinyLFU decides, and GDSF by rank.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -152,6 +151,11 @@ impl<V> Keyed<V> {
         2 * (own as u64 + self.order.bytes_per_object())
     }
 
+    /// True if an object that is refused now may be stored the next time.
+    pub fn is_selective(&self) -> bool {
+        self.order.competes() || !matches!(self.requested, Requested::All)
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -221,7 +225,7 @@ impl<V> Keyed<V> {
         }
         let hash = self.hasher.hash_one(key);
         while self.is_full(bytes) {
-            if !self.yields_to(hash) {
+            if !self.yields_to(hash) || !self.order.makes_way_for(bytes + self.overhead_bytes()) {
                 return false;
             }
             if !self.evict() {

@@ -163,10 +163,10 @@ fn proxies() -> impl Iterator<Item = CompletionCandidate> {
 /// The settings of a proxy as `NAME=`, or as `NAME=VALUE` where only certain words can be chosen.
 fn settings(proxy: &str) -> Vec<CompletionCandidate> {
     if proxy == "builtin" {
-        let words = assay_role::proxy::Prefetch::WORDS.iter();
-        return words
-            .map(|word| candidate(format!("prefetch={word}"), "what is fetched in advance"))
-            .collect();
+        let of = |setting: assay_role::proxy::Setting| {
+            setting.words.iter().map(move |word| candidate(format!("{}={word}", setting.name), setting.about))
+        };
+        return assay_role::proxy::Chosen::SETTINGS.into_iter().flat_map(of).collect();
     }
     let Ok(description) = assay_lab::find(proxy, &[]) else { return Vec::new() };
     let all = description.settings.into_iter();
@@ -229,7 +229,9 @@ mod tests {
         assert_eq!(named("assay run demo --set"), "builtin");
         let squid = settings("squid");
         assert!(squid.iter().any(|one| one.get_value() == "replacement=heap-lfuda"), "{squid:?}");
-        assert!(settings("builtin").iter().any(|one| one.get_value() == "prefetch=none"));
+        for word in ["prefetch=none", "policy=s3-fifo", "admission=tinylfu"] {
+            assert!(settings("builtin").iter().any(|one| one.get_value() == word), "{word}");
+        }
         assert!(settings("no-such-proxy").is_empty());
     }
 

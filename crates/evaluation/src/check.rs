@@ -147,6 +147,8 @@ mod tests {
 
     use assay_role::evaluation::{Turns, When};
 
+    use assay_role::proxy::Chosen;
+
     use super::*;
 
     fn plan(proxies: Vec<UnderTest>) -> SpePlan {
@@ -190,9 +192,12 @@ mod tests {
 
     #[test]
     fn labels_are_told_apart_and_public_addresses_need_a_word() {
-        let builtin = || under_test("a", Which::Builtin(None));
+        let builtin = || under_test("a", Which::Builtin(Chosen::default()));
         assert!(refused(&plan(vec![builtin(), builtin()])).contains("called `a`"));
-        assert!(refused(&plan(vec![under_test("direct", Which::Builtin(None))])).contains("called `direct`"));
+        assert!(
+            refused(&plan(vec![under_test("direct", Which::Builtin(Chosen::default()))]))
+                .contains("called `direct`")
+        );
         let public = under_test("p", Which::Running("8.8.8.8:80".parse().unwrap()));
         assert!(refused(&plan(vec![public])).contains("--i-own-this-target"));
     }
@@ -229,8 +234,10 @@ mod tests {
 
     #[test]
     fn listeners_are_on_ports_that_follow_each_other() {
-        let mut plan =
-            plan(vec![under_test("a", Which::Builtin(None)), under_test("b", Which::Builtin(None))]);
+        let mut plan = plan(vec![
+            under_test("a", Which::Builtin(Chosen::default())),
+            under_test("b", Which::Builtin(Chosen::default())),
+        ]);
         plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
         let ports: Vec<u16> = all_listeners(&plan).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 4001, 4002]);
@@ -242,7 +249,7 @@ mod tests {
 
     #[test]
     fn clients_do_not_come_in_where_a_listener_is() {
-        let mut plan = plan(vec![under_test("a", Which::Builtin(None))]);
+        let mut plan = plan(vec![under_test("a", Which::Builtin(Chosen::default()))]);
         plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
         for listen in ["127.0.0.1:4000", "0.0.0.0:4001"] {
             plan.listen = listen.parse().unwrap();

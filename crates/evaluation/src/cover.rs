@@ -362,9 +362,7 @@ fn info(plan: &SpePlan) -> SpeInfo {
 fn settings(proxy: &UnderTest) -> BTreeMap<String, String> {
     let mut all = match &proxy.which {
         Which::Running(_) => return BTreeMap::new(),
-        Which::Builtin(prefetch) => {
-            prefetch.iter().map(|prefetch| ("prefetch".to_owned(), prefetch.word().to_owned())).collect()
-        }
+        Which::Builtin(chosen) => chosen.as_typed(),
         Which::Described(description) => description.settings_as_typed(),
     };
     all.insert("memory".to_owned(), Kind::Bytes.typed(proxy.memory_bytes));

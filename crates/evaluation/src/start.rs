@@ -12,7 +12,7 @@ use assay_record::spe::DIRECT;
 use assay_role::evaluation::{
     CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest,
 };
-use assay_role::proxy::Prefetch;
+use assay_role::proxy::Chosen;
 
 use crate::check;
 use crate::cover::Evaluation;
@@ -76,8 +76,8 @@ impl Evaluation {
                     self.tell(SpeEvent::Listener { label: proxy.label.clone(), listener });
                     (*address, None)
                 }
-                Which::Builtin(prefetch) => {
-                    let address = self.start_builtin(index, &proxy, *prefetch, listener).await?;
+                Which::Builtin(chosen) => {
+                    let address = self.start_builtin(index, &proxy, *chosen, listener).await?;
                     (address, Some("Assay".to_owned()))
                 }
                 Which::Described(description) => {
@@ -98,12 +98,12 @@ impl Evaluation {
         &mut self,
         index: usize,
         proxy: &UnderTest,
-        prefetch: Option<Prefetch>,
+        chosen: Chosen,
         listener: SocketAddr,
     ) -> Result<SocketAddr, LabError> {
         self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
         let place = u8::try_from(index).unwrap_or(u8::MAX);
-        let spec = led::builtin(proxy, prefetch, self.net.cache(place)?, listener);
+        let spec = led::builtin(proxy, chosen, self.net.cache(place)?, listener);
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
         self.builtins.push(role);

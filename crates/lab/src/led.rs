@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_role::message::Event;
-use assay_role::proxy::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
+use assay_role::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;
@@ -46,8 +46,8 @@ pub struct UnderTest {
 /// What a proxy under test is.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// The one that Assay brings, and what it prefetches.
-    Builtin(Option<Prefetch>),
+    /// The one that Assay brings, and what was chosen about it.
+    Builtin(Chosen),
     /// One that is started as its description says.
     Described(Box<Description>),
     /// One that runs already.
@@ -144,8 +144,8 @@ impl Led {
             Self { address: listen, software: "Assay".to_owned(), builtin: None, real: None, _net: ground.0 };
         match &plan.proxy.which {
             Which::Running(_) => {}
-            Which::Builtin(prefetch) => {
-                let mut spec = builtin(&plan.proxy, *prefetch, listen, first);
+            Which::Builtin(chosen) => {
+                let mut spec = builtin(&plan.proxy, *chosen, listen, first);
                 if listeners.iter().all(|(host, _)| !host.is_empty()) {
                     let route = |(host, address): &(String, SocketAddr)| OriginRoute {
                         authority: host.clone(),
@@ -230,12 +230,7 @@ impl Led {
 }
 
 /// The built-in proxy with one listener behind it.
-pub fn builtin(
-    proxy: &UnderTest,
-    prefetch: Option<Prefetch>,
-    listen: SocketAddr,
-    listener: SocketAddr,
-) -> ProxySpec {
+pub fn builtin(proxy: &UnderTest, chosen: Chosen, listen: SocketAddr, listener: SocketAddr) -> ProxySpec {
     ProxySpec {
         name: format!("assay-{}", proxy.label),
         listen,
@@ -246,7 +241,8 @@ pub fn builtin(
         origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: listener }],
         cooperation: None,
         access_log: None,
-        prefetch,
+        prefetch: chosen.prefetch,
+        storing: chosen.storing,
         tls: None,
         origin_tls: None,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use assay_measurement::health::Calibration;
 use assay_record::run::Verdict;
-use assay_role::proxy::Prefetch;
+use assay_role::proxy::Chosen;
 use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
 use assay_workload::{Timeline, UniverseOptions};
@@ -225,14 +225,11 @@ impl RunPlan {
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
-    /// What the built-in proxy prefetches.
-    pub(crate) fn prefetch(&self) -> Option<Prefetch> {
+    /// What was chosen about the built-in proxy.
+    pub(crate) fn chosen(&self) -> Chosen {
         let is_builtin = matches!(self.target, TargetChoice::Builtin(_));
-        self.settings
-            .get(PREFETCH)
-            .filter(|_| is_builtin)
-            .and_then(|word| Prefetch::from_word(word))
-            .flatten()
+        // What is wrong was refused before anything was started.
+        if is_builtin { chosen(&self.settings).unwrap_or_default() } else { Chosen::default() }
     }
 
     /// Gives the target its settings; what is wrong with them, where it has none of that name or value. Whoever makes a
@@ -245,7 +242,7 @@ impl RunPlan {
             TargetChoice::Described(description, _) => Ok(description.set(&self.settings)?),
             // Each of its caches has its own already.
             TargetChoice::Topology(_) => Ok(()),
-            TargetChoice::Builtin(_) => builtin_settings(&self.settings),
+            TargetChoice::Builtin(_) => chosen(&self.settings).map(|_| ()),
             target => Err(LabError::plan(format!(
                 "settings were given ({}), and only a proxy that Assay starts has any; the target is {}",
                 self.settings.keys().cloned().collect::<Vec<_>>().join(", "),
@@ -255,26 +252,13 @@ impl RunPlan {
     }
 }
 
-/// The setting of the built-in proxy.
-const PREFETCH: &str = "prefetch";
-
-/// Whether the built-in proxy has such settings.
-fn builtin_settings(settings: &BTreeMap<String, String>) -> Result<(), LabError> {
+/// What the settings of the built-in proxy say.
+fn chosen(settings: &BTreeMap<String, String>) -> Result<Chosen, LabError> {
+    let mut chosen = Chosen::default();
     for (name, value) in settings {
-        if name != PREFETCH {
-            return Err(LabError::plan(format!(
-                "the built-in proxy has no setting `{name}`; it has {PREFETCH}: one of {}",
-                Prefetch::WORDS.join(", ")
-            )));
-        }
-        if Prefetch::from_word(value).is_none() {
-            return Err(LabError::plan(format!(
-                "{PREFETCH} = {value}: it takes one of {}",
-                Prefetch::WORDS.join(", ")
-            )));
-        }
+        chosen.set(name, value).map_err(LabError::plan)?;
     }
-    Ok(())
+    Ok(chosen)
 }
 
 /// How a run ended.
@@ -292,18 +276,24 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn the_built_in_proxy_has_one_setting() {
+    fn settings_of_the_built_in_proxy_are_known_by_name_and_value() {
         let with = |name: &str, value: &str| RunPlan {
             settings: BTreeMap::from([(name.to_owned(), value.to_owned())]),
             ..testing::plan()
         };
-        let mut links = with(PREFETCH, "links");
+        let mut links = with("prefetch", "links");
         assert!(links.apply_settings().is_ok());
-        assert!(links.prefetch().is_some_and(|prefetch| prefetch.links));
-        assert!(with(PREFETCH, "none").prefetch().is_none() && testing::plan().prefetch().is_none());
-        for (name, value) in [(PREFETCH, "much"), ("prefetsch", "links")] {
+        assert!(links.chosen().prefetch.is_some_and(|prefetch| prefetch.links));
+        assert_eq!([with("prefetch", "none").chosen(), testing::plan().chosen()], [Chosen::default(); 2]);
+        assert_eq!(with("policy", "sieve").chosen().storing.policy.name(), "sieve");
+        for (name, value, said) in [
+            ("prefetch", "much", "one of none, embedded, links"),
+            ("policy", "belady", "w-tinylfu"),
+            ("admission", "some", "one of all, second, tinylfu, or a size"),
+            ("prefetsch", "links", "it has prefetch, policy, admission"),
+        ] {
             let error = with(name, value).apply_settings().unwrap_err().to_string();
-            assert!(error.contains("one of none, embedded, links"), "{error}");
+            assert!(error.contains(said), "{error}");
         }
     }
 }

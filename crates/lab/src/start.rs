@@ -195,6 +195,7 @@ impl Session {
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
         let listen = self.cache_address(member.place)?;
+        let chosen = self.plan.chosen();
         let spec = ProxySpec {
             name: member.name.map_or_else(usual_name, str::to_owned),
             listen,
@@ -206,7 +207,8 @@ impl Session {
             origins: self.routes(origins),
             access_log: self.log_of_builtin(member.name)?,
             cooperation: member.cooperation,
-            prefetch: self.plan.prefetch(),
+            prefetch: chosen.prefetch,
+            storing: chosen.storing,
             tls: self.secured.listen.clone(),
             origin_tls: self.secured.upstream.clone(),
         };

@@ -239,13 +239,14 @@ impl Task {
         let storable =
             may_store(MethodClass::Get, &order.control, order.is_authorised, &response.facts).is_ok();
         let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
-        let mut is_kept = storable
-            && !is_copy
-            && response.vary != Vary::Everything
-            && room.grow(shared, length.unwrap_or(0));
+        let may_be_kept = storable && !is_copy && response.vary != Vary::Everything;
+        let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&order.key);
+        let mut is_kept = is_admitted && room.grow(shared, &order.key, length.unwrap_or(0));
         flow.keep(is_kept);
-        // What is said instead of the object (an error, a redirection) says nothing about the object.
-        if is_kept || (matches!(response.status, 200..=299) && !is_copy) {
+        // What is said instead of the object (an error, a redirection) says nothing about the object, and what is refused now
+        // may be stored the next time.
+        let is_refused = may_be_kept && shared.store.borrow().is_selective();
+        if is_kept || (matches!(response.status, 200..=299) && !is_copy && !is_refused) {
             shared.store.borrow_mut().note_shared(&order.key, is_kept);
         }
         if !is_kept {
@@ -270,7 +271,7 @@ impl Task {
                     if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
                         reading = None;
                     }
-                    if is_kept && length.is_none() && !room.grow(shared, chunk.len() as u64) {
+                    if is_kept && length.is_none() && !room.grow(shared, &order.key, chunk.len() as u64) {
                         is_kept = false;
                         self.close();
                         flow.keep(false);
@@ -329,10 +330,10 @@ struct Room {
 }
 
 impl Room {
-    /// Takes more; false when the object is too large, or there is no room.
-    fn grow(&mut self, shared: &Shared, bytes: u64) -> bool {
+    /// Takes more for this object; false when it is too large, or there is no room for it.
+    fn grow(&mut self, shared: &Shared, key: &[u8], bytes: u64) -> bool {
         let mut store = shared.store.borrow_mut();
-        let fits = self.bytes.saturating_add(bytes) <= store.largest_bytes() && store.reserve(bytes).is_ok();
+        let fits = self.bytes.saturating_add(bytes) <= store.largest_bytes() && store.reserve(key, bytes);
         if fits {
             self.bytes += bytes;
         }

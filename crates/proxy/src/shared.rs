@@ -125,7 +125,7 @@ impl Shared {
             name: spec.name.clone(),
             peers,
             is_cooperating: spec.cooperation.is_some(),
-            store: RefCell::new(Store::new(spec.memory_bytes)),
+            store: RefCell::new(Store::new(spec.memory_bytes, spec.storing)),
             fetches: RefCell::default(),
             pool: Pool::with_tls(&resources, origin_tls),
             resources,

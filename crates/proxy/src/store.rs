@@ -4,12 +4,15 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-use assay_cache::lru::{Lru, TooLarge};
+use assay_cache::keyed::{Filter, Keyed};
+use assay_cache::lru::TooLarge;
+use assay_cache::policy::Admission;
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
 use crate::response::Response;
 use assay_plane::body::Chunk;
+use assay_role::proxy::Storing;
 
 /// Name of a resource: authority and path.
 pub type Key = Rc<[u8]>;
@@ -95,7 +98,9 @@ struct Mark {
 
 /// The memory store.
 pub struct Store {
-    lru: Lru<Key, Entry>,
+    kept: Keyed<Entry>,
+    /// Most bytes of a body that is stored, by choice.
+    admitted_bytes: u64,
     marks: Box<[Mark]>,
     seed: u64,
     /// Counts fetches, reloads and invalidations, so that they have an order.
@@ -103,10 +108,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store of so many bytes.
-    pub fn new(memory_bytes: u64) -> Self {
+    /// An empty store of so many bytes, in which this is stored.
+    pub fn new(memory_bytes: u64, storing: Storing) -> Self {
+        let (filter, admitted_bytes) = match storing.admission {
+            Admission::All => (Filter::All, u64::MAX),
+            Admission::UpTo(bytes) => (Filter::All, bytes),
+            Admission::SecondRequest => (Filter::SecondRequest, u64::MAX),
+            Admission::TinyLfu => (Filter::TinyLfu, u64::MAX),
+        };
         Self {
-            lru: Lru::new(memory_bytes),
+            kept: Keyed::new(memory_bytes, storing.policy, filter),
+            admitted_bytes,
             marks: vec![Mark::default(); MARKS].into_boxed_slice(),
             seed: RandomState::new().hash_one(0),
             tick: 0,
@@ -115,12 +127,12 @@ impl Store {
 
     /// Looks for a response to a request with these fields.
     pub fn find(&mut self, key: &[u8], fields: Fields<'_>) -> Found {
-        let variant = match self.lru.get(key) {
+        let variant = match self.kept.get(key) {
             None => return Found::Nothing,
             Some(Entry::Response(stored)) => return Found::Response(Rc::clone(stored)),
             Some(Entry::Varies { vary, generation }) => variant_key(key, *generation, vary, fields),
         };
-        match self.lru.get(&variant[..]) {
+        match self.kept.get(&variant[..]) {
             Some(Entry::Response(stored)) => Found::Response(Rc::clone(stored)),
             _ => Found::OtherVariant,
         }
@@ -128,7 +140,7 @@ impl Store {
 
     /// What is stored for all requests alike under this name, without counting as a use of it.
     pub fn peek(&self, key: &[u8]) -> Option<&Stored> {
-        match self.lru.peek(key)? {
+        match self.kept.peek(key)? {
             Entry::Response(stored) => Some(stored),
             Entry::Varies { .. } => None,
         }
@@ -159,13 +171,13 @@ impl Store {
         fields: Fields<'_>,
         stored: Stored,
     ) -> Result<(), TooLarge> {
-        let generation = match self.lru.get(&key[..]) {
+        let generation = match self.kept.get(&key[..]) {
             Some(Entry::Varies { vary: known, generation }) if *known == vary => *generation,
             _ => {
                 self.tick += 1;
                 let bytes = (key.len() + 2 * ALLOCATION_OVERHEAD + 256) as u64;
                 let entry = Entry::Varies { vary: vary.clone(), generation: self.tick };
-                self.lru.insert(Rc::clone(key), entry, bytes)?;
+                self.kept.insert(Rc::clone(key), entry, bytes)?;
                 self.tick
             }
         };
@@ -174,12 +186,12 @@ impl Store {
 
     fn insert_entry(&mut self, key: Key, stored: Stored) -> Result<(), TooLarge> {
         let bytes = stored.weight_bytes() + key.len() as u64;
-        self.lru.insert(key, Entry::Response(Rc::new(stored)), bytes)
+        self.kept.insert(key, Entry::Response(Rc::new(stored)), bytes)
     }
 
     /// Drops everything under a name.
     pub fn remove(&mut self, key: &[u8]) {
-        self.lru.remove(key);
+        self.kept.remove(key);
     }
 
     /// Drops everything under a name, and what is being fetched for it now will not be stored.
@@ -220,32 +232,42 @@ impl Store {
 
     /// Most body bytes that an object may have to be stored.
     pub fn largest_bytes(&self) -> u64 {
-        self.lru.bound_bytes() / LARGEST_SHARE
+        self.admitted_bytes.min(self.kept.bound_bytes() / LARGEST_SHARE)
     }
 
-    /// Takes room for body bytes that are arriving.
-    pub fn reserve(&mut self, bytes: u64) -> Result<(), TooLarge> {
-        self.lru.reserve(bytes)
+    /// Counts a request for what is not stored and may be; false: by the rule of admission, it will not be.
+    pub fn admits(&mut self, key: &[u8]) -> bool {
+        self.kept.admits(key)
+    }
+
+    /// True if there is such a rule, and what it refuses may be admitted the next time.
+    pub fn is_selective(&self) -> bool {
+        self.kept.is_selective()
+    }
+
+    /// Takes room for body bytes that are arriving; false: there is none for this object.
+    pub fn reserve(&mut self, key: &[u8], bytes: u64) -> bool {
+        self.kept.reserve(key, bytes)
     }
 
     /// Gives it back.
     pub fn release(&mut self, bytes: u64) {
-        self.lru.release(bytes);
+        self.kept.release(bytes);
     }
 
     /// Number of entries.
     pub fn objects(&self) -> u64 {
-        self.lru.len() as u64
+        self.kept.len() as u64
     }
 
     /// Bytes stored or reserved, overhead included.
     pub fn stored_bytes(&self) -> u64 {
-        self.lru.used_bytes() + self.lru.reserved_bytes()
+        self.kept.used_bytes() + self.kept.reserved_bytes()
     }
 
     /// Entries dropped to make room.
     pub fn evictions(&self) -> u64 {
-        self.lru.evictions()
+        self.kept.evictions()
     }
 
     fn mark(&mut self, key: &[u8]) -> &mut Mark {
@@ -287,6 +309,7 @@ fn variant_key(key: &[u8], generation: u64, vary: &Vary, fields: Fields<'_>) -> 
 
 #[cfg(test)]
 mod tests {
+    use assay_cache::policy::online::Replacement;
     use assay_http::head::{RequestHead, ResponseHead};
     use proptest::prelude::*;
 
@@ -318,7 +341,7 @@ mod tests {
 
     #[test]
     fn variants_are_told_apart_and_go_together() {
-        let mut store = Store::new(1 << 20);
+        let mut store = Store::new(1 << 20, Storing::default());
         let (en, de) = (fields("Accept-Language: en\r\n"), fields("Accept-Language: de\r\n"));
         let vary = "Vary: accept-language\r\n";
         store.insert(&key("a/"), en.clone(), stored(vary, b"hello"), 1);
@@ -334,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_began_before_an_invalidation_or_a_newer_response_is_not_stored() {
-        let mut store = Store::new(1 << 20);
+        let mut store = Store::new(1 << 20, Storing::default());
         let early = store.next_tick();
         store.invalidate(b"a/");
         store.insert(&key("a/"), fields(""), stored("", b"old"), early);
@@ -347,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_varies_by_everything_is_not_stored() {
-        let mut store = Store::new(1 << 20);
+        let mut store = Store::new(1 << 20, Storing::default());
         store.insert(&key("a/"), fields(""), stored("", b"old"), 1);
         store.insert(&key("a/"), fields(""), stored("Vary: *\r\n", b"new"), 2);
         assert_eq!(store.objects(), 0);
@@ -355,7 +378,7 @@ mod tests {
 
     #[test]
     fn names_whose_responses_cannot_be_shared_are_remembered_until_one_can() {
-        let mut store = Store::new(1 << 20);
+        let mut store = Store::new(1 << 20, Storing::default());
         store.note_shared(b"a/", false);
         assert!(store.is_unshared(b"a/"));
         assert!(!store.is_unshared(b"b/"));
@@ -376,10 +399,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_bound_is_never_exceeded(
-            bound in 0u64..200_000,
+            bound in 0u64..200_000, policy in 0usize..Replacement::ALL.len(),
             sizes in proptest::collection::vec((0u8..30, 0usize..60_000, any::<bool>(), 0u64..70_000), 1..60),
         ) {
-            let mut store = Store::new(bound);
+            let mut store = Store::new(bound, Storing { policy: Replacement::ALL[policy].0, ..Storing::default() });
             let mut reserved = 0;
             for (name, size, varies, reserve) in sizes {
                 let tick = store.next_tick();
@@ -389,7 +412,7 @@ mod tests {
                 prop_assert!(store.stored_bytes() <= bound);
                 if reserve % 3 == 0 {
                     store.release(std::mem::take(&mut reserved));
-                } else if store.reserve(reserve).is_ok() {
+                } else if store.reserve(&key, reserve) {
                     reserved += reserve;
                 }
                 prop_assert!(store.stored_bytes() <= bound);

@@ -1,8 +1,12 @@
 //! Spec of the built-in proxy.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use assay_cache::policy::Admission;
+use assay_cache::policy::online::Replacement;
+use assay_settings::units;
 use serde::{Deserialize, Serialize};
 
 use crate::tls::{ClientTls, ServerTls};
@@ -42,12 +46,151 @@ pub struct ProxySpec {
     /// What is prefetched; none: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
+    /// What it stores, and what goes when there is no room.
+    #[serde(default)]
+    pub storing: Storing,
     /// How it speaks TLS to clients; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ServerTls>,
     /// How it speaks TLS to origins; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin_tls: Option<ClientTls>,
+}
+
+/// What a cache stores, and what goes when there is no room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Words", into = "Words")]
+pub struct Storing {
+    /// What goes.
+    pub policy: Replacement,
+    /// What is stored.
+    pub admission: Admission,
+}
+
+/// The same in words.
+#[derive(Serialize, Deserialize)]
+struct Words {
+    policy: String,
+    admission: String,
+}
+
+impl TryFrom<Words> for Storing {
+    type Error = String;
+
+    fn try_from(words: Words) -> Result<Self, String> {
+        let mut chosen = Chosen::default();
+        chosen.set(POLICY, &words.policy)?;
+        chosen.set(ADMISSION, &words.admission)?;
+        Ok(chosen.storing)
+    }
+}
+
+impl From<Storing> for Words {
+    fn from(storing: Storing) -> Self {
+        Self { policy: storing.policy.name().into(), admission: admission_word(storing.admission) }
+    }
+}
+
+fn admission_word(admission: Admission) -> String {
+    match admission {
+        Admission::All => "all".into(),
+        Admission::SecondRequest => "second".into(),
+        Admission::TinyLfu => "tinylfu".into(),
+        Admission::UpTo(bytes) => bytes.to_string(),
+    }
+}
+
+const PREFETCH: &str = "prefetch";
+const POLICY: &str = "policy";
+const ADMISSION: &str = "admission";
+
+/// What can be chosen about the built-in proxy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// What it prefetches; none: nothing.
+    pub prefetch: Option<Prefetch>,
+    /// What it stores.
+    pub storing: Storing,
+}
+
+/// A setting of the built-in proxy.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it decides.
+    pub about: &'static str,
+    /// Words that it takes.
+    pub words: &'static [&'static str],
+    /// What else it takes.
+    pub or: &'static str,
+}
+
+impl Setting {
+    /// What it takes, in a sentence.
+    pub fn allowed(&self) -> String {
+        format!("one of {}{}", self.words.join(", "), self.or)
+    }
+}
+
+impl Chosen {
+    /// All settings; the first word is the default.
+    pub const SETTINGS: [Setting; 3] = [
+        Setting {
+            name: PREFETCH,
+            about: "What it fetches before it is requested: what pages are shown with, or the pages that they lead to as well",
+            words: &Prefetch::WORDS,
+            or: "",
+        },
+        Setting {
+            name: POLICY,
+            about: "What it evicts when there is no room",
+            words: &Replacement::NAMES,
+            or: "",
+        },
+        Setting {
+            name: ADMISSION,
+            about: "What it stores: everything, objects of at most a size, those that were requested before, or those that were requested more \
+                    often lately than what would have to go for them",
+            words: &["all", "second", "tinylfu"],
+            or: ", or a size",
+        },
+    ];
+
+    /// Sets one of them.
+    ///
+    /// # Errors
+    /// What there is, if there is no such setting, or it does not take the value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let Some(setting) = Self::SETTINGS.iter().find(|setting| setting.name == name) else {
+            let names = Self::SETTINGS.map(|setting| setting.name).join(", ");
+            return Err(format!("the built-in proxy has no setting `{name}`; it has {names}"));
+        };
+        let known = match name {
+            PREFETCH => Prefetch::from_word(value).map(|prefetch| self.prefetch = prefetch),
+            POLICY => Replacement::from_name(value).map(|policy| self.storing.policy = policy),
+            _ => admission(value).map(|admission| self.storing.admission = admission),
+        };
+        known.ok_or_else(|| format!("{name} = {value}: it takes {}", setting.allowed()))
+    }
+
+    /// Those that are not the default, as they can be typed.
+    pub fn as_typed(&self) -> BTreeMap<String, String> {
+        let prefetch = self.prefetch.map_or("none", |prefetch| prefetch.word());
+        let Storing { policy, admission } = self.storing;
+        let all = [prefetch.to_owned(), policy.name().to_owned(), admission_word(admission)];
+        let named = Self::SETTINGS.iter().zip(all).filter(|(setting, value)| setting.words[0] != value);
+        named.map(|(setting, value)| (setting.name.to_owned(), value)).collect()
+    }
+}
+
+fn admission(word: &str) -> Option<Admission> {
+    match word {
+        "all" => Some(Admission::All),
+        "second" => Some(Admission::SecondRequest),
+        "tinylfu" => Some(Admission::TinyLfu),
+        _ => word.parse().ok().or_else(|| units::size(word).ok()).map(Admission::UpTo),
+    }
 }
 
 /// What is prefetched.
@@ -145,4 +288,36 @@ pub struct OriginRoute {
     pub authority: String,
     /// Its real address.
     pub address: SocketAddr,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_setting_is_taken_and_others_are_refused_with_what_there_is() {
+        for setting in Chosen::SETTINGS {
+            let mut chosen = Chosen::default();
+            for word in setting.words {
+                assert_eq!(chosen.set(setting.name, word), Ok(()));
+                let typed = chosen.as_typed();
+                assert_eq!(typed.get(setting.name).map_or(setting.words[0], String::as_str), *word);
+            }
+            let refused = chosen.set(setting.name, "much").unwrap_err();
+            assert!(refused.contains(&setting.allowed()), "{refused}");
+        }
+        let refused = Chosen::default().set("prefetsch", "none").unwrap_err();
+        assert!(refused.contains("it has prefetch, policy, admission"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_stored_is_passed_on_in_words() {
+        let mut chosen = Chosen::default();
+        assert_eq!([chosen.set("policy", "s3-fifo"), chosen.set("admission", "64KB")], [Ok(()), Ok(())]);
+        let words = Words::from(chosen.storing);
+        assert_eq!([&words.policy, &words.admission], ["s3-fifo", "65536"]);
+        assert_eq!(Storing::try_from(words), Ok(chosen.storing));
+        let wrong = Words { policy: "lru".into(), admission: "some".into() };
+        assert!(Storing::try_from(wrong).is_err());
+    }
 }

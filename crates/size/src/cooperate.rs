@@ -203,7 +203,10 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
 }
 
 fn order(policy: Policy, capacity: u64, objects: usize) -> Box<dyn Order> {
-    online(policy, capacity, objects).unwrap_or_else(|| Box::new(Lru::new(objects)))
+    match online(policy, capacity, objects) {
+        Some(order) => order,
+        None => Box::new(Lru::new(objects)),
+    }
 }
 
 /// A stored copy.

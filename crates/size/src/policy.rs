@@ -140,7 +140,21 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
+    use assay_cache::policy::online::Replacement;
+
     use super::*;
+
+    #[test]
+    fn a_real_cache_can_have_every_policy_that_needs_no_future() {
+        for policy in Policy::ALL {
+            let is_online = Replacement::from_name(policy.name()).is_some();
+            assert_eq!(is_online, !policy.needs_future(), "{policy:?}");
+        }
+        assert_eq!(
+            Policy::ALL.iter().filter(|policy| !policy.needs_future()).count(),
+            Replacement::ALL.len()
+        );
+    }
 
     #[test]
     fn every_name_is_read_and_a_misspelt_one_gets_the_nearest() {

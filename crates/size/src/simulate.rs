@@ -6,6 +6,7 @@ use assay_cache::policy::counts::{Lfu, Lfuda};
 use assay_cache::policy::farthest::Farthest;
 use assay_cache::policy::filter::TinyLfu;
 use assay_cache::policy::ghosts::{Arc, TwoQ};
+use assay_cache::policy::online::{Online, Replacement};
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
 use assay_cache::policy::random::Random;
 use assay_cache::policy::ranks::{Rank, Ranked};
@@ -86,24 +87,8 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
 }
 
 /// The order of a policy that needs no knowledge of the future; none: it does.
-pub fn online(policy: Policy, capacity: u64, objects: usize) -> Option<Box<dyn Order>> {
-    Some(match policy {
-        Policy::Lru => Box::new(Lru::new(objects)),
-        Policy::Fifo => Box::new(Fifo::new(objects)),
-        Policy::Clock => Box::new(Clock::new(objects)),
-        Policy::Sieve => Box::new(Sieve::new(objects)),
-        Policy::Slru => Box::new(Slru::new(capacity, objects)),
-        Policy::S3Fifo => Box::new(S3Fifo::new(capacity, objects)),
-        Policy::TwoQ => Box::new(TwoQ::new(capacity, objects)),
-        Policy::Arc => Box::new(Arc::new(capacity, objects)),
-        Policy::WTinyLfu => Box::new(WTinyLfu::new(capacity, objects)),
-        Policy::Lfu => Box::new(Lfu::new(objects)),
-        Policy::Lfuda => Box::new(Lfuda::new(objects)),
-        Policy::Gds => Box::new(Ranked::new(Rank::InverseSize, objects)),
-        Policy::Gdsf => Box::new(Ranked::new(Rank::FrequencyBySize, objects)),
-        Policy::Random => Box::new(Random::new(RANDOM_SEED, objects)),
-        Policy::Belady | Policy::BeladySize | Policy::BoundAbove | Policy::BoundBelow => return None,
-    })
+pub fn online(policy: Policy, capacity: u64, objects: usize) -> Option<Box<dyn Online>> {
+    Replacement::from_name(policy.name()).map(|policy| policy.order(capacity, objects))
 }
 
 fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {

@@ -29,6 +29,12 @@ pub trait Online: Order + std::fmt::Debug {
         let _ = (object, hash);
     }
 
+    /// False if a new object of so many bytes would go before the one that goes next: then it is not stored.
+    fn makes_way_for(&mut self, bytes: u64) -> bool {
+        let _ = bytes;
+        true
+    }
+
     /// Bytes that the order takes for each object.
     fn bytes_per_object(&self) -> u64 {
         24
@@ -87,6 +93,17 @@ impl Replacement {
         (Self::Gdsf, "gdsf"),
         (Self::Random, "random"),
     ];
+
+    /// Their names.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].1;
+            at += 1;
+        }
+        names
+    };
 
     /// The policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {

@@ -41,13 +41,16 @@ impl Ranked {
     fn key(&mut self, object: u32) -> Key {
         self.now += 1;
         let (requests, bytes) = self.objects[object as usize];
+        Key { rank: self.rank(requests, bytes), stamp: self.now }
+    }
+
+    fn rank(&self, requests: u32, bytes: u64) -> f64 {
         // An object of no bytes costs nothing to keep: it has the rank of one byte.
         let size = bytes.max(1) as f64;
-        let rank = match self.rank {
+        match self.rank {
             Rank::InverseSize => self.age + MILLION / size,
             Rank::FrequencyBySize => self.age + f64::from(requests) * MILLION / size,
-        };
-        Key { rank, stamp: self.now }
+        }
     }
 }
 
@@ -184,6 +187,17 @@ impl Online for Ranked {
     fn grow(&mut self, objects: usize) {
         self.objects.resize(objects, (0, 0));
         self.heap.places.resize(objects, NOWHERE);
+    }
+
+    fn makes_way_for(&mut self, bytes: u64) -> bool {
+        let rank = self.rank(1, bytes);
+        // Of equal ranks, the older one goes.
+        let makes_way = !self.competes() || self.heap.nodes.first().is_none_or(|next| next.0.rank <= rank);
+        if !makes_way {
+            // As if it had been stored and evicted.
+            self.age = rank;
+        }
+        makes_way
     }
 
     fn bytes_per_object(&self) -> u64 {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use assay_lab::Description;
+use assay_role::proxy::{Chosen, Setting};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -108,7 +109,11 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
     let builtin = own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]);
     let direct = own("direct", "no proxy: robots speak to the origins", &["direct"], &[]);
     let mut proxies = vec![
-        Entry { settings: vec![prefetching()], tls: vec!["robots", "origins"], ..builtin },
+        Entry {
+            settings: Chosen::SETTINGS.map(choosable_of_builtin).into(),
+            tls: vec!["robots", "origins"],
+            ..builtin
+        },
         Entry { tls: vec!["origins"], ..direct },
     ];
     let mut wrong = Vec::new();
@@ -145,13 +150,12 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
 }
 
 /// What can be chosen about the built-in proxy.
-fn prefetching() -> Choosable {
+fn choosable_of_builtin(setting: Setting) -> Choosable {
     Choosable {
-        name: "prefetch".into(),
-        about: "What it fetches before it is requested: what pages are shown with, or the pages that they lead to as well"
-            .into(),
-        allowed: format!("one of {}", assay_role::proxy::Prefetch::WORDS.join(", ")),
-        default: "none".into(),
+        name: setting.name.into(),
+        about: setting.about.into(),
+        allowed: setting.allowed(),
+        default: setting.words[0].into(),
     }
 }
 

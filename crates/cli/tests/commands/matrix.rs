@@ -217,6 +217,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             stale_if_error_s: 0,
             access_log: None,
             prefetch: None,
+            storing: assay_role::proxy::Storing::default(),
             origins: routes,
             cooperation: None,
         };

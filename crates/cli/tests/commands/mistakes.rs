@@ -146,6 +146,19 @@ fn an_unknown_proxy_exits_with_2_and_names_those_that_are_known() {
 }
 
 #[test]
+fn a_setting_of_the_built_in_proxy_that_is_none_exits_with_2_and_names_what_there_is() {
+    let assay = Assay::new();
+    for (setting, words) in [
+        ("policy=belady", "s3-fifo, 2q"),
+        ("admission=some", "one of all, second, tinylfu, or a size"),
+        ("polcy=lru", "it has prefetch, policy, admission"),
+    ] {
+        let ran = assay.run(&["run", "demo", "--set", setting]).exits(2);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_public_target_must_be_owned() {
     let assay = Assay::new();
     // Set aside for documentation: nobody is there. And nothing is sent.

@@ -294,6 +294,7 @@ fn spec(origin: SocketAddr) -> ProxySpec {
         cooperation: None,
         access_log: None,
         prefetch: None,
+        storing: assay_role::proxy::Storing::default(),
         tls: None,
         origin_tls: None,
     }

@@ -48,6 +48,7 @@ fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Coopera
         origins: vec![OriginRoute { authority: "a".into(), address: origin }],
         cooperation: Some(cooperation),
         prefetch: None,
+        storing: assay_role::proxy::Storing::default(),
     };
     Bed::of(&spec, Limits { origin_response: Duration::from_millis(300), ..Limits::default() })
 }

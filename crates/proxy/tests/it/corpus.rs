@@ -39,6 +39,7 @@ impl Running {
                 access_log: None,
                 cooperation: None,
                 prefetch: None,
+                storing: assay_role::proxy::Storing::default(),
             };
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();

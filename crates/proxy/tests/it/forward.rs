@@ -71,6 +71,7 @@ fn spec(origins: Vec<OriginRoute>) -> ProxySpec {
         origins,
         cooperation: None,
         prefetch: None,
+        storing: assay_role::proxy::Storing::default(),
     }
 }
 

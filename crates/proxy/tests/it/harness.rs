@@ -8,7 +8,7 @@ use std::time::Duration;
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_role::message::ProxyCounters;
-use assay_role::proxy::{OriginRoute, ProxySpec};
+use assay_role::proxy::{OriginRoute, ProxySpec, Storing};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, run, send, until};
@@ -46,6 +46,11 @@ impl Bed {
     fn with(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> Self {
         let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
         Self::of(&spec(origins, memory_bytes, stale_if_error_s), limits)
+    }
+
+    /// One that stores this.
+    pub fn storing(origins: &[(&str, SocketAddr)], memory_bytes: u64, storing: Storing) -> Self {
+        Self::of(&ProxySpec { storing, ..spec(origins, memory_bytes, 0) }, Limits::default())
     }
 
     /// In front of these origins, with this patience.
@@ -95,5 +100,6 @@ fn spec(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64
         origins: origins.iter().map(route).collect(),
         cooperation: None,
         prefetch: None,
+        storing: Storing::default(),
     }
 }

@@ -17,6 +17,7 @@ mod harness;
 mod judge;
 mod memory;
 mod passing;
+mod policies;
 mod prefetch;
 mod protocol;
 mod ranges;

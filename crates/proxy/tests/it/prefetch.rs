@@ -36,6 +36,7 @@ fn spec(origin: &Origin, prefetch: Prefetch) -> ProxySpec {
         origins: vec![OriginRoute { authority: "a".into(), address: origin.address }],
         cooperation: None,
         prefetch: Some(prefetch),
+        storing: assay_role::proxy::Storing::default(),
     }
 }
 

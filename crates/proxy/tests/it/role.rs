@@ -25,6 +25,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
         origins: Vec::new(),
         cooperation: None,
         prefetch: None,
+        storing: assay_role::proxy::Storing::default(),
     }
 }
 

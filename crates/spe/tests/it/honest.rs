@@ -40,6 +40,7 @@ pub fn proxy(listener: SocketAddr) -> SocketAddr {
         origins: vec![assay_role::proxy::OriginRoute { authority: "*".into(), address: listener }],
         cooperation: None,
         prefetch: None,
+        storing: assay_role::proxy::Storing::default(),
     };
     let proxy = Rc::new(Proxy::bind(&spec, Clock::System, Limits::default()).unwrap());
     let address = proxy.address();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::led::{UnderTest, Which};
-use assay_role::proxy::Prefetch;
+use assay_role::proxy::{Chosen, Prefetch};
 
 use crate::exit::Failure;
 use crate::target::{is_address, resolve};
@@ -73,8 +73,11 @@ pub fn one(
 /// What a name means.
 fn which(name: &str, dirs: &[PathBuf]) -> Result<Which, Failure> {
     Ok(match name {
-        "builtin" => Which::Builtin(None),
-        "builtin:embedded" | "builtin:links" => Which::Builtin(Prefetch::from_word(&name[8..]).flatten()),
+        "builtin" => Which::Builtin(Chosen::default()),
+        "builtin:embedded" | "builtin:links" => {
+            let prefetch = Prefetch::from_word(&name[8..]).flatten();
+            Which::Builtin(Chosen { prefetch, ..Chosen::default() })
+        }
         "direct" => {
             return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
                 .hint("leave it out"));
@@ -121,12 +124,11 @@ fn set(proxy: &mut UnderTest, setting: &Setting) -> Result<(), Failure> {
             let wanted = [(name.clone(), value.clone())].into();
             description.set(&wanted).map_err(|error| refused(error.to_string()))?;
         }
-        ("prefetch", Which::Builtin(prefetch)) => {
-            let words = Prefetch::WORDS.join(", ");
-            *prefetch = Prefetch::from_word(value)
-                .ok_or_else(|| refused(format!("`prefetch` takes one of {words}")))?;
+        ("disk", Which::Builtin(_)) => {
+            return Err(refused("the built-in proxy stores in memory only; it has `memory`".into()));
         }
-        _ => return Err(refused("the built-in proxy has `memory` and `prefetch`, and nothing else".into())),
+        (_, Which::Builtin(chosen)) => chosen.set(name, value).map_err(refused)?,
+        (_, Which::Running(_)) => {}
     }
     Ok(())
 }
@@ -144,8 +146,8 @@ fn check_label(label: &str) -> Result<String, Failure> {
 /// What it is called itself, with a number if another is called so.
 fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
     let base = match which {
-        Which::Builtin(None) => "builtin".to_owned(),
-        Which::Builtin(Some(prefetch)) => format!("builtin-{}", prefetch.word()),
+        Which::Builtin(Chosen { prefetch: Some(prefetch), .. }) => format!("builtin-{}", prefetch.word()),
+        Which::Builtin(_) => "builtin".to_owned(),
         Which::Described(description) => description.name.clone(),
         Which::Running(_) => name.replace([':', '[', ']'], "_"),
     };
@@ -196,7 +198,9 @@ mod tests {
         assert_eq!([&all[0], &all[1]].map(replacement), ["lru", "heap-lfuda"]);
         let memory: Vec<u64> = all.iter().map(|proxy| proxy.memory_bytes).collect();
         assert_eq!(memory, [256 << 20, 64 << 20, 256 << 20]);
-        assert!(matches!(&all[2].which, Which::Builtin(Some(prefetch)) if prefetch.links));
+        assert!(
+            matches!(&all[2].which, Which::Builtin(chosen) if chosen.prefetch.is_some_and(|one| one.links))
+        );
         let alone = read(&["--proxy", "squid", "--set", "disk=512MB"]).unwrap();
         assert_eq!(alone[0].disk_bytes, 512 << 20);
     }
@@ -210,7 +214,9 @@ mod tests {
             ("a:storage=tape", "is no value for `storage`"),
             ("a:memory=much", "--set a:memory=much"),
             ("b:ttl=1d", "runs already"),
-            ("c:ttl=1d", "`memory` and `prefetch`"),
+            ("c:ttl=1d", "it has prefetch, policy, admission"),
+            ("c:disk=1GB", "stores in memory only"),
+            ("c:policy=mru", "s3-fifo"),
             ("c:prefetch=all", "embedded"),
         ] {
             let proxies = ["--proxy", "a=squid", "--proxy", "b=127.0.0.1:80", "--proxy", "c=builtin"];
