@@ -21,11 +21,13 @@ pub enum ResponseError {
     TooLong,
     /// The client left, and took the rest of the response with it.
     ClientGone,
+    /// TLS failed: the certificate was not accepted, the handshake did not succeed, or `close_notify` is missing.
+    Tls,
 }
 
 impl ResponseError {
     /// All of them, in table order.
-    pub const ALL: [ResponseError; 7] = [
+    pub const ALL: [ResponseError; 8] = [
         ResponseError::Refused,
         ResponseError::Reset,
         ResponseError::TimedOut,
@@ -33,6 +35,7 @@ impl ResponseError {
         ResponseError::Truncated,
         ResponseError::TooLong,
         ResponseError::ClientGone,
+        ResponseError::Tls,
     ];
 
     /// Name in tables and documents.
@@ -45,6 +48,7 @@ impl ResponseError {
             ResponseError::Truncated => "truncated",
             ResponseError::TooLong => "too_long",
             ResponseError::ClientGone => "client_gone",
+            ResponseError::Tls => "tls",
         }
     }
 

@@ -10,6 +10,7 @@ use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::byte_stream::tls_error;
 use crate::carrier::Carrier;
 use crate::connection::Connection;
 
@@ -35,6 +36,7 @@ impl From<BodyError> for ResponseError {
         match error {
             BodyError::Truncated => ResponseError::Truncated,
             BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => ResponseError::TimedOut,
+            BodyError::Io(error) if tls_error(&error).is_some() => ResponseError::Tls,
             BodyError::Io(_) => ResponseError::Reset,
             BodyError::Coding(_) => ResponseError::Garbage,
         }

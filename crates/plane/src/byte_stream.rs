@@ -95,6 +95,13 @@ impl<T: Descriptor> ByteStream<T> {
 
     /// TLS on a socket that is connected, or is being connected.
     pub fn secured(socket: T, session: Session) -> Self {
+        let mut stream = Self::clear(socket);
+        stream.secure(session);
+        stream
+    }
+
+    /// TLS from now on, on what was in the clear until now: a tunnel.
+    pub fn secure(&mut self, session: Session) {
         let secured = Secured {
             session,
             unsent: Vec::new(),
@@ -104,7 +111,7 @@ impl<T: Descriptor> ByteStream<T> {
             is_told: false,
             breaks_off: Cell::new(false),
         };
-        Self { socket, tls: Some(Box::new(secured)) }
+        self.tls = Some(Box::new(secured));
     }
 
     /// TLS if there is a session, else in the clear.

@@ -19,9 +19,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use assay_tls::client::{Client, Name};
+use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::session::Session;
 
-use crate::byte_stream::ByteStream;
+use crate::byte_stream::{ByteStream, tls_error};
 use crate::clock::{coarse_ns, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
@@ -40,7 +41,7 @@ pub enum UpstreamError {
     Unreachable(SocketAddr, io::Error),
     /// No TLS.
     #[error("TLS with the server at {0} failed: {1}")]
-    Tls(SocketAddr, String),
+    Tls(SocketAddr, TlsError),
     /// It did not respond in time.
     #[error("the server at {0} did not respond in time")]
     TimedOut(SocketAddr),
@@ -71,9 +72,8 @@ impl UpstreamError {
 impl From<UpstreamError> for ResponseError {
     fn from(error: UpstreamError) -> Self {
         match error {
-            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) | UpstreamError::Tls(..) => {
-                ResponseError::Refused
-            }
+            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => ResponseError::Refused,
+            UpstreamError::Tls(..) => ResponseError::Tls,
             UpstreamError::TimedOut(_) => ResponseError::TimedOut,
             UpstreamError::Lost(_) | UpstreamError::Cut(_) => ResponseError::Reset,
             UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders)
@@ -140,7 +140,7 @@ impl UpstreamTls {
     fn session(&self, address: SocketAddr) -> Result<Option<Session>, UpstreamError> {
         let Some(name) = self.names.get(&address) else { return Ok(None) };
         let session = self.client.connect(name, true);
-        session.map(Some).map_err(|error| UpstreamError::Tls(address, error.to_string()))
+        session.map(Some).map_err(|error| UpstreamError::Tls(address, error))
     }
 }
 
@@ -217,8 +217,18 @@ impl<K: Eq + Hash> Pool<K> {
         address: SocketAddr,
         patience: Patience,
     ) -> Result<Box<Upstream>, UpstreamError> {
-        self.opened.set(self.opened.get() + 1);
         let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
+        self.open(address, session, patience).await
+    }
+
+    /// Opens a connection, with TLS if there is a session for it.
+    pub async fn open(
+        &self,
+        address: SocketAddr,
+        session: Option<Session>,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        self.opened.set(self.opened.get() + 1);
         Upstream::open(address, session, patience, &self.resources).await
     }
 
@@ -302,23 +312,41 @@ impl Upstream {
             Ok(Ok(stream)) => {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
-                let mut stream = ByteStream::new(stream, session);
-                if stream.is_secured() {
-                    let open = Box::pin(timeout(patience.connect, stream.wait_open())).await;
-                    open.map_err(|_| UpstreamError::TimedOut(address))?
-                        .map_err(|error| UpstreamError::Tls(address, error.to_string()))?;
-                }
-                let connection = Connection::new(stream, resources);
-                Ok(Box::new(Self {
+                let connection = Connection::new(ByteStream::new(stream, session), resources);
+                let mut upstream = Box::new(Self {
                     address,
                     connection,
                     first_byte_ns: None,
                     is_timed: false,
                     is_taken: false,
                     interim_responses: 0,
-                }))
+                });
+                if upstream.connection.stream.is_secured() {
+                    Box::pin(upstream.shake_hands(patience)).await?;
+                }
+                Ok(upstream)
             }
         }
+    }
+
+    /// Speaks TLS from now on, on a connection that leads through a tunnel in the clear.
+    pub async fn secure(&mut self, session: Session, patience: Patience) -> Result<(), UpstreamError> {
+        if !self.connection.input.unread().is_empty() {
+            let early = "the server sent data before it had a request";
+            return Err(UpstreamError::Tls(self.address, TlsError::new(TlsErrorKind::Failed, early)));
+        }
+        self.connection.stream.secure(session);
+        Box::pin(self.shake_hands(patience)).await
+    }
+
+    async fn shake_hands(&mut self, patience: Patience) -> Result<(), UpstreamError> {
+        let address = self.address;
+        let open = timeout(patience.connect, self.connection.stream.wait_open()).await;
+        let failed = |error: io::Error| {
+            let other = || TlsError::new(TlsErrorKind::Failed, error.to_string());
+            UpstreamError::Tls(address, tls_error(&error).cloned().unwrap_or_else(other))
+        };
+        open.map_err(|_| UpstreamError::TimedOut(address))?.map_err(failed)
     }
 
     /// From now on, when responses begin is noted.
@@ -447,7 +475,11 @@ impl Upstream {
     pub fn failure(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
-            _ => UpstreamError::Lost(self.address),
+            // An end without `close_notify` before a response cuts nothing off.
+            _ => match tls_error(error).filter(|error| error.kind != TlsErrorKind::Truncated) {
+                Some(error) => UpstreamError::Tls(self.address, error.clone()),
+                None => UpstreamError::Lost(self.address),
+            },
         }
     }
 }

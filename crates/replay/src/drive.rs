@@ -1,5 +1,6 @@
 //! A plan, carried out: each request when it is due, whatever became of those before.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,17 +8,18 @@ use std::time::Duration;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::connection::Resources;
 use assay_plane::timer::Timer;
-use assay_plane::upstream::Pool;
+use assay_plane::upstream::{Pool, Upstream};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ReplayError;
-use crate::exchange::{Seen, exchange};
+use crate::exchange::{Route, Seen, exchange};
 use crate::options::Options;
 use crate::plan::Planned;
 use crate::results::{Results, Sent, Tally};
 use crate::source::{Fed, Source};
+use crate::tls::Sessions;
 use crate::xacts::Xacts;
 
 /// Requests are put on the timer so long before they are due, in nanoseconds.
@@ -45,6 +47,8 @@ struct Shared {
     timer: Timer<Due>,
     /// Idle connections, each client's its own.
     pool: Pool<Box<str>>,
+    /// What can be resumed of TLS, each client's its own.
+    sessions: Sessions,
     tally: RefCell<Tally>,
     xacts: RefCell<Option<Xacts>>,
     /// Requests, or rows of them, that are under way.
@@ -75,6 +79,7 @@ pub async fn drive(
         options,
         timer: Timer::new(0)?,
         pool: Pool::new(&resources),
+        sessions: Sessions::default(),
         tally: RefCell::default(),
         xacts: RefCell::new(xacts),
         open: Cell::new(0),
@@ -208,15 +213,22 @@ impl Shared {
     /// Sends the requests of one plan, one after the other.
     async fn send(&self, due_ns: u64, planned: Planned) {
         let Planned { client, calls, keep, .. } = planned;
-        let mut connection = if keep { self.pool.take(&*client) } else { None };
+        let sessions = self.options.tls.as_ref().map(|tls| self.sessions.of(tls, &client, keep));
+        let mut kept: Option<(Cow<'_, str>, Box<Upstream>)> = None;
         let mut due_ns = due_ns;
         for call in &calls {
+            let way = self.options.way(call);
+            let key = way.key(&client, call);
+            let left = kept.take().filter(|(kept_key, _)| *kept_key == key).map(|(_, upstream)| upstream);
+            let connection = left.or_else(|| if keep { self.pool.take(&*key) } else { None });
             let number = self.begun.replace(self.begun.get() + 1);
             if let Some(simulated) = &self.options.simulated {
                 self.tally.borrow_mut().begin(simulated, call);
             }
-            let (seen, left) = exchange(call, number, connection.take(), &self.options, &self.pool).await;
-            connection = left;
+            let (options, pool) = (&self.options, &self.pool);
+            let route = Route { way: &way, sessions: sessions.as_ref(), options, pool };
+            let (seen, left) = exchange(call, number, connection, &route).await;
+            kept = left.map(|upstream| (key, upstream));
             let next_ns = seen.last_ns.unwrap_or_else(monotonic_ns);
             self.note(Sent { client: &client, call, due_ns, seen: &seen });
             due_ns = next_ns;
@@ -224,8 +236,8 @@ impl Shared {
                 break;
             }
         }
-        if let Some(connection) = connection.filter(|_| keep) {
-            self.pool.keep(client, connection);
+        if let Some((key, connection)) = kept.filter(|_| keep) {
+            self.pool.keep(key.into(), connection);
         }
     }
 

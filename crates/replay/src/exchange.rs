@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use assay_plane::body::BodyReader;
+use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::byte_stream::{Handshake, tls_error};
 use assay_plane::clock::monotonic_ns;
-use assay_plane::upstream::{Patience, Pool, Upstream};
+use assay_plane::upstream::{Patience, Pool, Upstream, UpstreamError};
 use assay_record::spe::ResponseError;
 use assay_role::mark::HEADER;
+use assay_tls::error::TlsError;
 
 use crate::catalogue::key;
 use crate::options::Options;
 use crate::origin::Simulated;
 use crate::request::Call;
 use crate::stamp::{Outcome, Stamp, request_line};
+use crate::tls::{ClientSessions, Way};
 
 /// What became of a request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +24,10 @@ pub(crate) struct Seen {
     pub sent_ns: u64,
     /// Connection made; none: it was there.
     pub connected_ns: Option<u64>,
+    /// The handshake of TLS on a connection that was made.
+    pub handshake: Option<Handshake>,
+    /// What was wrong with TLS, and what to do.
+    pub tls_failure: Option<String>,
     /// First byte of the response.
     pub first_ns: Option<u64>,
     /// Last byte of the response; none: it never came.
@@ -51,35 +58,98 @@ struct Held<'s> {
     key: u64,
 }
 
+/// How a request gets to its server, if there is no connection yet.
+pub(crate) struct Route<'r> {
+    pub way: &'r Way,
+    /// The client's; none: TLS is not spoken.
+    pub sessions: Option<&'r ClientSessions>,
+    pub options: &'r Options,
+    pub pool: &'r Pool<Box<str>>,
+}
+
+/// Why a request got no whole response.
+enum Failed {
+    Upstream(UpstreamError),
+    Body(BodyError),
+    /// The proxy responded to CONNECT with this status.
+    NoTunnel(u16),
+    TimedOut,
+}
+
+impl From<UpstreamError> for Failed {
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(error)
+    }
+}
+
+impl From<BodyError> for Failed {
+    fn from(error: BodyError) -> Self {
+        Self::Body(error)
+    }
+}
+
+impl From<Failed> for ResponseError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Upstream(error) => error.into(),
+            Failed::Body(error) => error.into(),
+            Failed::NoTunnel(_) => ResponseError::Refused,
+            Failed::TimedOut => ResponseError::TimedOut,
+        }
+    }
+}
+
+impl Failed {
+    /// What was wrong with TLS, or with the way to it, and what to do; none: it was something else.
+    fn of_tls(&self, call: &Call) -> Option<String> {
+        let said = |error: &TlsError| {
+            let (host, advice) = (&call.authority, error.kind.advice());
+            format!("a request for {host} failed: {}; {advice}", error.detail)
+        };
+        match self {
+            Failed::Upstream(UpstreamError::Tls(_, error)) => Some(said(error)),
+            Failed::Body(BodyError::Io(error)) => tls_error(error).map(said),
+            Failed::NoTunnel(status) => Some(format!(
+                "the proxy responded with {status} to CONNECT for {}; let it open tunnels to that port",
+                call.authority
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// Puts a request, over `connection` if there is one. Gives the connection back when it can be used again.
 pub(crate) async fn exchange(
     call: &Call,
     number: u64,
     connection: Option<Box<Upstream>>,
-    options: &Options,
-    pool: &Pool<Box<str>>,
+    route: &Route<'_>,
 ) -> (Seen, Option<Box<Upstream>>) {
+    let options = route.options;
     let mut request = Vec::with_capacity(256);
     let mut fields = std::borrow::Cow::Borrowed(options.fields.as_slice());
     let held = options.simulated.as_deref().map(|simulated| {
         fields.to_mut().extend_from_slice(request_line(number).as_bytes());
         Held { simulated, number, key: key(&call.authority, &call.path) }
     });
-    call.write(&mut request, options.forward, &fields);
+    let is_whole_url = options.forward && !matches!(route.way, Way::Tunnel(_));
+    call.write(&mut request, is_whole_url, &fields);
     let mut seen = Seen { sent_ns: monotonic_ns(), ..Seen::default() };
     let was_there = connection.is_some();
-    let first = attempt(call, &request, connection, options, (pool, held.as_ref()), &mut seen);
+    let first = attempt(call, &request, connection, (route, held.as_ref()), &mut seen);
     let mut left = bounded(first, options.patience).await;
     // A connection that the other side closed just then says nothing about the request.
-    if was_there && matches!(left, Err(ResponseError::Reset)) && seen.first_ns.is_none() {
+    let is_lost = |failed: &Failed| matches!(failed, Failed::Upstream(UpstreamError::Lost(_)));
+    if was_there && left.as_ref().err().is_some_and(is_lost) && seen.first_ns.is_none() {
         seen.retried = true;
-        let second = attempt(call, &request, None, options, (pool, held.as_ref()), &mut seen);
+        let second = attempt(call, &request, None, (route, held.as_ref()), &mut seen);
         left = bounded(second, options.patience).await;
     }
     match left {
         Ok(connection) => (seen, connection),
-        Err(error) => {
-            seen.error = Some(error);
+        Err(failed) => {
+            seen.tls_failure = failed.of_tls(call);
+            seen.error = Some(failed.into());
             (seen, None)
         }
     }
@@ -87,28 +157,60 @@ pub(crate) async fn exchange(
 
 /// A response that takes too long as a whole, however it comes, is given up.
 async fn bounded<T>(
-    attempt: impl Future<Output = Result<T, ResponseError>>,
+    attempt: impl Future<Output = Result<T, Failed>>,
     patience: Duration,
-) -> Result<T, ResponseError> {
-    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(ResponseError::TimedOut))
+) -> Result<T, Failed> {
+    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(Failed::TimedOut))
+}
+
+/// Makes a connection.
+async fn connect(
+    call: &Call,
+    route: &Route<'_>,
+    patience: Patience,
+    seen: &mut Seen,
+) -> Result<Box<Upstream>, Failed> {
+    let (to, pool) = (route.options.to, route.pool);
+    let session = || {
+        let begun = route.sessions.map(|sessions| sessions.connect(&call.authority)).transpose();
+        begun.map_err(|error| UpstreamError::Tls(to, error))
+    };
+    let mut upstream = match route.way {
+        Way::Clear => pool.open(to, None, patience).await?,
+        Way::Secured => pool.open(to, session()?, patience).await?,
+        Way::Tunnel(authority) => {
+            let mut tunnel = pool.open(to, None, patience).await?;
+            seen.connected_ns = Some(monotonic_ns());
+            let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+            tunnel.send(&[request.as_bytes()], patience).await?;
+            let status = tunnel.final_head(patience.response, |received| received.head.status).await?;
+            if !(200..300).contains(&status) {
+                return Err(Failed::NoTunnel(status));
+            }
+            if let Some(session) = session()? {
+                tunnel.secure(session, patience).await?;
+            }
+            tunnel
+        }
+    };
+    seen.handshake = upstream.connection.stream.take_handshake();
+    let made_ns = seen.handshake.as_ref().map_or_else(monotonic_ns, |handshake| handshake.begun_ns);
+    seen.connected_ns.get_or_insert(made_ns);
+    Ok(upstream.timed())
 }
 
 async fn attempt(
     call: &Call,
     request: &[u8],
     connection: Option<Box<Upstream>>,
-    options: &Options,
-    (pool, held): (&Pool<Box<str>>, Option<&Held<'_>>),
+    (route, held): (&Route<'_>, Option<&Held<'_>>),
     seen: &mut Seen,
-) -> Result<Option<Box<Upstream>>, ResponseError> {
-    let patience = Patience { connect: options.patience, response: options.patience };
+) -> Result<Option<Box<Upstream>>, Failed> {
+    let limit = route.options.patience;
+    let patience = Patience { connect: limit, response: limit };
     let mut upstream = match connection {
         Some(upstream) => upstream,
-        None => {
-            let made = pool.connect(options.to, patience).await?.timed();
-            seen.connected_ns = Some(monotonic_ns());
-            made
-        }
+        None => connect(call, route, patience, seen).await?,
     };
     upstream.send(&[request], patience).await?;
     let method = call.method();

@@ -8,7 +8,7 @@
 //! Where the origins of a log are not to be had, [`origin`] stands for them: it responds for each URL with the size, status and
 //! type that a first pass over the log has found ([`catalogue`]). Then hits are told, and every byte is checked.
 //!
-//! *Does not:* check what it gets from other origins than its own, follow redirections, run scripts, send bodies, or speak TLS.
+//! *Does not:* check what it gets from other origins than its own, follow redirections, run scripts, send bodies, or speak HTTP/2.
 //! Nothing here knows what the responses should be: that is for the Multiplier (`assay-spe`), or for a workload of our own
 //! objects (`assay-engine`).
 
@@ -26,6 +26,7 @@ pub mod request;
 pub mod results;
 pub mod source;
 mod stamp;
+mod tls;
 mod xacts;
 
 pub use cache::Cache;
@@ -36,3 +37,4 @@ pub use options::Options;
 pub use origin::{Listener, Origins, Simulated};
 pub use results::Results;
 pub use source::{List, Log, Source};
+pub use tls::Tls;

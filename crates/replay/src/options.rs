@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::origin::Simulated;
+use crate::tls::Tls;
 
 /// How requests are sent.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub struct Options {
     pub to: SocketAddr,
     /// With whole URLs, as to a forward proxy.
     pub forward: bool,
+    /// How TLS is spoken; none: not at all.
+    pub tls: Option<Tls>,
     /// Further header fields, lines with their ends.
     pub fields: Vec<u8>,
     /// How long a response may take.

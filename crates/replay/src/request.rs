@@ -7,6 +7,8 @@ use assay_plane::fields::append;
 pub struct Call {
     /// HEAD; else GET.
     pub head_only: bool,
+    /// Its scheme is `https`; else `http`.
+    pub is_https: bool,
     /// Host, with its port where the URL has one.
     pub authority: Box<str>,
     /// Path and query.
@@ -16,7 +18,7 @@ pub struct Call {
 /// Why something that a log or a list has cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
-    /// Neither `http://host/path` nor a path: `-`, `error:…`, an address to tunnel to.
+    /// Neither a URL with a host nor a path: `-`, `error:…`, an address to tunnel to.
     NoUrl,
     /// A path, and nobody says of which host.
     NoHost,
@@ -29,9 +31,13 @@ impl Call {
     /// percent-encoded.
     pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, Unusable> {
         let url = url.split(|byte| *byte == b'#').next().unwrap_or_default();
+        let mut is_https = false;
         let (authority, path) = match split(url) {
-            Some((scheme, _)) if !scheme.eq_ignore_ascii_case(b"http") => return Err(Unusable::Scheme),
-            Some((_, rest)) => {
+            Some((scheme, rest)) => {
+                is_https = scheme.eq_ignore_ascii_case(b"https");
+                if !is_https && !scheme.eq_ignore_ascii_case(b"http") {
+                    return Err(Unusable::Scheme);
+                }
                 let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
                 // What stands before an @ are names and passwords, which do not belong into a request.
                 let from = rest[..end].iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
@@ -56,7 +62,7 @@ impl Call {
             }
         }
         let authority = String::from_utf8_lossy(authority).into_owned().into_boxed_str();
-        Ok(Self { head_only, authority, path: text.into_boxed_str() })
+        Ok(Self { head_only, is_https, authority, path: text.into_boxed_str() })
     }
 
     /// Its method.
@@ -66,7 +72,8 @@ impl Call {
 
     /// Its whole URL.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.authority, self.path)
+        let scheme = if self.is_https { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority, self.path)
     }
 
     /// Appends the head of the request: to a forward proxy with the whole URL. `fields` are lines with their ends.
@@ -111,7 +118,8 @@ mod tests {
         assert_eq!(call("/x", None), Err(Unusable::NoHost));
         assert_eq!(call("-", Some("b")), Err(Unusable::NoUrl));
         assert_eq!(call("a.example:443", None), Err(Unusable::NoUrl));
-        assert_eq!(call("https://a/", None), Err(Unusable::Scheme));
+        assert_eq!(call("HTTPS://a:8443/x", None).unwrap(), "https://a:8443/x");
+        assert_eq!(call("ftp://a/", None), Err(Unusable::Scheme));
         assert_eq!(call("http:///x", None), Err(Unusable::NoHost));
     }
 

@@ -12,7 +12,7 @@ use crate::error::ReplayError;
 use crate::exchange::Seen;
 use crate::origin::Simulated;
 use crate::request::Call;
-use crate::source::Fed;
+use crate::source::{Fed, UNVERIFIED};
 
 /// Version of the document.
 pub const RESULTS_SCHEMA: &str = "assay-replay/1";
@@ -65,6 +65,9 @@ pub struct Results {
     pub first_byte_ms: Times,
     /// Time to connect, where a connection was made.
     pub connect_ms: Times,
+    /// TLS: what both sides agreed upon, and how long that took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Handshakes>,
     /// How late requests were sent: our own fault.
     pub lateness_ms: Times,
     /// Requests that are missing from the table of requests, because the disk was too slow.
@@ -75,6 +78,22 @@ pub struct Results {
     /// How the proxy that was started for it ended by itself, if it did: it served nothing after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_ended: Option<String>,
+}
+
+/// Handshakes of TLS.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Handshakes {
+    /// Full ones.
+    pub full: u64,
+    /// Those that resumed an earlier session.
+    pub resumed: u64,
+    /// Their number by version and cipher suite.
+    pub by_parameters: BTreeMap<String, u64>,
+    /// From the first byte of a handshake until a request could be sent.
+    pub handshake_ms: Times,
+    /// What was wrong with the first that failed, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failure: Option<String>,
 }
 
 /// Times in milliseconds.
@@ -94,6 +113,17 @@ pub struct Times {
     pub p999: Option<f64>,
     /// The longest.
     pub max: Option<f64>,
+}
+
+impl Handshakes {
+    fn to_terminal(&self) -> String {
+        let by = if self.by_parameters.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", listed(&self.by_parameters))
+        };
+        format!("{} full handshakes, {} resumed{by}", self.full, self.resumed)
+    }
 }
 
 impl Times {
@@ -145,6 +175,8 @@ pub(crate) struct Tally {
     first_byte: Histogram,
     connect: Histogram,
     lateness: Histogram,
+    tls: Handshakes,
+    handshake: Histogram,
     cache: CacheTally,
 }
 
@@ -171,6 +203,16 @@ impl Tally {
         if let Some(us) = after(seen.connected_ns) {
             self.connect.record(us);
         }
+        if let Some(handshake) = &seen.handshake {
+            self.handshake.record(handshake.ended_ns.saturating_sub(handshake.begun_ns) / 1000);
+            let agreed = &handshake.agreed;
+            *(if agreed.resumed { &mut self.tls.resumed } else { &mut self.tls.full }) += 1;
+            let parameters = format!("TLS {} {}", agreed.version, agreed.cipher);
+            *self.tls.by_parameters.entry(parameters).or_default() += 1;
+        }
+        if self.tls.first_failure.is_none() {
+            self.tls.first_failure.clone_from(&seen.tls_failure);
+        }
         if let Some(error) = seen.error {
             *self.errors.entry(error.name()).or_default() += 1;
             return;
@@ -189,6 +231,12 @@ impl Tally {
                 histogram.record(us);
             }
         }
+    }
+
+    /// None: TLS was not spoken.
+    fn handshakes(&self) -> Option<Handshakes> {
+        let was_spoken = self.handshake.count() > 0 || self.tls.first_failure.is_some();
+        was_spoken.then(|| Handshakes { handshake_ms: Times::of(&self.handshake), ..self.tls.clone() })
     }
 
     pub(crate) fn results(&self, passed_ns: u64, fed: &Fed) -> Results {
@@ -214,6 +262,7 @@ impl Tally {
             first_byte_ms: Times::of(&self.first_byte),
             connect_ms: Times::of(&self.connect),
             lateness_ms: Times::of(&self.lateness),
+            tls: self.handshakes(),
             ..Results::default()
         }
     }
@@ -244,12 +293,18 @@ impl Results {
         if let Some(words) = self.without_response() {
             let _ = writeln!(text, "  {words}.");
         }
+        if let Some(failure) = self.tls_failure() {
+            let _ = writeln!(text, "  TLS: {failure}.");
+        }
         text.push('\n');
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");
         };
         line("requests", format!("{} sent, {} answered{}", self.requests, self.responses, self.rate_words()));
         line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
+        if let Some(tls) = &self.tls {
+            line("TLS", tls.to_terminal());
+        }
         line("statuses", listed(&self.statuses));
         line("errors", listed(&self.errors));
         line("bytes", format!("{} of bodies, {} of heads", self.body_bytes, self.head_bytes));
@@ -276,6 +331,9 @@ impl Results {
         }
         text.push_str(&self.first_byte_ms.line("first byte"));
         text.push_str(&self.connect_ms.line("connect"));
+        if let Some(tls) = &self.tls {
+            text.push_str(&tls.handshake_ms.line("TLS handshake"));
+        }
         text.push_str(&self.lateness_ms.line("sent late"));
         if let Some(cache) = &self.cache {
             text.push_str(&cache.to_terminal(&self.read.logged));
@@ -306,6 +364,11 @@ impl Results {
         Some(format!("{number} {got}: {}", listed(&self.errors)))
     }
 
+    /// What was wrong with TLS the first time that it was, and what to do.
+    pub fn tls_failure(&self) -> Option<&str> {
+        self.tls.as_ref()?.first_failure.as_deref()
+    }
+
     fn rate_words(&self) -> String {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
@@ -317,7 +380,8 @@ impl Results {
             (self.read.filtered, "left out by --method, --status, --result or --static"),
             (self.read.other_methods, "of other methods than GET and HEAD"),
             (self.read.unusable, "without a usable URL"),
-            (self.read.other_schemes, "of other schemes than http"),
+            (self.read.other_schemes, "of other schemes than http and https"),
+            (self.read.unverified, UNVERIFIED),
             (self.read.timeless, "without a time"),
         ];
         let named = parts.iter().filter(|part| part.0 > 0).map(|(count, what)| format!("{count} {what}"));

@@ -48,6 +48,8 @@ pub struct Log {
     pub limit: Option<u64>,
     /// The replay lasts so long at most, in nanoseconds of its own time.
     pub for_ns: Option<u64>,
+    /// Leave out `https` URLs: nobody says whose certificates are to be trusted.
+    pub skips_https: bool,
 }
 
 /// A list of URLs.
@@ -63,6 +65,8 @@ pub struct List {
     pub once: bool,
     /// It lasts so long at most, in nanoseconds.
     pub for_ns: Option<u64>,
+    /// Leave out `https` URLs, as in [`Log`].
+    pub skips_https: bool,
 }
 
 /// What was read, and what of it is not sent.
@@ -79,8 +83,11 @@ pub struct Fed {
     pub other_methods: u64,
     /// Requests without a usable URL: tunnels, `-`, paths of no known host.
     pub unusable: u64,
-    /// Requests for `https:` and other schemes, which are not spoken here.
+    /// Requests for other schemes than `http` and `https`.
     pub other_schemes: u64,
+    /// Requests for `https` URLs through a forward proxy that nobody said how to verify.
+    #[serde(default)]
+    pub unverified: u64,
     /// Lines without a time.
     pub timeless: u64,
     /// Files, in the order in which they were read.
@@ -118,6 +125,9 @@ impl Logged {
         }
     }
 }
+
+/// What keeps `https` URLs from being sent through a forward proxy.
+pub(crate) const UNVERIFIED: &str = "of https without --ca or --insecure";
 
 /// The receiver is gone.
 struct Gone;
@@ -244,7 +254,7 @@ impl Log {
             joined = [access.url, b"?", access.query].concat();
             &joined
         };
-        fed.call(head_only, url, host)
+        fed.call(head_only, url, host, self.skips_https)
     }
 }
 
@@ -275,7 +285,12 @@ impl List {
                     continue;
                 }
                 fed.lines += 1;
-                calls.extend(fed.call(false, line, self.host.as_deref().map(str::as_bytes)));
+                calls.extend(fed.call(
+                    false,
+                    line,
+                    self.host.as_deref().map(str::as_bytes),
+                    self.skips_https,
+                ));
             }
             fed.files.push(path.display().to_string());
         }
@@ -303,8 +318,12 @@ impl List {
 }
 
 impl Fed {
-    fn call(&mut self, head_only: bool, url: &[u8], host: Option<&[u8]>) -> Option<Call> {
+    fn call(&mut self, head_only: bool, url: &[u8], host: Option<&[u8]>, skips_https: bool) -> Option<Call> {
         match Call::new(head_only, url, host) {
+            Ok(call) if call.is_https && skips_https => {
+                self.unverified += 1;
+                None
+            }
             Ok(call) => Some(call),
             Err(Unusable::Scheme) => {
                 self.other_schemes += 1;
@@ -324,7 +343,8 @@ fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
         (fed.malformed, "not of the format"),
         (fed.filtered, "left out by --method, --status, --result or --static"),
         (fed.unusable, "without a usable URL (a path needs a host: --host)"),
-        (fed.other_schemes, "of a scheme that is not spoken here"),
+        (fed.other_schemes, "of other schemes than http and https"),
+        (fed.unverified, UNVERIFIED),
         (fed.other_methods, "with other methods than GET and HEAD"),
         (fed.timeless, "without a time"),
     ];

@@ -137,6 +137,12 @@ fn detail_of(error: &Error) -> String {
     }
 }
 
+/// A name of a certificate as it stands in it: the library writes `DnsName("a.example")`.
+fn plain(name: &str) -> &str {
+    let inner = name.strip_suffix(')').and_then(|name| name.split_once('(')).map_or(name, |(_, inner)| inner);
+    inner.trim_matches('"')
+}
+
 fn detail_of_certificate(wrong: &CertificateError) -> String {
     match wrong {
         CertificateError::ExpiredContext { time, not_after } => format!(
@@ -150,7 +156,11 @@ fn detail_of_certificate(wrong: &CertificateError) -> String {
         CertificateError::NotValidForNameContext { expected, presented } => format!(
             "the certificate is not valid for {}; it is for {}",
             expected.to_str(),
-            if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") }
+            if presented.is_empty() {
+                "no name".to_owned()
+            } else {
+                presented.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
+            }
         ),
         CertificateError::UnknownIssuer => {
             "the certificate is signed by no authority that is trusted".to_owned()

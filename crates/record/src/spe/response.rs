@@ -177,7 +177,7 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
             Column::optional(
                 "error",
                 Kind::Text,
-                "`refused`, `reset`, `timed_out`, `garbage`, `truncated`, `too_long` or `client_gone`",
+                "`refused`, `reset`, `timed_out`, `garbage`, `truncated`, `too_long`, `client_gone` or `tls`",
             ),
         ]
     },
@@ -317,7 +317,7 @@ mod tests {
             checksum: responded.then(|| format!("{request:032x}")),
             verdict: if responded { Verdict::ALL[request as usize % 4] } else { Verdict::NoResponse },
             header: (request % 4 == 2).then(|| "content-type".into()),
-            error: (!responded).then(|| ResponseError::ALL[request as usize % 7]),
+            error: (!responded).then(|| ResponseError::ALL[request as usize % ResponseError::ALL.len()]),
         }
     }
 

@@ -75,9 +75,7 @@ mod tests {
     use super::*;
 
     fn calls(count: usize) -> Vec<Call> {
-        (0..count)
-            .map(|n| Call { head_only: false, authority: "a".into(), path: format!("/{n}").into() })
-            .collect()
+        (0..count).map(|n| Call::new(false, format!("http://a/{n}").as_bytes(), None).unwrap()).collect()
     }
 
     #[test]

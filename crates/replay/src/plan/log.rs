@@ -85,7 +85,7 @@ mod tests {
         Entry {
             at_us,
             client: format!("c{}", number % 3).into_boxed_str(),
-            call: Call { head_only: false, authority: "a".into(), path },
+            call: Call { head_only: false, is_https: false, authority: "a".into(), path },
             told: Default::default(),
         }
     }

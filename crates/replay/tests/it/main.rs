@@ -1,5 +1,6 @@
 //! Logs and lists, sent to a server that remembers its requests.
 
+mod secured;
 mod server;
 
 use std::io::{ErrorKind, Read, Write};
@@ -21,6 +22,7 @@ fn options(server: &Server) -> Options {
     Options {
         to: server.address,
         forward: false,
+        tls: None,
         fields: b"Accept: */*\r\n".to_vec(),
         patience: Duration::from_secs(30),
         keep_idle: Duration::from_secs(30),
@@ -32,7 +34,7 @@ fn options(server: &Server) -> Options {
 
 fn log(files: Vec<PathBuf>) -> Log {
     let (filter, host) = (Filter::default(), Some("www.example.org".into()));
-    Log { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None }
+    Log { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None, skips_https: true }
 }
 
 /// Replays, without an interrupt.
@@ -120,12 +122,19 @@ fn a_list_is_requested_over_connections_with_several_requests_each() {
     std::fs::write(&file, "# a list\nhttp://a.example/1\n/2\n\nhttps://a.example/3\nhttp://a.example/4\n")
         .unwrap();
     let arrivals = Arrivals { connections: 5, requests_each: 2, per_second: 500.0, seed: 3 };
-    let list = List { files: vec![file], host: Some("b".into()), arrivals, once: false, for_ns: None };
+    let list = List {
+        files: vec![file],
+        host: Some("b".into()),
+        arrivals,
+        once: false,
+        for_ns: None,
+        skips_https: true,
+    };
     let xacts = tmp.path().join("xacts.parquet");
     let options = Options { xacts: Some(xacts.clone()), ..options(&server) };
     let results = replay(options, Source::List(list)).unwrap();
     let requested = server.requested();
-    assert_eq!((results.requests, results.connections, results.read.other_schemes), (10, 5, 1));
+    assert_eq!((results.requests, results.connections, results.read.unverified), (10, 5, 1));
     let mut by_connection = std::collections::BTreeMap::<u64, Vec<&str>>::new();
     requested.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one.path()));
     let mut pairs: Vec<Vec<&str>> = by_connection.into_values().collect();
@@ -141,7 +150,14 @@ fn what_goes_wrong_is_counted_and_nobody_waits_for_it() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/reset\n/garbage\n/truncated\n/hang\n/fine\n/close\n/fine\n").unwrap();
     let arrivals = Arrivals { connections: 7, requests_each: 1, per_second: 1000.0, seed: 1 };
-    let list = List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None };
+    let list = List {
+        files: vec![file],
+        host: Some("h".into()),
+        arrivals,
+        once: false,
+        for_ns: None,
+        skips_https: true,
+    };
     let options = Options { patience: Duration::from_secs(2), ..options(&server) };
     let results = replay(options, Source::List(list)).unwrap();
     let errors: Vec<(&str, u64)> =
@@ -169,7 +185,14 @@ fn requests_beyond_what_may_be_under_way_are_counted_and_not_sent() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/hang\n").unwrap();
     let arrivals = Arrivals { connections: 20, requests_each: 1, per_second: 1e6, seed: 1 };
-    let list = List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None };
+    let list = List {
+        files: vec![file],
+        host: Some("h".into()),
+        arrivals,
+        once: false,
+        for_ns: None,
+        skips_https: true,
+    };
     let options = Options { most_open: 3, patience: Duration::from_secs(2), ..options(&server) };
     let results = replay(options, Source::List(list)).unwrap();
     assert_eq!(results.requests + results.skipped, 20);

@@ -143,7 +143,7 @@ impl Shared {
     pub async fn connect(&self, address: SocketAddr) -> Result<Box<Upstream>, UpstreamError> {
         let tls = self.origin_tls.as_ref().filter(|(origin, _)| *origin == address);
         let session = tls.map(|(_, (client, name))| client.connect(name, true)).transpose();
-        let session = session.map_err(|error| UpstreamError::Tls(address, error.to_string()))?;
+        let session = session.map_err(|error| UpstreamError::Tls(address, error))?;
         Upstream::open(address, session, self.patience(), &self.resources).await
     }
 

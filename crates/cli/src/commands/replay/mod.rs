@@ -1,5 +1,6 @@
 //! `assay replay`: send the requests of access logs, or of a list of URLs, to any address, or through a proxy under test.
 
+mod secured;
 mod through;
 
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use assay_lab::{is_private, units};
 use assay_logs::format::Format;
 use assay_replay::filter::{Filter, METHODS, Statuses};
 use assay_replay::plan::list::Arrivals;
-use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
+use assay_replay::{List, Log, Options, ReplayError, Results, Source, Tls, drive};
 use clap::Args;
 use tokio::runtime::{Builder, LocalOptions};
 
@@ -30,6 +31,8 @@ Examples:
       as its clients once did, in the log's own time
   assay replay access.log.gz --to proxy:3128 --forward --speed 10
       through a forward proxy, ten times as fast
+  assay replay access.log --to https://www.example.org:8443 --ca ca.pem
+      over TLS, with certificates verified by that authority
   assay replay '/var/log/apache2/access.log*' --to 127.0.0.1:8080 \\
     --host www.example.org --for 10m
       ten minutes of a rotated set that says no host
@@ -50,12 +53,18 @@ pub struct ReplayArgs {
     /// per line
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
-    /// Send to this address
+    /// Send to this address; `https://` before it: over TLS
     #[arg(long, value_name = "HOST:PORT")]
     pub to: Option<String>,
-    /// It is a forward proxy: send whole URLs
+    /// It is a forward proxy: send whole URLs, and `https` ones through tunnels (CONNECT)
     #[arg(long)]
     pub forward: bool,
+    /// Verify certificates by the authorities in FILE (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure", "proxy"])]
+    pub ca: Option<PathBuf>,
+    /// Do not verify certificates
+    #[arg(long, conflicts_with = "proxy")]
+    pub insecure: bool,
     /// How it goes through a proxy under test.
     #[command(flatten)]
     pub through: ThroughArgs,
@@ -147,6 +156,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     }
     output::check_result(file)?;
     output::check_result(args.xacts.as_deref())?;
+    let tls = secured::of(args)?;
     let source = source(args)?;
     let start = || "cannot start the replay";
     let runtime = Builder::new_current_thread()
@@ -158,7 +168,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         let listen = || Interrupts::listen().with_context(start).map_err(Failure::failed);
         let (interrupts, second) = (listen()?, listen()?);
         tokio::select! {
-            results = sent(args, source, interrupts) => results,
+            results = sent(args, (source, tls), interrupts) => results,
             () = twice(second) => {
                 output::eprint("quit at once\n");
                 Ok(None)
@@ -177,10 +187,17 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     match lost {
         _ if results.proxy_ended.is_some() => Err(proxy_ended(&results)),
         _ if results.interrupted => Ok(Exit::Interrupted),
-        Some(words) if results.responses == 0 => Err(Failure::failed(anyhow!("{words}")).hint(format!(
-            "check that something listens at {} and speaks HTTP, like `curl -v http://{}/`",
-            results.to, results.to
-        ))),
+        Some(words) if results.responses == 0 => {
+            let scheme = if args.to.as_deref().is_some_and(secured::is_https) { "https" } else { "http" };
+            let usual = || {
+                let to = &results.to;
+                format!(
+                    "check that something listens at {to} and speaks HTTP, like `curl -v {scheme}://{to}/`"
+                )
+            };
+            let hint = results.tls_failure().map_or_else(usual, str::to_owned);
+            Err(Failure::failed(anyhow!("{words}")).hint(hint))
+        }
         // In words it stands in the result; who reads that with another program is told here.
         Some(words) if args.json || args.output.is_some() => {
             output::eprint(&format!("warning: {words}\n"));
@@ -201,14 +218,14 @@ fn proxy_ended(results: &Results) -> Failure {
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
 async fn sent(
     args: &ReplayArgs,
-    source: Source,
+    (source, tls): (Source, Option<Tls>),
     mut interrupts: Interrupts,
 ) -> Result<Option<Results>, Failure> {
     if args.through.is_wanted() {
-        return through::replay(args, source, interrupts).await;
+        return through::replay(args, (source, tls), interrupts).await;
     }
     let stop = async move { interrupts.next().await };
-    let options = options(args, resolved(args)?);
+    let options = Options { tls, ..options(args, resolved(args)?) };
     drive(options, source, |so_far| tell(args, so_far), stop).await.map(Some).map_err(failure)
 }
 
@@ -222,7 +239,7 @@ async fn twice(mut interrupts: Interrupts) {
 fn resolved(args: &ReplayArgs) -> Result<SocketAddr, Failure> {
     let to =
         args.to.as_deref().ok_or_else(|| Failure::usage(anyhow!("say where to send to: --to HOST:PORT")))?;
-    let to = target::resolve(to)?;
+    let to = target::resolve(secured::authority(to))?;
     if !is_private(to.ip()) && !args.i_own_this_target {
         let why = anyhow!("{to} is a public address");
         return Err(Failure::usage(why).hint("if it is yours, say so with --i-own-this-target"));
@@ -240,6 +257,7 @@ fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
     Options {
         to,
         forward: args.forward,
+        tls: None,
         fields: fields.into_bytes(),
         patience: args.timeout,
         keep_idle: args.keep_idle,
@@ -252,11 +270,12 @@ fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
 fn source(args: &ReplayArgs) -> Result<Source, Failure> {
     // Requests to a server carry its own name; those to a forward proxy must name their host.
     let host = args.host.clone().or_else(|| match &args.to {
-        Some(to) => Some(to.clone()).filter(|_| !args.forward),
+        Some(to) => Some(secured::authority(to).to_owned()).filter(|_| !args.forward),
         None => Some(through::HOST.to_owned()),
     });
     let for_ns = args.for_.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let files = args.files.clone();
+    let skips_https = secured::skips_https(args);
     if args.urls {
         let arrivals = Arrivals {
             connections: args.connections.unwrap_or(u64::MAX),
@@ -265,7 +284,7 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
             seed: args.seed,
         };
         let once = args.connections.is_none();
-        return Ok(Source::List(List { files, host, arrivals, once, for_ns }));
+        return Ok(Source::List(List { files, host, arrivals, once, for_ns, skips_https }));
     }
     let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
     let filter = Filter {
@@ -274,7 +293,8 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
         results: args.result.clone(),
         is_static: args.is_static,
     };
-    Ok(Source::Log(Log { files, format, speed: args.speed, host, filter, limit: args.limit, for_ns }))
+    let (speed, limit) = (args.speed, args.limit);
+    Ok(Source::Log(Log { files, format, speed, host, filter, limit, for_ns, skips_https }))
 }
 
 /// A line a second, over itself, where somebody looks.

@@ -12,7 +12,7 @@ use assay_lab::led::{self, Ground, Led, LedPlan};
 use assay_lab::led::{UnderTest, Which};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
-use assay_replay::{Catalogue, Listener, Origins, Results, Simulated, Source, drive};
+use assay_replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls, drive};
 use clap::Args;
 
 use super::{ReplayArgs, failure, options, resolved, tell};
@@ -73,7 +73,7 @@ impl ThroughArgs {
 /// Replays through a proxy before simulated origins. None: it was interrupted before the first request.
 pub async fn replay(
     args: &ReplayArgs,
-    source: Source,
+    (source, tls): (Source, Option<Tls>),
     mut interrupts: Interrupts,
 ) -> Result<Option<Results>, Failure> {
     if args.files.iter().any(|file| file.as_os_str() == "-") {
@@ -93,7 +93,7 @@ pub async fn replay(
     };
     let catalogue = catalogue.map_err(failure)?;
     let Some(name) = &args.through.proxy else {
-        return beside_a_running_one(args, source, catalogue, interrupts).await.map(Some);
+        return beside_a_running_one(args, (source, tls), catalogue, interrupts).await.map(Some);
     };
     let mut prepared = Prepared::new(args, name, &catalogue)?;
     let simulated =
@@ -138,7 +138,7 @@ fn interrupted() -> Option<Results> {
 /// The proxy runs already, and finds the origins where it was told.
 async fn beside_a_running_one(
     args: &ReplayArgs,
-    source: Source,
+    (source, tls): (Source, Option<Tls>),
     catalogue: Catalogue,
     mut interrupts: Interrupts,
 ) -> Result<Results, Failure> {
@@ -150,7 +150,7 @@ async fn beside_a_running_one(
     let listen = args.through.origins.into_iter();
     let listeners = listen.map(|listen| Listener { listen, host: host.clone() }).collect();
     let _origins = Origins::start(listeners, Arc::clone(&simulated)).map_err(failure)?;
-    let mut options = options(args, to);
+    let mut options = Options { tls, ..options(args, to) };
     options.simulated = Some(simulated);
     let stop = async move { interrupts.next().await };
     let mut results = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure)?;
