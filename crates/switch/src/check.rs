@@ -4,26 +4,32 @@ use std::net::SocketAddr;
 
 use assay_http::head::ResponseHead;
 use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use assay_plane::connection::{Connection, Resources};
+use assay_plane::http2::Client;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::config::Check;
 use crate::secure::ToServer;
 
+/// A server: where it is, how it is spoken to over TLS, and whether over HTTP/2.
+type Checked<'c> = (SocketAddr, Option<&'c ToServer>, bool);
+
 /// Sends one probe.
-pub async fn is_well(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> bool {
+pub async fn is_well(server: Checked<'_>, check: &Check) -> bool {
+    let (address, ..) = server;
     if check.connects {
         let connected = timeout(check.timeout, TcpStream::connect(address)).await;
         return matches!(connected, Ok(Ok(_)));
     }
-    let status = timeout(check.timeout, probe(address, check, tls)).await;
+    let status = timeout(check.timeout, probe(server, check)).await;
     let Ok(Some(status)) = status else { return false };
     check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
 }
 
 /// The status of the response; none when there is no response, or it is not HTTP.
-async fn probe(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> Option<u16> {
+async fn probe((address, tls, speaks_http2): Checked<'_>, check: &Check) -> Option<u16> {
     let socket = TcpStream::connect(address).await.ok()?;
     let session = tls.map(|tls| tls.client.connect(&tls.name, true)).transpose().ok()?;
     let mut stream = ByteStream::new(socket, session);
@@ -33,8 +39,28 @@ async fn probe(address: SocketAddr, check: &Check, tls: Option<&ToServer>) -> Op
         "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay-switch\r\nConnection: close\r\n\r\n",
         check.path
     );
-    stream.write_all(request.as_bytes()).await.ok()?;
-    stream.flush_all().await.ok()?;
+    if !speaks_http2 {
+        stream.write_all(request.as_bytes()).await.ok()?;
+        stream.flush_all().await.ok()?;
+        return status(&mut stream).await;
+    }
+    if stream.take_handshake().is_some_and(|handshake| !handshake.agreed.is_http2) {
+        return None;
+    }
+    let (client, carried) = Client::new(Connection::new(stream, &Resources::new()), tls.is_some());
+    let mut pipe = client.pipe()?;
+    let exchange = async {
+        pipe.write_all(request.as_bytes()).await.ok()?;
+        status(&mut pipe).await
+    };
+    tokio::select! {
+        status = exchange => status,
+        _ = carried => None,
+    }
+}
+
+/// The status of the response that comes.
+async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
     let mut response = Vec::new();
     // A whole record of TLS must fit.
     let mut room = vec![0; LEAST_ROOM];

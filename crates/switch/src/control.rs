@@ -299,9 +299,11 @@ impl Control {
             kept.told = kept.weigh(monotonic_ns());
             kept.checking = spec.check.clone().map(|check| {
                 let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
+                let speaks_http2 = spec.speaks_http2;
                 let tls = secure.servers.get(place).cloned().flatten();
                 let check_again = async move {
-                    while verdicts.send((id, is_well(address, &check, tls.as_ref()).await)).is_ok() {
+                    let server = (address, tls.as_ref(), speaks_http2);
+                    while verdicts.send((id, is_well(server, &check).await)).is_ok() {
                         sleep(check.interval).await;
                     }
                 };
@@ -422,9 +424,10 @@ impl Control {
     }
 }
 
-/// Whether a server stays the same over a reload. One that speaks TLS in another way gets new connections.
+/// Whether a server stays the same over a reload. One that speaks TLS or HTTP in another way gets new connections.
 fn is_same(former: &ServerSpec, spec: &ServerSpec) -> bool {
-    former.name == spec.name && former.address == spec.address && former.tls == spec.tls
+    let (was, is) = ((former.speaks_http2, &former.tls), (spec.speaks_http2, &spec.tls));
+    former.name == spec.name && former.address == spec.address && was == is
 }
 
 /// What all workers have done.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use assay_role::tls::Offer;
+use assay_tls::HTTP_2;
 use assay_tls::client::{Client, Name, SettingsError, Trust};
 use assay_tls::server::{Pair, Server};
 use thiserror::Error;
@@ -70,6 +71,15 @@ impl Secure {
     }
 }
 
+impl Secure {
+    /// Clients can resume the sessions that they have from an earlier configuration.
+    pub fn keep_tickets(&mut self, former: Option<&Server>) {
+        if let (Some(clients), Some(former)) = (&mut self.clients, former) {
+            *clients = clients.with_tickets_of(former);
+        }
+    }
+}
+
 fn clients(tls: &ListenTls, http2: Http2) -> Result<Server, SecureError> {
     let mut read_pairs = Vec::new();
     for files in &tls.certificates {
@@ -97,6 +107,7 @@ fn to_server(spec: &ServerSpec, tls: &ServerTls) -> Result<ToServer, SecureError
         Some(ca) => Client::new(Trust::Authorities(&read(ca)?), &offer),
         None => Client::new(Trust::Everybody, &offer),
     };
+    let client = client.map(|client| if spec.speaks_http2 { client.speaking(HTTP_2) } else { client });
     let host = tls.name.clone().unwrap_or_else(|| spec.address.to_string());
     let name = Name::of_authority(&host).map_err(wrong)?;
     Ok(ToServer { client: client.map_err(wrong)?, name })

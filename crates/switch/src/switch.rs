@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use assay_plane::listen::advice;
+use assay_tls::server::Server;
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -51,6 +52,8 @@ pub enum SwitchError {
 /// A switch that runs, on threads of its own.
 #[derive(Debug)]
 pub struct Switch {
+    /// TLS to clients as it was set up last, for the keys of its tickets.
+    tls: Option<Server>,
     requests: UnboundedSender<Order>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
     addresses: Vec<SocketAddr>,
@@ -62,6 +65,7 @@ impl Switch {
     pub fn start(config: Config) -> Result<Self, SwitchError> {
         check_log(&config)?;
         let secure = Secure::read(&config)?;
+        let tls = secure.clients.clone();
         let mut bound = Vec::new();
         for address in config.addresses() {
             bound.push((address, listeners(address, config.workers)?));
@@ -75,7 +79,7 @@ impl Switch {
             .name("switch".into())
             .spawn(move || Control::run((config, secure), bound, metrics, requested, ready))
             .map_err(|cause| SwitchError::Start(cause.to_string()))?;
-        let mut switch = Self { requests, thread: Some(thread), addresses, metrics: metrics_address };
+        let mut switch = Self { tls, requests, thread: Some(thread), addresses, metrics: metrics_address };
         // Nothing comes when the thread could not even begin: its own error says why.
         if started.recv().is_err() {
             switch.wait()?;
@@ -104,9 +108,12 @@ impl Switch {
     /// would have. On an error, all is as it was.
     pub fn reload(&mut self, config: Config) -> Result<(), SwitchError> {
         check_log(&config)?;
-        let secure = Secure::read(&config)?;
+        let mut secure = Secure::read(&config)?;
+        secure.keep_tickets(self.tls.as_ref());
+        let tls = secure.clients.clone();
         let (sender, receiver) = sync_channel(1);
         self.addresses = self.order(Order::Reload(Box::new((config, secure)), sender), &receiver)??;
+        self.tls = tls.or(self.tls.take());
         Ok(())
     }
 

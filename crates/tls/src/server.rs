@@ -59,6 +59,13 @@ impl Server {
         Self(Arc::new(config))
     }
 
+    /// The same server, with the keys of another's tickets: sessions with that one can be resumed with this one.
+    pub fn with_tickets_of(&self, other: &Server) -> Self {
+        let mut config = ServerConfig::clone(&self.0);
+        config.ticketer = Arc::clone(&other.0.ticketer);
+        Self(Arc::new(config))
+    }
+
     /// The same server, accepting this application protocol alone.
     pub fn speaking(&self, protocol: &[u8]) -> Self {
         let mut config = ServerConfig::clone(&self.0);

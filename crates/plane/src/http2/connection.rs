@@ -20,11 +20,11 @@ use crate::exchange::{ClientLimits, Stream};
 use crate::memory::wait;
 
 /// No more of bodies is made into frames while so many bytes have not been written.
-const MOST_UNWRITTEN: usize = 64 * 1024;
+pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;
 /// Nothing is read while so many bytes have not been written: what is read may need an acknowledgement.
 const MOST_UNANSWERED: usize = 256 * 1024;
 /// What a stream sends of its body before it is another's turn.
-const TURN_BYTES: usize = 16 * 1024;
+pub(super) const TURN_BYTES: usize = 16 * 1024;
 
 /// How often a client that sends nothing more, and has responses to come, is asked whether it is there. A socket does not tell a
 /// client that only ends its own side from one that has gone; what is written to the latter fails.
@@ -286,7 +286,8 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
     /// which cannot be opened any more; all others go on.
     fn end_input(&mut self) {
         self.is_half_closed = true;
-        let open: Vec<StreamId> = self.streams.iter().flatten().map(|state| state.borrow().stream).collect();
+        let open: Vec<StreamId> =
+            self.streams.iter().flatten().filter_map(|state| state.borrow().stream).collect();
         for stream in open {
             if self.wire.receives(stream) {
                 self.give_up(stream);
@@ -294,7 +295,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
         for state in std::mem::take(&mut self.stalled) {
             let stream = state.borrow().stream;
-            self.give_up(stream);
+            stream.into_iter().for_each(|stream| self.give_up(stream));
         }
     }
 
@@ -319,9 +320,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         for state in touched {
             let mut it = state.borrow_mut();
             it.is_touched = false;
-            if it.is_read() && it.held > 0 {
+            if it.is_read()
+                && it.held > 0
+                && let Some(stream) = it.stream
+            {
                 let held = std::mem::take(&mut it.held);
-                self.wire.release(it.stream, held);
+                self.wire.release(stream, held);
             }
             drop(it);
             self.turns.push_back(state);
@@ -334,13 +338,16 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             let Some(state) = self.turns.pop_front() else { return };
             let mut it = state.borrow_mut();
             let it = &mut *it;
-            if it.response.is_complete() || !self.wire.is_open(it.stream) {
+            let Some(stream) = it.stream.filter(|stream| self.wire.is_open(*stream)) else { continue };
+            if it.message.is_complete() {
                 continue;
             }
-            let stream = it.stream;
             let sent = match it.is_broken {
                 true => Sent::Broken,
-                false => it.response.send(&mut self.wire, stream, &mut it.outgoing, it.is_over, TURN_BYTES),
+                false => {
+                    let (to, written) = (&mut it.stream, &mut it.outgoing);
+                    it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES)
+                }
             };
             match sent {
                 Sent::All => it.wake_writer(),
@@ -364,7 +371,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     // What is left of the request is not needed (RFC 9113, 8.1).
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
                 }
-                Sent::Broken => {
+                Sent::Broken | Sent::NoStream | Sent::Closing => {
                     it.go();
                     self.streams[stream.place as usize] = None;
                     self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
@@ -385,7 +392,7 @@ fn new_state(stream: StreamId, head: Head<'_>, ends: bool) -> Rc<RefCell<State>>
     Rc::new(RefCell::new(State::new(stream, head, ends)))
 }
 
-fn find(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId) -> Option<&Rc<RefCell<State>>> {
+pub(super) fn find(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId) -> Option<&Rc<RefCell<State>>> {
     let state = streams.get(stream.place as usize)?.as_ref()?;
-    (state.borrow().stream == stream).then_some(state)
+    (state.borrow().stream == Some(stream)).then_some(state)
 }

@@ -1,9 +1,12 @@
-//! HTTP/2 from clients, for everything that serves HTTP/1.1: each stream is a connection of its own with one request.
+//! HTTP/2 for everything that speaks HTTP/1.1: each stream is a connection of its own with one request.
 //!
 //! [`serve`] owns a client's connection. For each request it makes a [`Pipe`], a byte stream on which the request lies as HTTP/1.1
 //! writes it, and hands it to `start`, which serves it like any other connection ([`crate::exchange::serve`]). What is written into the
 //! pipe is a response of HTTP/1.1, and goes out as one of HTTP/2. So the rules for requests, bodies, time limits and refusals
 //! are the same for both versions, because they are the same code.
+//!
+//! [`Client`] is the other side: a connection to a server, on which each request has a [`Pipe`] too. The request is written into it as
+//! HTTP/1.1 has it, and the response is read from it.
 //!
 //! *Bounds:* a stream keeps at most its window of a request's body, and [`pipe::MOST_OUTGOING`] bytes of a response; there are at most
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
@@ -12,6 +15,9 @@
 //! *Does not:* push responses, pass on trailers, open tunnels (CONNECT gets a 501 response), or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
 //! take turns.
 
+mod client;
+#[cfg(test)]
+mod client_tests;
 mod connection;
 pub mod pipe;
 mod response;
@@ -20,8 +26,9 @@ mod tests;
 
 use std::io;
 
+pub use self::client::Client;
 pub use self::connection::serve;
-pub use self::pipe::Pipe;
+pub use self::pipe::{Pipe, UNPROCESSED};
 use crate::connection::Connection;
 use crate::exchange::{ClientLimits, Stream};
 

@@ -1,4 +1,5 @@
-//! A stream of HTTP/2 as a byte stream: a request of HTTP/1.1 is read from it, and the response written to it.
+//! A stream of HTTP/2 as a byte stream: what comes is read from it as a message of HTTP/1.1, and what goes out is written to it as
+//! one. In a server, requests come and responses go; in a client it is the other way round.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,13 +11,16 @@ use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http2::{Head, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::response::{Response, append_request};
+use super::response::{Outgoing, append_interim, append_request, append_response};
 use crate::exchange;
 
-/// What is kept of a response that cannot be sent yet, in bytes.
+/// What is kept of a message that cannot be sent yet, in bytes.
 pub const MOST_OUTGOING: usize = 64 * 1024;
 
-/// The handler's end of a stream. Dropped before the response is complete, it resets the stream.
+/// The error of a request that the server has certainly not acted on.
+pub const UNPROCESSED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+/// The handler's end of a stream. Dropped before the messages are complete, it resets the stream.
 pub struct Pipe {
     state: Rc<RefCell<State>>,
     hub: Rc<Hub>,
@@ -29,36 +33,45 @@ pub(super) struct Hub {
     pub(super) touched: RefCell<Vec<Rc<RefCell<State>>>>,
     /// The connection's task.
     pub(super) waker: RefCell<Option<Waker>>,
+    /// The connection has ended: what has not been sent never will be.
+    pub(super) is_over: Cell<bool>,
     /// Pipes that handlers still have.
     pub(super) pipes: Cell<usize>,
 }
 
 /// One stream.
 pub(super) struct State {
-    pub(super) stream: Stream,
-    pub(super) response: Response,
+    /// None: its request has not been sent.
+    pub(super) stream: Option<Stream>,
+    pub(super) message: Outgoing,
     /// What the handler has written and was not sent.
     pub(super) outgoing: Vec<u8>,
     /// The handler writes nothing more.
     pub(super) is_over: bool,
     /// The handler has broken off: what it has written must not look complete.
     pub(super) is_broken: bool,
+    /// The handler has let go of it.
+    pub(super) is_dropped: bool,
     /// It is among those that something happened to.
     pub(super) is_touched: bool,
     /// It is among those whose window is used up.
     pub(super) is_stalled: bool,
     /// Payload that was handed to the handler or waits for it, and was not given back to the stream's window.
     pub(super) held: u32,
-    /// The request, as far as it has come and was not read.
+    /// When it began, and how often the connection had been read by then.
+    pub(super) begun: (u64, u64),
+    /// What has come and was not read.
     incoming: Vec<u8>,
     /// So much of it was read.
     read: usize,
-    /// The request's body is written in chunks.
+    /// The body that comes is written in chunks.
     in_chunks: bool,
     /// There is nothing more to read: the response is complete.
-    is_ended: bool,
-    /// The stream was reset, or its connection has ended.
-    is_gone: bool,
+    pub(super) is_ended: bool,
+    /// The stream was reset, or its connection has ended: what that is for its handler.
+    gone: Option<io::ErrorKind>,
+    /// The request was HEAD: of a client alone.
+    is_head: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -68,26 +81,55 @@ impl State {
     pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool) -> Self {
         let mut incoming = Vec::with_capacity(head.lines().len() + head.path().len() + 128);
         let in_chunks = append_request(&mut incoming, head, ends);
+        let message = Outgoing::response(head.method() == "HEAD");
+        Self { stream: Some(stream), incoming, in_chunks, ..Self::empty(message) }
+    }
+
+    /// A request that is about to be written, on a connection that was read so often.
+    pub(super) fn of_request(scheme: &'static str, begun: (u64, u64)) -> Self {
+        Self { begun, ..Self::empty(Outgoing::request(scheme)) }
+    }
+
+    fn empty(message: Outgoing) -> Self {
         Self {
-            stream,
-            response: Response::new(head.method() == "HEAD"),
+            stream: None,
+            message,
             outgoing: Vec::new(),
             is_over: false,
             is_broken: false,
+            is_dropped: false,
             is_touched: false,
             is_stalled: false,
             held: 0,
-            incoming,
+            begun: (0, 0),
+            incoming: Vec::new(),
             read: 0,
-            in_chunks,
+            in_chunks: false,
             is_ended: false,
-            is_gone: false,
+            gone: None,
+            is_head: false,
             reader: None,
             writer: None,
         }
     }
 
-    /// A part of the request's body has come.
+    /// The head of the response has come; `ends`: it has no body.
+    pub(super) fn take_response(&mut self, head: Head<'_>, ends: bool) {
+        self.in_chunks = append_response(&mut self.incoming, head, self.is_head, ends);
+        if ends {
+            self.end();
+        } else {
+            self.wake_reader();
+        }
+    }
+
+    /// The head of an interim response has come.
+    pub(super) fn take_interim(&mut self, head: Head<'_>) {
+        append_interim(&mut self.incoming, head);
+        self.wake_reader();
+    }
+
+    /// A part of the body has come.
     pub(super) fn take_data(&mut self, data: &[u8], ends: bool) {
         self.held = self.held.saturating_add(data.len() as u32);
         if self.in_chunks && !data.is_empty() {
@@ -104,7 +146,7 @@ impl State {
         self.wake_reader();
     }
 
-    /// The request's body is complete.
+    /// The body that comes is complete.
     pub(super) fn end_body(&mut self) {
         if std::mem::take(&mut self.in_chunks) {
             self.incoming.extend_from_slice(LAST_CHUNK);
@@ -126,7 +168,16 @@ impl State {
 
     /// The stream was reset, or its connection has ended.
     pub(super) fn go(&mut self) {
-        self.is_gone = true;
+        self.go_as(io::ErrorKind::ConnectionReset);
+    }
+
+    /// Nothing was done for the request: it may be sent again, whatever it is.
+    pub(super) fn go_unprocessed(&mut self) {
+        self.go_as(UNPROCESSED);
+    }
+
+    fn go_as(&mut self, kind: io::ErrorKind) {
+        self.gone = Some(kind);
         (self.incoming, self.outgoing, self.read) = (Vec::new(), Vec::new(), 0);
         self.wake_reader();
         self.wake_writer();
@@ -168,8 +219,10 @@ impl Pipe {
     /// Writes what there is room for.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.borrow_mut();
-        if state.is_gone || state.is_over {
-            return Err(io::ErrorKind::BrokenPipe.into());
+        match self.gone(&state) {
+            Some(UNPROCESSED) => return Err(UNPROCESSED.into()),
+            None if !state.is_over => {}
+            _ => return Err(io::ErrorKind::BrokenPipe.into()),
         }
         let count = bytes.len().min(MOST_OUTGOING.saturating_sub(state.outgoing.len()));
         if count == 0 && !bytes.is_empty() {
@@ -177,10 +230,19 @@ impl Pipe {
         }
         // What follows a complete response is not sent.
         if !state.is_ended {
+            if state.stream.is_none() && state.outgoing.is_empty() {
+                state.is_head = bytes.starts_with(b"HEAD ");
+            }
             state.outgoing.extend_from_slice(&bytes[..count]);
             self.hub.touch(&self.state, &mut state);
         }
         Ok(count)
+    }
+
+    /// Why nothing comes or goes any more.
+    fn gone(&self, state: &State) -> Option<io::ErrorKind> {
+        let is_unsent = self.hub.is_over.get() && state.stream.is_none();
+        state.gone.or(is_unsent.then_some(UNPROCESSED))
     }
 
     fn write_no_more(&self) {
@@ -223,8 +285,8 @@ impl AsyncRead for Pipe {
         if state.is_ended {
             return Poll::Ready(Ok(()));
         }
-        if state.is_gone {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        if let Some(kind) = self.gone(&state) {
+            return Poll::Ready(Err(kind.into()));
         }
         state.reader = Some(context.waker().clone());
         Poll::Pending
@@ -255,6 +317,7 @@ impl AsyncWrite for Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.hub.pipes.set(self.hub.pipes.get() - 1);
+        self.state.borrow_mut().is_dropped = true;
         self.write_no_more();
     }
 }

@@ -1,7 +1,7 @@
-//! Between the two versions: a request as HTTP/1.1 writes it, and a response that HTTP/1.1 has written.
+//! Between the two versions: messages that come, as HTTP/1.1 writes them, and messages that HTTP/1.1 has written.
 
-use assay_http::head::ResponseHead;
-use assay_http2::{Connection, Head, Stream};
+use assay_http::head::{RequestHead, ResponseHead};
+use assay_http2::{Connection, Head, NotOpened, RequestHead as WireHead, Stream};
 
 use crate::carrier::Carrier;
 
@@ -29,12 +29,45 @@ pub(super) fn append_request(out: &mut Vec<u8>, head: Head<'_>, ends: bool) -> b
     in_chunks
 }
 
-/// A response on its way.
-pub(super) struct Response {
-    is_head: bool,
+/// Appends the head of a final response. Its body comes in chunks unless it has none or its length is told: whether it does.
+pub(super) fn append_response(out: &mut Vec<u8>, head: Head<'_>, is_head: bool, ends: bool) -> bool {
+    append_status(out, head);
+    let has_body = !is_head && !matches!(head.status(), 204 | 304);
+    let is_untold = has_body && head.content_length().is_none();
+    if is_untold {
+        let told: &[u8] = if ends { b"content-length: 0\r\n" } else { b"transfer-encoding: chunked\r\n" };
+        out.extend_from_slice(told);
+    }
+    // The next request has a stream of its own.
+    out.extend_from_slice(b"connection: close\r\n\r\n");
+    is_untold && !ends
+}
+
+/// Appends the head of an interim response.
+pub(super) fn append_interim(out: &mut Vec<u8>, head: Head<'_>) {
+    append_status(out, head);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn append_status(out: &mut Vec<u8>, head: Head<'_>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    assay_http::field::write_decimal(out, u64::from(head.status()));
+    out.extend_from_slice(b" \r\n");
+    out.extend_from_slice(head.lines());
+}
+
+/// A message on its way.
+pub(super) struct Outgoing {
+    kind: Kind,
     stage: Stage,
     /// What was taken out of chunks and could not be sent yet.
     unchunked: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Response { is_head: bool },
+    Request { scheme: &'static str },
 }
 
 enum Stage {
@@ -55,14 +88,23 @@ pub(super) enum Sent {
     Some,
     /// The response is complete.
     Complete,
-    /// What was written is no response, or it broke off.
+    /// What was written is no message, or it broke off.
     Broken,
+    /// As many streams are open as the server allows.
+    NoStream,
+    /// No stream is opened on this connection any more.
+    Closing,
 }
 
-impl Response {
-    /// To a request, which may be HEAD.
-    pub(super) fn new(is_head: bool) -> Self {
-        Self { is_head, stage: Stage::Head, unchunked: Vec::new() }
+impl Outgoing {
+    /// A response to a request, which may be HEAD.
+    pub(super) fn response(is_head: bool) -> Self {
+        Self { kind: Kind::Response { is_head }, stage: Stage::Head, unchunked: Vec::new() }
+    }
+
+    /// A request.
+    pub(super) fn request(scheme: &'static str) -> Self {
+        Self { kind: Kind::Request { scheme }, stage: Stage::Head, unchunked: Vec::new() }
     }
 
     /// All of it was sent.
@@ -75,21 +117,22 @@ impl Response {
     pub(super) fn send(
         &mut self,
         wire: &mut Connection,
-        stream: Stream,
+        stream: &mut Option<Stream>,
         written: &mut Vec<u8>,
         is_over: bool,
         most: usize,
     ) -> Sent {
         loop {
-            match &mut self.stage {
-                Stage::Complete => return Sent::Complete,
-                Stage::Head => match self.send_head(wire, stream, written) {
+            match (&mut self.stage, *stream) {
+                (Stage::Complete, _) => return Sent::Complete,
+                (Stage::Head, _) => match self.send_head(wire, stream, written) {
                     Ok(true) => {}
                     Ok(false) if is_over => return Sent::Broken,
                     Ok(false) => return Sent::All,
-                    Err(()) => return Sent::Broken,
+                    Err(unsent) => return unsent,
                 },
-                Stage::Body(carrier) => {
+                (Stage::Body(_), None) => return Sent::Broken,
+                (Stage::Body(carrier), Some(stream)) => {
                     let sent = if carrier.is_plain() {
                         send_plain(carrier, wire, stream, written, most)
                     } else {
@@ -116,24 +159,70 @@ impl Response {
     fn send_head(
         &mut self,
         wire: &mut Connection,
-        stream: Stream,
+        stream: &mut Option<Stream>,
         written: &mut Vec<u8>,
-    ) -> Result<bool, ()> {
-        let Some((head, length)) = ResponseHead::parse(written).map_err(drop)? else { return Ok(false) };
-        let fields = head.headers().map(|field| (field.name, field.value));
-        if head.status == 101 {
-            return Err(());
-        }
-        if head.is_interim() {
-            wire.respond(stream, head.status, fields, false).map_err(drop)?;
-        } else {
-            let carrier = Carrier::new(head.body(if self.is_head { "HEAD" } else { "GET" }), false);
-            wire.respond(stream, head.status, fields, carrier.is_done()).map_err(drop)?;
+    ) -> Result<bool, Sent> {
+        let (length, carrier) = match (self.kind, *stream) {
+            (Kind::Request { scheme }, _) => {
+                let parsed = RequestHead::parse(written).map_err(|_| Sent::Broken)?;
+                let Some((head, length)) = parsed else { return Ok(false) };
+                let (opened, carrier) = request(wire, scheme, &head).map_err(|error| match error {
+                    NotOpened::Limit => Sent::NoStream,
+                    NotOpened::Closing => Sent::Closing,
+                })?;
+                *stream = Some(opened);
+                (length, Some(carrier))
+            }
+            (Kind::Response { is_head }, Some(stream)) => {
+                let sent = respond(wire, stream, is_head, written).map_err(|()| Sent::Broken)?;
+                let Some((length, carrier)) = sent else { return Ok(false) };
+                (length, carrier)
+            }
+            (Kind::Response { .. }, None) => return Err(Sent::Broken),
+        };
+        if let Some(carrier) = carrier {
             self.stage = if carrier.is_done() { Stage::Complete } else { Stage::Body(carrier) };
         }
         written.drain(..length);
         Ok(true)
     }
+}
+
+/// Opens a stream with a request: it, and what carries its body.
+fn request(
+    wire: &mut Connection,
+    scheme: &str,
+    head: &RequestHead<'_>,
+) -> Result<(Stream, Carrier), NotOpened> {
+    let carrier = Carrier::new(head.body(), false);
+    let wire_head = WireHead {
+        method: head.method.as_bytes(),
+        scheme: scheme.as_bytes(),
+        authority: head.host.unwrap_or_default(),
+        path: head.target.as_bytes(),
+    };
+    let fields = head.headers().filter(|field| !field.is("host")).map(|field| (field.name, field.value));
+    let stream = wire.request(&wire_head, fields, carrier.is_done())?;
+    Ok((stream, carrier))
+}
+
+/// A head that was sent: its length, and what carries the body behind it unless it is interim; none: it is not whole.
+type SentHead = Option<(usize, Option<Carrier>)>;
+
+/// Sends the head of a response.
+fn respond(wire: &mut Connection, stream: Stream, is_head: bool, written: &[u8]) -> Result<SentHead, ()> {
+    let Some((head, length)) = ResponseHead::parse(written).map_err(drop)? else { return Ok(None) };
+    let fields = head.headers().map(|field| (field.name, field.value));
+    if head.status == 101 {
+        return Err(());
+    }
+    if head.is_interim() {
+        wire.respond(stream, head.status, fields, false).map_err(drop)?;
+        return Ok(Some((length, None)));
+    }
+    let carrier = Carrier::new(head.body(if is_head { "HEAD" } else { "GET" }), false);
+    wire.respond(stream, head.status, fields, carrier.is_done()).map_err(drop)?;
+    Ok(Some((length, Some(carrier))))
 }
 
 /// Sends a body as it was written.
@@ -169,7 +258,8 @@ fn send_chunked(
     written: &mut Vec<u8>,
     most: usize,
 ) -> Sent {
-    if unchunked.is_empty() && !carrier.is_done() {
+    let was_left = !unchunked.is_empty();
+    if !was_left && !carrier.is_done() {
         let Ok(used) = carrier.take(written, unchunked) else { return Sent::Broken };
         written.drain(..used);
     }
@@ -184,6 +274,8 @@ fn send_chunked(
     }
     match (is_last, unchunked.is_empty()) {
         (true, _) => Sent::Complete,
+        // It came while the rest of what was there before was still to be sent.
+        (false, true) if was_left && !written.is_empty() => Sent::Some,
         // What is left of what was written is the start of a chunk's head.
         (false, true) => Sent::All,
         (false, false) if count == room => Sent::Stalled,

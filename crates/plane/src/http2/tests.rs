@@ -91,12 +91,12 @@ impl Handler for Echo {
     }
 }
 
-const LONG: usize = 400_000;
+pub(super) const LONG: usize = 400_000;
 const PART: usize = 1000;
 /// Longer than the least window, and no longer than with what a pipe keeps.
 const PAGE: usize = 80_000;
 
-const LIMITS: ClientLimits = ClientLimits {
+pub(super) const LIMITS: ClientLimits = ClientLimits {
     idle: Duration::from_secs(5),
     head: Duration::from_secs(5),
     read: Duration::from_secs(5),
@@ -201,6 +201,27 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
     got.get_mut(&stream.id).expect("was requested")
 }
 
+/// Serves a connection with [`Echo`]s, and counts the requests.
+pub(super) async fn echo(
+    server: DuplexStream,
+    limits: ClientLimits,
+    (handled, late): (Rc<Cell<u32>>, Rc<Notify>),
+) {
+    let resources = Resources::new();
+    resources.keep_deadlines();
+    let mut connection = Connection::new(server, &resources);
+    if !is_begun(&mut connection, &limits).await.expect("is open") {
+        return;
+    }
+    let start = |pipe| {
+        let exchange = Exchange::new(pipe, &resources, limits);
+        let mut echo = Echo { exchange, handled: Rc::clone(&handled), late: Rc::clone(&late) };
+        spawn_local(async move { drop(exchange::serve(&mut echo).await) });
+    };
+    // The client may end in the middle of anything.
+    let _ = serve(connection, limits, start).await;
+}
+
 /// Runs a client against a server of [`Echo`]s; how many requests were handled.
 fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u32) {
     talk_within(LIMITS, config, script)
@@ -214,26 +235,9 @@ fn talk_within<T>(
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
-        let resources = Resources::new();
-        resources.keep_deadlines();
         let handled = Rc::new(Cell::new(0));
-        let count = Rc::clone(&handled);
         let late = Rc::new(Notify::new());
-        let may_begin = Rc::clone(&late);
-        let serving = spawn_local(async move {
-            let mut connection = Connection::new(server, &resources);
-            if !is_begun(&mut connection, &limits).await.expect("is open") {
-                return;
-            }
-            let start = |pipe| {
-                let exchange = Exchange::new(pipe, &resources, limits);
-                let (handled, late) = (Rc::clone(&count), Rc::clone(&may_begin));
-                let mut echo = Echo { exchange, handled, late };
-                spawn_local(async move { drop(exchange::serve(&mut echo).await) });
-            };
-            // The client may end in the middle of anything.
-            let _ = serve(connection, limits, start).await;
-        });
+        let serving = spawn_local(echo(server, limits, (Rc::clone(&handled), Rc::clone(&late))));
         let mut client =
             Client { socket, has_ended: false, late, wire: Wire::client(config), got: BTreeMap::new() };
         let told = script(&mut client).await;

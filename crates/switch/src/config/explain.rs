@@ -99,6 +99,9 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
                 None => write!(out, ", TLS that is not verified")?,
             }
         }
+        if server.speaks_http2 {
+            write!(out, ", HTTP/2")?;
+        }
         if server.is_backup {
             write!(out, ", backup")?;
         }

@@ -25,7 +25,7 @@ pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
             }
         }
         for server in top.get("server").map_or(Ok(Vec::new()), |value| value.list())? {
-            refuse(&server.fields("[[server]]")?, &["tls"])?;
+            refuse(&server.fields("[[server]]")?, &["tls", "http"])?;
         }
     }
     Ok((mode, splice))

@@ -140,7 +140,7 @@ pub struct ServerTls {
 /// A server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
-    /// What it is called; it stays the same server over a reload by name, address and TLS.
+    /// What it is called; it stays the same server over a reload by name, address, TLS and version of HTTP.
     pub name: String,
     /// Where it is.
     pub address: SocketAddr,
@@ -158,6 +158,8 @@ pub struct ServerSpec {
     pub check: Option<Check>,
     /// It speaks TLS; its health checks do too.
     pub tls: Option<ServerTls>,
+    /// It is spoken to over HTTP/2, in its health checks too.
+    pub speaks_http2: bool,
 }
 
 /// How the health of a server is checked.

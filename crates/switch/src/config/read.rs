@@ -51,8 +51,8 @@ const LIMITS: [&str; 7] =
     ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
 const CHECK: [&str; 8] = ["path", "host", "interval", "timeout", "rise", "fall", "status", "connect"];
 const PASSIVE: [&str; 3] = ["failures", "within", "out"];
-const SERVER: [&str; 9] =
-    ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health", "tls"];
+const SERVER: [&str; 10] =
+    ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health", "tls", "http"];
 const CLASS: [&str; 11] =
     ["name", "path", "prefix", "suffix", "regex", "method", "header", "query", "servers", "policy", "needs"];
 const ACCESS_LOG: [&str; 2] = ["file", "format"];
@@ -302,6 +302,7 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
         drains: flag("drain")?,
         check,
         tls: fields.get("tls").map(|value| tls::to_server(&value)).transpose()?,
+        speaks_http2: fields.get("http").map_or(Ok(false), |value| tls::is_http2(&value))?,
     })
 }
 

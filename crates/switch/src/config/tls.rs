@@ -83,6 +83,15 @@ pub(super) fn to_server(value: &Value<'_>) -> Result<ServerTls, Mistake> {
     })
 }
 
+/// `http` of a server: whether it is spoken to over HTTP/2.
+pub(super) fn is_http2(value: &Value<'_>) -> Result<bool, Mistake> {
+    match value.text()? {
+        "1.1" => Ok(false),
+        "2" => Ok(true),
+        other => Err(value.wrong(&format!("HTTP/{other} is not spoken to servers; write \"1.1\" or \"2\""))),
+    }
+}
+
 fn oldest(fields: &Fields<'_>) -> Result<Version, Mistake> {
     let Some(value) = fields.get("min-version") else { return Ok(Version::Tls12) };
     let text = value.text()?;
@@ -123,6 +132,7 @@ mod tests {
                 "write \"1.2\" or \"1.3\"",
             ),
             ("http2 = \"maybe\"\n".into(), "there are none, tls, all"),
+            ("[[server]]\naddress = \"127.0.0.1:9002\"\nhttp = \"3\"\n".into(), "HTTP/3 is not spoken"),
             ("[[server]]\naddress = \"127.0.0.1:9002\"\ntls = {}\n".into(), "needs `ca`"),
         ] {
             let said = config(&text).expect_err("is wrong");

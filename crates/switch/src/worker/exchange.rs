@@ -29,6 +29,7 @@ use crate::upgrade;
 use assay_plane::carrier::Carrier;
 use assay_plane::connection::Connection;
 use assay_plane::exchange::Stream as _;
+use assay_plane::http2;
 use assay_plane::interim;
 use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::{Input, wait, write_all};
@@ -151,21 +152,33 @@ impl Client {
                 other => return other,
             }
         }
-        let upstream =
-            Box::pin(self.connect(&slot.server, order)).await.map_err(|loss| Fault::Server(loss, true))?;
-        self.converse(upstream, slot, order).await
+        let unreached = |loss| Fault::Server(loss, true);
+        let upstream = Box::pin(self.connect(&slot.server, order)).await.map_err(unreached)?;
+        let is_reused = upstream.is_reused;
+        match self.converse(upstream, slot, order).await {
+            // The same with a connection of HTTP/2 that others had used before.
+            Err(Fault::Server(Loss::Lost(_), true)) if is_reused => {
+                let upstream = Box::pin(self.connect(&slot.server, order)).await.map_err(unreached)?;
+                self.converse(upstream, slot, order).await
+            }
+            other => other,
+        }
     }
 
     async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.connect);
-        add(&self.shared.counts.connects);
-        let mut connecting = std::pin::pin!(server.connect());
+        let shared = Rc::clone(&self.shared);
+        let mut connecting = std::pin::pin!(server.connect(&shared.resources));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
             Poll::Pending => wait(&self.exchange.connection.deadline, cx),
         });
-        match connected.await {
-            Ok(stream) => Ok(Upstream::new(stream)),
+        let connected = connected.await;
+        if !connected.as_ref().is_ok_and(|upstream| upstream.is_reused) {
+            add(&shared.counts.connects);
+        }
+        match connected {
+            Ok(upstream) => Ok(upstream),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(Loss::NoConnection(server.name.clone()))
             }
@@ -184,11 +197,13 @@ impl Client {
         let deadline = &self.exchange.connection.deadline;
         let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..])).await;
         if let Err(error) = sent {
-            let can_repeat = order.facts.can_repeat && error.kind() != io::ErrorKind::TimedOut;
+            let is_repeatable = order.facts.can_repeat || error.kind() == http2::UNPROCESSED;
+            let can_repeat = is_repeatable && error.kind() != io::ErrorKind::TimedOut;
             return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
         }
         // A body that went with the head is read already.
         let is_sent = if self.exchange.leaves_unread {
+            upstream.has_upload = true;
             Box::pin(self.upload(&mut upstream, slot, order)).await?
         } else {
             true
@@ -272,7 +287,8 @@ impl Client {
                     // A server that is late is at work still: another would do it all again.
                     let is_lost =
                         upstream.input.unread().is_empty() && error.kind() != io::ErrorKind::TimedOut;
-                    let can_repeat = order.facts.can_repeat && is_lost;
+                    let is_untouched = error.kind() == http2::UNPROCESSED && !upstream.has_upload;
+                    let can_repeat = (order.facts.can_repeat || is_untouched) && is_lost;
                     return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
                 }
             }

@@ -10,7 +10,7 @@ use assay_http::head::ResponseHead;
 
 use super::group::Group;
 use super::runtime::spawn;
-use super::server::{Server, Upstream};
+use super::server::Server;
 use super::shared::{Shared, moment};
 use crate::load;
 use assay_plane::memory::write_all;
@@ -47,8 +47,8 @@ async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     deadline.set(PATIENCE);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
-        None => match server.connect().await {
-            Ok(stream) => Upstream::new(stream),
+        None => match server.connect(&shared.resources).await {
+            Ok(upstream) => upstream,
             Err(_) => return,
         },
     };

@@ -1,4 +1,4 @@
-//! What a worker knows of a server, and which connections to it are idle.
+//! What a worker knows of a server, and which connections to it are there to be used.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -6,9 +6,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_dispatch::ServerId;
+use tokio::sync::Notify;
 
+use super::runtime::spawn;
 use super::stream::Stream;
 use crate::secure::ToServer;
+use assay_plane::connection::{Connection, Resources};
+use assay_plane::http2;
 use assay_plane::memory::Input;
 
 /// Most idle connections that are kept to one server.
@@ -32,6 +36,13 @@ pub struct Server {
     pub is_backup: Cell<bool>,
     /// It speaks TLS.
     pub tls: RefCell<Option<Rc<ToServer>>>,
+    /// It is spoken to over HTTP/2.
+    pub speaks_http2: Cell<bool>,
+    /// Connections of HTTP/2, in use or not.
+    shared: RefCell<Vec<http2::Client>>,
+    /// One of them is being opened: requests wait for it.
+    is_opening: Cell<bool>,
+    opened: Notify,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -48,12 +59,16 @@ pub struct Upstream {
     pub input: Input,
     /// Interim responses to the current request so far.
     pub interim_responses: u32,
+    /// Other requests were there before it on its connection.
+    pub is_reused: bool,
+    /// A body was sent on in parts, and is not here any more.
+    pub has_upload: bool,
 }
 
 impl Upstream {
     /// A connection on which nothing has come for the current request.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, input: Input::default(), interim_responses: 0 }
+        Self { stream, input: Input::default(), interim_responses: 0, is_reused: false, has_upload: false }
     }
 }
 
@@ -69,12 +84,45 @@ impl Server {
             standing: Cell::new(None),
             is_backup: Cell::new(false),
             tls: RefCell::new(None),
+            speaks_http2: Cell::new(false),
+            shared: RefCell::default(),
+            is_opening: Cell::new(false),
+            opened: Notify::new(),
             idle: RefCell::default(),
         }
     }
 
-    /// Connects to it.
-    pub async fn connect(&self) -> io::Result<Stream> {
+    /// A connection for one request: a new one, or a stream of HTTP/2.
+    pub async fn connect(&self, resources: &Rc<Resources>) -> io::Result<Upstream> {
+        if !self.speaks_http2.get() {
+            return Ok(Upstream::new(self.open().await?));
+        }
+        let mut is_reused = true;
+        loop {
+            // Where many requests come at once, they wait for the first one's connection.
+            let opened = self.opened.notified();
+            if let Some(pipe) = self.shared.borrow().iter().find_map(http2::Client::pipe) {
+                return Ok(Upstream { is_reused, ..Upstream::new(Stream::Http2(pipe)) });
+            }
+            if self.is_opening.get() {
+                opened.await;
+                continue;
+            }
+            let _opening = Opening::new(self);
+            let mut stream = self.open().await?;
+            if !stream.may_speak_http2() {
+                return Err(io::Error::other("it does not agree on HTTP/2 (ALPN)"));
+            }
+            let is_secured = matches!(stream, Stream::Secured(_));
+            let (client, carried) = http2::Client::new(Connection::new(stream, resources), is_secured);
+            // How it ends is told to the requests on it.
+            spawn(async move { drop(carried.await) });
+            self.shared.borrow_mut().push(client);
+            is_reused = false;
+        }
+    }
+
+    async fn open(&self) -> io::Result<Stream> {
         let tls = self.tls.borrow().clone();
         Stream::connect(self.address, tls.as_deref()).await
     }
@@ -107,17 +155,40 @@ impl Server {
 
     /// How many connections are idle.
     pub fn idle(&self) -> usize {
-        self.idle.borrow().len()
+        let unused = |client: &&http2::Client| client.idle_since_ns().is_some() && !client.is_closing();
+        self.idle.borrow().len() + self.shared.borrow().iter().filter(unused).count()
     }
 
     /// Closes what has been idle for longer than this, or was closed by the server.
     pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
         let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
         self.idle.borrow_mut().retain_mut(|idle| is_young(idle) && idle.stream.is_quiet());
+        let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) >= longest_ns;
+        let is_kept =
+            |client: &http2::Client| !client.is_closing() && !client.idle_since_ns().is_some_and(is_old);
+        self.shared.borrow_mut().retain(is_kept);
     }
 
-    /// Closes all that are idle.
+    /// Closes all that are idle; those of HTTP/2 take no new requests, and end with the last that they have.
     pub fn close_idle(&self) {
         self.idle.borrow_mut().clear();
+        self.shared.borrow_mut().clear();
+    }
+}
+
+/// While this is there, a connection is being opened.
+struct Opening<'s>(&'s Server);
+
+impl<'s> Opening<'s> {
+    fn new(server: &'s Server) -> Self {
+        server.is_opening.set(true);
+        Self(server)
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.is_opening.set(false);
+        self.0.opened.notify_waiters();
     }
 }

@@ -78,6 +78,7 @@ impl Setup {
                     known.unwrap_or_else(|| Rc::new(Server::new(*id, spec.name.clone(), spec.address)));
                 server.most.set(part(spec.connections).max(1));
                 server.is_backup.set(spec.is_backup);
+                server.speaks_http2.set(spec.speaks_http2);
                 *server.tls.borrow_mut() = tls.clone().map(Rc::new);
                 server.standing.set(plan.standings.get(id).copied());
                 server

@@ -28,7 +28,7 @@ pub enum Stream {
     Clear(Socket),
     /// With TLS.
     Secured(Box<Secured>),
-    /// One request of a client that speaks HTTP/2.
+    /// One request on a connection of HTTP/2, from a client or to a server.
     Http2(Pipe),
 }
 
@@ -53,6 +53,16 @@ impl Stream {
         let mut secured = Secured { stream: ByteStream::secured(socket, session), claimed: None };
         poll_fn(|cx| secured.poll_open(cx)).await?;
         Ok(Self::Secured(Box::new(secured)))
+    }
+
+    /// Both sides have agreed on HTTP/2 (ALPN), or speak in the clear, where nothing is agreed on. To be called once.
+    pub fn may_speak_http2(&mut self) -> bool {
+        match self {
+            Self::Secured(secured) => {
+                secured.stream.take_handshake().is_some_and(|handshake| handshake.agreed.is_http2)
+            }
+            Self::Clear(_) | Self::Http2(_) => true,
+        }
     }
 
     /// Writes what there is room for now.

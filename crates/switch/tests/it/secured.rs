@@ -1,4 +1,4 @@
-//! TLS and HTTP/2 to clients, TLS to servers; curl is the client where the version matters.
+//! TLS and HTTP/2 to clients and to servers; curl is the client where the version matters.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -252,4 +252,99 @@ fn a_client_that_speaks_in_the_clear_where_tls_is_spoken_gets_nothing_and_harms_
     let _ = std::io::Read::read_to_end(&mut socket, &mut rest);
     assert_eq!(server.count(), 0);
     assert_eq!(curl_over_tls("one", secured(&switch), &files.path("ca.pem"), &[]).as_deref(), Ok("a HTTP/2"));
+}
+
+/// A switch in front of one whose first server is at this address, to which it speaks HTTP/2.
+fn in_front_of(at: SocketAddr, more: &str) -> Switch {
+    let health = "[health]\ninterval = \"20ms\"\nfall = 1\nrise = 1\n";
+    switch(&format!(
+        "listen = \"127.0.0.1:0\"\n{health}[[server]]\nname = \"s\"\naddress = \"{at}\"\nhttp = \"2\"\n{more}"
+    ))
+}
+
+#[test]
+fn servers_are_spoken_to_over_http_2_and_many_requests_share_a_connection() {
+    let server = Server::responding("echo", |got, stream| ok(stream, &got.body));
+    let behind = switch(&file("http2 = \"all\"", &[&server], ""));
+    let front = in_front_of(behind.addresses()[0], "");
+    eventually("it is checked over HTTP/2", || server.count() > 3);
+    assert!(front.snapshot().expect("runs").servers[0].up);
+    let url = format!("http://{}/", front.addresses()[0]);
+    let sent = "0123456789".repeat(30_000);
+    let dir = tempfile::tempdir().expect("there is room");
+    let body = dir.path().join("body");
+    std::fs::write(&body, &sent).expect("there is room");
+    let data = format!("@{}", body.display());
+    for more in [&[][..], &["-H", "Transfer-Encoding: chunked"]] {
+        let request = [&["--data-binary", &data, "-H", "Expect:", &url], more].concat();
+        let got = curl(&request).expect("is served");
+        assert!(got == format!("{sent} HTTP/1.1"), "{more:?}: {} bytes", got.len());
+    }
+    let many: Vec<&str> = std::iter::repeat_n(&url[..], 40).collect();
+    let got = curl(&[&["-Z", "-d", "x"][..], &many].concat()).expect("is served");
+    let bodies = got.replace(" HTTP/1.1", "");
+    assert_eq!((bodies, got.matches(" HTTP/1.1").count()), ("x".repeat(40), 40), "many at once");
+    assert!(curl(&["-I", &url]).expect("is served").starts_with("HTTP/1.1 200"));
+    assert_eq!(front.snapshot().expect("runs").connects, 1, "all on one connection");
+    let head = server.last().head;
+    assert!(head.contains(" 2.0 assay\r\n"), "what is behind was spoken to in HTTP/2: {head}");
+}
+
+#[test]
+fn http_2_to_servers_goes_over_tls_if_the_server_agrees_and_is_verified() {
+    let (files, server) = (Files::new(), Server::named("behind"));
+    let ca = files.path("ca.pem").display().to_string();
+    let tls = |name: &str| format!("tls = {{ ca = \"{ca}\", name = \"{name}.test\" }}\n");
+    let get = |front: &Switch| curl(&[&format!("http://{}/", front.addresses()[0])]).expect("is served");
+    let behind = switch(&file("", &[&server], &files.toml(&["one"])));
+    let front = in_front_of(secured(&behind), &tls("one"));
+    assert_eq!((get(&front), get(&front)), ("behind HTTP/1.1".into(), "behind HTTP/1.1".into()));
+    assert_eq!(front.snapshot().expect("runs").connects, 1);
+    let head = server.last().head;
+    assert!(head.contains(" 2.0 assay\r\n"), "{head}");
+    let misnamed = in_front_of(secured(&behind), &tls("two"));
+    eventually("it is down", || !misnamed.snapshot().expect("runs").servers[0].up);
+    let old = switch(&file("http2 = \"none\"", &[&server], &files.toml(&["one"])));
+    let refused = in_front_of(secured(&old), &tls("one"));
+    eventually("it is down", || !refused.snapshot().expect("runs").servers[0].up);
+}
+
+#[test]
+fn a_server_that_ends_its_connection_loses_no_request() {
+    let server = Server::named("a");
+    let text = file("http2 = \"all\"", &[&server], "[timeouts]\nclient-idle = \"50ms\"\n");
+    let behind = switch(&text);
+    let front = switch(&format!(
+        "listen = \"127.0.0.1:0\"\n[[server]]\nname = \"s\"\naddress = \"{}\"\nhttp = \"2\"\n",
+        behind.addresses()[0]
+    ));
+    let url = format!("http://{}/", front.addresses()[0]);
+    for _ in 0..3 {
+        assert_eq!(curl(&[&url]).as_deref(), Ok("a HTTP/1.1"));
+        eventually("its connection has ended", || behind.snapshot().expect("runs").clients == 0);
+    }
+    assert_eq!(front.snapshot().expect("runs").connects, 3, "one after the other");
+}
+
+#[test]
+fn a_reload_keeps_sessions_that_can_be_resumed() {
+    let (files, server) = (Files::new(), Server::named("a"));
+    let text = file("", &[&server], &files.toml(&["one"]));
+    let mut switch = switch(&text);
+    let trust = Trust::Authorities(files.authority.certificate.as_bytes());
+    let client = Client::new(trust, &Offer::default()).expect("can be made");
+    let name = Name::of_authority("one.test").expect("a name");
+    let at = secured(&switch);
+    let connect = || {
+        let socket = TcpStream::connect(at).expect("is listened at");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let session = client.connect(&name, true).expect("can begin");
+        let mut kept = Kept(ByteStream::secured(socket, session));
+        kept.0.shake_hands().expect("is trusted");
+        assert_eq!(kept.status_line(), "HTTP/1.1 200 OK");
+        kept.0.take_handshake().expect("is over").agreed.resumed
+    };
+    assert!(!connect() && connect());
+    switch.reload(read("test.toml", &text).expect("is a switch file")).expect("is taken on");
+    assert!(connect(), "the ticket is from before");
 }

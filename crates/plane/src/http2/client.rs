@@ -1,0 +1,379 @@
+//! A connection of HTTP/2 to a server: a pipe for each request, and what is written into those as frames.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use assay_http2::{ASSUMED_STREAMS, Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::STREAM_WINDOW_BYTES;
+use super::connection::{MOST_UNWRITTEN, TURN_BYTES, find};
+use super::pipe::{Hub, Pipe, State};
+use super::response::Sent;
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::connection::{Connection, Resources};
+
+/// A request that was given up after this long, while nothing at all has come on the connection, is a sign that nothing will.
+const SILENT_NS: u64 = SECOND_NS;
+
+/// A connection to a server, for those who send requests. When this is dropped, the connection ends with its last pipe.
+pub struct Client {
+    shared: Rc<Shared>,
+}
+
+/// What a client and its connection's task share.
+struct Shared {
+    hub: Rc<Hub>,
+    scheme: &'static str,
+    /// Streams that the server allows.
+    limit: Cell<u32>,
+    /// No request is taken any more.
+    is_closing: Cell<bool>,
+    /// Times that something was read.
+    reads: Cell<u64>,
+    /// Since when there is no request.
+    idle_since_ns: Cell<u64>,
+}
+
+impl Shared {
+    fn close(&self) {
+        self.is_closing.set(true);
+        if let Some(waker) = &*self.hub.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Client {
+    /// Takes over a connection on which nothing was sent. The future carries it on until it ends, and has to run beside the
+    /// requests.
+    pub fn new<S: AsyncRead + AsyncWrite + Unpin>(
+        connection: Connection<S>,
+        is_secured: bool,
+    ) -> (Self, impl Future<Output = io::Result<()>>) {
+        let shared = Rc::new(Shared {
+            hub: Rc::default(),
+            scheme: if is_secured { "https" } else { "http" },
+            limit: Cell::new(ASSUMED_STREAMS),
+            is_closing: Cell::new(false),
+            reads: Cell::new(0),
+            idle_since_ns: Cell::new(monotonic_ns()),
+        });
+        let config = Config {
+            stream_window: STREAM_WINDOW_BYTES,
+            connection_window: 1 << 20,
+            keeps_data: true,
+            ..Config::default()
+        };
+        let carried = Carried {
+            connection,
+            wire: Wire::client(config),
+            shared: Rc::clone(&shared),
+            streams: Vec::new(),
+            turns: VecDeque::new(),
+            stalled: Vec::new(),
+            waiting: Vec::new(),
+            refilled_ns: monotonic_ns(),
+            has_failed: false,
+        };
+        (Self { shared }, carried.run())
+    }
+
+    /// A stream for one request; none: the connection takes no more now.
+    pub fn pipe(&self) -> Option<Pipe> {
+        let Shared { hub, limit, is_closing, reads, scheme, .. } = &*self.shared;
+        if is_closing.get() || hub.pipes.get() >= limit.get() as usize {
+            return None;
+        }
+        let state = State::of_request(scheme, (monotonic_ns(), reads.get()));
+        Some(Pipe::new(&Rc::new(RefCell::new(state)), hub))
+    }
+
+    /// It takes no request any more.
+    pub fn is_closing(&self) -> bool {
+        self.shared.is_closing.get()
+    }
+
+    /// Since when it has had no request (`CLOCK_MONOTONIC`, nanoseconds); none: it has one.
+    pub fn idle_since_ns(&self) -> Option<u64> {
+        (self.shared.hub.pipes.get() == 0).then(|| self.shared.idle_since_ns.get())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+struct Carried<S> {
+    connection: Connection<S>,
+    wire: Wire,
+    shared: Rc<Shared>,
+    /// By the place of their stream.
+    streams: Vec<Option<Rc<RefCell<State>>>>,
+    /// Those with something to send, in turn.
+    turns: VecDeque<Rc<RefCell<State>>>,
+    /// Those whose window is used up.
+    stalled: Vec<Rc<RefCell<State>>>,
+    /// Those that wait until the server allows a stream.
+    waiting: Vec<Rc<RefCell<State>>>,
+    refilled_ns: u64,
+    has_failed: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
+    async fn run(mut self) -> io::Result<()> {
+        let ended = poll_fn(|context| self.poll(context)).await;
+        self.shared.is_closing.set(true);
+        self.shared.hub.is_over.set(true);
+        self.let_go();
+        ended
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self.shared.hub.waker.borrow_mut() {
+            Some(known) => known.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        loop {
+            self.look();
+            self.send();
+            let is_blocked = self.poll_write(context)?.is_pending();
+            if !is_blocked && !self.turns.is_empty() {
+                continue;
+            }
+            if self.wire.is_closing() {
+                self.shared.is_closing.set(true);
+            }
+            let is_left = self.shared.is_closing.get() && self.shared.hub.pipes.get() == 0;
+            if self.has_failed || (is_left && !is_blocked) {
+                return Poll::Ready(Ok(()));
+            }
+            match self.poll_read(context) {
+                Poll::Ready(Ok(true)) => {}
+                // The server sends nothing more: no response can be completed.
+                Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Writes what there is.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.wire.output().is_empty() {
+            let stream = Pin::new(&mut self.connection.stream);
+            let Poll::Ready(written) = stream.poll_write(context, self.wire.output()) else {
+                return Poll::Pending;
+            };
+            match written? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.wire.wrote(written),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads once, and acts on it; false: the server sends no more.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let resources: Rc<Resources> = Rc::clone(self.connection.resources());
+        let mut bytes = resources.memory.take();
+        let read = resources.memory.poll_read(&mut self.connection.stream, context, |read| {
+            bytes.extend_from_slice(read);
+        });
+        let read = read.map(|read| {
+            read.map(|()| {
+                self.shared.reads.set(self.shared.reads.get() + 1);
+                let is_there = !bytes.is_empty();
+                self.take(&bytes);
+                is_there
+            })
+        });
+        resources.memory.give(bytes);
+        read
+    }
+
+    /// Acts on bytes that were read.
+    fn take(&mut self, bytes: &[u8]) {
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
+            self.refilled_ns = now_ns;
+            self.wire.refill();
+        }
+        let mut rest = bytes;
+        loop {
+            let Ok((used, event)) = self.wire.next(rest) else {
+                self.has_failed = true;
+                return;
+            };
+            rest = &rest[used..];
+            let streams = &self.streams;
+            match event {
+                Event::NeedMore => break,
+                Event::Head { stream, head, ends } => {
+                    with(streams, stream, |state| state.take_response(head, ends));
+                }
+                Event::Interim { stream, head } => with(streams, stream, |state| state.take_interim(head)),
+                Event::Data { stream, data, ends } => with(streams, stream, |state| {
+                    state.take_data(data, ends);
+                    if ends {
+                        state.end();
+                    }
+                }),
+                Event::Trailers { stream, .. } => with(streams, stream, |state| {
+                    state.end_body();
+                    state.end();
+                }),
+                Event::Unprocessed { stream } | Event::Reset { stream, code: ErrorCode::REFUSED_STREAM } => {
+                    self.lose(stream, State::go_unprocessed);
+                }
+                Event::Reset { stream, .. } | Event::Failed { stream, .. } => self.lose(stream, State::go),
+                Event::Writable { .. } => {
+                    for state in self.stalled.drain(..) {
+                        state.borrow_mut().is_stalled = false;
+                        self.turns.push_back(state);
+                    }
+                }
+                Event::GoAway { .. } | Event::Pong(_) | Event::Priority { .. } => {}
+            }
+        }
+        let limit = self.wire.peer_settings().max_streams;
+        self.shared.limit.set(limit);
+        // Streams may have ended.
+        self.turns.extend(self.waiting.drain(..));
+    }
+
+    /// A stream was reset. A response that was complete before stays one: the server does not want the rest of the request.
+    fn lose(&mut self, stream: StreamId, go: impl FnOnce(&mut State)) {
+        let Some(state) = find(&self.streams, stream) else { return };
+        let is_ended = state.borrow().is_ended;
+        if !is_ended {
+            go(&mut state.borrow_mut());
+        }
+        self.stalled.retain(|other| !Rc::ptr_eq(other, state));
+        self.streams[stream.place as usize] = None;
+    }
+
+    /// Looks at the streams that something happened to.
+    fn look(&mut self) {
+        let touched = std::mem::take(&mut *self.shared.hub.touched.borrow_mut());
+        for state in touched {
+            let mut it = state.borrow_mut();
+            it.is_touched = false;
+            if it.is_dropped {
+                drop(it);
+                self.leave(&state);
+                continue;
+            }
+            if it.is_read()
+                && it.held > 0
+                && let Some(stream) = it.stream
+            {
+                let held = std::mem::take(&mut it.held);
+                self.wire.release(stream, held);
+            }
+            drop(it);
+            self.turns.push_back(state);
+        }
+    }
+
+    /// Whoever made a request has let go of it: what is missing of its messages is not wanted.
+    fn leave(&mut self, state: &Rc<RefCell<State>>) {
+        let (stream, is_ended, (begun_ns, reads)) = {
+            let it = state.borrow();
+            (it.stream, it.is_ended, it.begun)
+        };
+        let is_it = |other: &Rc<RefCell<State>>| Rc::ptr_eq(other, state);
+        self.turns.retain(|other| !is_it(other));
+        self.stalled.retain(|other| !is_it(other));
+        self.waiting.retain(|other| !is_it(other));
+        if let Some(stream) = stream
+            && find(&self.streams, stream).is_some_and(is_it)
+        {
+            let code = if is_ended { ErrorCode::NO_ERROR } else { ErrorCode::CANCEL };
+            self.wire.reset(stream, code);
+            self.streams[stream.place as usize] = None;
+            let now_ns = monotonic_ns();
+            let is_silent = reads == self.shared.reads.get() && now_ns.saturating_sub(begun_ns) >= SILENT_NS;
+            if is_silent && !is_ended {
+                self.shared.is_closing.set(true);
+            }
+        }
+        if self.shared.hub.pipes.get() == 0 {
+            self.shared.idle_since_ns.set(monotonic_ns());
+        }
+    }
+
+    /// Sends of requests what can be sent, each stream in turn.
+    fn send(&mut self) {
+        while self.wire.output().len() < MOST_UNWRITTEN {
+            let Some(state) = self.turns.pop_front() else { return };
+            let mut it = state.borrow_mut();
+            let it = &mut *it;
+            let is_open = it.stream.is_none_or(|stream| self.wire.is_open(stream));
+            if it.message.is_complete() || it.is_ended || !is_open {
+                continue;
+            }
+            let was_sent = it.stream.is_some();
+            let (to, written) = (&mut it.stream, &mut it.outgoing);
+            let sent = it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES);
+            if let Some(stream) = it.stream.filter(|_| !was_sent) {
+                let place = stream.place as usize;
+                if self.streams.len() <= place {
+                    self.streams.resize_with(place + 1, || None);
+                }
+                self.streams[place] = Some(Rc::clone(&state));
+            }
+            match sent {
+                Sent::All | Sent::Complete => it.wake_writer(),
+                Sent::Some => {
+                    it.wake_writer();
+                    self.turns.push_back(Rc::clone(&state));
+                }
+                Sent::Stalled if it.is_stalled => {}
+                Sent::Stalled => {
+                    it.is_stalled = true;
+                    self.stalled.push(Rc::clone(&state));
+                }
+                Sent::NoStream => self.waiting.push(Rc::clone(&state)),
+                Sent::Closing => it.go_unprocessed(),
+                Sent::Broken => {
+                    it.go();
+                    if let Some(stream) = it.stream {
+                        self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+                        self.streams[stream.place as usize] = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection has ended: so have all requests that are under way. Those that have not been sent can be sent elsewhere.
+    fn let_go(&mut self) {
+        for state in self.streams.drain(..).flatten() {
+            let mut it = state.borrow_mut();
+            if !it.is_ended {
+                it.go();
+            }
+        }
+        self.look();
+        for state in self.turns.drain(..).chain(self.waiting.drain(..)) {
+            let mut it = state.borrow_mut();
+            if it.stream.is_none() {
+                it.go_unprocessed();
+            }
+        }
+    }
+}
+
+fn with(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId, act: impl FnOnce(&mut State)) {
+    if let Some(state) = find(streams, stream) {
+        act(&mut state.borrow_mut());
+    }
+}
