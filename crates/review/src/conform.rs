@@ -259,6 +259,7 @@ mod tests {
             reason: "step 1: </script><img src=x>".into(),
             known: None,
             tries: 1,
+            under_load: None,
             exchanges: vec![Exchange {
                 step: 1,
                 at_ms: 0.0,

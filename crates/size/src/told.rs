@@ -72,6 +72,7 @@ fn control(said: &CacheControl) -> ResponseControl {
         must_revalidate: said.must_revalidate,
         proxy_revalidate: said.proxy_revalidate,
         stale_if_error_s: said.stale_if_error_s,
+        stale_while_revalidate_s: said.stale_while_revalidate_s,
     }
 }
 
