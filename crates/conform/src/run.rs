@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::case::{Applies, Case};
+use crate::case::{Applies, Case, Step};
 use crate::check::{Finding, check};
 use crate::client::{Client, Sent, written};
-use crate::observe::{Observation, Received};
+use crate::observe::{Arrival, Observation, Received};
 use crate::origin::{Origin, Try, body};
 use crate::verdict::{Judgement, Verdict, judge, resolve};
 
@@ -66,7 +66,7 @@ pub async fn run(
     for isolated in [false, true] {
         let all: Vec<Rc<Case>> = cases.iter().filter(|case| case.isolated == isolated).cloned().collect();
         let (apply, others): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|case| target.stores || case.applies == Applies::Proxy);
+            all.into_iter().partition(|case| why_not(case, target).is_none());
         let at_once = if isolated { ISOLATED_AT_ONCE } else { AT_ONCE };
         let done = Cell::new(outcomes.len());
         let count = || {
@@ -74,15 +74,26 @@ pub async fn run(
             told(done.get(), cases.len());
         };
         outcomes.extend(tried(apply, target, origin, at_once, count).await);
-        outcomes.extend(others.into_iter().map(not_applicable));
+        outcomes.extend(others.into_iter().map(|case| not_applicable(case, target)));
     }
     settle(&mut outcomes);
     outcomes.sort_by(|a, b| (&a.case.topic, &a.case.name).cmp(&(&b.case.topic, &b.case.name)));
     outcomes
 }
 
-fn not_applicable(case: Rc<Case>) -> Outcome {
-    let judgement = Judgement::new(Verdict::NotApplicable, "the target stores no responses");
+/// Why a case cannot be tried on a target; none: it can.
+fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
+    if !target.stores && case.applies == Applies::Cache {
+        return Some("the target stores no responses");
+    }
+    // What is written byte by byte, or chooses its form itself, is for gateways.
+    let is_own = |step: &Step| step.request.raw.is_some() || step.request.host.is_some();
+    (target.is_forward && case.steps.iter().any(is_own))
+        .then_some("the case requests what only a gateway gets")
+}
+
+fn not_applicable(case: Rc<Case>, target: &Target) -> Outcome {
+    let judgement = Judgement::new(Verdict::NotApplicable, why_not(&case, target).unwrap_or_default());
     Outcome { case, judgement, seen: Vec::new(), tries: 0 }
 }
 
@@ -263,8 +274,18 @@ async fn exchanges(
     sleep(pause.min(SETTLE)).await;
     for (index, observation) in seen.iter_mut().enumerate() {
         observation.arrivals = attempt.arrivals(index);
+        if target.is_forward {
+            in_origin_form(&mut observation.arrivals, &attempt.values.host);
+        }
     }
     (seen, late)
+}
+
+/// A forward proxy sends the whole URL where the origin is a parent to it: cases look at its path. The bytes stay as evidence.
+fn in_origin_form(arrivals: &mut [Arrival], host: &str) {
+    for arrival in arrivals {
+        arrival.request.start = arrival.request.start.replacen(&format!(" http://{host}/"), " /", 1);
+    }
 }
 
 /// Sends a request as often as the step says, each copy but the first on a connection of its own.

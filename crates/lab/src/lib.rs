@@ -13,6 +13,7 @@ pub mod alongside;
 mod arithmetic;
 pub mod bed;
 pub mod caches;
+mod cases;
 mod cast;
 pub mod cgroup;
 pub mod checks;

@@ -13,7 +13,7 @@ use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
 use assay_workload::{Timeline, UniverseOptions};
 
-use crate::alongside::ConformPlan;
+use crate::alongside::plan::ConformPlan;
 use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
 use crate::cgroup::Limits;

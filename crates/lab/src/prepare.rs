@@ -9,7 +9,7 @@ use assay_role::spread::{Share, spread};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
-use crate::alongside;
+use crate::alongside::check as cases;
 use crate::arithmetic;
 use crate::bed::Bed;
 use crate::cgroup::Group;
@@ -75,7 +75,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let watched = find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
-    alongside::check(plan)?;
+    cases::check(plan)?;
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
     check_timing(plan)?;
@@ -127,7 +127,7 @@ pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     find_watched(plan)?;
     versions::check(plan)?;
     secure::check(plan)?;
-    alongside::check(plan)?;
+    cases::check(plan)?;
     let placement = place(plan, &placement::available())?;
     check_timing(plan)?;
     check_bed(plan)?;

@@ -71,6 +71,9 @@ pub struct ConformArgs {
     /// Where the origin listens that a proxy that runs already is configured to use
     #[arg(long, value_name = "ADDR:PORT", help_heading = TARGETS)]
     pub origin_listen: Option<SocketAddr>,
+    /// The targets are forward proxies: requests carry whole URLs. Cases that only a gateway gets do not apply
+    #[arg(long, help_heading = TARGETS)]
+    pub forward: bool,
     /// The targets store nothing: only cases for any intermediary apply
     #[arg(long, help_heading = TARGETS)]
     pub no_cache: bool,

@@ -30,15 +30,19 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
     let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let (directory, temporary) = directory(args)?;
+    let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
     let mut plans = Vec::new();
     for proxy in proxies {
         let directory = directory.join(&proxy.label);
-        let plan = LedPlan { exe: exe.clone(), proxy, mode: Mode::Reverse, directory };
+        let plan = LedPlan { exe: exe.clone(), proxy, mode, directory };
         match plan.proxy.which {
             Which::Running(address) => check_running(args, address)?,
             _ => led::check(&plan).map_err(Failure::usage)?,
         }
         plans.push(Subject::Proxy(Box::new(plan)));
+    }
+    if args.forward && !switches.is_empty() {
+        return Err(Failure::usage(anyhow!("the switch is no forward proxy; leave --forward out")));
     }
     for label in switches.iter().filter_map(|typed| switch::label(typed)) {
         if plans.iter().any(|plan| plan.label() == label) {
@@ -120,7 +124,8 @@ async fn all(
     let mut tasks = JoinSet::new();
     for plan in plans {
         let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
-        let at = Where { origin: args.origin_listen, host: args.host.clone(), stores: !args.no_cache };
+        let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
+        let at = Where { origin: args.origin_listen, host: args.host.clone(), stores: !args.no_cache, mode };
         tasks.spawn_local(async move {
             let label = plan.label().to_owned();
             let results = match plan {
@@ -164,6 +169,8 @@ struct Where {
     host: Option<String>,
     /// It stores responses.
     stores: bool,
+    /// How it is spoken to.
+    mode: Mode,
 }
 
 /// All cases on one target.
@@ -182,7 +189,8 @@ async fn one(
         let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
         let origin = Rc::new(origin.map_err(Failure::usage)?);
         let host = at.host.unwrap_or_else(|| origin.address.to_string());
-        let target = Target { address: *address, host, stores: at.stores, is_forward: false };
+        let target =
+            Target { address: *address, host, stores: at.stores, is_forward: at.mode == Mode::Forward };
         let began = Instant::now();
         let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
         info.took_s = began.elapsed().as_secs_f64();
@@ -232,7 +240,8 @@ async fn on_instance(
     let listeners = [(String::new(), origin.address)];
     let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
     let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target = Target { address: started.address, host, stores: at.stores, is_forward: false };
+    let target =
+        Target { address: started.address, host, stores: at.stores, is_forward: at.mode == Mode::Forward };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let (ended, software) = (started.died().await, Some(started.software.clone()));
     started.stop().await;

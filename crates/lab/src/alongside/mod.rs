@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_conform::alongside::{alongside, is_fit};
+use assay_conform::alongside::alongside;
 use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
 use assay_conform::origin::Origin;
@@ -20,9 +20,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::LabError;
 use crate::mode::Mode;
-use crate::plan::{Part, RunPlan, TargetChoice};
-use crate::run::Session;
-use crate::versions::robots_speak_http2;
+
+pub(crate) mod check;
+pub(crate) mod plan;
+
+pub use plan::ConformPlan;
 
 /// Between the start of the schedule and the first case: robots are about their business by then.
 const LEAD: Duration = Duration::from_secs(1);
@@ -30,46 +32,6 @@ const LEAD: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is written into a run directory.
 pub const FILE: &str = "conform.json";
-
-/// What is tried beside the load.
-#[derive(Debug, Clone)]
-pub struct ConformPlan {
-    /// As chosen: topics, or names of cases.
-    pub chosen: Vec<String>,
-    /// The cases, with those that they depend on.
-    pub cases: Arc<[Case]>,
-}
-
-impl ConformPlan {
-    /// Of the cases that were chosen, those that can be tried beside other requests; none, if none can.
-    pub fn new(chosen: &[String], cases: &[Rc<Case>]) -> Option<Self> {
-        let fit: Vec<Case> = cases.iter().filter(|case| is_fit(case)).map(|case| (**case).clone()).collect();
-        let is_chosen = |case: &Case| chosen.iter().any(|name| case.is_called(name));
-        fit.iter().any(is_chosen).then(|| Self { chosen: chosen.to_vec(), cases: fit.into() })
-    }
-}
-
-/// Refuses a run whose target cases cannot be tried on.
-pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
-    if plan.conform.is_none() {
-        return Ok(());
-    }
-    let why = match &plan.target {
-        TargetChoice::Direct => "there is no target: robots speak to the origins",
-        TargetChoice::Running { .. } => {
-            "the target runs already, and does not know the origin of the cases; try it without load, with `assay conform HOST:PORT`"
-        }
-        _ if plan.elsewhere.is_some() => "the target is on another machine; leave --fleet out",
-        _ if plan.part != Part::Whole => "this is only a part of a run",
-        _ if plan.needs_bed() => {
-            "robots and target live in networks of their own; leave links and --congestion out"
-        }
-        _ if plan.tls.is_some() => "cases are tried in clear; leave TLS out",
-        _ if robots_speak_http2(&plan.workload) => "cases are tried over HTTP/1.1; let robots speak it too",
-        _ => return Ok(()),
-    };
-    Err(LabError::plan(format!("--with-conform: {why}")))
-}
 
 /// Cases that are tried. Dropped, they end, and there are no results.
 pub(crate) struct Alongside {
@@ -156,64 +118,5 @@ impl Alongside {
         let text =
             document.to_json().map_err(|error| format!("the results of cases cannot be written: {error}"))?;
         std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    }
-}
-
-impl Session {
-    /// Conformance cases begin with the load.
-    pub(crate) fn begin_cases(&mut self) {
-        let until_start = Duration::from_millis(self.until_start_ms());
-        let target = self.prepared.target.zip(self.plan.target.mode());
-        if let (Some(cases), Some(target)) = (&mut self.alongside, target) {
-            let version = self.info.target.version.trim();
-            let info = TargetInfo {
-                label: self.info.target.name.clone(),
-                software: format!("{} {version}", self.info.target.name).trim_end().to_owned(),
-                ..TargetInfo::default()
-            };
-            cases.begin(target, info, self.prepared.behaviour.caches, until_start);
-        }
-    }
-
-    /// They end with it.
-    pub(crate) async fn end_cases(&mut self) {
-        let run_dir = self.run_dir();
-        if let Some(cases) = self.alongside.take()
-            && let Err(words) = cases.end(&run_dir).await
-        {
-            self.tally.warn(words);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use assay_conform::suite::Suite;
-
-    use super::*;
-    use crate::testing;
-
-    fn plan(topics: &[&str]) -> Option<ConformPlan> {
-        let topics: Vec<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
-        ConformPlan::new(&topics, &Suite::bundled().unwrap().chosen(&topics).unwrap())
-    }
-
-    #[test]
-    fn only_cases_that_can_be_tried_beside_load_are_taken_and_none_is_no_plan() {
-        let stale = plan(&["stale"]).unwrap();
-        assert!(stale.cases.iter().any(|case| case.name == "stores"), "what they depend on is among them");
-        assert!(plan(&["framing"]).is_none());
-    }
-
-    #[test]
-    fn a_target_that_cases_do_not_reach_is_refused_before_anything_starts() {
-        let refused = |target: TargetChoice| {
-            check(&RunPlan { target, conform: plan(&["stale"]), ..testing::plan() }).unwrap_err().to_string()
-        };
-        assert!(refused(TargetChoice::Direct).contains("there is no target"));
-        let address = "127.0.0.1:1".parse().unwrap();
-        assert!(refused(TargetChoice::Running { address, mode: Mode::Reverse }).contains("runs already"));
-        let builtin = TargetChoice::Builtin(Mode::Reverse);
-        assert!(check(&RunPlan { target: builtin, conform: plan(&["stale"]), ..testing::plan() }).is_ok());
     }
 }
