@@ -14,6 +14,7 @@ pub const EXPERIMENTS: &[Bundled] = &[
         "six-proxies",
         "six proxies on one small site: is each right, how fast, how often from its cache?"
     ),
+    bundled!("protocols", "one site over HTTP/1.1 and HTTP/2, in the clear and over TLS on either leg"),
     bundled!("varnish-vs-ats", "Varnish or Traffic Server, in the five scenarios of a study of 2012"),
     bundled!("same-against-itself", "the same proxy twice: whatever differs is chance"),
     bundled!("quarter-vs-eighth", "a cache of a quarter of the working set against one of an eighth"),

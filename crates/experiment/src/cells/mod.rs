@@ -16,6 +16,7 @@ mod rates;
 mod read;
 mod resume;
 
+use assay_workload::model::HttpVersion;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -124,6 +125,10 @@ pub struct Condition {
     pub robot_tls: Option<bool>,
     /// Whether origins speak TLS.
     pub origin_tls: Option<bool>,
+    /// The version of HTTP that robots speak; none: as the workload says.
+    pub robot_http: Option<HttpVersion>,
+    /// The version that origins speak, likewise.
+    pub origin_http: Option<HttpVersion>,
     /// TCP congestion control of all connections between roles; none: the system's.
     pub congestion: Option<String>,
     /// All of this as written.

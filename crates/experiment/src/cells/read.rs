@@ -6,6 +6,8 @@ use std::time::Duration;
 use assay_lab::{topology, units};
 use assay_settings::{Fields, Source, Value};
 
+use assay_workload::model::HttpVersion;
+
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
 
 /// Memory and disk of a subject that names none: those of `assay run`.
@@ -38,8 +40,18 @@ const TOP: [&str; 16] = [
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 7] = ["name", "label", "mode", "memory", "disk", "set", "cache"];
-const CONDITION: [&str; 8] =
-    ["label", "cpu-quota", "memory-limit", "proxy-cpus", "robot-link", "origin-link", "congestion", "tls"];
+const CONDITION: [&str; 10] = [
+    "label",
+    "cpu-quota",
+    "memory-limit",
+    "proxy-cpus",
+    "robot-link",
+    "origin-link",
+    "congestion",
+    "tls",
+    "robot-http",
+    "origin-http",
+];
 
 /// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
@@ -194,6 +206,8 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
                 let (robots, origins) = value.read(tls)?;
                 (condition.robot_tls, condition.origin_tls) = (Some(robots), Some(origins));
             }
+            "robot-http" => condition.robot_http = Some(value.read(http)?),
+            "origin-http" => condition.origin_http = Some(value.read(http)?),
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
@@ -213,6 +227,13 @@ fn tls(text: &str) -> Result<(bool, bool), String> {
             ));
         }
     })
+}
+
+/// A version of HTTP.
+fn http(text: &str) -> Result<HttpVersion, String> {
+    let versions = [HttpVersion::Http10, HttpVersion::Http11, HttpVersion::Http2];
+    let found = versions.into_iter().find(|version| version.name() == text);
+    found.ok_or_else(|| format!("HTTP/{text} is not spoken; write \"1.0\", \"1.1\" or \"2\""))
 }
 
 /// The name of a congestion control; whether the kernel has it is found out where the experiment is run.
@@ -341,6 +362,7 @@ memory-limit = "512MB"
 [[condition]]
 label = "free"
 tls = "robots"
+robot-http = "2"
 robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
 "#;
@@ -385,6 +407,7 @@ proxy-cpus = "0,2-3"
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
         let free = experiment.condition("free").unwrap();
         assert_eq!((free.robot_tls, free.origin_tls), (Some(true), Some(false)));
+        assert_eq!((free.robot_http, free.origin_http), (Some(HttpVersion::Http2), None));
         assert_eq!(
             experiment.condition("free").unwrap().robot_link,
             units::link_choice("delay=40ms,loss=0.05%").ok()

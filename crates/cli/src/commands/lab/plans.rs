@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -34,6 +35,20 @@ pub struct Plans {
     machines: Option<Machines>,
     /// Compiled workloads, by label and seed.
     prepared: BTreeMap<(String, u64), Rc<Prepared>>,
+}
+
+/// A workload in the versions of HTTP that a condition says; the stream of requests does not depend on them.
+fn in_versions(prepared: &Prepared, condition: &Condition) -> Result<Prepared, Failure> {
+    let mut prepared = prepared.clone();
+    let Condition { robot_http, origin_http, .. } = *condition;
+    let versions = Overrides { robot_http, origin_http, ..Overrides::default() };
+    if !versions.is_none() {
+        versions
+            .apply(Arc::make_mut(&mut prepared.workload))
+            .map_err(|error| Failure::usage(anyhow!("{error}")))?;
+        prepared.overrides = Overrides { robot_http, origin_http, ..prepared.overrides };
+    }
+    Ok(prepared)
 }
 
 impl Plans {
@@ -130,7 +145,7 @@ impl Plans {
         let subject = self.experiment.subject(&cell.subject).ok_or_else(|| unknown("proxy"))?;
         let condition = self.experiment.condition(&cell.condition).ok_or_else(|| unknown("condition"))?;
         let prepared = self.prepared.get(&(cell.workload.clone(), cell.seed));
-        let prepared = prepared.ok_or_else(|| unknown("workload"))?;
+        let prepared = &in_versions(prepared.ok_or_else(|| unknown("workload"))?, condition)?;
         let args = self.run_args(cell, subject, condition)?;
         let target = match subject.topology() {
             Some(choice) => target::resolve_topology(&choice, &self.file, &self.proxy_dir)?,
