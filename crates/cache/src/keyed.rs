@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 use crate::lru::TooLarge;
-use crate::policy::online::{Online, Replacement};
+use crate::policy::online::Online;
+use crate::policy::replacement::Replacement;
 use crate::policy::sketch::Sketch;
 
 /// Which objects are admitted, apart from their size, which a caller knows before there is anything to store.

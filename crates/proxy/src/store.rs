@@ -309,7 +309,7 @@ fn variant_key(key: &[u8], generation: u64, vary: &Vary, fields: Fields<'_>) -> 
 
 #[cfg(test)]
 mod tests {
-    use assay_cache::policy::online::Replacement;
+    use assay_cache::policy::replacement::Replacement;
     use assay_http::head::{RequestHead, ResponseHead};
     use proptest::prelude::*;
 

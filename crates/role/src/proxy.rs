@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use assay_cache::policy::Admission;
-use assay_cache::policy::online::Replacement;
+use assay_cache::policy::replacement::Replacement;
 use assay_settings::units;
 use serde::{Deserialize, Serialize};
 

@@ -140,7 +140,7 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use assay_cache::policy::online::Replacement;
+    use assay_cache::policy::replacement::Replacement;
 
     use super::*;
 

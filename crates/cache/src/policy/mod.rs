@@ -41,6 +41,7 @@ pub mod online;
 pub mod queues;
 pub mod random;
 pub mod ranks;
+pub mod replacement;
 pub mod segments;
 pub mod sketch;
 pub mod tiny;

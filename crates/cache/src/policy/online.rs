@@ -1,17 +1,7 @@
-//! The policies that a real cache can have, by name, for caches whose objects come and go: the number of an object that is neither
-//! stored nor remembered is given to another one.
+//! What a policy must know to serve a cache whose objects come and go: the number of an object that is neither stored nor
+//! remembered is given to another one.
 
 use super::Order;
-use super::counts::{Lfu, Lfuda};
-use super::ghosts::{Arc, TwoQ};
-use super::queues::{Clock, Fifo, Lru, Sieve};
-use super::random::Random;
-use super::ranks::{Rank, Ranked};
-use super::segments::{S3Fifo, Slru};
-use super::tiny::WTinyLfu;
-
-/// Seed of random replacement.
-const RANDOM_SEED: u64 = 1;
 
 /// The order of a cache that serves requests as they come.
 pub trait Online: Order + std::fmt::Debug {
@@ -38,108 +28,5 @@ pub trait Online: Order + std::fmt::Debug {
     /// Bytes that the order takes for each object.
     fn bytes_per_object(&self) -> u64 {
         24
-    }
-}
-
-/// A replacement policy that needs no knowledge of the future.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Replacement {
-    /// Least recently used.
-    #[default]
-    Lru,
-    /// First in, first out.
-    Fifo,
-    /// [`Clock`].
-    Clock,
-    /// [`Sieve`].
-    Sieve,
-    /// [`Slru`].
-    Slru,
-    /// [`S3Fifo`].
-    S3Fifo,
-    /// [`TwoQ`].
-    TwoQ,
-    /// [`Arc`].
-    Arc,
-    /// [`WTinyLfu`].
-    WTinyLfu,
-    /// Least frequently used.
-    Lfu,
-    /// LFU with dynamic ageing.
-    Lfuda,
-    /// Greedy-Dual-Size.
-    Gds,
-    /// Greedy-Dual-Size-Frequency.
-    Gdsf,
-    /// [`Random`].
-    Random,
-}
-
-impl Replacement {
-    /// All of them, each with its name.
-    pub const ALL: [(Self, &'static str); 14] = [
-        (Self::Lru, "lru"),
-        (Self::Fifo, "fifo"),
-        (Self::Clock, "clock"),
-        (Self::Sieve, "sieve"),
-        (Self::Slru, "slru"),
-        (Self::S3Fifo, "s3-fifo"),
-        (Self::TwoQ, "2q"),
-        (Self::Arc, "arc"),
-        (Self::WTinyLfu, "w-tinylfu"),
-        (Self::Lfu, "lfu"),
-        (Self::Lfuda, "lfuda"),
-        (Self::Gds, "gds"),
-        (Self::Gdsf, "gdsf"),
-        (Self::Random, "random"),
-    ];
-
-    /// Their names.
-    pub const NAMES: [&'static str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = Self::ALL[at].1;
-            at += 1;
-        }
-        names
-    };
-
-    /// The policy with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(policy, _)| policy)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
-    }
-
-    /// Its order, for objects numbered below `objects` in a simulation, which keep their numbers.
-    pub fn order(self, capacity_bytes: u64, objects: usize) -> Box<dyn Online> {
-        match self {
-            Self::Lru => Box::new(Lru::new(objects)),
-            Self::Fifo => Box::new(Fifo::new(objects)),
-            Self::Clock => Box::new(Clock::new(objects)),
-            Self::Sieve => Box::new(Sieve::new(objects)),
-            Self::Slru => Box::new(Slru::new(capacity_bytes, objects)),
-            Self::S3Fifo => Box::new(S3Fifo::new(capacity_bytes, objects)),
-            Self::TwoQ => Box::new(TwoQ::new(capacity_bytes, objects)),
-            Self::Arc => Box::new(Arc::new(capacity_bytes, objects)),
-            Self::WTinyLfu => Box::new(WTinyLfu::new(capacity_bytes, objects)),
-            Self::Lfu => Box::new(Lfu::new(objects)),
-            Self::Lfuda => Box::new(Lfuda::new(objects)),
-            Self::Gds => Box::new(Ranked::new(Rank::InverseSize, objects)),
-            Self::Gdsf => Box::new(Ranked::new(Rank::FrequencyBySize, objects)),
-            Self::Random => Box::new(Random::new(RANDOM_SEED, objects)),
-        }
-    }
-
-    /// The same, without any objects yet, in a cache that holds about so many objects.
-    pub fn order_by_hash(self, capacity_bytes: u64, objects: u64) -> Box<dyn Online> {
-        match self {
-            Self::WTinyLfu => Box::new(WTinyLfu::by_hash(capacity_bytes, objects)),
-            _ => self.order(capacity_bytes, 0),
-        }
     }
 }

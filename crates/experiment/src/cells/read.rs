@@ -460,8 +460,8 @@ proxy-cpus = "0,2-3"
             ("[0, 60]", "[0, 0]", "`varnish, memory 64MB, ttl 0` is there twice"),
             ("\"demo\"", "\"mine.pg\"", "`mine.pg` is there twice"),
             ("[0, 60]", "[]", "ttl: the list is empty"),
-            ("delay=40ms", "dealy=40ms", "x.toml:28: robot-link: "),
-            ("proxy-cpus = \"0,2-3\"", "congestion = \"a b\"", "x.toml:29: congestion: `a b` is no"),
+            ("delay=40ms", "dealy=40ms", "x.toml:29: robot-link: "),
+            ("proxy-cpus = \"0,2-3\"", "congestion = \"a b\"", "x.toml:30: congestion: `a b` is no"),
             ("title =", "title", "x.toml:1: "),
         ] {
             assert!(GOOD.contains(from), "{from}");

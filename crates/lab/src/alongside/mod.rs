@@ -26,7 +26,7 @@ pub(crate) mod plan;
 
 pub use plan::ConformPlan;
 
-/// Between the start of the schedule and the first case: robots are about their business by then.
+/// Between the start of the schedule and the first case: robots have begun by then.
 const LEAD: Duration = Duration::from_secs(1);
 /// How long the thread may take to give its results.
 const PATIENCE: Duration = Duration::from_secs(10);
