@@ -17,7 +17,7 @@ pub struct Times {
     pub service: SparseHistogram,
     /// `first_byte − sent`.
     pub ttfb: SparseHistogram,
-    /// The same of those xacts among them that Assay disturbed ([`crate::own_error::DISTURBED_US`]).
+    /// The same of those xacts among them that Assay disturbed ([`crate::own_error::Unrecorded`] says from which delay on).
     #[serde(skip_serializing_if = "Disturbed::is_empty")]
     pub disturbed: Disturbed,
 }

@@ -519,7 +519,7 @@ fn returns(gather: &Gather) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is          simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
+        "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
         assay_settings::show::count(returns),
         assay_settings::show::count(changes)
     )]

@@ -62,8 +62,8 @@ impl Xact {
 
     fn arrived(&self, clock: &RunClock, read_ns: u64, unread_us: u32) -> Option<IdealNote> {
         let at_us = clock.since_start_us(read_ns).saturating_sub(u64::from(unread_us));
-        let at = |sent_us: u64| at_us.max(sent_us);
-        self.noted_us.map(|sent_us| IdealNote::Arrived { key: self.object.key, sent_us, at_us: at(sent_us) })
+        let key = self.object.key;
+        self.noted_us.map(|sent_us| IdealNote::Arrived { key, sent_us, at_us: at_us.max(sent_us) })
     }
 }
 
