@@ -14,7 +14,7 @@ use assay_record::run::RunInfo;
 use crate::support::{Assay, Said, processes_of, program, send};
 
 /// Nothing here takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A server and agents on this host.
 struct Up {

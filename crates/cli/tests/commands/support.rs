@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Nothing here takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The top of the tree.
 pub fn root() -> PathBuf {
@@ -186,7 +186,7 @@ pub fn process_of(directory: &Path, file: &str) -> i32 {
                 return pid;
             }
         }
-        assert!(begin.elapsed() < Duration::from_secs(120), "no process of {file}");
+        assert!(begin.elapsed() < PATIENCE, "no process of {file}");
         std::thread::yield_now();
     }
 }

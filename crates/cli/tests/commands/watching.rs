@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{Assay, Said, program, send};
 
 /// Nothing here takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A run that is served, and goes on being served when it has ended.
 struct Served {
