@@ -20,6 +20,7 @@ use assay_workload::model::Workload;
 use clap::Args;
 
 use crate::commands::form_args::FormArgs;
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -81,7 +82,7 @@ pub struct LogsArgs {
 /// Analyses access logs.
 pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(&output::json(&Document::json_schema())?, args.form.output.as_deref())?;
+        output::result(schema::of_document("logs"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     if args.formats {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_compare::{self as compare, Comparison};
+use assay_compare as compare;
 use assay_record::dir::{RunDir, RunDirError};
 use assay_report::ReportError;
 use assay_report::summary::Summary;
@@ -13,6 +13,7 @@ use assay_table::FileError;
 use clap::Args;
 
 use super::take_along::{TakeArgs, TakeComparisonArgs, take_along};
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -125,8 +126,8 @@ impl Form {
 /// Reports the directory of a run or of an experiment.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let Some(dir) = &args.run_dir else {
-        let schema = if args.comparison_schema { Comparison::json_schema() } else { Summary::json_schema() };
-        output::result(&output::json(&schema)?, args.output.as_deref())?;
+        let kind = if args.comparison_schema { "comparison" } else { "summary" };
+        output::result(schema::of_document(kind), args.output.as_deref())?;
         return Ok(Exit::Fine);
     };
     output::check_result(args.output.as_deref())?;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use assay_record::spe::SpeDir;
-use assay_review::spe::{self, Evaluation};
+use assay_review::spe;
 use clap::Args;
 
 use super::take_along::{check_figures, told_figures};
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -44,7 +45,7 @@ pub struct SpeReportArgs {
 pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
     let file = args.output.as_deref();
     let Some(path) = &args.dir else {
-        output::result(&output::json(&Evaluation::json_schema())?, file)?;
+        output::result(schema::of_document("spe"), file)?;
         return Ok(Exit::Fine);
     };
     output::check_result(file)?;

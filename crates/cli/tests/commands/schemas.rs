@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use crate::support::{Assay, read, root};
 
-/// The kinds of settings files.
-const KINDS: [&str; 6] = ["experiment", "topology", "cluster", "switch", "rules", "proxy"];
-
 /// A name that is like no other.
 const UNKNOWN: &str = "qqqqqqqqqq";
 
@@ -221,13 +218,32 @@ fn rules_and_proxies_have_the_fields_of_their_schemas_and_no_others() {
 #[test]
 fn every_schema_is_printed_and_named() {
     let assay = Assay::new();
-    for kind in KINDS {
-        let printed = assay.run(&["schema", kind]).exits(0).stdout;
-        assert_eq!(serde_json::from_str::<Value>(&printed).expect("JSON"), schema(kind));
+    let listed = assay.run(&["schema"]).exits(0);
+    let printed: BTreeSet<String> = listed
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next().map(str::to_owned))
+        .collect();
+    let kept: BTreeSet<String> = files("docs/reference", "json")
+        .iter()
+        .filter_map(|path| Some(path.file_name()?.to_str()?.strip_suffix(".schema.json")?.to_owned()))
+        .collect();
+    assert_eq!(printed, kept);
+    for name in &kept {
+        let text = read(&root().join(format!("docs/reference/{name}.schema.json")));
+        assert_eq!(assay.run(&["schema", name]).exits(0).stdout, text, "{name}");
     }
-    assert_eq!(
-        assay.run(&["schema"]).exits(0).stdout.lines().filter(|line| line.starts_with("  ")).count(),
-        7
-    );
+    for (name, command) in [
+        ("summary", &["report", "--schema"][..]),
+        ("comparison", &["report", "--comparison-schema"]),
+        ("conform", &["conform", "--schema"]),
+        ("logs", &["logs", "--schema"]),
+        ("size", &["size", "--schema"]),
+        ("replay", &["replay", "--schema"]),
+        ("spe", &["spe", "report", "--schema"]),
+    ] {
+        let text = read(&root().join(format!("docs/reference/{name}.schema.json")));
+        assert_eq!(assay.run(command).exits(0).stdout, text, "{name}");
+    }
     assay.run(&["schema", "expriment"]).exits(2).complains("did you mean `experiment`?");
 }

@@ -16,6 +16,7 @@ use assay_conform::suite::Suite;
 use clap::{Args, Subcommand};
 
 use super::spe::targets::{Setting, setting};
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::{leftovers, output, units};
 
@@ -160,7 +161,7 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
         None => {}
     }
     if args.schema {
-        output::result(&output::json(&Document::json_schema())?, args.output.as_deref())?;
+        output::result(schema::of_document("conform"), args.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     for file in [&args.output, &args.html, &args.markdown, &args.junit] {

@@ -17,6 +17,7 @@ use clap::Args;
 use tokio::runtime::{Builder, LocalOptions};
 
 use crate::commands::logs::hint;
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::{output, target};
@@ -146,7 +147,7 @@ pub struct ReplayArgs {
 pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     let file = args.output.as_deref();
     if args.schema {
-        output::result(&output::json(&Results::json_schema())?, file)?;
+        output::result(schema::of_document("replay"), file)?;
         return Ok(Exit::Fine);
     }
     if args.to.is_none() && args.through.proxy.is_none() {

@@ -33,6 +33,7 @@ use self::together::TogetherArgs;
 use self::workload::WorkloadArgs;
 use crate::commands::form_args::FormArgs;
 use crate::commands::logs;
+use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -117,7 +118,7 @@ pub struct SizeArgs {
 /// Simulates caches.
 pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(&output::json(&Document::json_schema())?, args.form.output.as_deref())?;
+        output::result(schema::of_document("size"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     for file in [&args.form.output, &args.form.html, &args.csv] {
