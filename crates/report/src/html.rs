@@ -23,12 +23,14 @@ use crate::summary::{Mood, Summary, Topic};
 use crate::terminal;
 use crate::words;
 
+// Statics: of a constant, each crate that uses it has a copy in the program.
+
 /// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
-pub const MACROS: &str = include_str!("../assets/macros.html");
+pub static MACROS: &str = include_str!("../assets/macros.html");
 /// The look of every page.
-pub const STYLE: &str = include_str!("../assets/report.css");
+pub static STYLE: &str = include_str!("../assets/report.css");
 /// The script that draws charts.
-pub const SCRIPT: &str = concat!(
+pub static SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("../assets/page/base.js"),
     include_str!("../assets/page/view.js"),
@@ -44,9 +46,9 @@ pub const SCRIPT: &str = concat!(
     "})();\n"
 );
 /// The library that draws lines.
-pub const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+pub static UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 /// The look that it needs.
-pub const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
+pub static UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const TEMPLATE: &str = include_str!("../assets/report.html");
 
 /// The page follows a run that goes on: it fetches itself again from where it came.
