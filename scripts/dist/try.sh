@@ -48,6 +48,8 @@ if [ "$stage" = --inside ]; then
     mkdir "$empty" "$root"
     if [ -n "$base" ] && [ -e "$base" ]; then
         tar -C "$empty" -xf "$base"
+        [ -e "$empty/usr/share/bash-completion/bash_completion" ] ||
+            fail "$base is not a system that this command wrote: it has no bash-completion. Name a file that is not there yet"
     else
         echo "making an empty system (debootstrap)"
         debootstrap --variant=minbase --include=bash-completion,man-db bookworm "$empty" >"$place/log" 2>&1 ||
