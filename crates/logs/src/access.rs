@@ -45,6 +45,8 @@ pub struct Access<'a> {
     pub referrer: &'a [u8],
     /// What Assay's robots call the request (`X-Assay`), where the log has it.
     pub xact: &'a [u8],
+    /// The line itself, without what other systems put before it.
+    pub line: &'a [u8],
 }
 
 impl<'a> Access<'a> {

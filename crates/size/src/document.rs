@@ -52,7 +52,7 @@ pub struct Document {
     pub best: Option<Gain>,
     /// What caches that work together make of the requests; none: nobody asked.
     pub together: Option<Together>,
-    /// Changes of the key that would gain hits, the most first; none: nobody asked.
+    /// Changes of the key that would gain hits, and additions that would lose them, the most first; none: nobody asked.
     pub suggestions: Option<Vec<KeyChange>>,
     /// Predictions beside what real proxies reached; none: none was run.
     pub proof: Option<Proof>,
@@ -111,20 +111,24 @@ pub struct Gain {
     pub gained: Points,
 }
 
-/// A change of the key that would gain hits in a cache without bounds.
+/// A change of the key that would gain or lose hits in a cache without bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyChange {
     /// What the key would do, as it is written for `--key`.
     pub rule: String,
+    /// It leaves something out of the key; false: it adds something to it.
+    pub leaves_out: bool,
     /// Requests that it concerns.
     pub requests: u64,
-    /// Misses that would be hits, of an object with the same length.
+    /// Misses that would be hits, of an object with the same length, and the same validator if it is logged.
     pub gained_hits: u64,
     /// The same in points of document hit ratio.
     pub gained_points: Option<f64>,
-    /// Requests that would be hits of an object with another length: they may be for another object.
+    /// Hits that would be misses.
+    pub lost_hits: u64,
+    /// Requests that would be hits of an object with another length or validator: they may be for another object.
     pub different_length: u64,
-    /// At least 99 of 100 have the same length.
+    /// At least 99 of 100 have the same length; what is added to a key is safe.
     pub is_safe: bool,
 }
 
@@ -380,9 +384,11 @@ impl KeyChange {
         let gained = assay_measurement::ratios::ratio(suggestion.gained, requests);
         Self {
             rule: suggestion.rule.clone(),
+            leaves_out: suggestion.leaves_out,
             requests: suggestion.requests,
             gained_hits: suggestion.gained,
             gained_points: gained.map(|share| share * 100.0),
+            lost_hits: suggestion.lost,
             different_length: suggestion.different,
             is_safe: suggestion.is_safe(),
         }

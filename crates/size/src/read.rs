@@ -14,8 +14,10 @@ use crate::error::SizeError;
 use assay_cache::ideal::Request as Kind;
 
 use crate::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning, USUAL};
+use crate::keys::fields::Fields;
+use crate::keys::logged::{Logged, Varies};
 use crate::keys::pattern::Shown;
-use crate::keys::suggest::{Suggest, Suggestion};
+use crate::keys::suggest::{Suggest, Suggestion, Taken};
 use crate::keys::{self, Rules, parts};
 use crate::labels::By;
 use crate::requests::{Gather, Requests, Sizes};
@@ -303,6 +305,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         is_full: false,
         notes: Vec::new(),
         told: Told::default(),
+        logged: Logged::default(),
         as_replayed: how.as_replayed,
     };
     let set = assay_logs::for_each_access(files, format, |access, format| {
@@ -319,8 +322,15 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         files: set.files,
         form: set.format,
         is_log: true,
-        notes: [log.notes, log.told.notes(), log.rules.notes(log.told.has_lifetimes), returns(&gather)]
-            .concat(),
+        notes: [
+            log.notes,
+            log.told.notes(),
+            log.logged.notes(),
+            log.rules.notes(log.told.has_lifetimes),
+            log.rules.notes_of_key(&log.logged),
+            returns(&gather),
+        ]
+        .concat(),
         requests: gather.finish(),
         malformed: set.malformed,
         suggestions: log.rules.suggest.take().map(Suggest::finish),
@@ -387,6 +397,7 @@ struct Log {
     by: Option<By>,
     has_clients: bool,
     told: Told,
+    logged: Logged,
     as_replayed: bool,
     /// What caches do, if lines have to be told apart by what HTTP says.
     http: Http,
@@ -404,7 +415,9 @@ impl Log {
         let status = if self.assumes_success { 200 } else { access.status };
         let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
         if !self.is_plain {
-            if self.take_by_rules(access, (method, status), at_s, gather) {
+            let reads_fields = self.rules.read_fields() || self.logged.has_vary();
+            let fields = if reads_fields { Fields::of(access, format) } else { Fields::default() };
+            if self.take_by_rules(access, &fields, (method, status), at_s, gather) {
                 self.label(access, gather);
             }
             return;
@@ -438,6 +451,7 @@ impl Log {
     fn take_by_rules(
         &mut self,
         access: &Access<'_>,
+        fields: &Fields<'_>,
         (method, status): (&[u8], u16),
         at_s: Option<i64>,
         gather: &mut Gather,
@@ -450,9 +464,14 @@ impl Log {
             return false;
         }
         let kind = self.acts.kind(method, status);
-        let key = rules.key.key(host, path, query);
-        let (wanted, told_s) = self.told.lifetime(access, (method, status), wanted(method, status), key);
-        let key = self.told.variant(access, wanted, key);
+        rules.see(query, fields);
+        let url = rules.key.key(host, path, query);
+        let (wanted, told_s) = self.told.lifetime(access, (method, status), wanted(method, status), url);
+        let (wanted, varies) = match self.logged.varies(url, fields) {
+            Varies::By(varies) => (wanted, varies),
+            Varies::ByAll => (Wanted::Never, &[][..]),
+        };
+        let key = self.told.variant(access, wanted, rules.key.variant(url, fields, varies));
         if keys::first(&mut rules.uncachable, &shown).is_some() || (wanted == Wanted::Never && kind.is_none())
         {
             gather.uncachable(access.bytes, at_s);
@@ -464,7 +483,7 @@ impl Log {
             gather.part(key, access.bytes, at_s);
         } else {
             if let Some(suggest) = &mut rules.suggest {
-                suggest.take(host, path, query, access.bytes);
+                suggest.take(&Taken { url: (host, path, query), fields, varies, bytes: access.bytes });
             }
             self.is_full |= !gather.whole(key, access.bytes, at_s);
         }
@@ -500,7 +519,8 @@ impl Log {
         );
         self.told.has_lifetimes |= says.has(Fact::Lifetime) && !self.as_replayed;
         self.told.has_codings |= says.has(Fact::Coding) && !self.as_replayed;
-        self.is_plain &= !self.told.has_lifetimes && !self.told.has_codings;
+        self.logged.begin(format, !self.as_replayed, self.told.has_codings);
+        self.is_plain &= !self.told.has_lifetimes && !self.told.has_codings && !self.logged.has_vary();
         if self.told.has_lifetimes {
             gather.set_http(self.http.clone());
         }

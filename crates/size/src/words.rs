@@ -1,5 +1,6 @@
 //! What the curves say, in sentences.
 
+use assay_measurement::ratios::ratio;
 use assay_settings::show::{bytes, count, number};
 
 use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
@@ -275,7 +276,7 @@ fn requested_once(document: &Document) -> Option<String> {
 /// How often a parameter of a query was not examined.
 pub(crate) fn unexamined(times: u64) -> String {
     format!(
-        "Parameters beyond the first 64 names, or with names that no rule can have, were not examined {} times.",
+        "Parameters, fields and cookies beyond the first 64 names of each, or with names that no rule can have, were not examined {} times.",
         count(times)
     )
 }
@@ -284,22 +285,45 @@ pub(crate) fn unexamined(times: u64) -> String {
 pub(crate) fn suggestions(document: &Document) -> Vec<String> {
     let Some(changes) = &document.suggestions else { return Vec::new() };
     if changes.is_empty() {
-        return vec!["No parameter, and no order of parameters, costs a tenth of a point of hits.".into()];
+        return vec![
+            "No parameter, no order of parameters and no logged field or cookie costs a tenth of a point of hits.".into(),
+        ];
     }
-    let sentence = |change: &KeyChange| {
-        let points = number((change.gained_points.unwrap_or(0.0) * 10.0).round() / 10.0);
-        let gained = count(change.gained_hits);
-        let caution = match (change.is_safe, change.different_length) {
+    let requests = document.input.requests;
+    changes.iter().map(|change| suggestion(change, requests)).collect()
+}
+
+fn suggestion(change: &KeyChange, requests: u64) -> String {
+    let points = |hits: u64| number((ratio(hits, requests).unwrap_or(0.0) * 1000.0).round() / 10.0);
+    let (rule, gained, lost) = (&change.rule, change.gained_hits, change.lost_hits);
+    if change.leaves_out {
+        let caution = match (change.is_safe, change.different_length + lost) {
             (_, 0) => "every one has the length of what would be served".to_owned(),
             (true, different) => format!("{} have another length", count(different)),
             (false, different) => format!("but {} have another length, so it may matter", count(different)),
         };
-        format!(
-            "--key '{}' would gain {points} points in a cache without bounds ({gained} requests; {caution}).",
-            change.rule
-        )
-    };
-    changes.iter().map(sentence).collect()
+        return format!(
+            "--key '{rule}' would gain {} points in a cache without bounds ({} requests; {caution}).",
+            points(gained),
+            count(gained)
+        );
+    }
+    if gained > lost {
+        let but = if lost > 0 { format!(" and {} fewer hits for it", count(lost)) } else { String::new() };
+        return format!(
+            "--key '{rule}' would gain {} points in a cache without bounds: {} misses are for an object whose length has changed, but not \
+             for requests that are alike in this{but}.",
+            points(gained - lost),
+            count(gained)
+        );
+    }
+    format!(
+        "--key '{rule}' would cost {} points in a cache without bounds ({} hits lost, {} gained): if your cache has it in its key, leave it \
+         out unless the responses differ by it with the same length.",
+        points(lost - gained),
+        count(lost),
+        count(gained)
+    )
 }
 
 /// What a reader should know.

@@ -57,6 +57,14 @@ pub(crate) enum Field {
     Agent,
     /// `Referer` of the request.
     Referrer,
+    /// Another header field of the request; its name in lower case.
+    Request(Box<str>),
+    /// A cookie of the request, by its name.
+    Cookie(Box<str>),
+    /// `Vary` of the response.
+    Vary,
+    /// `ETag` or `Last-Modified` of the response.
+    Validator,
     /// `X-Assay` of the request.
     Xact,
     Hierarchy,
@@ -96,6 +104,10 @@ impl Field {
             Field::Coding => "content coding",
             Field::Agent => "user agent",
             Field::Referrer => "referrer",
+            Field::Request(_) => "field of the request",
+            Field::Cookie(_) => "cookie",
+            Field::Vary => "Vary",
+            Field::Validator => "validator",
             Field::Xact => "name of a request",
             Field::Hierarchy => "hierarchy code",
             Field::Peer | Field::PeerList => "peer",
@@ -132,6 +144,8 @@ impl Field {
     pub(crate) fn take<'a>(&self, text: &'a [u8], access: &mut Access<'a>, clock: &mut Clock) -> Option<()> {
         match self {
             Field::Skip | Field::SkipList | Field::Braces => {}
+            // Read by those who need them.
+            Field::Request(_) | Field::Cookie(_) | Field::Vary | Field::Validator => {}
             Field::Query => {
                 let text = text_or_none(text);
                 access.query = text.strip_prefix(b"?").unwrap_or(text);
@@ -291,23 +305,31 @@ fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     access.url = &rest[..end.unwrap_or(rest.len())];
 }
 
-/// The field for a request's header field of this name (in lower case), where it says anything here.
-pub(super) fn of_header(name: &str) -> Option<Field> {
+/// The field for a request's header field of this name (in lower case).
+pub(super) fn of_header(name: &str) -> Field {
     match name {
-        "host" => Some(Field::Host),
-        "user-agent" => Some(Field::Agent),
-        "referer" => Some(Field::Referrer),
-        _ => None,
+        "host" => Field::Host,
+        "user-agent" => Field::Agent,
+        "referer" => Field::Referrer,
+        name if is_field_name(name) => Field::Request(name.into()),
+        _ => Field::Skip,
     }
 }
 
-/// The same for a response's header field.
+fn is_field_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// The field for a response's header field of this name, where it says anything here.
 pub(super) fn of_response_header(name: &str) -> Option<Field> {
     match name {
         "content-type" => Some(Field::ContentType),
         "cache-control" => Some(Field::CacheControl),
         "expires" => Some(Field::Expires),
         "content-encoding" => Some(Field::Coding),
+        "vary" => Some(Field::Vary),
+        "etag" | "last-modified" => Some(Field::Validator),
         _ => None,
     }
 }

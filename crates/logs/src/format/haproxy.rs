@@ -99,12 +99,21 @@ fn of_expression(expression: &str) -> Field {
         Field::Expires
     } else if words.contains("content-encoding") || words.contains("content_encoding") {
         Field::Coding
+    } else if words.contains("vary") {
+        Field::Vary
+    } else if ["etag", "last-modified", "last_modified"].iter().any(|name| words.contains(name)) {
+        Field::Validator
+    } else if let Some(name) = SPLITTING.iter().find(|name| words.replace('_', "-").contains(**name)) {
+        Field::Request((*name).into())
     } else if words.starts_with("src") {
         Field::Client
     } else {
         Field::Skip
     }
 }
+
+/// Header fields that responses vary by; longer ones before those they begin with.
+const SPLITTING: [&str; 4] = ["accept-language", "accept-encoding", "accept", "cookie"];
 
 /// Names, longer ones before those they begin with.
 const NAMES: [&str; 62] = [

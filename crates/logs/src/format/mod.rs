@@ -5,6 +5,7 @@
 
 mod assay;
 mod detect;
+mod extra;
 mod field;
 mod haproxy;
 mod known;
@@ -24,6 +25,7 @@ use thiserror::Error;
 pub use assay::FIELDS as ASSAY_FIELDS;
 pub use detect::{Recognised, instant_us, recognise};
 pub(crate) use detect::{read_line, trim};
+pub use extra::{Extra, how_to_log, title};
 pub use known::{KNOWN, Known};
 pub use says::{Fact, Says};
 
@@ -207,6 +209,38 @@ impl Format {
 
     /// Reads a line into an access that holds nothing yet.
     fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
+        let clock = self.walk(line, |field, value, clock| field.take(value, access, clock))?;
+        access.time_us = clock.unix_us();
+        access.line = line;
+        Ok(())
+    }
+
+    /// What lines say beside what an access holds.
+    pub fn extras(&self) -> impl Iterator<Item = Extra<'_>> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Field(field, _) | Step::Quoted(field, _) => field.extra(),
+            Step::Text(_) => None,
+        })
+    }
+
+    /// Hands over what a line ([`Access::line`]) says beside what its access holds; what it leaves out is not among that.
+    pub fn each_extra<'f, 'a>(&'f self, line: &'a [u8], mut each: impl FnMut(Extra<'f>, &'a [u8])) {
+        let read = self.walk(line, |field, value, _| {
+            if let Some(extra) = field.extra().filter(|_| !matches!(value, b"" | b"-")) {
+                each(extra, value);
+            }
+            Some(())
+        });
+        debug_assert!(read.is_ok(), "the line was read before");
+    }
+
+    /// Cuts a line into its fields, and hands over each with what stands in it; none: it cannot be that.
+    #[inline(always)]
+    fn walk<'f, 'a>(
+        &'f self,
+        line: &'a [u8],
+        mut take: impl FnMut(&'f Field, &'a [u8], &mut Clock) -> Option<()>,
+    ) -> Result<Clock, Malformed> {
         let mut clock = Clock::default();
         let mut rest = line;
         for (index, step) in self.steps.iter().enumerate() {
@@ -237,15 +271,14 @@ impl Format {
                 until.cut(rest)
             };
             let (value, after) = cut.ok_or_else(|| stop(Problem::NoEnd, rest))?;
-            field.take(value, access, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+            take(field, value, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
             rest = after;
         }
         if !rest.is_empty() {
             let at = line.len() - rest.len();
             return Err(Malformed { step: self.steps.len(), at, problem: Problem::More });
         }
-        access.time_us = clock.unix_us();
-        Ok(())
+        Ok(clock)
     }
 
     /// Why a line could not be read, in words.

@@ -1,6 +1,6 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
-use super::field::{Field, of_response_header};
+use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
@@ -57,6 +57,8 @@ fn field(name: &str) -> Field {
         "args" | "query_string" => Field::Query,
         "is_args" => Field::Query,
         "upstream_addr" => Field::PeerList,
+        name if name.starts_with("http_") => of_header(&name["http_".len()..].replace('_', "-")),
+        name if name.starts_with("cookie_") => Field::Cookie(name["cookie_".len()..].into()),
         name => {
             let header =
                 ["sent_http_", "upstream_http_"].iter().find_map(|container| name.strip_prefix(container));

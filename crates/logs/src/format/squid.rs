@@ -180,7 +180,7 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
         "ru" | ">ru" => Field::Url,
         "rp" | ">rp" => Field::Path,
         ">rd" => Field::Host,
-        ">h" => argument.and_then(|header| of_header(&header.to_ascii_lowercase())).unwrap_or(Field::Skip),
+        ">h" => argument.map_or(Field::Skip, of_request),
         "<h" => argument
             .and_then(|header| of_response_header(&header.to_ascii_lowercase()))
             .unwrap_or(Field::Skip),
@@ -189,4 +189,15 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
         "<a" | "<A" => Field::Peer,
         _ => Field::Skip,
     })
+}
+
+/// A header field of the request, or one member of it: `Cookie:;sid`.
+fn of_request(argument: &str) -> Field {
+    match argument.split_once(':') {
+        None => of_header(&argument.to_ascii_lowercase()),
+        Some((header, member)) if header.eq_ignore_ascii_case("cookie") => {
+            member.strip_prefix(';').map_or(Field::Skip, |name| Field::Cookie(name.into()))
+        }
+        Some(_) => Field::Skip,
+    }
 }

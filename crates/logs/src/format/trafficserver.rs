@@ -36,7 +36,7 @@ fn field(name: &str) -> Result<Field, String> {
     if let Some((header, container)) = name.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
-            (header, "cqh" | "pqh") => of_header(header).unwrap_or(Field::Skip),
+            (header, "cqh" | "pqh") => of_header(header),
             (header, "psh" | "ssh") => of_response_header(header).unwrap_or(Field::Skip),
             _ => Field::Skip,
         });

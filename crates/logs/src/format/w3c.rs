@@ -1,6 +1,6 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
-use super::field::{Field, of_response_header};
+use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
@@ -21,7 +21,14 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         has_url |= matches!(field, Field::Url | Field::Path);
         pieces.push(match field {
             // Some programs put texts with blanks in them into quotes.
-            Field::Skip | Field::Url | Field::Path | Field::Agent | Field::Referrer => Piece::Quoted(field),
+            Field::Skip
+            | Field::Url
+            | Field::Path
+            | Field::Agent
+            | Field::Referrer
+            | Field::Request(_)
+            | Field::Vary
+            | Field::Validator => Piece::Quoted(field),
             field => Piece::Field(field),
         });
     }
@@ -50,6 +57,9 @@ fn field(name: &str) -> Field {
         "s-hierarchy" => Field::Hierarchy,
         // How long it took is in milliseconds here and in seconds there: it is not taken.
         name => {
+            if let Some(header) = name.strip_prefix("cs(").and_then(|rest| rest.strip_suffix(')')) {
+                return of_header(header);
+            }
             let header = ["rs(", "sc("].iter().find_map(|begin| name.strip_prefix(begin)?.strip_suffix(')'));
             header.and_then(of_response_header).unwrap_or(Field::Skip)
         }

@@ -1,13 +1,19 @@
-//! What is said of the requests of a log that the log does not say: which URLs are one object ([`normal`]), what is never stored, how long
-//! a response is fresh; and the reverse question, which parameters split objects ([`suggest`]).
+//! What is said of the requests of a log that the log does not say: which requests are for one object ([`normal`]; by what their lines
+//! have of [`fields`] and cookies, and their responses of `Vary`, [`logged`]), what is never stored, how long
+//! a response is fresh; and the reverse question, which parameters, fields and cookies split objects ([`suggest`]).
 
+pub mod fields;
+pub mod logged;
 pub mod normal;
 pub mod pattern;
 pub mod suggest;
 
 use assay_logs::access::Access;
+use assay_logs::format::{how_to_log, title};
 
-use self::normal::KeyRules;
+use self::fields::{COOKIE, Fields};
+use self::logged::Logged;
+use self::normal::{KeyRules, NameRule, matches_one, name, parameters};
 use self::pattern::{Pattern, Shown};
 use self::suggest::Suggest;
 
@@ -39,9 +45,69 @@ pub struct Rules {
     pub suggest: Option<Suggest>,
     /// Requests that were left out for their host.
     pub left_out: u64,
+    /// Names in rules of the key that no request had until now.
+    idle: Vec<(NameRule, String)>,
 }
 
 impl Rules {
+    /// Nothing but a key; `suggests`: changes of it are looked for.
+    pub fn of_key(key: KeyRules, suggests: bool) -> Self {
+        let of = |rule| key.names(rule).iter().map(move |name| (rule, name.clone()));
+        let idle = NameRule::ALL.into_iter().flat_map(of).collect();
+        Self { suggest: suggests.then(|| Suggest::new(key.clone())), key, idle, ..Self::default() }
+    }
+
+    /// Lines have to be read for fields and cookies.
+    pub(crate) fn read_fields(&self) -> bool {
+        self.key.reads_fields() || self.suggest.is_some()
+    }
+
+    /// Strikes the names of the key's rules that a request has.
+    pub(crate) fn see(&mut self, query: &[u8], fields: &Fields<'_>) {
+        if self.idle.is_empty() {
+            return;
+        }
+        self.idle.retain(|(rule, form)| {
+            let forms = std::slice::from_ref(form);
+            !match rule {
+                NameRule::Drop => parameters(query).any(|one| matches_one(forms, name(one))),
+                NameRule::Vary | NameRule::IgnoreField => {
+                    fields.fields.iter().any(|(name, _)| matches_one(forms, name.as_bytes()))
+                }
+                NameRule::Cookie | NameRule::IgnoreCookie => {
+                    fields.cookies.iter().any(|(name, _)| matches_one(forms, name))
+                }
+            }
+        });
+    }
+
+    /// A sentence for each name in a rule of the key that no request had, and what a log cannot tell.
+    pub(crate) fn notes_of_key(&self, logged: &Logged) -> Vec<String> {
+        let unlogged = |field: &str, what: &str| {
+            format!(
+                "the log does not have {what}, so the rule splits nothing. Log it: {}.",
+                how_to_log(field)
+            )
+        };
+        let note = |(rule, name): &(NameRule, String)| {
+            let why = match rule {
+                NameRule::Vary if !logged.has_field(name) => unlogged(name, &title(name)),
+                NameRule::Cookie if !logged.has_cookie(name) => unlogged(COOKIE, "this cookie"),
+                _ => "it matches no request.".into(),
+            };
+            format!("The rule --key '{} {name}': {why}", rule.verb())
+        };
+        let mut notes: Vec<String> = self.idle.iter().map(note).collect();
+        if self.suggest.is_some() && !logged.tells_fields() {
+            notes.push(format!(
+                "The log has neither cookies nor other fields of requests that responses may depend on: whether these split objects is \
+                 not known. Log them, as Cookie: {}.",
+                how_to_log(COOKIE)
+            ));
+        }
+        notes
+    }
+
     /// True if nothing is said, so that any input will do.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()

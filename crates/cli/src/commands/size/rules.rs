@@ -3,7 +3,6 @@
 use assay_lab::units;
 use assay_size::keys::normal::KeyRules;
 use assay_size::keys::pattern::Pattern;
-use assay_size::keys::suggest::Suggest;
 use assay_size::keys::{Rule, Rules};
 use clap::Args;
 
@@ -23,10 +22,11 @@ pub struct RuleArgs {
     /// What is never stored: 'path:/api/*', 'host:login.example', 'type:text/html'
     #[arg(long, value_name = "PATTERN", value_parser = uncachable)]
     pub uncachable: Vec<Rule<()>>,
-    /// Which URLs are one object: 'drop utm_*, fbclid; sort query; ignore query; ignore host; lower host; lower path'
+    /// Which requests are for one object: 'drop utm_*, fbclid; sort query; ignore query; ignore host; lower host; lower path'; with
+    /// fields and cookies that are logged: 'vary accept-language; cookie session; ignore cookie _ga*; ignore field user-agent'
     #[arg(long, value_name = "RULES", value_parser = KeyRules::parse)]
     pub key: Option<KeyRules>,
-    /// Say which parameters split objects of the same length, and what each costs in hits
+    /// Say which parameters, fields and cookies split objects of the same length, and what each costs in hits
     #[arg(long)]
     pub suggest_keys: bool,
 }
@@ -34,15 +34,11 @@ pub struct RuleArgs {
 impl RuleArgs {
     /// The rules that were given.
     pub fn rules(&self) -> Rules {
-        let key = self.key.clone().unwrap_or_default();
-        Rules {
-            hosts: self.hosts.clone(),
-            ttl: self.ttl.clone(),
-            uncachable: self.uncachable.clone(),
-            suggest: self.suggest_keys.then(|| Suggest::new(key.clone())),
-            key,
-            left_out: 0,
-        }
+        let mut rules = Rules::of_key(self.key.clone().unwrap_or_default(), self.suggest_keys);
+        rules.hosts.clone_from(&self.hosts);
+        rules.ttl.clone_from(&self.ttl);
+        rules.uncachable.clone_from(&self.uncachable);
+        rules
     }
 }
 
