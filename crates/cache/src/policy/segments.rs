@@ -11,13 +11,38 @@ struct Segment {
     bytes: u64,
 }
 
-/// What is known of an object: its size where it is, and its segment; N: none.
+/// What is known of an object: its size where it is, and its segment; N: none. It lies beside two links of four bytes, so a size of eight
+/// bytes and what is beside it would take twice as much room.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    bytes: u64,
+    /// The size, of which the upper half has two bytes: an object above 256 TB counts as much.
+    lower: u32,
+    upper: u16,
     segment: u8,
     /// A count for the policy's own use.
     count: u8,
+}
+
+/// The largest size that a place can have.
+const LARGEST_BYTES: u64 = (1 << 48) - 1;
+
+impl Place {
+    const fn nowhere(segment: u8) -> Self {
+        Self { lower: 0, upper: 0, segment, count: 0 }
+    }
+
+    #[inline]
+    fn bytes(self) -> u64 {
+        u64::from(self.lower) | u64::from(self.upper) << u32::BITS
+    }
+
+    /// Takes a size, and returns it as it is kept.
+    #[inline]
+    fn set_bytes(&mut self, bytes: u64) -> u64 {
+        let bytes = bytes.min(LARGEST_BYTES);
+        (self.lower, self.upper) = (bytes as u32, (bytes >> u32::BITS) as u16);
+        bytes
+    }
 }
 
 /// Which segment each object is in, and its size there. Segments share one node for each object.
@@ -30,14 +55,14 @@ pub(super) struct Segments<const N: usize> {
 impl<const N: usize> Segments<N> {
     pub(super) fn new(objects: usize) -> Self {
         Self {
-            links: Links::new(objects, Place { bytes: 0, segment: N as u8, count: 0 }),
+            links: Links::new(objects, Place::nowhere(N as u8)),
             segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
         }
     }
 
     /// Makes room for objects numbered below `objects`.
     pub(super) fn grow(&mut self, objects: usize) {
-        self.links.grow(objects, Place { bytes: 0, segment: N as u8, count: 0 });
+        self.links.grow(objects, Place::nowhere(N as u8));
     }
 
     /// True for an object that is in one of these segments.
@@ -53,7 +78,7 @@ impl<const N: usize> Segments<N> {
     /// The size of an object that is in a segment.
     #[inline]
     pub(super) fn size(&self, object: u32) -> u64 {
-        self.links.known(object).bytes
+        self.links.known(object).bytes()
     }
 
     /// The count of an object, which nothing but the policy changes.
@@ -70,7 +95,8 @@ impl<const N: usize> Segments<N> {
     #[inline]
     pub(super) fn push(&mut self, segment: usize, object: u32, bytes: u64) {
         let place = self.links.known_mut(object);
-        (place.bytes, place.segment) = (bytes, segment as u8);
+        place.segment = segment as u8;
+        let bytes = place.set_bytes(bytes);
         self.segments[segment].bytes += bytes;
         self.segments[segment].queue.push(&mut self.links, object);
     }
@@ -79,7 +105,7 @@ impl<const N: usize> Segments<N> {
     #[inline]
     pub(super) fn take(&mut self, object: u32) -> u64 {
         let place = self.links.known_mut(object);
-        let bytes = place.bytes;
+        let bytes = place.bytes();
         let segment = std::mem::replace(&mut place.segment, N as u8);
         if let Some(segment) = self.segments.get_mut(usize::from(segment)) {
             segment.queue.remove(&mut self.links, object);
@@ -290,5 +316,24 @@ impl Online for S3Fifo {
 
     fn remembers(&self, object: u32) -> bool {
         self.segments.is_in(object, &[GHOST])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_as_small_as_its_links_and_keeps_any_size_of_a_real_object() {
+        assert_eq!(size_of::<Place>(), 8);
+        let mut place = Place::nowhere(3);
+        for bytes in [0, 1, u64::from(u32::MAX), 1 << 40, LARGEST_BYTES] {
+            assert_eq!((place.set_bytes(bytes), place.bytes()), (bytes, bytes));
+        }
+        assert_eq!((place.set_bytes(u64::MAX), place.bytes()), (LARGEST_BYTES, LARGEST_BYTES));
+        // What is counted is what is kept, so that a segment is empty when nothing is in it.
+        let mut segments: Segments<1> = Segments::new(1);
+        segments.push(0, 0, u64::MAX);
+        assert_eq!((segments.take(0), segments.bytes(0)), (LARGEST_BYTES, 0));
     }
 }
