@@ -4,6 +4,7 @@
 //! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
 //! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
 //! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
+//! Where responses take time and caches do not collapse requests, a cache makes room for a response when it arrives ([`arrivals`](crate::arrivals)).
 //!
 //! *Does not:* know of delays between caches, false hits, or lost queries.
 
@@ -11,6 +12,7 @@ use assay_cache::ideal::Request as Kind;
 use assay_cache::policy::queues::Lru;
 use assay_cache::policy::{Lookup, Order, Store};
 
+use crate::arrivals::Arrivals;
 use crate::http::{Http, Meaning, NO_VALIDATOR, USUAL};
 use crate::layout::Layout;
 use crate::policy::Policy;
@@ -173,12 +175,18 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
         copies: vec![Copied::default(); requests.objects],
         served: Served::default(),
     };
-    let mut caches = Caches { http, nodes: hierarchy.nodes.iter().map(node).collect(), turn: 0 };
+    let mut caches = Caches {
+        http,
+        nodes: hierarchy.nodes.iter().map(node).collect(),
+        arrivals: Arrivals::default(),
+        turn: 0,
+    };
     let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
     for (number, request) in requests.list.iter().enumerate() {
         let meaning = http.meanings.get(number).copied().unwrap_or(Meaning::PLAIN);
         let client = requests.clients.get(number).copied().unwrap_or_default() as usize;
         let entry = usize::from(hierarchy.entries[client % hierarchy.entries.len()]);
+        caches.arrive(meaning.at_ms(request));
         let source = match request.object {
             UNCACHABLE => Source::Origin,
             _ => caches.serve(entry, request, &meaning),
@@ -216,6 +224,8 @@ struct Copied {
     /// When it is there for other requests.
     arrives_ms: u64,
     version: u32,
+    /// The arrival that it comes with; 0: it is not on its way.
+    arrival: u32,
 }
 
 struct Running {
@@ -241,17 +251,19 @@ impl Running {
     /// It has a copy that may be served without a validation.
     fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
         let copied = self.copied(request);
-        self.holds(request) && copied.arrives_ms <= at_ms && at_ms < copied.fresh_until_ms
+        copied.arrival == 0 && self.holds(request) && at_ms < copied.fresh_until_ms
     }
 
     fn touch(&mut self, request: &Request) {
         self.store.order_mut().hit(request.object);
     }
 
-    fn keep(&mut self, request: &Request, copied: Copied) {
-        self.store.remove(request.object);
-        if self.store.request(request.object, self.room(request)) == Lookup::Stored {
-            self.copies[request.object as usize] = copied;
+    /// Makes room for a response that is there, and stores it.
+    fn keep(&mut self, object: u32, room: u64, copied: Copied) {
+        self.store.remove(object);
+        self.copies[object as usize].arrival = 0;
+        if self.store.request(object, room) == Lookup::Stored {
+            self.copies[object as usize] = Copied { arrival: 0, ..copied };
         }
     }
 }
@@ -259,6 +271,8 @@ impl Running {
 struct Caches<'a> {
     http: &'a Http,
     nodes: Vec<Running>,
+    /// What is on its way to them.
+    arrivals: Arrivals,
     /// How often several had a copy of what one of them gave.
     turn: usize,
 }
@@ -271,12 +285,37 @@ enum Holder {
 }
 
 impl Caches<'_> {
+    /// Caches store what has arrived by this time.
+    fn arrive(&mut self, at_ms: u64) {
+        while let Some(arrival) = self.arrivals.next_until(at_ms) {
+            let node = &mut self.nodes[arrival.cache];
+            let copied = node.copies[arrival.object as usize];
+            // Another one may have come in its place, or the object was dropped.
+            if copied.arrival == arrival.number {
+                node.keep(arrival.object, arrival.room, copied);
+            }
+        }
+    }
+
+    /// A cache stores a response, as soon as that is there.
+    fn keep(&mut self, at: usize, request: &Request, copied: Copied, at_ms: u64) {
+        let node = &mut self.nodes[at];
+        let room = node.room(request);
+        if copied.arrives_ms <= at_ms {
+            node.keep(request.object, room, copied);
+        } else {
+            let arrival = self.arrivals.send(copied.arrives_ms, at, request.object, room);
+            node.copies[request.object as usize] = Copied { arrival, ..copied };
+        }
+    }
+
     /// A request of a client, at the cache that it enters.
     fn serve(&mut self, at: usize, request: &Request, meaning: &Meaning) -> Source {
         match meaning.kind {
             Kind::Post => {
                 if self.http.behaviour.post_invalidates {
                     self.nodes[at].store.remove(request.object);
+                    self.nodes[at].copies[request.object as usize].arrival = 0;
                 }
                 Source::Origin
             }
@@ -291,15 +330,13 @@ impl Caches<'_> {
         let node = &mut self.nodes[at];
         let copied = node.copied(request);
         let is_reload = meaning.kind == Kind::Reload;
-        if node.holds(request) && !is_reload {
-            if at_ms < copied.arrives_ms {
-                // Another request fetches it, and this cache does not join fetches.
-                return (Source::Origin, self.made(request, meaning));
-            }
-            if at_ms < copied.fresh_until_ms {
-                node.touch(request);
-                return (Source::Own, copied);
-            }
+        if copied.arrival != 0 && !is_reload {
+            // Another request fetches it, and this cache does not join fetches.
+            return (Source::Origin, self.made(request, meaning));
+        }
+        if node.is_fresh(request, at_ms) && !is_reload {
+            node.touch(request);
+            return (Source::Own, copied);
         }
         let is_stored = node.holds(request);
         let confirms = meaning.kind == Kind::ConditionalUnchanged && is_stored;
@@ -311,7 +348,7 @@ impl Caches<'_> {
         if let Some(Holder::Sibling(sibling)) = holder {
             let copied = self.sibling_copy(sibling, request, at_ms);
             if !self.nodes[at].node.proxy_only {
-                self.nodes[at].keep(request, copied);
+                self.keep(at, request, copied, at_ms);
             }
             return (Source::Sibling, copied);
         }
@@ -323,7 +360,7 @@ impl Caches<'_> {
             node.touch(request);
             node.copies[request.object as usize].fresh_until_ms = fresh.fresh_until_ms;
         } else {
-            node.keep(request, fresh);
+            self.keep(at, request, fresh, at_ms);
         }
         (source, fresh)
     }
@@ -385,6 +422,7 @@ impl Caches<'_> {
             fresh_until_ms: meaning.fresh_until_ms(at_ms),
             arrives_ms: if collapses { at_ms } else { self.http.arrives_ms(request, meaning) },
             version: meaning.version,
+            arrival: 0,
         }
     }
 }
@@ -392,6 +430,7 @@ impl Caches<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Behaviour;
     use crate::http_draws::{any_requests, gathered};
     use crate::simulate::cache;
 
@@ -442,6 +481,43 @@ mod tests {
         let mut requests = gathered(USUAL, &list);
         requests.clients = clients.to_vec();
         requests
+    }
+
+    #[test]
+    fn a_cache_makes_room_for_a_response_when_it_arrives() {
+        // Room for one object, and responses that take five seconds. The second object is requested at 7 s.
+        let at = [(1, 0), (1, 4), (1, 6), (2, 7), (1, 8), (1, 13), (2, 14), (1, 19)];
+        let list: Vec<_> = at.iter().map(|(key, at_s)| (*key, *at_s, Meaning::PLAIN)).collect();
+        let hits = |behaviour, response_ms| {
+            let mut requests = crate::http_draws::requests(behaviour, &list);
+            requests.http.as_mut().unwrap().response_ms = response_ms;
+            together(&requests, &single(10), 0, 1).total().hits
+        };
+        let alone = Behaviour { collapses: false, ..USUAL };
+        // At 6 and 8 s; the second object at 14 s, and at 19 s the first, which was fetched again at 13 s.
+        assert_eq!(hits(alone, 5000), 4);
+        // At 4, 6 and 13 s. Caches that collapse requests have the object at once.
+        assert_eq!([hits(alone, 0), hits(USUAL, 5000)], [3, 3]);
+    }
+
+    #[test]
+    fn what_is_dropped_on_its_way_is_not_stored_and_what_is_fetched_anew_replaces_it() {
+        let get = |life_s| Meaning { life_s, version: NO_VALIDATOR, ..Meaning::PLAIN };
+        let post = Meaning { kind: Kind::Post, is_counted: false, ..Meaning::PLAIN };
+        let list = [
+            (1, 0, get(9)),
+            (1, 1, post),
+            (1, 6, get(9)),
+            (1, 12, get(9)),
+            (1, 16, get(9)),
+            (1, 18, get(9)),
+            (1, 22, get(9)),
+        ];
+        let behaviour = Behaviour { collapses: false, ..USUAL };
+        let mut requests = crate::http_draws::requests(behaviour, &list);
+        requests.http.as_mut().unwrap().response_ms = 5000;
+        // What was fetched at 6 s is there at 12, and has expired at 16; what comes then is there at 22.
+        assert_eq!(together(&requests, &single(10), 0, 1).total().hits, 2);
     }
 
     #[test]

@@ -141,6 +141,8 @@ pub struct StoredAs {
     pub overhead_bytes: u64,
     /// Room is taken in multiples of this.
     pub unit_bytes: u64,
+    /// Share of its size that it fills before it evicts, in percent: objects take as much more room.
+    pub filled_percent: u64,
 }
 
 /// The requests.

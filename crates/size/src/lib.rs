@@ -8,6 +8,7 @@
 //!
 //! *Does not:* open a socket, start a proxy, or know what a real proxy's memory holds beside objects.
 
+mod arrivals;
 pub mod bounds;
 pub mod cooperate;
 pub mod csv;

@@ -30,6 +30,8 @@ pub struct Cell {
     pub overhead_bytes: u64,
     /// Objects were taken to need multiples of this.
     pub unit_bytes: u64,
+    /// It was taken to fill this share of its size before it evicts, in percent.
+    pub filled_percent: u64,
     /// What was predicted: the mean of the repetitions' seeds.
     pub predicted: Ratios,
     /// What was measured: the mean of the repetitions; none: no run ended.
@@ -125,6 +127,7 @@ mod tests {
             size_bytes: 1 << 20,
             overhead_bytes: 100,
             unit_bytes: 1,
+            filled_percent: 100,
             predicted: ratios(predicted),
             measured: measured.map(ratios),
             measured_dhr_range: None,

@@ -375,6 +375,13 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
                 bytes(stored.unit_bytes)
             ),
         );
+        note(
+            stored.filled_percent < 100,
+            format!(
+                "It evicts from {} % of its size on: objects take as much more room here as it leaves free.",
+                stored.filled_percent
+            ),
+        );
     }
     note(
         input.uncounted_requests > 0,

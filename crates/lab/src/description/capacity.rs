@@ -24,6 +24,8 @@ pub struct Capacity {
     pub object_overhead_bytes: u64,
     /// An object, with that, takes a multiple of so many bytes.
     pub object_unit_bytes: u64,
+    /// It evicts from this share of its size on, in percent: so much it holds, measured.
+    pub evicts_from_percent: u64,
     /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
     pub inclusive: bool,
 }
@@ -39,6 +41,7 @@ impl Default for Capacity {
             needs_disk: false,
             object_overhead_bytes: 0,
             object_unit_bytes: 1,
+            evicts_from_percent: 100,
             inclusive: false,
         }
     }
@@ -64,6 +67,9 @@ impl Capacity {
         }
         if self.object_unit_bytes == 0 {
             return Err(("object-unit-bytes", "must be at least 1".into()));
+        }
+        if !(1..=100).contains(&self.evicts_from_percent) {
+            return Err(("evicts-from-percent", "must be from 1 to 100".into()));
         }
         if self.memory_ceiling_bytes.is_some_and(|most| most < self.memory_floor_bytes) {
             return Err(("memory-ceiling-bytes", "must not be below `memory-floor-bytes`".into()));
@@ -148,6 +154,7 @@ mod tests {
     fn capacities_that_cannot_be_are_refused() {
         assert!(toy("stores = []").unwrap_err().starts_with("toy.toml:10: capacity.stores: "));
         assert!(toy("disk-step-bytes = 0").unwrap_err().contains("must be at least 1"));
+        assert!(toy("evicts-from-percent = 0").unwrap_err().contains("must be from 1 to 100"));
         let upside_down = toy("memory-floor-bytes = 2\nmemory-ceiling-bytes = 1").unwrap_err();
         assert!(upside_down.starts_with("toy.toml:11: capacity.memory-ceiling-bytes: "), "{upside_down}");
         assert!(toy("stores = [\"memory\"]\nneeds-disk = true").unwrap_err().contains("goes with"));

@@ -103,6 +103,8 @@ fn of_expression(expression: &str) -> Field {
         Field::Vary
     } else if ["etag", "last-modified", "last_modified"].iter().any(|name| words.contains(name)) {
         Field::Validator
+    } else if words.replace('_', "-").contains("set-cookie") {
+        Field::Skip
     } else if let Some(name) = SPLITTING.iter().find(|name| words.replace('_', "-").contains(**name)) {
         Field::Request((*name).into())
     } else if words.starts_with("src") {

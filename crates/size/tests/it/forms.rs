@@ -71,6 +71,7 @@ fn proof() -> Proof {
         size_bytes: 1 << 30,
         overhead_bytes: 290,
         unit_bytes: 1,
+        filled_percent: 100,
         predicted: Ratios { dhr: 0.5, bhr: 0.4 },
         measured,
         measured_dhr_range: None,

@@ -47,7 +47,7 @@ impl Model {
         if matches!(name, BUILTIN | "built-in") {
             return Ok(Self {
                 name: BUILTIN.into(),
-                layout: Layout { overhead_bytes: BUILTIN_OVERHEAD_BYTES, unit_bytes: 1 },
+                layout: Layout { overhead_bytes: BUILTIN_OVERHEAD_BYTES, ..Layout::BODIES },
                 behaviour: behaviour(assay_lab::builtin_behaviour()),
                 beside_disk_bytes: None,
             });
@@ -68,6 +68,7 @@ impl Model {
             layout: Layout {
                 overhead_bytes: capacity.object_overhead_bytes,
                 unit_bytes: capacity.object_unit_bytes,
+                filled_percent: capacity.evicts_from_percent,
             },
             behaviour: behaviour(declared.into()),
             beside_disk_bytes: is_on_disk.then_some(beside_disk_bytes),
@@ -87,8 +88,8 @@ impl Model {
 
     /// How it is shown that objects were stored as in it.
     pub fn stored_as(&self) -> StoredAs {
-        let Layout { overhead_bytes, unit_bytes } = self.layout;
-        StoredAs { proxy: self.name.clone(), overhead_bytes, unit_bytes }
+        let Layout { overhead_bytes, unit_bytes, filled_percent } = self.layout;
+        StoredAs { proxy: self.name.clone(), overhead_bytes, unit_bytes, filled_percent }
     }
 }
 

@@ -109,6 +109,7 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Re
                 size_bytes,
                 overhead_bytes: model.layout.overhead_bytes,
                 unit_bytes: model.layout.unit_bytes,
+                filled_percent: model.layout.filled_percent,
                 predicted: Ratios::mean(&predicted).unwrap_or_default(),
                 measured: Ratios::mean(&measured),
                 measured_dhr_range: (!measured.is_empty()).then_some(range),

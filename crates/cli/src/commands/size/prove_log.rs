@@ -133,6 +133,7 @@ fn cell(model: &Model, size_bytes: u64, requests: &Requests, runs: &[Results], r
         size_bytes,
         overhead_bytes: model.layout.overhead_bytes,
         unit_bytes: model.layout.unit_bytes,
+        filled_percent: model.layout.filled_percent,
         predicted: of_replayed(&counts, runs),
         measured: Ratios::mean(&measured),
         measured_dhr_range: (!measured.is_empty()).then_some(range),
