@@ -14,8 +14,13 @@ fuzz_target!(|text: &str| {
     match Format::parse(first) {
         Ok(format) => {
             for line in log.lines().map(str::as_bytes) {
-                if let Err(malformed) = format.read(line, &mut access) {
-                    assert!(malformed.at <= line.len() && !format.explain(&malformed).is_empty());
+                match format.read(line, &mut access) {
+                    Ok(()) => format.each_extra(access.line, |extra, value| {
+                        assert!(!value.is_empty() && format.extras().any(|known| known == extra));
+                    }),
+                    Err(malformed) => {
+                        assert!(malformed.at <= line.len() && !format.explain(&malformed).is_empty());
+                    }
                 }
                 assert!(agent::family(access.agent) < agent::families().len());
                 assert!(referrer::site(access.referrer, access.host()).1.len() <= access.referrer.len());

@@ -1,11 +1,17 @@
-//! Rules of `assay size`: the first line is a rule of a key, the second a pattern, the rest a host, a path and a query, a line each.
-//! Whatever they are, nothing panics, a key is a function of its URL, and the same URL twice suggests no other key.
+//! Rules of `assay size`: the first line is a rule of a key, the second a pattern, then a host, a path, a query and a line of a log with
+//! fields and cookies. Whatever they are, nothing panics, a key is a function of its request, and the same request twice suggests no
+//! other key.
 #![no_main]
 
+use assay_logs::access::Access;
+use assay_logs::format::Format;
+use assay_size::keys::fields::Fields;
 use assay_size::keys::normal::KeyRules;
 use assay_size::keys::pattern::{Pattern, Shown};
-use assay_size::keys::suggest::Suggest;
+use assay_size::keys::suggest::{Suggest, Taken};
 use libfuzzer_sys::fuzz_target;
+
+const FORMAT: &str = "$request_uri \"$http_cookie\" \"$http_accept_language\" \"$cookie_a\" \"$sent_http_vary\" \"$sent_http_etag\"";
 
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
@@ -16,10 +22,19 @@ fuzz_target!(|data: &[u8]| {
         pattern.matches(&Shown { host, path, content_type: query });
     }
     if let Ok(rules) = KeyRules::parse(&rules) {
-        assert_eq!(rules.key(host, path, query), rules.clone().key(host, path, query));
+        let format = Format::parse(FORMAT).expect("a format");
+        let mut access = Access::default();
+        let fields = match format.read(line(), &mut access) {
+            Ok(()) => Fields::of(&access, &format),
+            Err(_) => Fields::default(),
+        };
+        let url = rules.key(host, path, query);
+        let varies = ["accept-language".into()];
+        assert_eq!(rules.variant(url, &fields, &varies), rules.clone().variant(url, &fields, &varies));
         let mut suggest = Suggest::new(rules);
-        suggest.take(host, path, query, 9);
-        suggest.take(host, path, query, 9);
+        for _ in 0..2 {
+            suggest.take(&Taken { url: (host, path, query), fields: &fields, varies: &varies, bytes: 9 });
+        }
         let (found, _) = suggest.finish();
         assert!(found.is_empty(), "the same URL twice gains nothing by another key");
     }

@@ -34,13 +34,21 @@ pub enum SizeError {
         other: PathBuf,
     },
     /// Nothing to simulate.
-    #[error("there is no request in {names} (lines or records that could not be read: {malformed})")]
+    #[error(
+        "there is no request in {names} (lines or records that could not be read: {malformed}){}",
+        also(notes)
+    )]
     NoRequests {
         /// The inputs.
         names: String,
         /// What could not be read.
         malformed: u64,
+        /// What else is known of them.
+        notes: Vec<String>,
     },
+    /// Sums of bytes that no number holds.
+    #[error("cannot add up the bytes of all requests: together they are more than 4 EB")]
+    TooManyBytes,
     /// More objects than numbers.
     #[error("cannot simulate more than 4,294,967,294 different objects")]
     TooManyObjects,
@@ -109,4 +117,9 @@ pub enum SizeError {
     /// The result cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+/// Further sentences behind a message.
+fn also(notes: &[String]) -> String {
+    notes.iter().map(|note| format!(". {}", note.trim_end_matches('.'))).collect()
 }

@@ -20,7 +20,7 @@ use crate::keys::pattern::Shown;
 use crate::keys::suggest::{Suggest, Suggestion, Taken};
 use crate::keys::{self, Rules, parts};
 use crate::labels::By;
-use crate::requests::{Gather, Requests, Sizes};
+use crate::requests::{Gather, LARGEST_BYTES, Requests, Sizes};
 use crate::sample::Sampling;
 use crate::told::Told;
 use crate::trace::Record;
@@ -156,7 +156,7 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
     let forms: Vec<Form> = files.iter().map(|file| form.cloned().unwrap_or_else(|| Form::of(file))).collect();
     let log = forms.iter().position(Form::is_log);
     let trace = forms.iter().position(|form| !form.is_log());
-    let read = match (trace, log) {
+    let mut read = match (trace, log) {
         (Some(one), Some(other)) => {
             let (one, other) = (files[one].clone(), files[other].clone());
             return Err(SizeError::Mixed { one, other });
@@ -169,7 +169,21 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
     };
     if read.requests.read() == 0 {
         let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
-        return Err(SizeError::NoRequests { names: names.join(", "), malformed: read.malformed });
+        return Err(SizeError::NoRequests {
+            names: names.join(", "),
+            malformed: read.malformed,
+            notes: read.notes,
+        });
+    }
+    if !read.requests.can_be_summed() {
+        return Err(SizeError::TooManyBytes);
+    }
+    let empty = read.requests.empty();
+    if empty > 0 && read.requests.has_sizes {
+        let count = assay_settings::show::count(empty);
+        read.notes.push(format!(
+            "{count} requests are for objects without a body, which take no room of their own."
+        ));
     }
     Ok(read)
 }
@@ -303,6 +317,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         assumes_get: false,
         assumes_success: false,
         is_full: false,
+        malformed: 0,
         notes: Vec::new(),
         told: Told::default(),
         logged: Logged::default(),
@@ -332,7 +347,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         ]
         .concat(),
         requests: gather.finish(),
-        malformed: set.malformed,
+        malformed: set.malformed + log.malformed,
         suggestions: log.rules.suggest.take().map(Suggest::finish),
     })
 }
@@ -389,6 +404,8 @@ struct Log {
     assumes_get: bool,
     assumes_success: bool,
     is_full: bool,
+    /// Lines whose numbers cannot be.
+    malformed: u64,
     notes: Vec<String>,
     rules: Rules,
     /// There are no rules, and nothing else that the plain reading does not know.
@@ -409,6 +426,10 @@ impl Log {
             self.begin(format, gather);
         }
         if !class::of(access).is_request() {
+            return;
+        }
+        if access.bytes > LARGEST_BYTES {
+            self.malformed += 1;
             return;
         }
         let method = if self.assumes_get { b"GET" } else { access.method };

@@ -9,6 +9,11 @@ use crate::ids::Ids;
 use crate::labels::{By, Labelling, Labels};
 use crate::sample::{Sampled, Sampler, Sampling};
 
+/// No object is larger than this (256 TB): what says so is damaged.
+pub const LARGEST_BYTES: u64 = 1 << 48;
+/// Sums of bytes stay below this: what objects take beside their bodies still fits into 64 bits.
+const MOST_BYTES: u128 = 1 << 62;
+
 /// The object of a request that no cache may serve.
 pub const UNCACHABLE: u32 = u32::MAX;
 
@@ -58,6 +63,24 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Their bytes, and those of their objects, can be added up.
+    pub(crate) fn can_be_summed(&self) -> bool {
+        let sampled = self.sampled.as_ref().map_or(0, |sampled| sampled.all.bytes);
+        let of = |request: &Request| match request.object {
+            UNCACHABLE => u128::from(request.sent_bytes),
+            _ => u128::from(request.bytes) + u128::from(request.sent_bytes),
+        };
+        u128::from(sampled) + self.list.iter().map(of).sum::<u128>() < MOST_BYTES
+    }
+
+    /// Requests for objects without a body.
+    pub fn empty(&self) -> u64 {
+        let is_empty = |request: &&Request| {
+            request.object != UNCACHABLE && request.bytes == 0 && request.sent_bytes == 0
+        };
+        self.scaled(self.list.iter().filter(is_empty).count() as u64)
+    }
+
     /// Share of the objects that these requests are for.
     pub fn rate(&self) -> f64 {
         self.sampled.as_ref().map_or(1.0, |sampled| sampled.rate)

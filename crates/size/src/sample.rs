@@ -112,7 +112,7 @@ pub struct Sampled {
     pub is_forced: bool,
     /// All requests of the input.
     pub read: u64,
-    all: Totals,
+    pub(crate) all: Totals,
     marks: Vec<Mark>,
     /// Group by object.
     groups: Vec<u8>,

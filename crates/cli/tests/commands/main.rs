@@ -36,6 +36,7 @@ mod shell;
 mod simulate;
 mod site;
 mod size;
+mod size_damaged;
 mod size_told;
 mod support;
 mod switch;

@@ -7,6 +7,7 @@
 use thiserror::Error;
 
 use super::Record;
+use crate::requests::LARGEST_BYTES;
 
 /// Names of the column that stands for the object, of its size, of the bytes of the response, and of the time.
 const KEYS: [&str; 8] =
@@ -103,7 +104,8 @@ impl Columns {
     /// Reads a line after the first.
     ///
     /// # Errors
-    /// If a column that is read is missing, empty (the object's), negative, or not a number (size and time). A lifetime or a response time
+    /// If a column that is read is missing, empty (the object's), negative, not a number (size and time), or a size above
+    /// [`LARGEST_BYTES`]. A lifetime or a response time
     /// that is not a number above 0 is not known.
     pub fn record(&self, line: &[u8], hash: impl Fn(&[u8]) -> u64) -> Result<Record, Malformed> {
         let (mut key, mut record) = (None, Record::plain(0, None, None));
@@ -136,7 +138,10 @@ impl Columns {
 }
 
 fn size(field: &[u8]) -> Option<u64> {
-    number(field).filter(|bytes| *bytes >= 0.0).map(|bytes| bytes as u64)
+    number(field)
+        .filter(|bytes| *bytes >= 0.0)
+        .map(|bytes| bytes as u64)
+        .filter(|bytes| *bytes <= LARGEST_BYTES)
 }
 
 fn above_0(field: &[u8]) -> Option<f64> {

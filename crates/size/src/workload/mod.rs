@@ -78,7 +78,7 @@ pub fn read(plan: &Plan<'_>) -> Result<Read, SizeError> {
     let walked = walk::Walk::new(plan, counted(plan, workload)?, response).all(gather)?;
     let requests = walked.finish();
     if requests.read() == 0 {
-        return Err(SizeError::NoRequests { names: name(), malformed: 0 });
+        return Err(SizeError::NoRequests { names: name(), malformed: 0, notes: Vec::new() });
     }
     Ok(Read {
         files: vec![PathBuf::from(plan.name)],

@@ -262,7 +262,7 @@ fn failure(error: SizeError) -> Failure {
         SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
         SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
         SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),
-        SizeError::NoRequests { .. } => Some("check that the input is what --format says".into()),
+        SizeError::NoRequests { notes, .. } if notes.is_empty() => Some("check that the input is what --format says".into()),
         _ => None,
     };
     match hint {
