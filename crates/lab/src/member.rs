@@ -28,6 +28,8 @@ pub(crate) struct Member<'p> {
     pub(crate) circle: Option<Circle>,
     /// What the built-in one knows of others.
     pub(crate) cooperation: Option<proxy::Cooperation>,
+    /// What is chosen of the built-in one.
+    pub(crate) chosen: proxy::Chosen,
 }
 
 impl<'p> Member<'p> {
@@ -41,6 +43,7 @@ impl<'p> Member<'p> {
             disk_bytes: plan.disk_bytes,
             circle: None,
             cooperation: None,
+            chosen: plan.chosen(),
         }
     }
 
@@ -57,6 +60,7 @@ impl<'p> Member<'p> {
             disk_bytes: cache.disk_bytes,
             circle: description.is_some().then(|| circle(topology, place, listen)),
             cooperation: description.is_none().then(|| cooperation(topology, place, listen)),
+            chosen: proxy::Chosen { storing: cache.storing, ..proxy::Chosen::default() },
         }
     }
 }

@@ -195,7 +195,7 @@ impl Session {
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
         let listen = self.cache_address(member.place)?;
-        let chosen = self.plan.chosen();
+        let chosen = member.chosen;
         let spec = ProxySpec {
             name: member.name.map_or_else(usual_name, str::to_owned),
             listen,

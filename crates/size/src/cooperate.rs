@@ -1,5 +1,5 @@
 //! Caches that work together: several side by side, siblings that are queried for what they have, parents that fetch for others, layers
-//! behind each other. All of them replace by LRU.
+//! behind each other.
 //!
 //! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
 //! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
@@ -9,15 +9,14 @@
 //! *Does not:* know of delays between caches, false hits, or lost queries.
 
 use assay_cache::ideal::Request as Kind;
-use assay_cache::policy::queues::Lru;
-use assay_cache::policy::{Lookup, Order, Store};
+use assay_cache::policy::filter::TinyLfu;
+use assay_cache::policy::replacement::Replacement;
+use assay_cache::policy::{Admission, Lookup, Order, Store};
 
 use crate::arrivals::Arrivals;
 use crate::http::{Http, Meaning, NO_VALIDATOR, USUAL};
 use crate::layout::Layout;
-use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::simulate::online;
 use crate::tally::{Also, Counter, Counts, Rules};
 
 /// The most caches behind each other.
@@ -38,6 +37,10 @@ pub struct Node {
     pub parents: Vec<usize>,
     /// What a sibling gives is not stored here too.
     pub proxy_only: bool,
+    /// Its own replacement policy; none: that of all.
+    pub policy: Option<Replacement>,
+    /// What it stores.
+    pub admission: Admission,
 }
 
 /// Caches that work together.
@@ -49,8 +52,8 @@ pub struct Hierarchy {
     pub nodes: Vec<Node>,
     /// The cache that each client's requests enter, by the client's number, over and over.
     pub entries: Vec<u16>,
-    /// Their replacement policy; one that needs the future is taken for LRU.
-    pub policy: Policy,
+    /// The replacement policy of those that have none of their own.
+    pub policy: Replacement,
 }
 
 /// Where a response came from.
@@ -112,6 +115,32 @@ impl Together {
     }
 }
 
+impl Node {
+    /// A cache that knows no other and stores everything.
+    pub fn alone(name: String, capacity_bytes: u64, layout: Layout) -> Self {
+        Self {
+            name,
+            capacity_bytes,
+            layout,
+            siblings: Vec::new(),
+            parents: Vec::new(),
+            proxy_only: false,
+            policy: None,
+            admission: Admission::All,
+        }
+    }
+
+    /// An empty store with so much room.
+    fn store(&self, policy: Replacement, capacity: u64, objects: usize) -> Store<Box<dyn Order>> {
+        let order = policy.order(capacity, objects);
+        let order: Box<dyn Order> = match self.admission {
+            Admission::TinyLfu => Box::new(TinyLfu::new(order, objects)),
+            _ => order,
+        };
+        Store::new(order, capacity, objects).admitting(self.admission)
+    }
+}
+
 impl Hierarchy {
     /// The same caches, none of which requests anything from another.
     #[must_use]
@@ -126,21 +155,22 @@ impl Hierarchy {
         let capacity_bytes =
             self.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.capacity_bytes));
         let layout = self.nodes.first().map_or(Layout::BODIES, |node| node.layout);
-        let (siblings, parents, proxy_only) = (Vec::new(), Vec::new(), false);
-        let node = Node { name: "one".into(), capacity_bytes, layout, siblings, parents, proxy_only };
+        let policy = self.nodes.first().and_then(|node| node.policy);
+        let node = Node { policy, ..Node::alone("one".into(), capacity_bytes, layout) };
         Self { name: self.name.clone(), nodes: vec![node], entries: vec![0], policy: self.policy }
+    }
+
+    /// The replacement policy of a cache.
+    pub fn policy_of(&self, node: &Node) -> Replacement {
+        node.policy.unwrap_or(self.policy)
     }
 
     /// Caches behind each other, the nearest to clients first; of that, `edges` side by side share the clients.
     pub fn layers(capacities: &[u64], edges: usize, layout: Layout) -> Self {
         let edges = edges.max(1);
         let node = |name: String, capacity_bytes: u64, parents: Vec<usize>| Node {
-            name,
-            capacity_bytes,
-            layout,
-            siblings: Vec::new(),
             parents,
-            proxy_only: false,
+            ..Node::alone(name, capacity_bytes, layout)
         };
         let (first, behind) =
             capacities.split_first().map_or((0, &[][..]), |(first, behind)| (*first, behind));
@@ -152,7 +182,7 @@ impl Hierarchy {
             let parents = if at + 1 < behind.len() { vec![edges + at + 1] } else { Vec::new() };
             nodes.push(node(format!("layer {}", at + 2), *capacity, parents));
         }
-        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect(), policy: Policy::Lru }
+        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect(), policy: Replacement::Lru }
     }
 }
 
@@ -167,11 +197,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
     };
     let node = |node: &Node| Running {
         node: node.clone(),
-        store: Store::new(
-            order(hierarchy.policy, room(node), requests.objects),
-            room(node),
-            requests.objects,
-        ),
+        store: node.store(hierarchy.policy_of(node), room(node), requests.objects),
         copies: vec![Copied::default(); requests.objects],
         served: Served::default(),
     };
@@ -207,13 +233,6 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
     Together {
         parts: counter.finish().parts,
         nodes: caches.nodes.into_iter().map(|node| node.served).collect(),
-    }
-}
-
-fn order(policy: Policy, capacity: u64, objects: usize) -> Box<dyn Order> {
-    match online(policy, capacity, objects) {
-        Some(order) => order,
-        None => Box::new(Lru::new(objects)),
     }
 }
 
@@ -432,6 +451,7 @@ mod tests {
     use super::*;
     use crate::http::Behaviour;
     use crate::http_draws::{any_requests, gathered};
+    use crate::policy::Policy;
     use crate::simulate::cache;
 
     fn single(capacity_bytes: u64) -> Hierarchy {
@@ -445,8 +465,8 @@ mod tests {
         ) {
             let requests = gathered(USUAL, &list);
             let alone = together(&requests, &single(capacity), 3, 4).total();
-            for policy in Policy::ALL.into_iter().filter(|policy| !policy.needs_future()) {
-                let by_itself = cache(&requests, policy, capacity, 3.into());
+            for (policy, _) in Replacement::ALL {
+                let by_itself = cache(&requests, Policy::Online(policy), capacity, 3.into());
                 let alone = together(&requests, &Hierarchy { policy, ..single(capacity) }, 3, 4).total();
                 proptest::prop_assert_eq!(Counts { validated: 0, ..by_itself }, alone, "{:?}", policy);
             }
@@ -529,6 +549,19 @@ mod tests {
         assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (1, 1));
         pair.nodes[1].proxy_only = true;
         assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (2, 0));
+    }
+
+    #[test]
+    fn a_cache_may_have_a_policy_and_an_admission_of_its_own() {
+        // Of a cache for two objects: the first is requested often, the others once each.
+        let requests = plain(&[1, 1, 1, 2, 3, 1, 4, 5, 1], &[0; 9]);
+        let hits = |policy, admission| {
+            let mut one = single(20);
+            (one.nodes[0].policy, one.nodes[0].admission) = (policy, admission);
+            together(&requests, &one, 0, 1).total().hits
+        };
+        assert_eq!([hits(None, Admission::All), hits(Some(Replacement::Lfu), Admission::All)], [2, 4]);
+        assert_eq!([hits(None, Admission::TinyLfu), hits(None, Admission::SecondRequest)], [4, 3]);
     }
 
     #[test]

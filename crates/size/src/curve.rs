@@ -203,13 +203,13 @@ fn simulated(requests: &Requests, plan: &Plan<'_>, rules: Rules) -> Vec<Vec<(u64
         }
         _ => sizes.len(),
     };
-    let in_one_pass = |policy| if policy == Policy::Lru { simulated } else { sizes.len() };
+    let in_one_pass = |policy| if policy == Policy::LRU { simulated } else { sizes.len() };
     let mut tasks: Vec<(usize, usize)> = policies
         .iter()
         .enumerate()
         .flat_map(|(number, &policy)| (0..in_one_pass(policy)).map(move |size| (number, size)))
         .collect();
-    let lru = policies.iter().position(|policy| *policy == Policy::Lru);
+    let lru = policies.iter().position(|policy| *policy == Policy::LRU);
     if let Some(lru) = lru.filter(|_| simulated < sizes.len()) {
         tasks.insert(0, (lru, sizes.len()));
     }
@@ -285,7 +285,7 @@ mod tests {
         }
         let requests = gather.finish();
         let sizes = [10, 50, 100, 5000];
-        let policies = [Policy::Fifo, Policy::Lru];
+        let policies = [Policy::FIFO, Policy::LRU];
         let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.05, admission: Admission::All };
         let found = curves(&requests, &plan);
         for curve in &found.curves {

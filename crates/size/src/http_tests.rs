@@ -89,7 +89,7 @@ proptest::proptest! {
             proptest::prop_assert!(counts.hits <= above.hits, "{:?} {:?} {:?}", policy, counts, above);
         }
         if capacity >= 10 && keeps_one_list(&requests) {
-            let single = simulate::cache(&requests, Policy::Lru, capacity, 3.into());
+            let single = simulate::cache(&requests, Policy::LRU, capacity, 3.into());
             proptest::prop_assert_eq!(lru_in_one_pass(&requests, &[capacity], 3.into())[0].total(), single);
         }
     }

@@ -1,43 +1,17 @@
 //! The names of policies, as they are typed and shown.
 
+use std::borrow::Cow;
+
+pub use assay_cache::policy::replacement::Replacement;
 use assay_settings::suggest::or_did_you_mean;
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 /// A replacement policy that can be simulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Least recently used.
-    Lru,
-    /// First in, first out.
-    Fifo,
-    /// FIFO that passes over objects that were requested.
-    Clock,
-    /// Clock whose hand keeps its place.
-    Sieve,
-    /// Segmented LRU.
-    Slru,
-    /// Three FIFO queues.
-    S3Fifo,
-    /// Two queues, and a memory of what left the first.
-    #[serde(rename = "2q")]
-    TwoQ,
-    /// Adaptive replacement cache.
-    Arc,
-    /// A small window, and a main part that admits by frequency.
-    #[serde(rename = "w-tinylfu")]
-    WTinyLfu,
-    /// Least frequently used.
-    Lfu,
-    /// LFU with dynamic ageing.
-    Lfuda,
-    /// Greedy-Dual-Size.
-    Gds,
-    /// Greedy-Dual-Size-Frequency.
-    Gdsf,
-    /// Any object, with the same probability.
-    Random,
+    /// One that a real cache can have.
+    Online(Replacement),
     /// The object whose next request is latest: a bound, not a policy of a real cache.
     Belady,
     /// The object with the largest product of size and time to its next request.
@@ -48,46 +22,33 @@ pub enum Policy {
     BoundBelow,
 }
 
+/// What needs the future.
+const KNOWING: [Policy; 4] = [Policy::Belady, Policy::BeladySize, Policy::BoundAbove, Policy::BoundBelow];
+
 impl Policy {
+    /// Least recently used.
+    pub const LRU: Self = Self::Online(Replacement::Lru);
+    /// First in, first out.
+    pub const FIFO: Self = Self::Online(Replacement::Fifo);
+
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 18] = [
-        Self::Lru,
-        Self::Fifo,
-        Self::Clock,
-        Self::Sieve,
-        Self::Slru,
-        Self::S3Fifo,
-        Self::TwoQ,
-        Self::Arc,
-        Self::WTinyLfu,
-        Self::Lfu,
-        Self::Lfuda,
-        Self::Gds,
-        Self::Gdsf,
-        Self::Random,
-        Self::Belady,
-        Self::BeladySize,
-        Self::BoundAbove,
-        Self::BoundBelow,
-    ];
+    pub const ALL: [Self; Replacement::ALL.len() + KNOWING.len()] = {
+        let mut all = [Self::LRU; Replacement::ALL.len() + KNOWING.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = match at.checked_sub(Replacement::ALL.len()) {
+                Some(knowing) => KNOWING[knowing],
+                None => Self::Online(Replacement::ALL[at].0),
+            };
+            at += 1;
+        }
+        all
+    };
 
     /// The name that is typed.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Lru => "lru",
-            Self::Fifo => "fifo",
-            Self::Clock => "clock",
-            Self::Sieve => "sieve",
-            Self::Slru => "slru",
-            Self::S3Fifo => "s3-fifo",
-            Self::TwoQ => "2q",
-            Self::Arc => "arc",
-            Self::WTinyLfu => "w-tinylfu",
-            Self::Lfu => "lfu",
-            Self::Lfuda => "lfuda",
-            Self::Gds => "gds",
-            Self::Gdsf => "gdsf",
-            Self::Random => "random",
+            Self::Online(policy) => policy.name(),
             Self::Belady => "belady",
             Self::BeladySize => "belady-size",
             Self::BoundAbove => "bound-above",
@@ -98,20 +59,7 @@ impl Policy {
     /// The name that is written in sentences.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Lru => "LRU",
-            Self::Fifo => "FIFO",
-            Self::Clock => "Clock",
-            Self::Sieve => "SIEVE",
-            Self::Slru => "SLRU",
-            Self::S3Fifo => "S3-FIFO",
-            Self::TwoQ => "2Q",
-            Self::Arc => "ARC",
-            Self::WTinyLfu => "W-TinyLFU",
-            Self::Lfu => "LFU",
-            Self::Lfuda => "LFUDA",
-            Self::Gds => "GDS",
-            Self::Gdsf => "GDSF",
-            Self::Random => "random replacement",
+            Self::Online(policy) => policy.title(),
             Self::Belady => "Belady's MIN",
             Self::BeladySize => "Belady's MIN by size",
             Self::BoundAbove => "the upper bound",
@@ -119,9 +67,12 @@ impl Policy {
         }
     }
 
-    /// True for what needs the future: no real cache can have it.
-    pub fn needs_future(self) -> bool {
-        matches!(self, Self::Belady | Self::BeladySize | Self::BoundAbove | Self::BoundBelow)
+    /// The policy of a real cache; none: it needs the future.
+    pub fn online(self) -> Option<Replacement> {
+        match self {
+            Self::Online(policy) => Some(policy),
+            _ => None,
+        }
     }
 
     /// Reads a name.
@@ -138,28 +89,35 @@ impl Policy {
     }
 }
 
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for Policy {
+    fn schema_name() -> Cow<'static, str> {
+        "Policy".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A replacement policy that can be simulated.",
+            "type": "string",
+            "enum": Self::ALL.map(Self::name),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use assay_cache::policy::replacement::Replacement;
-
     use super::*;
 
     #[test]
-    fn a_real_cache_can_have_every_policy_that_needs_no_future() {
-        for policy in Policy::ALL {
-            let is_online = Replacement::from_name(policy.name()).is_some();
-            assert_eq!(is_online, !policy.needs_future(), "{policy:?}");
-        }
-        assert_eq!(
-            Policy::ALL.iter().filter(|policy| !policy.needs_future()).count(),
-            Replacement::ALL.len()
-        );
-    }
-
-    #[test]
     fn every_name_is_read_and_a_misspelt_one_gets_the_nearest() {
-        for policy in Policy::ALL {
+        for (place, policy) in Policy::ALL.into_iter().enumerate() {
             assert_eq!(Policy::parse(&policy.name().to_uppercase()), Ok(policy));
+            assert!(!policy.title().is_empty() && !Policy::ALL[..place].contains(&policy));
             let written = serde_json::to_string(&policy).unwrap();
             assert_eq!(written, format!("\"{}\"", policy.name()));
         }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::numbers::{points_apart, signed};
+use crate::policy::Policy;
 
 /// By how many points a prediction may be off before the result says so.
 const NEAR_POINTS: f64 = 2.0;
@@ -24,6 +25,8 @@ pub struct Proof {
 pub struct Cell {
     /// Its name.
     pub proxy: String,
+    /// What it was taken to evict by; the built-in proxy does.
+    pub policy: Policy,
     /// Size that its store was given.
     pub size_bytes: u64,
     /// What an object was taken to need beside its body.
@@ -62,6 +65,14 @@ impl Ratios {
 }
 
 impl Cell {
+    /// The proxy, and its policy if that is not LRU.
+    pub(crate) fn title(&self) -> String {
+        match self.policy {
+            Policy::LRU => self.proxy.clone(),
+            policy => format!("{} {}", self.proxy, policy.name()),
+        }
+    }
+
     /// Measured less predicted, in points: of documents and of bytes.
     pub fn difference_points(&self) -> Option<Ratios> {
         let measured = self.measured?;
@@ -92,7 +103,7 @@ impl Proof {
         format!(
             "{near} of {} measured document hit ratios are within {NEAR_POINTS} points of the prediction; the widest is {} {} than predicted.",
             measured.len(),
-            worst.proxy,
+            worst.title(),
             points_apart(apart)
         )
     }
@@ -124,6 +135,7 @@ mod tests {
         let ratios = |dhr| Ratios { dhr, bhr: dhr / 2.0 };
         Cell {
             proxy: "squid".into(),
+            policy: Policy::LRU,
             size_bytes: 1 << 20,
             overhead_bytes: 100,
             unit_bytes: 1,

@@ -127,7 +127,7 @@ fn proven(document: &Document) -> Vec<Table> {
     let Some(proof) = &document.proof else { return Vec::new() };
     let (heads, rows) = proof.table();
     let rows = proof.cells.iter().zip(rows).map(|(cell, cells)| Row {
-        name: format!("{}, {}", cell.proxy, size(cell.size_bytes, Unit::Bytes)),
+        name: format!("{}, {}", cell.title(), size(cell.size_bytes, Unit::Bytes)),
         share: None,
         cells,
     });

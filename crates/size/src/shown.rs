@@ -114,7 +114,7 @@ impl Shown<'_> {
     /// Where a policy that a real cache can have gains most over the first one, unless chance explains it.
     pub(crate) fn best(&self) -> Option<Gain> {
         let first = self.found.curves.first()?;
-        let real = self.found.curves.iter().skip(1).filter(|curve| !curve.policy.needs_future());
+        let real = self.found.curves.iter().skip(1).filter(|curve| curve.policy.online().is_some());
         let gains = real
             .flat_map(|curve| curve.points.iter().zip(&first.points).map(move |both| (curve.policy, both)));
         let gains = gains.filter_map(|(policy, (point, first))| {

@@ -6,7 +6,6 @@ use assay_cache::policy::counts::{Lfu, Lfuda};
 use assay_cache::policy::farthest::Farthest;
 use assay_cache::policy::filter::TinyLfu;
 use assay_cache::policy::ghosts::{Arc, TwoQ};
-use assay_cache::policy::online::Online;
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
 use assay_cache::policy::random::Random;
 use assay_cache::policy::ranks::{Rank, Ranked};
@@ -37,22 +36,8 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
         return filtered(requests, policy, capacity, rules);
     }
     let objects = requests.objects;
-    let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
     match policy {
-        Policy::Lru => run(requests, Lru::new(objects), capacity, rules),
-        Policy::Fifo => run(requests, Fifo::new(objects), capacity, rules),
-        Policy::Clock => run(requests, Clock::new(objects), capacity, rules),
-        Policy::Sieve => run(requests, Sieve::new(objects), capacity, rules),
-        Policy::Slru => run(requests, Slru::new(capacity, objects), capacity, rules),
-        Policy::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, rules),
-        Policy::Lfu => run(requests, Lfu::new(objects), capacity, rules),
-        Policy::Lfuda => run(requests, Lfuda::new(objects), capacity, rules),
-        Policy::Gds => ranked(Rank::InverseSize),
-        Policy::Gdsf => ranked(Rank::FrequencyBySize),
-        Policy::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, rules),
-        Policy::TwoQ => run(requests, TwoQ::new(capacity, objects), capacity, rules),
-        Policy::Arc => run(requests, Arc::new(capacity, objects), capacity, rules),
-        Policy::WTinyLfu => run(requests, WTinyLfu::new(capacity, objects), capacity, rules),
+        Policy::Online(policy) => unfiltered(requests, policy, capacity, rules),
         Policy::Belady => {
             let tell = |order: &mut Belady, _, next| order.next_is(next);
             knowing(requests, Belady::new(objects), capacity, rules, tell)
@@ -66,13 +51,35 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
     }
 }
 
+/// The same of a real cache's policy, each with code of its own: none is called through a table.
+fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Rules) -> Tally {
+    let objects = requests.objects;
+    let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
+    match policy {
+        Replacement::Lru => run(requests, Lru::new(objects), capacity, rules),
+        Replacement::Fifo => run(requests, Fifo::new(objects), capacity, rules),
+        Replacement::Clock => run(requests, Clock::new(objects), capacity, rules),
+        Replacement::Sieve => run(requests, Sieve::new(objects), capacity, rules),
+        Replacement::Slru => run(requests, Slru::new(capacity, objects), capacity, rules),
+        Replacement::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, rules),
+        Replacement::Lfu => run(requests, Lfu::new(objects), capacity, rules),
+        Replacement::Lfuda => run(requests, Lfuda::new(objects), capacity, rules),
+        Replacement::Gds => ranked(Rank::InverseSize),
+        Replacement::Gdsf => ranked(Rank::FrequencyBySize),
+        Replacement::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, rules),
+        Replacement::TwoQ => run(requests, TwoQ::new(capacity, objects), capacity, rules),
+        Replacement::Arc => run(requests, Arc::new(capacity, objects), capacity, rules),
+        Replacement::WTinyLfu => run(requests, WTinyLfu::new(capacity, objects), capacity, rules),
+    }
+}
+
 /// The same behind TinyLFU. Bounds are of any cache, with whatever admission.
 fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
     let objects = requests.objects;
-    if let Some(order) = online(policy, capacity, objects) {
-        return run(requests, TinyLfu::new(order, objects), capacity, rules);
-    }
     match policy {
+        Policy::Online(policy) => {
+            run(requests, TinyLfu::new(policy.order(capacity, objects), objects), capacity, rules)
+        }
         Policy::Belady => {
             let order = TinyLfu::new(Belady::new(objects), objects);
             let tell = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().next_is(next);
@@ -83,13 +90,10 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
             let tell = |order: &mut TinyLfu<Farthest>, now, next| order.order_mut().next_is(now, next);
             knowing(requests, order, capacity, rules, tell)
         }
-        _ => tally(requests, policy, capacity, Rules { admission: Admission::All, ..rules }),
+        Policy::BoundAbove | Policy::BoundBelow => {
+            tally(requests, policy, capacity, Rules { admission: Admission::All, ..rules })
+        }
     }
-}
-
-/// The order of a policy that needs no knowledge of the future; none: it does.
-pub fn online(policy: Policy, capacity: u64, objects: usize) -> Option<Box<dyn Online>> {
-    Replacement::from_name(policy.name()).map(|policy| policy.order(capacity, objects))
 }
 
 fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
@@ -327,7 +331,7 @@ mod tests {
         ) {
             let requests = requests(&draws, false);
             let sizes = [7, 8, 15, 40, 90, 1000];
-            let singly = sizes.map(|size| cache(&requests, Policy::Lru, size, warm_up.into()));
+            let singly = sizes.map(|size| cache(&requests, Policy::LRU, size, warm_up.into()));
             proptest::prop_assert_eq!(totals(lru_in_one_pass(&requests, &sizes, warm_up.into())), singly);
         }
 
@@ -352,11 +356,11 @@ mod tests {
     #[test]
     fn requests_of_the_warm_up_fill_the_cache_and_are_not_counted() {
         let requests = requests(&[(1, 9), (2, 9), (1, 9), (2, 0), (3, 9)], false);
-        let counts = cache(&requests, Policy::Lru, 100, 2.into());
+        let counts = cache(&requests, Policy::LRU, 100, 2.into());
         assert_eq!((counts.requests, counts.hits), (3, 1));
         assert_eq!((counts.dhr(), counts.bhr()), (Some(1.0 / 3.0), Some(2.0 / 9.0)));
         assert_eq!(infinite(&requests, 2.into()).total(), counts);
-        assert_eq!(cache(&requests, Policy::Lru, 100, 9.into()).dhr(), None);
+        assert_eq!(cache(&requests, Policy::LRU, 100, 9.into()).dhr(), None);
     }
 
     #[test]
@@ -364,14 +368,14 @@ mod tests {
         let draws: Vec<(u64, u8)> = (0..103).map(|n| (n * n % 11, (n % 7 + 1) as u8)).collect();
         let requests = requests(&draws, false);
         let rules = Rules { warm_up: 3, parts: 4, ..Rules::default() };
-        let simulated = tally(&requests, Policy::Lru, 20, rules);
+        let simulated = tally(&requests, Policy::LRU, 20, rules);
         assert_eq!(simulated.parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [25; 4]);
-        assert_eq!(simulated.total(), cache(&requests, Policy::Lru, 20, 3.into()));
+        assert_eq!(simulated.total(), cache(&requests, Policy::LRU, 20, 3.into()));
         assert_eq!(lru_in_one_pass(&requests, &[20], rules)[0].parts, simulated.parts);
         assert_ne!(simulated.parts[0], simulated.parts[3]);
         let few = Rules { warm_up: 101, parts: 4, ..rules };
         assert_eq!(
-            tally(&requests, Policy::Lru, 20, few).parts.iter().map(|part| part.requests).sum::<u64>(),
+            tally(&requests, Policy::LRU, 20, few).parts.iter().map(|part| part.requests).sum::<u64>(),
             2
         );
     }
@@ -388,7 +392,7 @@ mod tests {
         let requests = gather.finish();
         let rules = Rules { parts: 4, ..Rules::default() };
         for tally in
-            [tally(&requests, Policy::Lru, 20, rules), lru_in_one_pass(&requests, &[20], rules).remove(0)]
+            [tally(&requests, Policy::LRU, 20, rules), lru_in_one_pass(&requests, &[20], rules).remove(0)]
         {
             assert_eq!(tally.parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [10; 4]);
         }
@@ -402,7 +406,7 @@ mod tests {
     fn what_is_not_admitted_passes_by_and_evicts_nothing() {
         let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9), (20, 9)];
         let requests = requests(&list, false);
-        let hits = |admission| cache(&requests, Policy::Lru, 9, Rules { admission, ..Rules::default() }).hits;
+        let hits = |admission| cache(&requests, Policy::LRU, 9, Rules { admission, ..Rules::default() }).hits;
         // Objects of 2, 7 and 3 bytes.
         assert_eq!(hits(Admission::All), 4);
         assert_eq!(hits(Admission::UpTo(6)), 3);

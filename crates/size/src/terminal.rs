@@ -129,7 +129,10 @@ fn proven(proof: &Proof, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
     let mut lines =
         vec![paint(BOLD, &format!("{:<NAME$}{}", "predicted, measured", row(&heads.map(String::from))))];
     for (cell, cells) in proof.cells.iter().zip(&rows) {
-        let name = format!("{} {}", plain(&cell.proxy), size(cell.size_bytes, Unit::Bytes));
+        let mut name = format!("{} {}", plain(&cell.title()), size(cell.size_bytes, Unit::Bytes));
+        if name.chars().count() > NAME {
+            lines.push(std::mem::take(&mut name));
+        }
         lines.push(format!("{name:<NAME$}{}", row(cells)));
     }
     lines.push(paint(DIM, &format!("experiment {}", plain(&proof.experiment))));

@@ -16,7 +16,7 @@ use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 pub struct Together {
     /// What the hierarchy is called.
     pub name: String,
-    /// Replacement policy of the caches.
+    /// Replacement policy of the caches that have none of their own.
     pub policy: Policy,
     /// All requests of clients, whichever cache served them.
     pub figures: Figures,
@@ -41,6 +41,8 @@ pub struct Together {
 pub struct OneOf {
     /// Its name.
     pub name: String,
+    /// Its replacement policy.
+    pub policy: Policy,
     /// Bytes that it holds.
     pub size_bytes: u64,
     /// Requests of clients.
@@ -115,6 +117,7 @@ impl Together {
         let (siblings, parents) = (all(|served| served.sibling_hits), all(|served| served.parent_hits));
         let cache = |(node, served): (&crate::cooperate::Node, &Served)| OneOf {
             name: node.name.clone(),
+            policy: Policy::Online(hierarchy.policy_of(node)),
             size_bytes: node.capacity_bytes,
             requests: served.requests,
             own_hits: served.own_hits,
@@ -125,7 +128,7 @@ impl Together {
         };
         Self {
             name: hierarchy.name.clone(),
-            policy: hierarchy.policy,
+            policy: Policy::Online(hierarchy.policy),
             figures: Figures::of(&total, unit),
             own_dhr: ratio(total.hits.saturating_sub(siblings + parents)),
             sibling_dhr: ratio(siblings),

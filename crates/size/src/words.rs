@@ -44,8 +44,11 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
         }
     };
     let mut advice: Vec<String> = document.proof.iter().map(Proof::verdict).collect();
-    let enough =
-        document.curves.iter().filter(|curve| !curve.policy.needs_future()).map(|curve| enough(curve, unit));
+    let enough = document
+        .curves
+        .iter()
+        .filter(|curve| curve.policy.online().is_some())
+        .map(|curve| enough(curve, unit));
     advice.extend(document.together.as_ref().map(of_together));
     advice.extend(enough);
     advice.push(infinite);
@@ -397,7 +400,7 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
             count(document.infinite.validated)
         ),
     );
-    let lru = document.curves.iter().find(|curve| curve.policy == Policy::Lru);
+    let lru = document.curves.iter().find(|curve| curve.policy == Policy::LRU);
     let is_simulated =
         |curve: &Curve| curve.points.iter().all(|point| point.method == PointMethod::Simulated);
     note(

@@ -86,6 +86,26 @@ impl Replacement {
         Self::ALL.into_iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
     }
 
+    /// The name that is written in sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Lru => "LRU",
+            Self::Fifo => "FIFO",
+            Self::Clock => "Clock",
+            Self::Sieve => "SIEVE",
+            Self::Slru => "SLRU",
+            Self::S3Fifo => "S3-FIFO",
+            Self::TwoQ => "2Q",
+            Self::Arc => "ARC",
+            Self::WTinyLfu => "W-TinyLFU",
+            Self::Lfu => "LFU",
+            Self::Lfuda => "LFUDA",
+            Self::Gds => "GDS",
+            Self::Gdsf => "GDSF",
+            Self::Random => "random replacement",
+        }
+    }
+
     /// Its order, for objects numbered below `objects` in a simulation, which keep their numbers.
     pub fn order(self, capacity_bytes: u64, objects: usize) -> Box<dyn Online> {
         match self {

@@ -37,6 +37,7 @@ mod simulate;
 mod site;
 mod size;
 mod size_damaged;
+mod size_proved;
 mod size_told;
 mod support;
 mod switch;

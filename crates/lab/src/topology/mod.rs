@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_link::LinkSettings;
+use assay_role::proxy::Storing;
 use assay_role::spread::Share;
 
 pub use draw::draw;
@@ -113,6 +114,8 @@ pub struct Cache {
     pub name: String,
     /// How it is driven; none: it is the built-in proxy.
     pub description: Option<Description>,
+    /// What is chosen of the built-in proxy.
+    pub storing: Storing,
     /// Memory for its cache.
     pub memory_bytes: u64,
     /// Disk for its cache.

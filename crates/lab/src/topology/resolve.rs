@@ -1,5 +1,9 @@
 //! From what a file says to what is started: descriptions found, names resolved, and what cannot work refused.
 
+use std::collections::BTreeMap;
+
+use assay_role::proxy::{Chosen, Storing};
+
 use super::{Bond, Cache, CacheChoice, Topology, TopologyChoice};
 use crate::description::Description;
 use crate::error::LabError;
@@ -19,17 +23,16 @@ pub fn resolve(
     for entry in &choice.caches {
         let proxy = entry.proxy.as_deref().unwrap_or(&choice.usual.proxy);
         let mut description = find(proxy)?;
-        if let Some(description) = &mut description {
-            let mut set = choice.usual.set.clone();
-            if entry.proxy.is_some() {
-                // Settings of another proxy are none of its own.
-                set.clear();
-            }
-            set.extend(entry.set.clone());
-            description.set(&set)?;
-        } else if !entry.set.is_empty() {
-            return Err(wrong(entry, "the built-in proxy has no settings"));
+        let mut set = choice.usual.set.clone();
+        if entry.proxy.is_some() {
+            // Settings of another proxy are none of its own.
+            set.clear();
         }
+        set.extend(entry.set.clone());
+        let storing = match &mut description {
+            Some(description) => description.set(&set).map(|()| Storing::default())?,
+            None => storing(&set).map_err(|why| wrong(entry, &why))?,
+        };
         if description.is_some() && !entry.peer_delay.is_zero() {
             let why = "only the built-in proxy can be made to wait longer for others (`peer-delay`); a link between caches \
                        (`peer-link`) is for all of them, and takes root";
@@ -39,6 +42,7 @@ pub fn resolve(
             caches.push(Cache {
                 name,
                 description: description.clone(),
+                storing,
                 memory_bytes: entry.memory_bytes.unwrap_or(choice.usual.memory_bytes),
                 disk_bytes: entry.disk_bytes.unwrap_or(choice.usual.disk_bytes),
                 peers: Vec::new(),
@@ -62,6 +66,18 @@ pub fn resolve(
     let entry_of = |cache: &Cache| choice.caches.iter().find(|entry| members(entry).contains(&cache.name));
     let links = super::links::between(&caches, entry_of)?;
     Ok(Topology { name: choice.name.clone(), mode, caches, links })
+}
+
+/// What a built-in cache stores. Prefetching is for one that stands alone.
+fn storing(set: &BTreeMap<String, String>) -> Result<Storing, String> {
+    let mut chosen = Chosen::default();
+    for (name, value) in set {
+        chosen.set(name, value)?;
+    }
+    match chosen.prefetch {
+        Some(_) => Err("the built-in proxy does not prefetch among other caches".into()),
+        None => Ok(chosen.storing),
+    }
 }
 
 pub(super) fn wrong(entry: &CacheChoice, what: &str) -> LabError {
@@ -285,6 +301,23 @@ robots = 0.5
         assert_eq!(tree.clients(0).collect::<Vec<_>>(), [1, 2, 3]);
         let without = topology(&TREE.replace("robots = 0.5\n", "")).unwrap();
         assert_eq!(without.caches[0].robots, assay_role::spread::Share::Weight(0.0));
+    }
+
+    #[test]
+    fn a_built_in_cache_stores_as_its_settings_say() {
+        let with =
+            |set: &str| topology(&TREE.replace("robots = 0.5\n", &format!("robots = 0.5\nset = {set}\n")));
+        let tree = with("{ policy = \"sieve\", admission = \"second\" }").unwrap();
+        assert_eq!(
+            (tree.caches[0].storing.policy.name(), tree.caches[1].storing),
+            ("sieve", Storing::default())
+        );
+        let all = topology(&TREE.replace("memory = \"16MB\"", "set = { policy = \"lfu\" }")).unwrap();
+        assert!(all.caches[1..].iter().all(|cache| cache.storing.policy.name() == "lfu"));
+        let said = with("{ policy = \"seive\" }").unwrap_err();
+        assert!(said.contains("cache `top`") && said.contains("it takes one of lru"), "{said}");
+        let said = with("{ prefetch = \"embedded\" }").unwrap_err();
+        assert!(said.contains("prefetch"), "{said}");
     }
 
     #[test]

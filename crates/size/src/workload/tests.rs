@@ -77,7 +77,7 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
     assert_eq!((with.hits + with.validated, without.validated), (without.hits, 0));
     let method = |requests| {
         let plan = curve::Plan {
-            policies: &[Policy::Lru],
+            policies: &[Policy::LRU],
             sizes: &[1 << 20],
             warm_up: 0.0,
             admission: Admission::All,

@@ -60,7 +60,7 @@ fn lru_is_within_a_point_of_ches_approximation() {
                 (found - expected).abs() < 0.01,
                 "exponent {exponent}, {size} objects: {found} and {expected}"
             );
-            assert_eq!(tally.total(), cache(&requests, Policy::Lru, size, WARM_UP.into()));
+            assert_eq!(tally.total(), cache(&requests, Policy::LRU, size, WARM_UP.into()));
         }
     }
 }

@@ -68,6 +68,7 @@ fn the_terminal_keeps_within_its_width_and_shows_every_policy() {
 fn proof() -> Proof {
     let cell = |proxy: &str, measured| Cell {
         proxy: proxy.into(),
+        policy: Policy::LRU,
         size_bytes: 1 << 30,
         overhead_bytes: 290,
         unit_bytes: 1,

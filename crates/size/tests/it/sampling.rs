@@ -1,6 +1,7 @@
 //! Sampling: whether the true curve lies within the stated band.
 
 use assay_cache::policy::Admission;
+use assay_cache::policy::replacement::Replacement;
 use assay_random::{Rng, mix};
 use assay_size::curve::{Curves, Plan, curves};
 use assay_size::labels::By;
@@ -56,7 +57,7 @@ fn is_within(found: &Curves, truth: &Curves, curve: usize, of: fn(&Counts) -> Op
 #[test]
 fn the_true_curve_lies_within_the_band_in_94_of_100_samples() {
     let trace = zipf(60_000, 12_000, 0.8);
-    let policies = [Policy::Lru, Policy::Fifo];
+    let policies = [Policy::LRU, Policy::FIFO];
     let truth = simulated(&gathered(&trace, Take::All, 0), &policies);
     let mut within = [[0; 2]; 2];
     for seed in 0..100 {
@@ -74,7 +75,7 @@ fn figures_of_the_whole_input_are_exact_in_a_sample() {
     let trace = zipf(30_000, 9_000, 0.8);
     let all = gathered(&trace, Take::All, 0);
     let sample = gathered(&trace, Take::Share(0.2), 3);
-    let [of_all, of_sample] = [&all, &sample].map(|requests| simulated(requests, &[Policy::Lru]));
+    let [of_all, of_sample] = [&all, &sample].map(|requests| simulated(requests, &[Policy::LRU]));
     let [all_counts, counts] = [&of_all, &of_sample].map(|found| found.infinite.counts);
     assert_eq!(
         (counts.requests, counts.bytes),
@@ -97,8 +98,8 @@ fn a_sample_of_a_number_of_objects_is_the_one_that_its_rate_would_have_drawn() {
     assert_eq!(by_number.objects, by_rate.objects);
     assert_eq!(by_number.list.len(), by_rate.list.len());
     assert_eq!((by_number.size_changes, by_number.footprint_bytes), (0, by_rate.footprint_bytes));
-    let [by_number, by_rate] =
-        [&by_number, &by_rate].map(|requests| simulated(requests, &[Policy::Lru, Policy::Gdsf]));
+    let [by_number, by_rate] = [&by_number, &by_rate]
+        .map(|requests| simulated(requests, &[Policy::LRU, Policy::Online(Replacement::Gdsf)]));
     assert_eq!(by_number.infinite, by_rate.infinite);
     for (one, other) in by_number.curves.iter().zip(&by_rate.curves) {
         assert_eq!(one, other);
@@ -126,7 +127,7 @@ fn labelled(trace: &[(u64, u64)], take: Take) -> Requests {
 #[test]
 fn figures_by_label_add_up_however_they_are_computed_and_a_sample_is_near_them() {
     let trace = zipf(60_000, 12_000, 0.8);
-    let policies = [Policy::Lru, Policy::Sieve];
+    let policies = [Policy::LRU, Policy::Online(Replacement::Sieve)];
     let all = simulated(&labelled(&trace, Take::All), &policies);
     let plain = simulated(&gathered(&trace, Take::All, 0), &policies);
     let sample = simulated(&labelled(&trace, Take::Share(0.3)), &policies);

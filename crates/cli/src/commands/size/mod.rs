@@ -17,7 +17,7 @@ use assay_size::document::{Document, Options};
 use assay_size::error::SizeError;
 use assay_size::http::Behaviour;
 use assay_size::labels::By;
-use assay_size::policy::Policy;
+use assay_size::policy::{Policy, Replacement};
 use assay_size::proof::Proof;
 use assay_size::read::{Form, How, Read, read};
 use assay_size::sample::{Sampling, Take};
@@ -26,7 +26,7 @@ use assay_size::{csv, terminal};
 use clap::Args;
 
 use self::model::Model;
-use self::prove::ProveArgs;
+use self::prove::{ProveArgs, Proved};
 use self::prove_log::Replayed;
 use self::rules::RuleArgs;
 use self::together::TogetherArgs;
@@ -50,6 +50,8 @@ Examples:
       which parameters of URLs cost hits
   assay size demo --prove varnish,nginx,builtin --at 8MB,32MB
       predicted beside measured: real proxies at these sizes
+  assay size image --prove builtin --at 16MB --policy sieve,s3-fifo
+      policies that the built-in proxy can have, each on itself
   assay size access.log --sample 1%
       a hundredth of the objects, with the error that this causes
   assay size access.log --layers 256MB,4GB --edges 4
@@ -58,6 +60,10 @@ Examples:
       the same for a log, which is replayed ten times as fast
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
+
+/// What is simulated if no policy is named.
+const USUAL_POLICIES: [Policy; 4] =
+    [Policy::LRU, Policy::FIFO, Policy::Online(Replacement::S3Fifo), Policy::Online(Replacement::Gdsf)];
 
 /// Flags of `assay size`.
 #[derive(Debug, Args)]
@@ -71,9 +77,8 @@ pub struct SizeArgs {
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
     /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, 2q, arc, w-tinylfu, lfu, lfuda, gds, gdsf, random; with
-    /// knowledge of the future: belady, belady-size, bound-above, bound-below
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = Policy::parse,
-          default_value = "lru,fifo,s3-fifo,gdsf")]
+    /// knowledge of the future: belady, belady-size, bound-above, bound-below [default: lru,fifo,s3-fifo,gdsf]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = Policy::parse)]
     pub policy: Vec<Policy>,
     /// Sizes of the cache; a number without a unit is in bytes, or in objects if the input has no sizes
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = size)]
@@ -131,6 +136,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
     let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?
         .map(|several| several.replacing_by(&args.policy));
+    let proved = Proved::of(&args.policy, args.admission, &args.proof)?;
     let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
     let acts_as_proxy =
         stored_as.is_some() || several.as_ref().is_some_and(|several| several.model.is_some());
@@ -145,7 +151,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         document.cooperate(&input.requests, &several.hierarchy, args.warm_up);
     }
     if !args.proof.prove.is_empty() {
-        document.prove(prove(args, named.as_deref())?);
+        document.prove(prove(args, &proved, named.as_deref())?);
     }
     if let Some(path) = &args.form.html {
         let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
@@ -165,12 +171,14 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
 }
 
 /// Runs the workload, or replays the log, through real proxies.
-fn prove(args: &SizeArgs, workload: Option<&str>) -> Result<Proof, Failure> {
+fn prove(args: &SizeArgs, proved: &Proved, workload: Option<&str>) -> Result<Proof, Failure> {
     match workload {
-        Some(name) => prove::prove(name, &args.proof, &args.workload, args.sample.unwrap_or_default()),
+        Some(name) => {
+            prove::prove(name, &args.proof, proved, &args.workload, args.sample.unwrap_or_default())
+        }
         None => {
             let log = Replayed { files: &args.files, format: args.format.as_deref() };
-            prove_log::prove(&log, &args.proof, |model| requests(args, None, model, None))
+            prove_log::prove(&log, &args.proof, proved, |model| requests(args, None, model, None))
         }
     }
 }
@@ -229,7 +237,7 @@ fn requests(
 }
 
 fn options(args: &SizeArgs) -> Options {
-    let mut policies = args.policy.clone();
+    let mut policies = if args.policy.is_empty() { USUAL_POLICIES.to_vec() } else { args.policy.clone() };
     // A policy that is named twice gets one curve.
     let mut seen = Vec::new();
     policies.retain(|policy| {
@@ -262,7 +270,9 @@ fn failure(error: SizeError) -> Failure {
         SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
         SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
         SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),
-        SizeError::NoRequests { notes, .. } if notes.is_empty() => Some("check that the input is what --format says".into()),
+        SizeError::NoRequests { notes, .. } if notes.is_empty() => {
+            Some("check that the input is what --format says".into())
+        }
         _ => None,
     };
     match hint {

@@ -18,6 +18,11 @@ const BUILTIN_OVERHEAD_BYTES: u64 = 914;
 /// Memory of a proxy whose cache is on disk, for its keys.
 const FOR_KEYS_BYTES: u64 = 256 << 20;
 
+/// The name is that of the built-in proxy.
+pub fn is_builtin(name: &str) -> bool {
+    matches!(name, BUILTIN | "built-in")
+}
+
 /// A proxy as simulations see it.
 #[derive(Debug)]
 pub struct Model {
@@ -44,7 +49,7 @@ impl Model {
 
     /// A proxy by its name, or the file of its description.
     pub fn of(name: &str, directories: &[PathBuf]) -> Result<Self, Failure> {
-        if matches!(name, BUILTIN | "built-in") {
+        if is_builtin(name) {
             return Ok(Self {
                 name: BUILTIN.into(),
                 layout: Layout { overhead_bytes: BUILTIN_OVERHEAD_BYTES, ..Layout::BODIES },
@@ -73,6 +78,11 @@ impl Model {
             behaviour: behaviour(declared.into()),
             beside_disk_bytes: is_on_disk.then_some(beside_disk_bytes),
         })
+    }
+
+    /// It is the built-in proxy.
+    pub fn is_builtin(&self) -> bool {
+        is_builtin(&self.name)
     }
 
     /// The same with objects that need no room beside their bodies.

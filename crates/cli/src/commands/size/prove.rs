@@ -9,9 +9,10 @@ use assay_measurement::ratios::HitRatio;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::tally::{self, Tally};
+use assay_role::proxy::{Chosen, Storing};
 use assay_settings::show::bytes;
 use assay_size::curve::{Plan, curves};
-use assay_size::policy::Policy;
+use assay_size::policy::{Policy, Replacement};
 use assay_size::proof::{Cell, Proof, Ratios};
 use assay_size::read::How;
 use assay_size::requests::Requests;
@@ -19,7 +20,7 @@ use assay_size::sample::{Sampling, Take};
 use assay_size::simulate::{Admission, Counts};
 use clap::Args;
 
-use super::model::Model;
+use super::model::{self, Model};
 use super::workload::{self, WorkloadArgs};
 use crate::commands::lab;
 use crate::exit::Failure;
@@ -52,6 +53,55 @@ pub struct ProveArgs {
     pub proxy_dir: Vec<PathBuf>,
 }
 
+/// What the proxies of a proof evict by, and what they store.
+#[derive(Debug)]
+pub struct Proved {
+    /// The policies of the built-in proxy.
+    policies: Vec<Replacement>,
+    admission: Admission,
+}
+
+impl Proved {
+    /// What was typed; no policies: LRU. Real proxies have their own policy and admission, which is taken to be LRU and everything.
+    pub fn of(policies: &[Policy], admission: Admission, args: &ProveArgs) -> Result<Self, Failure> {
+        let asked = policies.len();
+        let mut policies: Vec<Replacement> = policies.iter().filter_map(|policy| policy.online()).collect();
+        if asked == 0 {
+            policies.push(Replacement::Lru);
+        }
+        let real = args.prove.iter().find(|proxy| !model::is_builtin(proxy));
+        let has_own = policies.contains(&Replacement::Lru) && admission == Admission::All;
+        match real {
+            _ if args.prove.is_empty() => {}
+            _ if policies.is_empty() => {
+                return Err(Failure::usage(anyhow!("no cache can have a policy that knows the future"))
+                    .hint("give --policy names of others to prove, like lru,sieve"));
+            }
+            Some(proxy) if !has_own && !args.prove.iter().any(|proxy| model::is_builtin(proxy)) => {
+                return Err(Failure::usage(anyhow!(
+                    "{proxy} cannot be given these policies, or an admission: what is predicted for it is LRU"
+                ))
+                .hint("prove them on the built-in proxy (--prove builtin), or leave them out"));
+            }
+            _ => {}
+        }
+        Ok(Self { policies, admission })
+    }
+
+    /// What a proxy is run with.
+    pub fn storing(&self, model: &Model) -> Vec<Storing> {
+        if !model.is_builtin() {
+            return vec![Storing::default()];
+        }
+        self.policies.iter().map(|&policy| Storing { policy, admission: self.admission }).collect()
+    }
+}
+
+/// Settings of the built-in proxy, by their names.
+pub fn settings(storing: Storing) -> std::collections::BTreeMap<String, String> {
+    Chosen { storing, ..Chosen::default() }.as_typed()
+}
+
 /// Refuses what a proof cannot do, before anything is simulated.
 pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Result<(), Failure> {
     if args.prove.is_empty() {
@@ -78,13 +128,19 @@ pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Re
 }
 
 /// Runs what is left of the experiment, and compares.
-pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Result<Proof, Failure> {
+pub fn prove(
+    name: &str,
+    args: &ProveArgs,
+    proved: &Proved,
+    own: &WorkloadArgs,
+    take: Take,
+) -> Result<Proof, Failure> {
     let models =
         args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
     let stem = Path::new(name).file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy());
     let title = format!("size-{stem}");
     let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&title));
-    let text = experiment(name, &models, args, own)?;
+    let text = experiment(name, &models, (args, proved), own)?;
     let read = Experiment::read("the experiment of --prove", &title, &text).map_err(Failure::usage)?;
     let info = lab::run_in(&read, &dir, &args.proxy_dir)?;
     let mut cells = Vec::new();
@@ -95,45 +151,69 @@ pub fn prove(name: &str, args: &ProveArgs, own: &WorkloadArgs, take: Take) -> Re
             let how = How { sampling: Sampling { take, seed }, ..How::default() };
             requests.push(workload::read_as(name, own, seed, model, how)?.requests);
         }
-        for &size_bytes in &args.at {
-            let predicted: Vec<Ratios> = requests
-                .iter()
-                .map(|requests| predicted(requests, size_bytes))
-                .map(|counts| Ratios { dhr: counts.dhr().unwrap_or(0.0), bhr: counts.bhr().unwrap_or(0.0) })
-                .collect();
-            let measured = measured(&dir, &info, &label(model, size_bytes), &own.phase);
-            let each = || measured.iter().map(|ratios| ratios.dhr);
-            let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
-            cells.push(Cell {
-                proxy: model.name.clone(),
-                size_bytes,
-                overhead_bytes: model.layout.overhead_bytes,
-                unit_bytes: model.layout.unit_bytes,
-                filled_percent: model.layout.filled_percent,
-                predicted: Ratios::mean(&predicted).unwrap_or_default(),
-                measured: Ratios::mean(&measured),
-                measured_dhr_range: (!measured.is_empty()).then_some(range),
-                runs: measured.len() as u32,
-                repetitions: args.repetitions,
-            });
+        for storing in proved.storing(model) {
+            for &size_bytes in &args.at {
+                let predicted: Vec<Ratios> = requests
+                    .iter()
+                    .map(|requests| predicted(requests, storing, size_bytes))
+                    .map(|counts| Ratios {
+                        dhr: counts.dhr().unwrap_or(0.0),
+                        bhr: counts.bhr().unwrap_or(0.0),
+                    })
+                    .collect();
+                let measured = measured(&dir, &info, &label(model, storing, size_bytes), &own.phase);
+                let predicted = Ratios::mean(&predicted).unwrap_or_default();
+                cells.push(cell(model, (storing, size_bytes), predicted, &measured, args.repetitions));
+            }
         }
     }
     Ok(Proof { experiment: dir.display().to_string(), phases: own.phase.clone(), cells })
 }
 
-/// What LRU of this size makes of the requests.
-pub fn predicted(requests: &Requests, size_bytes: u64) -> Counts {
-    let (policies, sizes) = ([Policy::Lru], [size_bytes]);
-    let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: Admission::All };
+/// A prediction beside what was measured.
+pub fn cell(
+    model: &Model,
+    (storing, size_bytes): (Storing, u64),
+    predicted: Ratios,
+    measured: &[Ratios],
+    repetitions: u32,
+) -> Cell {
+    let each = || measured.iter().map(|ratios| ratios.dhr);
+    let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
+    Cell {
+        proxy: model.name.clone(),
+        policy: Policy::Online(storing.policy),
+        size_bytes,
+        overhead_bytes: model.layout.overhead_bytes,
+        unit_bytes: model.layout.unit_bytes,
+        filled_percent: model.layout.filled_percent,
+        predicted,
+        measured: Ratios::mean(measured),
+        measured_dhr_range: (!measured.is_empty()).then_some(range),
+        runs: measured.len() as u32,
+        repetitions,
+    }
+}
+
+/// What a cache of this size makes of the requests.
+pub fn predicted(requests: &Requests, storing: Storing, size_bytes: u64) -> Counts {
+    let (policies, sizes) = ([Policy::Online(storing.policy)], [size_bytes]);
+    let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: storing.admission };
     curves(requests, &plan).curves[0].points[0].estimate.counts
 }
 
-fn label(model: &Model, size_bytes: u64) -> String {
-    format!("{}, {}", model.name, bytes(size_bytes))
+fn label(model: &Model, storing: Storing, size_bytes: u64) -> String {
+    let settings = settings(storing).into_values().map(|value| format!("{value}, "));
+    format!("{}, {}{}", model.name, settings.collect::<String>(), bytes(size_bytes))
 }
 
 /// The experiment as a file says it: each proxy at each size.
-fn experiment(name: &str, models: &[Model], args: &ProveArgs, own: &WorkloadArgs) -> Result<String, Failure> {
+fn experiment(
+    name: &str,
+    models: &[Model],
+    (args, proved): (&ProveArgs, &Proved),
+    own: &WorkloadArgs,
+) -> Result<String, Failure> {
     // A string in JSON is one in TOML.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     // Paths in an experiment are relative to its own file.
@@ -155,13 +235,18 @@ fn experiment(name: &str, models: &[Model], args: &ProveArgs, own: &WorkloadArgs
     }
     text.push_str(&format!("\n[[workload]]\nname = {}\nlabel = \"workload\"\n", quoted(&workload)));
     for model in models {
-        for &size_bytes in &args.at {
-            let (memory, disk) = model.stores(size_bytes);
-            text.push_str(&format!(
-                "\n[[proxy]]\nname = {}\nlabel = {}\nmemory = \"{memory}B\"\ndisk = \"{disk}B\"\n",
-                quoted(&model.name),
-                quoted(&label(model, size_bytes)),
-            ));
+        for storing in proved.storing(model) {
+            for &size_bytes in &args.at {
+                let (memory, disk) = model.stores(size_bytes);
+                text.push_str(&format!(
+                    "\n[[proxy]]\nname = {}\nlabel = {}\nmemory = \"{memory}B\"\ndisk = \"{disk}B\"\n",
+                    quoted(&model.name),
+                    quoted(&label(model, storing, size_bytes)),
+                ));
+                for (setting, value) in settings(storing) {
+                    text.push_str(&format!("set.{setting} = {}\n", quoted(&value)));
+                }
+            }
         }
     }
     Ok(text)

@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow};
 use assay_replay::Results;
+use assay_role::proxy::Storing;
 use assay_settings::show::bytes;
-use assay_size::proof::{Cell, Proof, Ratios};
+use assay_size::proof::{Proof, Ratios};
 use assay_size::read::Read;
-use assay_size::requests::Requests;
 use assay_size::simulate::Counts;
 
 use super::model::Model;
-use super::prove::{ProveArgs, predicted};
+use super::prove::{ProveArgs, Proved, cell, predicted, settings};
 use crate::exit::Failure;
 use crate::{output, run_name};
 
@@ -32,6 +32,7 @@ pub struct Replayed<'a> {
 pub fn prove(
     log: &Replayed<'_>,
     args: &ProveArgs,
+    proved: &Proved,
     read: impl Fn(&Model) -> Result<Read, Failure>,
 ) -> Result<Proof, Failure> {
     let models =
@@ -41,36 +42,40 @@ pub fn prove(
     let mut cells = Vec::new();
     for model in &models {
         let requests = read(model)?.requests;
-        for &size_bytes in &args.at {
-            let runs = (1..=args.repetitions).filter_map(|number| {
-                output::eprint(&format!(
-                    "{} with {}, replay {number} of {}\n",
-                    model.name,
-                    bytes(size_bytes),
-                    args.repetitions
-                ));
-                replayed(
-                    log,
-                    args,
-                    model,
-                    size_bytes,
-                    &dir.join(format!("{}-{size_bytes}-{number}", model.name)),
-                )
-                .transpose()
-            });
-            let runs = runs.collect::<Result<Vec<Results>, Failure>>()?;
-            cells.push(cell(model, size_bytes, &requests, &runs, args.repetitions));
+        for storing in proved.storing(model) {
+            for &size_bytes in &args.at {
+                let runs = runs(log, args, (model, storing, size_bytes), &dir)?;
+                let measured: Vec<Ratios> = runs.iter().filter_map(ratios).collect();
+                let predicted = of_replayed(&predicted(&requests, storing, size_bytes), &runs);
+                cells.push(cell(model, (storing, size_bytes), predicted, &measured, args.repetitions));
+            }
         }
     }
     Ok(Proof { experiment: dir.display().to_string(), phases: Vec::new(), cells })
+}
+
+/// The results of all replays through a proxy.
+fn runs(
+    log: &Replayed<'_>,
+    args: &ProveArgs,
+    (model, storing, size_bytes): (&Model, Storing, u64),
+    dir: &Path,
+) -> Result<Vec<Results>, Failure> {
+    let named = settings(storing).into_values().fold(model.name.clone(), |name, value| name + "-" + &value);
+    let run = |number: u32| {
+        let of = args.repetitions;
+        output::eprint(&format!("{named} with {}, replay {number} of {of}\n", bytes(size_bytes)));
+        let dir = dir.join(format!("{named}-{size_bytes}-{number}"));
+        replayed(log, args, (model, storing, size_bytes), &dir).transpose()
+    };
+    (1..=args.repetitions).filter_map(run).collect()
 }
 
 /// The result of a replay, which is made if it is not there; none: it failed, and said why.
 fn replayed(
     log: &Replayed<'_>,
     args: &ProveArgs,
-    model: &Model,
-    size_bytes: u64,
+    (model, storing, size_bytes): (&Model, Storing, u64),
     dir: &Path,
 ) -> Result<Option<Results>, Failure> {
     // A directory without a result is of a replay that was interrupted.
@@ -98,6 +103,9 @@ fn replayed(
         ]);
         command.args(["--memory", &format!("{memory}B"), "--disk", &format!("{disk}B")]);
         command.args(["--speed", &args.speed.to_string()]).arg("--dir").arg(&place);
+        for (setting, value) in settings(storing) {
+            command.args(["--set", &format!("{setting}={value}")]);
+        }
         if let Some(format) = log.format {
             command.args(["--format", format]);
         }
@@ -121,25 +129,6 @@ fn replayed(
         .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
         .map_err(Failure::failed)?;
     Ok(Some(results).filter(|results| !results.interrupted && results.proxy_ended.is_none()))
-}
-
-fn cell(model: &Model, size_bytes: u64, requests: &Requests, runs: &[Results], repetitions: u32) -> Cell {
-    let counts = predicted(requests, size_bytes);
-    let measured: Vec<Ratios> = runs.iter().filter_map(ratios).collect();
-    let each = || measured.iter().map(|ratios| ratios.dhr);
-    let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
-    Cell {
-        proxy: model.name.clone(),
-        size_bytes,
-        overhead_bytes: model.layout.overhead_bytes,
-        unit_bytes: model.layout.unit_bytes,
-        filled_percent: model.layout.filled_percent,
-        predicted: of_replayed(&counts, runs),
-        measured: Ratios::mean(&measured),
-        measured_dhr_range: (!measured.is_empty()).then_some(range),
-        runs: measured.len() as u32,
-        repetitions,
-    }
 }
 
 fn ratios(results: &Results) -> Option<Ratios> {

@@ -9,7 +9,7 @@ use assay_lab::units;
 use assay_role::spread::{Share, spread};
 use assay_size::cooperate::{Hierarchy, Node};
 use assay_size::layout::Layout;
-use assay_size::policy::Policy;
+use assay_size::policy::{Policy, Replacement};
 use clap::Args;
 
 use super::model::Model;
@@ -57,8 +57,7 @@ impl Several {
     /// The same with the first of these policies that a cache can have.
     #[must_use]
     pub fn replacing_by(mut self, policies: &[Policy]) -> Self {
-        let online = policies.iter().find(|policy| !policy.needs_future());
-        self.hierarchy.policy = online.copied().unwrap_or(Policy::Lru);
+        self.hierarchy.policy = policies.iter().find_map(|policy| policy.online()).unwrap_or_default();
         self
     }
 }
@@ -103,7 +102,7 @@ fn of_topology(
         name: topology.name.clone(),
         nodes: nodes.collect::<Result<_, _>>()?,
         entries,
-        policy: Policy::Lru,
+        policy: Replacement::default(),
     };
     let first = topology.caches.first().map_or("builtin", |cache| cache.proxy());
     let model = Model::of(first, proxy_dirs)?.without_overhead();
@@ -127,6 +126,9 @@ fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Nod
         siblings: peers(Relation::Sibling),
         parents: peers(Relation::Parent),
         proxy_only: cache.proxy_only,
+        // LRU is what a topology says if it says nothing.
+        policy: Some(cache.storing.policy).filter(|policy| *policy != Replacement::default()),
+        admission: cache.storing.admission,
     })
 }
 
