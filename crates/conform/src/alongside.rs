@@ -21,9 +21,11 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Cases that are under way at the same time; most of their time is waiting for lifetimes to end.
 const AT_ONCE: usize = 32;
 
-/// True if a case can be tried beside other requests: it upsets no connection, and no request of it may lead to an origin of others.
+/// True if a case can be tried beside other requests: it upsets no connection, is sent over HTTP/1.1, and no request of it may lead to an origin of others.
 pub fn is_fit(case: &Case) -> bool {
-    let is_ordinary = |step: &crate::case::Step| step.request.raw.is_none() && step.request.host.is_none();
+    let is_ordinary = |step: &crate::case::Step| {
+        step.request.raw.is_none() && step.request.host.is_none() && !step.request.is_http2()
+    };
     !case.isolated && case.steps.iter().all(is_ordinary)
 }
 

@@ -90,6 +90,16 @@ impl Case {
         self.name == name || self.topic == name || self.name.split('/').next() == Some(name)
     }
 
+    /// True if a step of it is sent over HTTP/2.
+    pub fn uses_http2(&self) -> bool {
+        self.steps.iter().any(|step| step.request.is_http2())
+    }
+
+    /// True if a step of it is sent over HTTP/1.
+    pub fn uses_http1(&self) -> bool {
+        self.steps.iter().any(|step| !step.request.is_http2())
+    }
+
     /// Seconds that its steps wait, added up.
     pub fn waits_s(&self) -> f64 {
         self.steps.iter().map(|step| step.wait_s).sum()
@@ -130,7 +140,7 @@ pub struct Request {
     pub path: String,
     /// `Host`, if it is not the origin's.
     pub host: Option<String>,
-    /// `1.1` or `1.0`.
+    /// `1.1`, `1.0` or `2`.
     pub version: String,
     /// Field lines.
     pub fields: Vec<String>,
@@ -138,6 +148,51 @@ pub struct Request {
     pub body: Option<String>,
     /// True if it is sent on a connection of its own.
     pub new_connection: bool,
+    /// Frames of HTTP/2, instead of everything above; they are sent on a connection of their own.
+    pub frames: Vec<Frame>,
+    /// How many times the frames are sent, each time two streams further.
+    pub repeat: u32,
+}
+
+impl Request {
+    /// True if it is sent over HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        self.version == "2" || !self.frames.is_empty()
+    }
+}
+
+/// A frame of HTTP/2, with placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its stream; none: that of the request.
+    pub stream: Option<u32>,
+    /// What is in it.
+    pub payload: Payload,
+}
+
+impl Frame {
+    /// The field lines in it.
+    pub fn fields(&self) -> &[String] {
+        match &self.payload {
+            Payload::Fields(lines) => lines,
+            _ => &[],
+        }
+    }
+}
+
+/// What is in a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    /// A header block of these field lines.
+    Fields(Vec<String>),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
 }
 
 /// A response of the origin, with placeholders.
@@ -223,6 +278,14 @@ pub struct Expect {
     pub incomplete: bool,
     /// The connection ends after the response.
     pub closes: bool,
+    /// The stream or the connection ends with an error.
+    pub ends: bool,
+    /// One of these frames comes over HTTP/2: its type, and other words of it.
+    pub frames: Vec<String>,
+    /// None of these comes.
+    pub not_frames: Vec<String>,
+    /// Nothing comes over HTTP/2 that it forbids.
+    pub well_formed: bool,
     /// Interim responses that the client gets.
     pub interim: Vec<u16>,
 }

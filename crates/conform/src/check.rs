@@ -1,6 +1,7 @@
 //! What was seen of a step, held against what the case expects. Pure.
 
 use crate::case::{Expect, FieldTest, Served, Step, Test};
+use crate::http2::frame::matches;
 use crate::message::Message;
 use crate::observe::{Arrival, Observation};
 use crate::template::{Values, with_values};
@@ -32,12 +33,18 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         let hangs = observation
             .received
             .first()
-            .is_some_and(|received| received.problem.is_some() && !received.closed);
+            .is_some_and(|received| received.problem.is_some() && !received.is_over());
         let why = no_response(step, observation).filter(|_| hangs);
         return why.map_or(Finding::Met, Finding::Nothing);
     }
+    if let Some(problem) = unreached(observation) {
+        return Finding::Nothing(problem);
+    }
     if expect.refused {
-        return refused(observation);
+        return match refused(observation) {
+            Finding::Nothing(why) if expect.responds => Finding::Unmet(why),
+            found => found,
+        };
     }
     if expect.or_refused && refused(observation) == Finding::Met {
         return Finding::Met;
@@ -59,6 +66,9 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     if let Some(found) = lacks(expect, observation, values) {
         return found;
     }
+    if let Some(found) = of_frames(expect, observation) {
+        return found;
+    }
     if let Some(why) = no_response(step, observation) {
         return without_response(expect, observation, why);
     }
@@ -68,10 +78,56 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         .unwrap_or(Finding::Met)
 }
 
+/// Why nothing was seen of the request: no connection could be made.
+fn unreached(observation: &Observation) -> Option<String> {
+    let received = observation.received.first()?;
+    if received.is_bare_end() && received.frames.is_empty() {
+        return Some("the connection ended before a frame came".to_owned());
+    }
+    let problem = received.problem.as_deref().unwrap_or_default();
+    received.unreached.then(|| format!("no connection: {problem}"))
+}
+
+/// What came over HTTP/2 beside the response, or instead of it; none: the response decides.
+fn of_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
+    let received = observation.received.first()?;
+    let unmet = |text: String| Some(Finding::Unmet(text));
+    let came = |patterns: &[String]| {
+        received.frames.iter().find(|line| patterns.iter().any(|pattern| matches(line, pattern)))
+    };
+    let first = |line: &String| line.lines().next().unwrap_or_default().to_owned();
+    if let Some(line) = came(&expect.not_frames) {
+        return unmet(format!("the frame `{}` came", first(line)));
+    }
+    if let Some(fault) = received.fault.as_ref().filter(|_| expect.well_formed) {
+        return unmet(fault.clone());
+    }
+    if !expect.frames.is_empty() && came(&expect.frames).is_none() {
+        let all: Vec<String> = received.frames.iter().map(first).collect();
+        return unmet(format!("no frame `{}` came, but: {}", expect.frames.join("` or `"), all.join(", ")));
+    }
+    let is_of_frames = expect.ends || !expect.frames.is_empty() || !received.frames.is_empty();
+    if expect.ends && !received.is_over() {
+        return unmet("neither the stream nor the connection ended".to_owned());
+    }
+    if is_of_frames && expect.closes && !received.ends_connection() {
+        return unmet("the connection stayed open".to_owned());
+    }
+    let others = Expect {
+        frames: Vec::new(),
+        not_frames: Vec::new(),
+        ends: false,
+        closes: false,
+        never: None,
+        ..expect.clone()
+    };
+    (is_of_frames && others == Expect::default()).then_some(Finding::Met)
+}
+
 /// What a step without a response comes to.
 fn without_response(expect: &Expect, observation: &Observation, why: String) -> Finding {
     let is_closed =
-        observation.received.first().is_some_and(|received| received.closed && received.bytes.is_empty());
+        observation.received.first().is_some_and(|received| received.is_over() && received.bytes.is_empty());
     let interim = observation.received.first().and_then(|received| received.interim.first());
     match interim {
         // That the response breaks off before its head is what such a case looks for.
@@ -108,6 +164,8 @@ fn only_negative(expect: &Expect) -> bool {
         not_status: expect.not_status.clone(),
         body_lacks: expect.body_lacks.clone(),
         never: expect.never.clone(),
+        well_formed: expect.well_formed,
+        or_refused: expect.or_refused,
         ..Expect::default()
     };
     *expect == negative
@@ -123,6 +181,7 @@ fn only_of_the_origin(expect: &Expect) -> bool {
         most_requests: expect.most_requests,
         least_requests: expect.least_requests,
         never: expect.never.clone(),
+        or_refused: expect.or_refused,
         ..Expect::default()
     };
     *expect == origin_only
@@ -134,7 +193,7 @@ fn refused(observation: &Observation) -> Finding {
     }
     match observation.response().map(Message::status) {
         Some(status) if status < 400 => Finding::Unmet(format!("the response has status {status}")),
-        None if observation.received.first().is_some_and(|received| !received.closed) => {
+        None if observation.received.first().is_some_and(|received| !received.is_over()) => {
             Finding::Nothing("neither a response nor the end of the connection came".to_owned())
         }
         _ => Finding::Met,
@@ -166,6 +225,7 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
         let text = status.map_or_else(String::new, |status| format!("; status {status}"));
         let why = format!("no request reached the origin{text}");
         return Some(match status {
+            None if expect.responds => Finding::Unmet(why),
             Some(400..=499) => Finding::Refused(why),
             _ => Finding::Nothing(why),
         });
@@ -226,7 +286,7 @@ fn of_response(
     if !expect.incomplete && !response.is_complete {
         return unmet(format!("the body is incomplete: it ended after {} bytes", response.body.len()));
     }
-    if expect.closes && !received.closed {
+    if expect.closes && !received.ends_connection() {
         return unmet("the connection stayed open".to_owned());
     }
     if let Some(wanted) = expect.body.as_ref().map(|body| with_values(body, values))

@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::case::Request;
+use crate::http2::connection::{Connection, Outgoing};
+use crate::http2::frame::{Field, field};
 use crate::message::{MOST_BYTES, Message};
 use crate::observe::Received;
 use crate::template::{Values, with_values};
@@ -17,11 +19,16 @@ use crate::template::{Values, with_values};
 const PATIENCE: Duration = Duration::from_secs(6);
 /// How long after a response is watched for more bytes, or for the end of the connection.
 const LINGER: Duration = Duration::from_millis(300);
+/// The same where frames are sent: what is wrong with one may be noticed behind the response.
+const LINGER_FRAMES: Duration = Duration::from_millis(600);
+/// The same where thousands are sent.
+const LINGER_FLOOD: Duration = Duration::from_secs(2);
 
 /// A connection to a target, kept from step to step.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Client {
     stream: Option<TcpStream>,
+    http2: Option<Connection>,
 }
 
 /// A request as it is sent.
@@ -33,6 +40,15 @@ pub struct Sent {
     pub method: String,
     /// True if the connection is to be watched after the response.
     pub lingers: bool,
+    /// What is sent over HTTP/2 instead of the bytes.
+    pub http2: Option<Outgoing>,
+}
+
+impl Sent {
+    /// The frames that are sent over HTTP/2, in words.
+    pub fn frames(&self) -> Vec<String> {
+        self.http2.as_ref().map(Outgoing::lines).unwrap_or_default()
+    }
 }
 
 /// The bytes of a request; to a forward proxy (`is_forward`) its target is in absolute form.
@@ -40,12 +56,18 @@ pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bo
     if let Some(raw) = &request.raw {
         let bytes = with_values(raw, values).into_bytes();
         let method = String::from_utf8_lossy(&bytes).split(' ').next().unwrap_or_default().to_owned();
-        return Sent { bytes, method, lingers: true };
+        return Sent { bytes, method, lingers: true, http2: None };
+    }
+    if !request.frames.is_empty() {
+        return frames(request, values);
     }
     let path = with_values(&request.path, values);
     let host = request.host.as_ref().map_or_else(|| values.host.clone(), |host| with_values(host, values));
     // A path that begins with a slash and the token is a URL of its own; anything else follows the URL of the case.
     let mut target = if path.contains(&values.token) { path } else { format!("/{}{path}", values.token) };
+    if request.is_http2() {
+        return over_http2(request, (&host, &target), lingers, values);
+    }
     if is_forward && target.starts_with('/') {
         target = format!("http://{}{target}", values.host);
     }
@@ -61,7 +83,37 @@ pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bo
     if request.body.is_some() {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    Sent { bytes: (head + "\r\n" + &body).into_bytes(), method: request.method.clone(), lingers }
+    let bytes = (head + "\r\n" + &body).into_bytes();
+    Sent { bytes, method: request.method.clone(), lingers, http2: None }
+}
+
+/// The frames of a step.
+fn frames(request: &Request, values: &Values) -> Sent {
+    let lines = request.frames.iter().flat_map(|frame| frame.fields());
+    let method = lines.filter_map(|line| line.strip_prefix(":method: ")).next().unwrap_or("GET").to_owned();
+    let outgoing =
+        Outgoing::Frames { frames: request.frames.clone(), repeat: request.repeat, values: values.clone() };
+    Sent { bytes: Vec::new(), method, lingers: true, http2: Some(outgoing) }
+}
+
+/// A request over HTTP/2: names of fields are in lower case there.
+fn over_http2(request: &Request, (host, target): (&str, &str), lingers: bool, values: &Values) -> Sent {
+    let pseudo = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let mut fields: Vec<Field> = vec![pseudo(":method", &request.method), pseudo(":scheme", "http")];
+    if !host.is_empty() {
+        fields.push(pseudo(":authority", host));
+    }
+    fields.push(pseudo(":path", target));
+    fields.extend(request.fields.iter().map(|line| {
+        let (name, value) = field(&with_values(line, values));
+        (name.to_ascii_lowercase(), value)
+    }));
+    let body = request.body.as_ref().map(|body| with_values(body, values).into_bytes());
+    if let Some(body) = &body {
+        fields.push(pseudo("content-length", &body.len().to_string()));
+    }
+    let outgoing = Outgoing::Request { fields, body };
+    Sent { bytes: Vec::new(), method: request.method.clone(), lingers, http2: Some(outgoing) }
 }
 
 impl Client {
@@ -74,7 +126,10 @@ impl Client {
         now_ms: &impl Fn() -> f64,
     ) -> Received {
         if is_new {
-            self.stream = None;
+            (self.stream, self.http2) = (None, None);
+        }
+        if let Some(outgoing) = &sent.http2 {
+            return self.over_http2(target, outgoing, sent, now_ms).await;
         }
         let is_kept = self.stream.is_some();
         let received = self.once(target, sent, now_ms).await;
@@ -100,6 +155,30 @@ impl Client {
         received
     }
 
+    /// The same over HTTP/2. Frames have a connection of their own, since they may have upset it.
+    async fn over_http2(
+        &mut self,
+        target: SocketAddr,
+        outgoing: &Outgoing,
+        sent: &Sent,
+        now_ms: &impl Fn() -> f64,
+    ) -> Received {
+        let is_request = matches!(outgoing, Outgoing::Request { .. });
+        let linger = linger_of(outgoing, sent.lingers);
+        let kept = self.http2.take().filter(|_| is_request);
+        let was_kept = kept.is_some();
+        let (mut received, connection) =
+            once_over_http2(kept, target, outgoing, (sent, linger), now_ms).await;
+        self.http2 = connection.filter(|_| is_request && Connection::is_usable(&received));
+        // A target may end an idle connection at any moment; it has not acted on the request then.
+        if was_kept && received.bytes.is_empty() && received.reset.is_none() && received.ends_connection() {
+            let (again, connection) = once_over_http2(None, target, outgoing, (sent, linger), now_ms).await;
+            self.http2 = connection.filter(|_| Connection::is_usable(&again));
+            received = again;
+        }
+        received
+    }
+
     async fn talk(
         &mut self,
         target: SocketAddr,
@@ -114,8 +193,10 @@ impl Client {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
+                received.unreached = true;
                 let stream = timeout_at(deadline, TcpStream::connect(target)).await.map_err(late)??;
                 stream.set_nodelay(true)?;
+                received.unreached = false;
                 none.insert(stream)
             }
         };
@@ -163,6 +244,53 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// How long frames are watched for more.
+fn linger_of(outgoing: &Outgoing, lingers: bool) -> Duration {
+    match outgoing {
+        Outgoing::Frames { repeat: 2.., .. } => LINGER_FLOOD,
+        Outgoing::Frames { .. } => LINGER_FRAMES,
+        Outgoing::Request { .. } if lingers => LINGER,
+        Outgoing::Request { .. } => Duration::ZERO,
+    }
+}
+
+/// One exchange over HTTP/2, on a connection that is kept or a new one; and the connection.
+async fn once_over_http2(
+    kept: Option<Connection>,
+    target: SocketAddr,
+    outgoing: &Outgoing,
+    (sent, linger): (&Sent, Duration),
+    now_ms: &impl Fn() -> f64,
+) -> (Received, Option<Connection>) {
+    let mut received = Received { is_http2: true, ..Received::default() };
+    let deadline = Instant::now() + PATIENCE;
+    let opened = match kept {
+        Some(connection) => Ok(connection),
+        None => match timeout_at(deadline, Connection::open(target)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time")),
+        },
+    };
+    received.unreached = opened.is_err();
+    let mut connection = None;
+    let seen = match opened {
+        Ok(open) => {
+            let open = connection.insert(open);
+            open.exchange(outgoing, (&sent.method, linger, deadline), &mut received, now_ms).await
+        }
+        Err(error) => {
+            received.closed = error.kind() != io::ErrorKind::TimedOut;
+            Err(error)
+        }
+    };
+    received.problem = seen.err().map(|error| error.to_string());
+    received.end_ms = now_ms();
+    if received.head_ms == 0.0 {
+        received.head_ms = received.end_ms;
+    }
+    (received, connection)
 }
 
 /// Keeps what follows a response; true when the connection ended.

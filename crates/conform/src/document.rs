@@ -47,6 +47,9 @@ pub struct TargetInfo {
     /// How it ended by itself, if it did: its other cases are inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// What its logs tell of processes of it that crashed while it went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashes: Option<String>,
     /// How long its cases took, in seconds, without the time that it took to start.
     pub took_s: f64,
 }
@@ -98,7 +101,7 @@ pub struct Times {
     pub open: usize,
 }
 
-/// One step as it was seen. Bytes outside printed ASCII are written as `\r`, `\n`, `\t` or `\x00`.
+/// One step as it was seen. Bytes outside printed ASCII are written as `\r`, `\n`, `\t` or `\x00`. Frames of HTTP/2 are shown in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
     /// Number of the step, from 1.
@@ -135,7 +138,7 @@ pub enum Conclusion {
     Fine,
     /// At least one does.
     Failed,
-    /// Too many MUST cases of a target say nothing, or it ended by itself.
+    /// Too many MUST cases of a target say nothing, or it ended by itself, or a process of it crashed.
     Undecided,
 }
 
@@ -224,7 +227,7 @@ impl Document {
             let all: usize =
                 Verdict::ALL.iter().map(|&verdict| self.count(&target.label, Level::Must, verdict)).sum();
             let open = self.count(&target.label, Level::Must, Verdict::Inconclusive);
-            target.ended.is_some() || open as f64 > all as f64 * MOST_INCONCLUSIVE
+            target.ended.is_some() || target.crashes.is_some() || open as f64 > all as f64 * MOST_INCONCLUSIVE
         };
         if self.targets.iter().any(is_undecided) { Conclusion::Undecided } else { Conclusion::Fine }
     }
@@ -268,13 +271,25 @@ pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
         Exchange {
             step,
             at_ms: tenths(observation.sent_ms),
-            sent: shown(&observation.sent, MOST_SHOWN),
+            sent: as_text(&observation.sent_frames, &observation.sent),
             origin: reached(observation),
-            received: received.map(|received| shown(&received.bytes, MOST_SHOWN)).unwrap_or_default(),
+            received: received.map(|got| as_text(&got.frames, &got.bytes)).unwrap_or_default(),
             problem: received.and_then(|received| received.problem.clone()),
         }
     };
     (1..).zip(seen).map(exchange).collect()
+}
+
+/// Frames in words where there are any, bytes otherwise.
+fn as_text(frames: &[String], bytes: &[u8]) -> String {
+    if frames.is_empty() {
+        return shown(bytes, MOST_SHOWN);
+    }
+    let text = frames.join("\n");
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((at, _)) => format!("{}… ({} bytes more)", &text[..at], text.len() - at),
+        None => text,
+    }
 }
 
 fn tenths(ms: f64) -> f64 {

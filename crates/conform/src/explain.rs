@@ -58,8 +58,16 @@ pub fn expectations(expect: &Expect) -> Vec<String> {
         (expect.or_refused, "or the request is refused"),
         (expect.incomplete, "the client can tell that the response is incomplete"),
         (expect.closes, "the connection ends after the response"),
+        (expect.ends, "the stream or the connection ends with an error"),
+        (expect.well_formed, "nothing comes that HTTP/2 forbids"),
     ];
     flags.into_iter().filter(|(is_set, _)| *is_set).for_each(|(_, words)| say(words.to_owned()));
+    if !expect.frames.is_empty() {
+        say(format!("a frame `{}` comes", expect.frames.join("` or `")));
+    }
+    if !expect.not_frames.is_empty() {
+        say(format!("no frame `{}` comes", expect.not_frames.join("` or `")));
+    }
     if !expect.interim.is_empty() {
         say(format!("an interim response {}", statuses(&expect.interim)));
     }

@@ -14,6 +14,7 @@ pub mod check;
 pub mod client;
 pub mod document;
 mod explain;
+pub mod http2;
 pub mod known;
 pub mod matrix;
 pub mod message;

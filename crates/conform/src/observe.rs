@@ -7,6 +7,8 @@ use crate::message::Message;
 pub struct Observation {
     /// What the client sent, as bytes.
     pub sent: Vec<u8>,
+    /// The frames that it sent over HTTP/2, in words.
+    pub sent_frames: Vec<String>,
     /// When.
     pub sent_ms: f64,
     /// What each copy of the request got; one, unless the step says otherwise.
@@ -34,6 +36,39 @@ pub struct Received {
     pub interim: Vec<u16>,
     /// Why there is no response.
     pub problem: Option<String>,
+    /// True if no connection could be made: nothing was seen of the request.
+    pub unreached: bool,
+    /// True if it is of an exchange over HTTP/2.
+    pub is_http2: bool,
+    /// Frames that came over HTTP/2, in words.
+    pub frames: Vec<String>,
+    /// Error code of the RST_STREAM that ended the stream.
+    pub reset: Option<u32>,
+    /// Error code of a GOAWAY.
+    pub goaway: Option<u32>,
+    /// The first thing that HTTP/2 forbids, of what came.
+    pub fault: Option<String>,
+    /// True if header blocks cannot be decoded any more.
+    pub is_garbled: bool,
+}
+
+impl Received {
+    /// True if the target ended the connection, or has said so with an error.
+    pub fn ends_connection(&self) -> bool {
+        self.closed || self.goaway.is_some_and(|code| code != 0)
+    }
+
+    /// True if a connection over HTTP/2 ended without a response and without a frame that says why. A target may do so
+    /// (RFC 9113, 6.8), but so does one whose process crashes.
+    pub fn is_bare_end(&self) -> bool {
+        let is_said = self.goaway.is_some() || self.reset.is_some() || self.response.is_some();
+        self.closed && self.is_http2 && !is_said
+    }
+
+    /// True if the target ended the exchange: its stream or its connection.
+    pub fn is_over(&self) -> bool {
+        self.ends_connection() || self.reset.is_some()
+    }
 }
 
 /// A request as it reached the origin.

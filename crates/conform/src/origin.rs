@@ -24,6 +24,8 @@ const TOKEN: &str = "assay-";
 const TOKEN_DIGITS: usize = 10;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// Between an interim response and what follows it: that it comes before is what it is for.
+const INTERIM_PAUSE: Duration = Duration::from_millis(50);
 /// What the code that starts a proxy requests until it is ready.
 const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nok\n";
 
@@ -209,6 +211,8 @@ async fn respond(stream: &mut TcpStream, of: &Rc<Try>, request: Message, bytes: 
     }
     for interim in &response.interim {
         stream.write_all(format!("HTTP/1.1 {}\r\n\r\n", with_values(interim, &values)).as_bytes()).await?;
+        // What comes in one piece with the final response, some targets do not pass on, and whether it does would be chance.
+        sleep(INTERIM_PAUSE).await;
     }
     let body = body(response, index, &values);
     match response.cut {

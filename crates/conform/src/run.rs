@@ -21,6 +21,8 @@ use crate::verdict::{Judgement, Verdict, judge, resolve};
 const AT_ONCE: usize = 150;
 /// The same for cases that may upset connections.
 const ISOLATED_AT_ONCE: usize = 8;
+/// The same over HTTP/2, where most of them wait for the end of a connection of their own.
+const ISOLATED_HTTP2_AT_ONCE: usize = 32;
 /// Time between a response and the next step: a target may store a response after it has passed it on.
 const SETTLE: Duration = Duration::from_millis(300);
 /// The same when a case is tried again by itself.
@@ -39,6 +41,20 @@ pub struct Target {
     pub stores: bool,
     /// True if it is a forward proxy: requests carry whole URLs.
     pub is_forward: bool,
+    /// Whether it speaks HTTP/2 there, in clear.
+    pub http2: Http2,
+}
+
+/// Whether a target speaks HTTP/2 in clear, to clients that begin with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http2 {
+    /// It does not.
+    #[default]
+    No,
+    /// At an address where it speaks nothing else.
+    Alone,
+    /// Where it speaks HTTP/1.1, too.
+    Beside,
 }
 
 /// What became of a case on a target.
@@ -67,7 +83,11 @@ pub async fn run(
         let all: Vec<Rc<Case>> = cases.iter().filter(|case| case.isolated == isolated).cloned().collect();
         let (apply, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|case| why_not(case, target).is_none());
-        let at_once = if isolated { ISOLATED_AT_ONCE } else { AT_ONCE };
+        let at_once = match (isolated, target.http2) {
+            (false, _) => AT_ONCE,
+            (true, Http2::No) => ISOLATED_AT_ONCE,
+            (true, _) => ISOLATED_HTTP2_AT_ONCE,
+        };
         let done = Cell::new(outcomes.len());
         let count = || {
             done.set(done.get() + 1);
@@ -85,6 +105,16 @@ pub async fn run(
 fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
     if !target.stores && case.applies == Applies::Cache {
         return Some("the target stores no responses");
+    }
+    if case.uses_http2() {
+        match target.http2 {
+            _ if target.is_forward => return Some("HTTP/2 is tried on gateways only"),
+            Http2::No => return Some("the target speaks no HTTP/2 in clear"),
+            Http2::Alone if case.uses_http1() => {
+                return Some("the target speaks HTTP/1.1 and HTTP/2 at different addresses");
+            }
+            Http2::Alone | Http2::Beside => {}
+        }
     }
     // What is written byte by byte, or chooses its form itself, is for gateways.
     let is_own = |step: &Step| step.request.raw.is_some() || step.request.host.is_some();
@@ -142,7 +172,7 @@ fn is_open(tries: &[Outcome]) -> bool {
     match tries {
         // The same happens each time: once more would tell nothing new.
         [first, second] if first.judgement == second.judgement => false,
-        [only] => !only.judgement.verdict.holds(),
+        [only] => !only.judgement.verdict.holds() || only.judgement.is_doubtful,
         [.., last] if is_undecided(last) => true,
         many => !many.iter().any(|one| {
             many.iter().filter(|other| other.judgement.verdict == one.judgement.verdict).count() > 1
@@ -216,7 +246,9 @@ async fn one(case: Rc<Case>, target: &Target, origin: &Rc<Origin>, pause: Durati
             (0..).zip(&case.steps).map(|(index, step)| check(step, index, &seen, &attempt.values)).collect()
         }
     };
-    let judgement = judge(&case, &findings);
+    let mut judgement = judge(&case, &findings);
+    let ended = seen.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
+    judgement.is_doubtful = judgement.verdict.holds() && ended;
     Outcome { case, judgement, seen, tries: 1 }
 }
 
@@ -249,12 +281,14 @@ async fn exchanges(
         let lingers = step.expect.closes
             || step.expect.body_lacks.is_some()
             || step.expect.body_has.is_some()
+            || !step.expect.frames.is_empty()
             || attempt.case.isolated;
         let sent = written(&step.request, lingers, &values, target.is_forward);
         let sent_ms = attempt.now_ms();
         let received =
             copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt).await;
         seen.push(Observation {
+            sent_frames: sent.frames(),
             sent: sent.bytes,
             sent_ms,
             received,
@@ -265,7 +299,7 @@ async fn exchanges(
         let hangs = seen
             .last()
             .and_then(|last| last.received.first())
-            .is_some_and(|got| got.problem.is_some() && !got.closed);
+            .is_some_and(|got| got.problem.is_some() && !got.is_over());
         if late.is_some() || hangs {
             break;
         }

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_junit::{Outcome, Suite};
 
-use crate::case::{Case, Level, Step};
+use crate::case::{Case, Level, Payload, Request, Step};
 use crate::document::{CaseResult, Document, TargetInfo};
+use crate::http2::frame::kind_name;
 use crate::matrix::{rows, share};
 use crate::verdict::Verdict;
 
+/// What stands in place of an explanation that nobody has written.
+const NOT_EXPLAINED: &str = "**not explained yet**";
 /// Width of the name of a case in a matrix.
 const NAME_WIDTH: usize = 44;
 /// Most rows of a list in a terminal; the document has all.
@@ -21,6 +24,11 @@ pub fn terminal(document: &Document, baseline: Option<&Document>) -> String {
     for target in document.targets.iter().filter(|target| target.ended.is_some()) {
         let how = target.ended.as_deref().unwrap_or_default();
         out.push_str(&format!("{} ended by itself while it was tried: {how}\n\n", target.label));
+    }
+    for target in &document.targets {
+        if let Some(crashes) = &target.crashes {
+            out.push_str(&format!("{}: {crashes}\n\n", target.label));
+        }
     }
     out.push_str(&overview(document));
     if let Some(baseline) = baseline {
@@ -215,6 +223,11 @@ pub fn markdown(document: &Document) -> String {
         let name = escaped(&name(target));
         out.push_str(&format!("| {name} | {} | {} | {} |\n", cells.join(" | "), open[0], open[1]));
     }
+    for target in &document.targets {
+        if let Some(how) = target.ended.as_ref().or(target.crashes.as_ref()) {
+            out.push_str(&format!("\n{}: {}.\n", escaped(&target.label), escaped(how)));
+        }
+    }
     for level in [Level::Must, Level::Should] {
         failures_by_target(&mut out, document, level);
     }
@@ -236,29 +249,38 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
-/// What is not met, a line for each target and case, with the rows of the case in it.
+/// What is not met, a line for each target and case, with the rows of the case in it; and why, where failures were explained.
 fn failures_by_target(out: &mut String, document: &Document, level: Level) {
-    let mut lines: BTreeMap<(usize, &str, &str), Vec<&CaseResult>> = BTreeMap::new();
+    let explains = level == Level::Must && document.results.iter().any(|result| result.known.is_some());
+    let mut lines: BTreeMap<(usize, &str, &str, &Option<String>), Vec<&CaseResult>> = BTreeMap::new();
     for result in
         document.results.iter().filter(|result| result.level == level && result.verdict == Verdict::Fail)
     {
         let place = document.targets.iter().position(|target| target.label == result.target).unwrap_or(0);
         let base = result.case.split('/').next().unwrap_or_default();
-        lines.entry((place, &result.topic, base)).or_default().push(result);
+        lines.entry((place, &result.topic, base, &result.known)).or_default().push(result);
     }
     if lines.is_empty() {
         return;
     }
+    let (head, rule) = if explains { (" explanation |", "---|") } else { ("", "") };
     out.push_str(&format!(
-        "\n## {} not met\n\n| target | case | rows | source | seen |\n|---|---|---|---|---|\n",
+        "\n## {} not met\n\n| target | case | rows | source | seen |{head}\n|---|---|---|---|---|{rule}\n",
         level.word()
     ));
-    for ((_, _, base), results) in lines {
+    for ((_, _, base, known), results) in lines {
         let rows: Vec<&str> =
             results.iter().filter_map(|result| Some(result.case.split_once('/')?.1)).collect();
         let Some(first) = results.first() else { continue };
         let cells = [first.target.as_str(), &rows.join(", "), &reference(first), &first.reason].map(escaped);
-        out.push_str(&format!("| {} | `{base}` | {} | {} | {} |\n", cells[0], cells[1], cells[2], cells[3]));
+        out.push_str(&format!("| {} | `{base}` | {} | {} | {} |", cells[0], cells[1], cells[2], cells[3]));
+        if explains {
+            out.push_str(&format!(
+                " {} |",
+                known.as_deref().map_or_else(|| NOT_EXPLAINED.to_owned(), escaped)
+            ));
+        }
+        out.push('\n');
     }
 }
 
@@ -322,6 +344,30 @@ pub fn case(case: &Case) -> String {
     out
 }
 
+/// The frames of a step.
+fn frames(request: &Request) -> String {
+    let mut out = String::new();
+    for (number, frame) in request.frames.iter().enumerate() {
+        let label = if number == 0 { "client sends" } else { "" };
+        let stream = frame.stream.map_or_else(String::new, |stream| format!(" on stream {stream}"));
+        let flags = crate::http2::frame::flag_names(frame.kind, frame.flags).join(" ");
+        out.push_str(&format!("  {label:<13} {}{stream} {flags}", kind_name(frame.kind)));
+        match &frame.payload {
+            Payload::Fields(lines) => {
+                out.extend(lines.iter().map(|line| format!("\n                {}", line.escape_debug())));
+            }
+            Payload::Text(text) => out.push_str(&format!(" {text:?}")),
+            Payload::Bytes(bytes) => out.extend(bytes.iter().map(|byte| format!(" {byte:02x}"))),
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    if request.repeat > 1 {
+        out.push_str(&format!("                {} times, each time two streams further\n", request.repeat));
+    }
+    out
+}
+
 fn one_step(number: usize, step: &Step) -> String {
     let mut out = format!("Step {number}");
     if step.wait_s > 0.0 {
@@ -337,6 +383,7 @@ fn one_step(number: usize, step: &Step) -> String {
     let request = &step.request;
     match &request.raw {
         Some(raw) => out.push_str(&format!("  client sends  {raw:?}\n")),
+        None if !request.frames.is_empty() => out.push_str(&frames(request)),
         None => {
             out.push_str(&format!(
                 "  client sends  {} {{url}}{} HTTP/{}\n",

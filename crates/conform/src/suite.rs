@@ -32,7 +32,9 @@ bundled!(
     "status-fields",
     "forwarding",
     "attacks",
-    "framing"
+    "framing",
+    "http2",
+    "http2-frames"
 );
 
 /// Why there are no cases to try.

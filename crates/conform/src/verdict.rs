@@ -86,12 +86,14 @@ pub struct Judgement {
     pub reason: String,
     /// All that was seen is that the target fetched again what it was to have in its store.
     pub is_refetch: bool,
+    /// It holds because a connection ended, which may have had another reason: it is tried once more.
+    pub is_doubtful: bool,
 }
 
 impl Judgement {
     /// With a reason.
     pub fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into(), is_refetch: false }
+        Self { verdict, reason: reason.into(), is_refetch: false, is_doubtful: false }
     }
 }
 

@@ -63,6 +63,8 @@ pub struct LedPlan {
     pub proxy: UnderTest,
     /// How it is spoken to.
     pub mode: Mode,
+    /// Clients speak HTTP/2 to it, in clear.
+    pub http2: bool,
     /// Where its configuration, its logs and what it says are kept.
     pub directory: PathBuf,
 }
@@ -168,7 +170,8 @@ impl Led {
                 let all = listeners.iter().enumerate();
                 let origins =
                     all.map(|(index, listener)| Origin::new(index, &named(listener), listener.1)).collect();
-                let choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
+                let mut choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
+                choice.http2 = plan.http2;
                 let real = led.real.insert(Box::new(RealProxy::start(choice).await?));
                 real.wait_ready().await?;
             }

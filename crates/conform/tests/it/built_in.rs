@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use assay_conform::origin::Origin;
-use assay_conform::run::{Target, run};
+use assay_conform::run::{Http2, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 
@@ -24,6 +24,7 @@ fn the_built_in_proxy_fails_no_must_and_no_should() {
             host: "a.example".into(),
             stores: true,
             is_forward: false,
+            http2: Http2::Beside,
         };
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
         let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
@@ -63,7 +64,8 @@ fn the_built_in_proxy_does_what_its_page_says_of_it() {
         let chosen = Suite::bundled().unwrap().chosen(&PROMISED.map(str::to_owned)).unwrap();
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
         let address = built_in(origin.address);
-        let target = Target { address, host: "a.example".into(), stores: true, is_forward: false };
+        let target =
+            Target { address, host: "a.example".into(), stores: true, is_forward: false, http2: Http2::No };
         let outcomes = run(&chosen, &target, &origin, |_, _| ()).await;
         let others = outcomes.iter().filter(|outcome| !outcome.judgement.verdict.holds());
         others.map(|outcome| format!("{}: {:?}", outcome.case.name, outcome.judgement)).collect::<Vec<_>>()

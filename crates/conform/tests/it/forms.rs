@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use assay_conform::document::{Conclusion, Document, TargetInfo};
 use assay_conform::origin::Origin;
-use assay_conform::run::{Target, run};
+use assay_conform::run::{Http2, Target, run};
 use assay_conform::suite::BUNDLED;
 use assay_conform::verdict::Verdict;
 use assay_conform::{known, show};
@@ -21,7 +21,13 @@ fn reference(name: &str) -> PathBuf {
 fn document() -> Document {
     on_one_thread(async {
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target { address: origin.address, host: "h".into(), stores: true, is_forward: false };
+        let target = Target {
+            address: origin.address,
+            host: "h".into(),
+            stores: true,
+            is_forward: false,
+            http2: Http2::No,
+        };
         let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;
         let mut document = Document::new("0", 1);
         let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };
@@ -119,4 +125,41 @@ fn every_bundled_file_is_what_the_schema_of_case_files_says() {
         let table: toml::Table = toml::from_str(wrong).unwrap();
         assert!(!errors(&schema, &serde_json::to_value(table).unwrap()).is_empty(), "{wrong}");
     }
+}
+
+/// Rows of the table of MUST failures in the page that is kept: target, case, its rows, explanation.
+fn kept_failures() -> Vec<[String; 4]> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/conformance-results.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let table = page.split("\n## MUST not met\n").nth(1).expect("the page has a table of MUST failures");
+    let table = table.split("\n## ").next().unwrap();
+    let row = |line: &str| {
+        let cells: Vec<String> =
+            line.replace("\\|", "\u{1}").split('|').map(|cell| cell.trim().to_owned()).collect();
+        [cells[1].clone(), cells[2].trim_matches('`').to_owned(), cells[3].clone(), cells[6].clone()]
+    };
+    table.lines().filter(|line| line.contains("| `")).map(row).collect()
+}
+
+#[test]
+fn every_explanation_belongs_to_a_failure_of_the_kept_page_and_every_failure_has_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/explained.toml");
+    let explained =
+        known::read("conformance/explained.toml", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let failures = kept_failures();
+    assert!(failures.len() > 100, "{} rows", failures.len());
+    let belongs = |known: &known::Known| {
+        let (base, row) =
+            known.case.split_once('/').map_or((known.case.as_str(), None), |(a, b)| (a, Some(b)));
+        failures.iter().any(|[target, case, rows, _]| {
+            known.target.as_ref().is_none_or(|own| own == target)
+                && case == base
+                && row.is_none_or(|row| rows.replace('\\', "").split(", ").any(|own| own == row))
+        })
+    };
+    let idle: Vec<&str> =
+        explained.iter().filter(|known| !belongs(known)).map(|known| known.case.as_str()).collect();
+    assert!(idle.is_empty(), "conformance/explained.toml explains what does not fail: {idle:?}");
+    let open: Vec<_> = failures.iter().filter(|[_, _, _, why]| why.contains("not explained yet")).collect();
+    assert!(open.is_empty(), "explain these in conformance/explained.toml: {open:#?}");
 }

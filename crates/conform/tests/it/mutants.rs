@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use assay_conform::message::Message;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Target, run};
+use assay_conform::run::{Http2, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use assay_proxy::{Clock, Limits, Proxy};
@@ -269,6 +269,7 @@ async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> 
         host: "a.example".into(),
         stores: true,
         is_forward: false,
+        http2: Http2::No,
     };
     let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;
     outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use assay_conform::case::Case;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Outcome, Target, run};
+use assay_conform::run::{Http2, Outcome, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use tokio::io::AsyncWriteExt;
@@ -30,7 +30,13 @@ fn verdict(outcomes: &[Outcome], name: &str) -> Verdict {
 
 async fn tried(names: &[&str], stores: bool, target: impl FnOnce(SocketAddr) -> SocketAddr) -> Vec<Outcome> {
     let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-    let target = Target { address: target(origin.address), host: "h".into(), stores, is_forward: false };
+    let target = Target {
+        address: target(origin.address),
+        host: "h".into(),
+        stores,
+        is_forward: false,
+        http2: Http2::No,
+    };
     run(&cases(names), &target, &origin, |_, _| ()).await
 }
 

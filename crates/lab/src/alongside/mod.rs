@@ -13,7 +13,7 @@ use assay_conform::alongside::alongside;
 use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
 use assay_conform::origin::Origin;
-use assay_conform::run::Target;
+use assay_conform::run::{Http2, Target};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
@@ -99,7 +99,7 @@ impl Alongside {
         until_start: Duration,
     ) {
         let is_forward = mode == Mode::Forward;
-        let target = Target { address, host: self.origin.to_string(), stores, is_forward };
+        let target = Target { address, host: self.origin.to_string(), stores, is_forward, http2: Http2::No };
         if let Some(sender) = self.target.take() {
             // The thread may have ended; that is noticed when its results are missing.
             let _ = sender.send((target, info, until_start + LEAD));

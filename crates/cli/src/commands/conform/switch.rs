@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use assay_conform::case::Case;
 use assay_conform::document::TargetInfo;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Outcome, Target, run, settle};
+use assay_conform::run::{Http2, Outcome, Target, run, settle};
 use assay_lab::led::Ground;
 use assay_switch::Switch;
 
@@ -63,7 +63,7 @@ async fn on_instance(
     let address = switch.addresses().first().copied();
     let address = address.ok_or_else(|| Failure::failed(anyhow!("the switch listens nowhere")))?;
     let host = host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target = Target { address, host, stores: false, is_forward: false };
+    let target = Target { address, host, stores: false, is_forward: false, http2: Http2::Beside };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     switch.end();
     switch.wait().map_err(Failure::failed)?;
@@ -72,7 +72,7 @@ async fn on_instance(
 
 fn started(listen: SocketAddr, server: SocketAddr) -> Result<Switch, Failure> {
     let text = format!(
-        "listen = \"{listen}\"\npolicy = \"rr\"\n[[server]]\nname = \"origin\"\naddress = \"{server}\"\n"
+        "listen = \"{listen}\"\npolicy = \"rr\"\nhttp2 = \"all\"\n[[server]]\nname = \"origin\"\naddress = \"{server}\"\n"
     );
     let config =
         assay_switch::read("the switch of the cases", &text).map_err(|m| Failure::failed(anyhow!("{m}")))?;

@@ -11,8 +11,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
+use assay_conform::http2::connection::Connection;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Outcome, Target, run};
+use assay_conform::run::{Http2, Outcome, Target, run};
+use assay_lab::description;
 use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
 use assay_lab::{Mode, is_private};
 use tokio::task::{JoinSet, LocalSet};
@@ -22,6 +24,10 @@ use crate::commands::spe::targets::under_test;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output;
+
+/// Lines of a log that are quoted when a proxy ended, and characters of each.
+const LAST_LINES: usize = 2;
+const MOST_OF_A_LINE: usize = 200;
 
 /// Tries cases on all targets at the same time. None: it was interrupted.
 pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
@@ -34,7 +40,7 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
     let mut plans = Vec::new();
     for proxy in proxies {
         let directory = directory.join(&proxy.label);
-        let plan = LedPlan { exe: exe.clone(), proxy, mode, directory };
+        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, directory };
         match plan.proxy.which {
             Which::Running(address) => check_running(args, address)?,
             _ => led::check(&plan).map_err(Failure::usage)?,
@@ -125,7 +131,13 @@ async fn all(
     for plan in plans {
         let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
         let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
-        let at = Where { origin: args.origin_listen, host: args.host.clone(), stores: !args.no_cache, mode };
+        let at = Where {
+            origin: args.origin_listen,
+            host: args.host.clone(),
+            stores: !args.no_cache,
+            mode,
+            keeps_logs: args.dir.is_some(),
+        };
         tasks.spawn_local(async move {
             let label = plan.label().to_owned();
             let results = match plan {
@@ -171,6 +183,8 @@ struct Where {
     stores: bool,
     /// How it is spoken to.
     mode: Mode,
+    /// Its logs are kept.
+    keeps_logs: bool,
 }
 
 /// All cases on one target.
@@ -189,28 +203,77 @@ async fn one(
         let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
         let origin = Rc::new(origin.map_err(Failure::usage)?);
         let host = at.host.unwrap_or_else(|| origin.address.to_string());
-        let target =
-            Target { address: *address, host, stores: at.stores, is_forward: at.mode == Mode::Forward };
+        let http2 = if Connection::is_spoken_by(*address).await { Http2::Beside } else { Http2::No };
+        let is_forward = at.mode == Mode::Forward;
+        let target = Target { address: *address, host, stores: at.stores, is_forward, http2 };
         let began = Instant::now();
         let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
         info.took_s = began.elapsed().as_secs_f64();
         return Ok((info, outcomes));
     }
-    let (isolated, together): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.isolated);
+    let http2 = http2(&plan.proxy, at.mode);
+    let (over_http2, others): (Vec<_>, Vec<_>) =
+        cases.into_iter().partition(|case| case.uses_http2() && http2 != Http2::No);
+    let (isolated, together): (Vec<_>, Vec<_>) = others.into_iter().partition(|case| case.isolated);
     let second = LedPlan { directory: plan.directory.join("isolated"), ..plan.clone() };
+    let third = LedPlan { http2: true, directory: plan.directory.join("http2"), ..plan.clone() };
     let began = Instant::now();
-    let (first, second) = tokio::join!(
-        on_instance(&plan, &at, &together, &progress),
-        on_instance(&second, &at, &isolated, &progress),
+    let (first, second, third) = tokio::join!(
+        on_instance(&plan, (&at, Http2::No), &together, &progress),
+        on_instance(&second, (&at, Http2::No), &isolated, &progress),
+        on_instance(&third, (&at, http2), &over_http2, &progress),
     );
-    let (mut first, second) = (first?, second?);
     info.took_s = began.elapsed().as_secs_f64();
-    first.outcomes.extend(second.outcomes);
-    // Both have the same cases to depend on only now.
-    assay_conform::run::settle(&mut first.outcomes);
-    info.software = first.software.or(second.software).unwrap_or_default();
-    info.ended = first.ended.or(second.ended);
-    Ok((info, first.outcomes))
+    let mut outcomes = Vec::new();
+    for instance in [first?, second?, third?] {
+        outcomes.extend(instance.outcomes);
+        info.ended = info.ended.or(instance.ended);
+        info.crashes = info.crashes.or(instance.crashes);
+        if let Some(software) = instance.software {
+            info.software = software;
+        }
+    }
+    // All have the same cases to depend on only now.
+    assay_conform::run::settle(&mut outcomes);
+    Ok((info, outcomes))
+}
+
+/// Whether a proxy that is started can speak HTTP/2 in clear.
+fn http2(proxy: &UnderTest, mode: Mode) -> Http2 {
+    match &proxy.which {
+        _ if mode == Mode::Forward => Http2::No,
+        Which::Builtin(_) => Http2::Beside,
+        Which::Running(_) => Http2::No,
+        Which::Described(description) => match description.http2 {
+            Some(description::Http2::Only) => Http2::Alone,
+            Some(description::Http2::WithHttp1) => Http2::Beside,
+            Some(description::Http2::WithTls) | None => Http2::No,
+        },
+    }
+}
+
+/// How a proxy ended, on one line: what it says of that, with the last of its log, and where the rest is.
+fn obituary(words: &str, logs: Option<&Path>) -> String {
+    let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut out = lines.next().unwrap_or_default().trim_end_matches(':').to_owned();
+    let said: Vec<&str> = lines.collect();
+    let last: Vec<String> =
+        said[said.len().saturating_sub(LAST_LINES)..].iter().map(|line| cut(line)).collect();
+    if !last.is_empty() {
+        out.push_str(&format!(": {}", last.join(" / ")));
+    }
+    match logs {
+        Some(logs) => out.push_str(&format!(" (its logs are in {})", logs.display())),
+        None => out.push_str(" (--dir DIR keeps its logs)"),
+    }
+    out
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(MOST_OF_A_LINE) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
 }
 
 #[derive(Default)]
@@ -218,12 +281,13 @@ struct Instance {
     software: Option<String>,
     outcomes: Vec<Outcome>,
     ended: Option<String>,
+    crashes: Option<String>,
 }
 
 /// Cases on an instance of a proxy of their own.
 async fn on_instance(
     plan: &LedPlan,
-    at: &Where,
+    (at, http2): (&Where, Http2),
     cases: &[Rc<Case>],
     progress: &Progress,
 ) -> Result<Instance, Failure> {
@@ -231,6 +295,7 @@ async fn on_instance(
         return Ok(Instance::default());
     }
     make(&plan.directory)?;
+    let is_kept = at.keeps_logs;
     let ground = Ground::claim().map_err(Failure::failed)?;
     let listen = ground.listener(0).map_err(Failure::failed)?;
     let origin = Origin::start(listen)
@@ -240,12 +305,15 @@ async fn on_instance(
     let listeners = [(String::new(), origin.address)];
     let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
     let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target =
-        Target { address: started.address, host, stores: at.stores, is_forward: at.mode == Mode::Forward };
+    let is_forward = at.mode == Mode::Forward;
+    let target = Target { address: started.address, host, stores: at.stores, is_forward, http2 };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
-    let (ended, software) = (started.died().await, Some(started.software.clone()));
+    let logs = is_kept.then_some(plan.directory.as_path());
+    let ended = started.died().await.map(|words| obituary(&words, logs));
+    let crashes = started.deaths();
+    let software = Some(started.software.clone());
     started.stop().await;
-    Ok(Instance { software, outcomes, ended })
+    Ok(Instance { software, outcomes, ended, crashes })
 }
 
 fn make(directory: &Path) -> Result<(), Failure> {
@@ -284,5 +352,23 @@ impl Progress {
         if self.is_shown {
             output::draw("\r\u{1b}[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_ended_is_one_line_with_the_last_of_its_log() {
+        let words = "Squid ended by itself (signal: 9); the last it said:\nfirst\nsecond\n\nthird\n";
+        let said = "Squid ended by itself (signal: 9); the last it said: second / third";
+        assert_eq!(obituary(words, None), format!("{said} (--dir DIR keeps its logs)"));
+        assert_eq!(
+            obituary(words, Some(Path::new("kept/squid"))),
+            format!("{said} (its logs are in kept/squid)")
+        );
+        assert_eq!(obituary("it ended (1)", None), "it ended (1) (--dir DIR keeps its logs)");
+        assert!(obituary(&format!("a:\n{}", "é".repeat(999)), None).chars().count() < 260);
     }
 }

@@ -1,5 +1,7 @@
 //! Case files: from TOML to cases, with the line of every mistake.
 
+mod frames;
+
 use assay_settings::{Fields, Mistake, Source, Value};
 
 use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Served, Step, Test};
@@ -21,8 +23,10 @@ const CASE: [&str; 13] = [
     "validated",
     "part",
 ];
-const STEP: [&str; 17] = [
+const STEP: [&str; 19] = [
     "method",
+    "frames",
+    "repeat",
     "path",
     "host",
     "version",
@@ -42,7 +46,11 @@ const STEP: [&str; 17] = [
 ];
 const ORIGIN: [&str; 10] =
     ["status", "fields", "body", "raw", "delay", "cut", "chunked", "date", "interim", "trailers"];
-const EXPECT: [&str; 24] = [
+const EXPECT: [&str; 28] = [
+    "ends",
+    "frames",
+    "not-frames",
+    "well-formed",
     "served",
     "from",
     "not-from",
@@ -74,6 +82,10 @@ const MOST_WAIT_S: f64 = 60.0;
 /// Most steps of a case, and most copies of a request.
 const MOST_STEPS: usize = 50;
 const MOST_COPIES: u64 = 50;
+/// Most times that frames are sent.
+const MOST_REPEATS: u64 = 10_000;
+/// What is part of a request, and cannot be said beside one that is written out.
+const PARTS: [&str; 6] = ["method", "path", "fields", "body", "version", "host"];
 /// The name of a row in `each`.
 const ROW_NAME: &str = "as";
 
@@ -238,20 +250,27 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
     let flag = |key: &str| fields.get(key).map_or(Ok(false), |value| value.flag());
     let seconds = |key: &str| fields.get(key).map(|value| value.number(0.0, MOST_WAIT_S)).transpose();
     let raw = row.text_in(&fields, "raw")?;
-    if raw.is_some()
-        && ["method", "path", "fields", "body", "version", "host"].iter().any(|key| fields.get(key).is_some())
-    {
+    let has = |keys: &[&str]| keys.iter().any(|key| fields.get(key).is_some());
+    if raw.is_some() && (has(&PARTS) || has(&["frames"])) {
         return Err(fields.wrong("`raw` is the whole request: nothing else of it can be said beside it"));
+    }
+    if has(&["frames"]) && has(&PARTS) {
+        return Err(fields.wrong("`frames` is the whole request: nothing else of it can be said beside it"));
+    }
+    if has(&["repeat"]) && !has(&["frames"]) {
+        return Err(fields.wrong("there are no `frames` to repeat"));
     }
     let request = Request {
         raw,
         method: row.text_in(&fields, "method")?.unwrap_or_else(|| "GET".to_owned()),
         path: row.text_in(&fields, "path")?.unwrap_or_default(),
         host: row.text_in(&fields, "host")?,
-        version: fields.get("version").map_or(Ok("1.1".to_owned()), |value| version(&value))?,
+        version: fields.get("version").map_or(Ok("1.1".to_owned()), |value| version(&value, row))?,
         fields: lines(&fields, "fields", row)?,
         body: row.text_in(&fields, "body")?,
         new_connection: flag("new-connection")?,
+        frames: frames::frames(&fields, row)?,
+        repeat: fields.get("repeat").map_or(Ok(1), |value| value.whole(1, MOST_REPEATS))? as u32,
     };
     let own_origin = fields.get("origin").map(|value| response(&value, row)).transpose()?;
     let own_validated = fields.get("validated").map(|value| response(&value, row)).transpose()?;
@@ -326,6 +345,10 @@ fn expect(value: &Value<'_>, row: &Row, steps: usize) -> Result<Expect, Mistake>
         let Some(value) = fields.get(key) else { return Ok(Vec::new()) };
         value.list()?.iter().map(|item| field_test(item, row, negated)).collect()
     };
+    let patterns = |key: &str| -> Result<Vec<String>, Mistake> {
+        let Some(value) = fields.get(key) else { return Ok(Vec::new()) };
+        value.list()?.iter().map(|item| frame_pattern(item, row)).collect()
+    };
     let count = |key: &str| -> Result<Option<usize>, Mistake> {
         fields.get(key).map(|value| row.whole(&value, 0, MOST_COPIES).map(|count| count as usize)).transpose()
     };
@@ -351,8 +374,24 @@ fn expect(value: &Value<'_>, row: &Row, steps: usize) -> Result<Expect, Mistake>
         never: row.text_in(&fields, "never")?,
         incomplete: flag("incomplete")?,
         closes: flag("closes")?,
+        ends: flag("ends")?,
+        frames: patterns("frames")?,
+        not_frames: patterns("not-frames")?,
+        well_formed: flag("well-formed")?,
         interim: statuses("interim")?,
     })
+}
+
+/// The type of a frame, and other words of it.
+fn frame_pattern(value: &Value<'_>, row: &Row) -> Result<String, Mistake> {
+    let text = row.text(value)?;
+    let name = text.split_whitespace().next().unwrap_or_default();
+    match crate::http2::frame::kind_of(name) {
+        Some(_) => Ok(text),
+        None => {
+            Err(value.wrong(&format!("`{name}` is no type of a frame, such as \"GOAWAY PROTOCOL_ERROR\"")))
+        }
+    }
 }
 
 /// `Name`, `Name: value`, `Name ~ part`, `Name >= number` or `Name <= number`.
@@ -426,11 +465,12 @@ fn served(value: &Value<'_>, row: &Row) -> Result<Served, Mistake> {
     }
 }
 
-fn version(value: &Value<'_>) -> Result<String, Mistake> {
-    match value.text()? {
-        known @ ("1.0" | "1.1") => Ok(known.to_owned()),
-        other => Err(value
-            .wrong(&format!("`{other}` is no version that a case can send; there are \"1.0\" and \"1.1\""))),
+fn version(value: &Value<'_>, row: &Row) -> Result<String, Mistake> {
+    match row.text(value)?.as_str() {
+        known @ ("1.0" | "1.1" | "2") => Ok(known.to_owned()),
+        other => Err(value.wrong(&format!(
+            "`{other}` is no version that a case can send; there are \"1.0\", \"1.1\" and \"2\""
+        ))),
     }
 }
 

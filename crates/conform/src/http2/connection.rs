@@ -1,0 +1,359 @@
+//! A connection over HTTP/2, on which requests of a case are sent one after the other.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use assay_http2::frame::{FrameHead, HEAD_BYTES, MAX_FRAME_BYTES, PREFACE, flag, kind};
+use assay_http2::hpack::Decoder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+use crate::case::Frame;
+use crate::http2::frame::{self, Field, block, field_lines, line, payload, write};
+use crate::http2::incoming::Incoming;
+use crate::message::MOST_BYTES;
+use crate::observe::Received;
+use crate::template::Values;
+
+/// What we allow on each stream and, with the update that follows, on the connection: no case needs more.
+const WINDOW: u32 = 8 << 20;
+/// How long after a GOAWAY with an error its sender may take to close.
+const CLOSING: Duration = Duration::from_secs(1);
+/// How long a target may take to show that it speaks HTTP/2.
+const PROBING: Duration = Duration::from_secs(2);
+/// SETTINGS_ENABLE_PUSH and SETTINGS_INITIAL_WINDOW_SIZE.
+const SETTINGS: [(u16, u32); 2] = [(2, 0), (4, WINDOW)];
+
+/// What is sent in a step.
+#[derive(Debug, Clone)]
+pub enum Outgoing {
+    /// A request: its fields, the pseudo-header fields first, and its body.
+    Request {
+        /// All fields.
+        fields: Vec<Field>,
+        /// Body; none: the header section ends the stream.
+        body: Option<Vec<u8>>,
+    },
+    /// Frames as the case has them, so many times.
+    Frames {
+        /// The frames.
+        frames: Vec<Frame>,
+        /// How many times they are sent, each time two streams further.
+        repeat: u32,
+        /// What placeholders stand for.
+        values: Values,
+    },
+}
+
+/// Bytes with the lines that show them.
+struct Wire {
+    bytes: Vec<u8>,
+    lines: Vec<String>,
+    /// How many streams it uses.
+    streams: u32,
+}
+
+impl Outgoing {
+    fn wire(&self, stream: u32) -> Wire {
+        let mut wire = Wire { bytes: Vec::new(), lines: Vec::new(), streams: 1 };
+        match self {
+            Self::Request { fields, body } => {
+                let ends = if body.is_some() { 0 } else { flag::END_STREAM };
+                let head = wire.push(kind::HEADERS, flag::END_HEADERS | ends, stream, &block(fields));
+                wire.lines.push(head + &field_lines(fields));
+                if let Some(body) = body {
+                    let data = wire.push(kind::DATA, flag::END_STREAM, stream, body);
+                    wire.lines.push(data);
+                }
+            }
+            Self::Frames { frames, repeat, values } => {
+                wire.streams = *repeat;
+                for round in 0..*repeat {
+                    for frame in frames {
+                        let at = frame.stream.unwrap_or(stream + 2 * round);
+                        let line = wire.push(frame.kind, frame.flags, at, &payload(frame, values));
+                        if round == 0 {
+                            let fields = frame
+                                .fields()
+                                .iter()
+                                .map(|line| frame::field(&crate::template::with_values(line, values)));
+                            wire.lines.push(line + &field_lines(&fields.collect::<Vec<_>>()));
+                        }
+                    }
+                }
+                if *repeat > 1 {
+                    wire.lines.push(format!("… {repeat} times, each time two streams further"));
+                }
+            }
+        }
+        wire
+    }
+
+    /// SETTINGS_INITIAL_WINDOW_SIZE, if one of the frames sets it.
+    fn window(&self) -> Option<i64> {
+        let Self::Frames { frames, values, .. } = self else { return None };
+        let settings =
+            frames.iter().filter(|frame| frame.kind == kind::SETTINGS && frame.flags & flag::ACK == 0);
+        let payloads = settings.map(|frame| payload(frame, values));
+        let of = |payload: Vec<u8>| {
+            let found = payload.chunks_exact(6).find(|setting| setting[..2] == [0, 4])?;
+            Some(i64::from(u32::from_be_bytes(found[2..].try_into().ok()?)))
+        };
+        payloads.filter_map(of).next()
+    }
+
+    /// The stream of the last HEADERS, if the case says which: the response to wait for is on it.
+    fn last_stream(&self) -> Option<u32> {
+        let Self::Frames { frames, .. } = self else { return None };
+        frames.iter().rfind(|frame| frame.kind == kind::HEADERS)?.stream
+    }
+
+    /// True if the client itself resets the stream of its request, so that no response can be expected.
+    fn resets(&self) -> bool {
+        let Self::Frames { frames, .. } = self else { return false };
+        frames.iter().any(|frame| frame.kind == kind::RST_STREAM && frame.stream.is_none())
+    }
+
+    /// The lines that show it, on a new connection.
+    pub fn lines(&self) -> Vec<String> {
+        self.wire(1).lines
+    }
+}
+
+impl Wire {
+    fn push(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> String {
+        write(&mut self.bytes, kind, flags, stream, payload);
+        line(FrameHead { length: payload.len() as u32, kind, flags, stream }, payload)
+    }
+}
+
+/// A connection to a target.
+pub struct Connection {
+    stream: TcpStream,
+    decoder: Decoder,
+    buf: Vec<u8>,
+    next: u32,
+    /// The header block that is on its way, with its stream and whether it ends it.
+    block: Option<(u32, bool, Vec<u8>)>,
+    /// Bytes of DATA that the peer may send on the stream of the request.
+    window: i64,
+}
+
+impl Connection {
+    /// Connects, and sends the preface with our settings.
+    pub async fn open(target: SocketAddr) -> io::Result<Self> {
+        let mut stream = TcpStream::connect(target).await?;
+        stream.set_nodelay(true)?;
+        let mut out = PREFACE.to_vec();
+        let settings: Vec<u8> = SETTINGS
+            .iter()
+            .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()[..]].concat())
+            .collect();
+        write(&mut out, kind::SETTINGS, 0, 0, &settings);
+        write(&mut out, kind::WINDOW_UPDATE, 0, 0, &WINDOW.to_be_bytes());
+        stream.write_all(&out).await?;
+        let decoder = Decoder::default();
+        Ok(Self { stream, decoder, buf: Vec::new(), next: 1, block: None, window: i64::from(WINDOW) })
+    }
+
+    /// True if a target responds to the preface with SETTINGS, as who speaks HTTP/2 in clear does.
+    pub async fn is_spoken_by(target: SocketAddr) -> bool {
+        let first = async {
+            let mut connection = Self::open(target).await.ok()?;
+            while connection.buf.len() < HEAD_BYTES {
+                if connection.stream.read_buf(&mut connection.buf).await.ok()? == 0 {
+                    return None;
+                }
+            }
+            connection.buf.first_chunk().map(FrameHead::parse)
+        };
+        let head = timeout_at(Instant::now() + PROBING, first).await.ok().flatten();
+        head.is_some_and(|head| head.kind == kind::SETTINGS && head.stream == 0)
+    }
+
+    /// True while nothing has ended it, as far as is known.
+    pub fn is_usable(received: &Received) -> bool {
+        !received.closed && received.goaway.is_none() && received.problem.is_none()
+    }
+
+    /// Sends what a step says, and waits for the response; then watches for `linger` what follows.
+    pub async fn exchange(
+        &mut self,
+        outgoing: &Outgoing,
+        (method, linger, deadline): (&str, Duration, Instant),
+        received: &mut Received,
+        now_ms: &impl Fn() -> f64,
+    ) -> io::Result<()> {
+        let wire = outgoing.wire(self.next);
+        let own = outgoing.last_stream().unwrap_or(self.next);
+        self.next += 2 * wire.streams;
+        self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
+        let mut incoming = Incoming::default();
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no response in time");
+        // A target may close before it has read everything: what it said is read even if writing fails.
+        let wrote = timeout_at(deadline, self.stream.write_all(&wire.bytes)).await.map_err(late)?;
+        let mut until = deadline;
+        let mut lingers = false;
+        loop {
+            self.take_frames(own, method, &mut incoming, received, now_ms).await;
+            let is_over = incoming.is_ended || received.reset.is_some() || outgoing.resets();
+            if received.closed {
+                break;
+            }
+            if received.goaway.is_some_and(|code| code != 0) && !is_over {
+                until = until.min(Instant::now() + CLOSING);
+            }
+            if is_over && !lingers {
+                lingers = true;
+                until = Instant::now() + linger;
+            }
+            match timeout_at(until, self.stream.read_buf(&mut self.buf)).await {
+                Err(_) => break,
+                Ok(Ok(0) | Err(_)) => received.closed = true,
+                Ok(Ok(_)) if self.buf.len() > MOST_BYTES => {
+                    return Err(io::Error::other("the response is too long"));
+                }
+                Ok(Ok(_)) => {}
+            }
+        }
+        received.interim = incoming.interim;
+        received.bytes = incoming.bytes;
+        received.fault = received.fault.take().or(incoming.fault);
+        if let Some(mut response) = incoming.response {
+            response.interim.clone_from(&received.interim);
+            let is_complete = response.is_complete;
+            received.response = Some(response);
+            if is_complete {
+                return Ok(());
+            }
+        }
+        match (received.reset, received.ends_connection()) {
+            (Some(code), _) => {
+                Err(io::Error::other(format!("the stream was reset with {}", assay_http2::ErrorCode(code))))
+            }
+            (None, true) => {
+                // Why nothing could be written any more is said by what came, if anything did.
+                wrote.or_else(|error| if received.frames.is_empty() { Err(error) } else { Ok(()) })?;
+                Err(io::Error::other("the connection ended without a complete response"))
+            }
+            (None, false) if outgoing.resets() => Ok(()),
+            (None, false) => Err(io::Error::new(io::ErrorKind::TimedOut, "no complete response in time")),
+        }
+    }
+
+    /// Takes whole frames from what was read.
+    async fn take_frames(
+        &mut self,
+        own: u32,
+        method: &str,
+        incoming: &mut Incoming,
+        received: &mut Received,
+        now_ms: &impl Fn() -> f64,
+    ) {
+        let mut used = 0;
+        let mut out = Vec::new();
+        while let Some(head) = self.buf.get(used..).and_then(|rest| rest.first_chunk::<HEAD_BYTES>()) {
+            let head = FrameHead::parse(head);
+            if head.length > MAX_FRAME_BYTES || received.is_garbled {
+                break;
+            }
+            let from = used + HEAD_BYTES;
+            let Some(payload) = self.buf.get(from..from + head.length as usize).map(<[u8]>::to_vec) else {
+                break;
+            };
+            used = from + payload.len();
+            self.one(head, &payload, (own, method), incoming, received, &mut out);
+            if received.head_ms == 0.0 && incoming.response.is_some() {
+                received.head_ms = now_ms();
+            }
+        }
+        self.buf.drain(..used);
+        if !out.is_empty() && self.stream.write_all(&out).await.is_err() {
+            received.closed = true;
+        }
+    }
+
+    /// One frame; what it makes us send goes to `out`.
+    fn one(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        (own, method): (u32, &str),
+        incoming: &mut Incoming,
+        received: &mut Received,
+        out: &mut Vec<u8>,
+    ) {
+        let mut shown = line(head, payload);
+        let number = |at: usize| {
+            payload.get(at..at + 4).and_then(|four| Some(u32::from_be_bytes(four.try_into().ok()?)))
+        };
+        let is_own = head.stream == own;
+        match head.kind {
+            kind::SETTINGS if !head.has(flag::ACK) => write(out, kind::SETTINGS, flag::ACK, 0, &[]),
+            kind::PING if !head.has(flag::ACK) => write(out, kind::PING, flag::ACK, 0, payload),
+            kind::RST_STREAM if is_own => received.reset = number(0),
+            kind::GOAWAY => received.goaway = number(4),
+            kind::PUSH_PROMISE => {
+                received.fault.get_or_insert("a PUSH_PROMISE came, and push is not enabled".to_owned());
+            }
+            kind::DATA => {
+                let data = unpadded(head, payload);
+                if is_own {
+                    self.window -= i64::from(head.length);
+                    if self.window < 0 {
+                        received.fault.get_or_insert("more DATA came than the window allows".to_owned());
+                    }
+                    incoming.data(data);
+                }
+                if head.length > 0 {
+                    // The connection's window is kept open; the stream's is large enough for every case.
+                    write(out, kind::WINDOW_UPDATE, 0, 0, &head.length.to_be_bytes());
+                }
+                if is_own && head.has(flag::END_STREAM) {
+                    incoming.end(method);
+                }
+            }
+            kind::HEADERS => {
+                let payload = unpadded(head, payload);
+                let payload =
+                    if head.has(flag::PRIORITY) { payload.get(5..).unwrap_or_default() } else { payload };
+                self.block = Some((head.stream, head.has(flag::END_STREAM), payload.to_vec()));
+            }
+            kind::CONTINUATION => {
+                if let Some((_, _, block)) = &mut self.block {
+                    block.extend_from_slice(payload);
+                }
+            }
+            _ => {}
+        }
+        if matches!(head.kind, kind::HEADERS | kind::CONTINUATION) && head.has(flag::END_HEADERS) {
+            let Some((stream, ends, block)) = self.block.take() else { return };
+            let mut fields: Vec<Field> = Vec::new();
+            let decoded =
+                self.decoder.decode(&block, |field| fields.push((field.name.to_vec(), field.value.to_vec())));
+            if let Err(error) = decoded {
+                received.fault.get_or_insert(format!("a header block cannot be decoded: {error}"));
+                received.is_garbled = true;
+            }
+            shown.push_str(&field_lines(&fields));
+            if stream == own {
+                incoming.fields(&fields, ends);
+                if ends {
+                    incoming.end(method);
+                }
+            }
+        }
+        received.frames.push(shown);
+    }
+}
+
+fn unpadded(head: FrameHead, payload: &[u8]) -> &[u8] {
+    match payload.split_first() {
+        Some((&padding, rest)) if head.has(flag::PADDED) => {
+            &rest[..rest.len().saturating_sub(usize::from(padding))]
+        }
+        _ => payload,
+    }
+}
