@@ -1,8 +1,12 @@
 //! `assay conform` through the binary: results in all their forms, exit codes, and mistakes.
 
+use std::net::{SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
-use crate::support::{Assay, assert_nothing_left};
+use crate::support::{Assay, Said, assert_nothing_left, process_of};
 
 #[test]
 fn the_built_in_proxy_is_tried_and_leaves_nothing() {
@@ -160,4 +164,76 @@ fn targets_of_one_label_are_refused() {
     let assay = Assay::new();
     assay.run(&["conform", "switch", "switch"]).exits(2).complains("two targets are called `switch`");
     assay.run(&["conform", "a=builtin", "a=switch"]).exits(2).complains("two targets are called `a`");
+}
+
+#[test]
+fn a_forward_proxy_gets_whole_urls_and_no_case_that_only_a_gateway_gets() {
+    let assay = Assay::new();
+    let typed =
+        ["conform", "builtin", "--forward", "--case", "no-store-response", "--case", "framing", "--json"];
+    let said = assay.run(&typed).exits(0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let results = document["results"].as_array().expect("results");
+    let verdicts = |topic: &str| -> Vec<&str> {
+        let of_topic = results.iter().filter(|result| result["topic"] == topic);
+        of_topic.filter_map(|result| result["verdict"].as_str()).collect()
+    };
+    let storing = verdicts("storing");
+    assert!(storing.len() >= 10 && storing.iter().all(|verdict| *verdict == "pass"), "{storing:?}");
+    assert!(verdicts("framing").iter().filter(|verdict| **verdict == "not-applicable").count() > 50);
+    assay.run(&["conform", "switch", "--forward"]).exits(2).complains("the switch is no forward proxy");
+}
+
+#[test]
+fn a_target_that_dies_is_said_first_on_one_line_and_leaves_nothing_decided_that_was_not_seen() {
+    let assay = Assay::new();
+    let typed = ["conform", "builtin", "--case", "freshness", "--dir", "kept"];
+    let mut command = assay.command(&typed);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let proxy = process_of(&assay.path("kept"), "proxy.json");
+    let spec = std::fs::read_to_string(assay.path("kept/builtin/roles/proxy.json")).unwrap();
+    let spec: Value = serde_json::from_str(&spec).unwrap();
+    let listen: SocketAddr = spec["listen"].as_str().unwrap().parse().unwrap();
+    // It says that it is ready once it listens, so that cases are under way or about to be.
+    let begin = Instant::now();
+    while TcpStream::connect(listen).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not listen");
+        std::thread::yield_now();
+    }
+    // SAFETY: a plain system call; the process is one that our child has started and holds.
+    assert_eq!(unsafe { libc::kill(proxy, libc::SIGKILL) }, 0);
+    let said = Said::from(child.wait_with_output().expect("ends"));
+    assert_eq!(said.code, Some(96), "{said:?}");
+    let first = said.stdout.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("builtin ended by itself while it was tried: ") && first.contains("SIGKILL"),
+        "{first}"
+    );
+    assert!(first.ends_with("kept/builtin)"), "{first}");
+    assert!(!said.stdout.contains("MUST not met"), "{}", said.stdout);
+    assert_nothing_left(assay.directory.path());
+}
+
+#[test]
+fn a_case_of_ones_own_over_http2_is_tried_and_shows_its_frames() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("cases")).unwrap();
+    let case = "topic = \"own\"\n[[case]]\nname = \"upper\"\nlevel = \"MUST\"\nsection = \"policy\"\nrule = \"Upper case is welcome.\"\n\
+        applies = \"proxy\"\nsteps = [{ frames = [{ type = \"HEADERS\", fields = [\":method: GET\", \":scheme: http\", \":authority: {host}\", \":path: {url}\", \"X-A: b\"] }], \
+        expect = { status = 200, responds = true } }]\n";
+    assay.file("cases/own.toml", case);
+    let said = assay.run(&["conform", "switch", "--cases", "cases", "--json"]).exits(99);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let exchange = &document["results"][0]["exchanges"][0];
+    let sent = exchange["sent"].as_str().unwrap_or_default();
+    assert!(sent.contains("HEADERS stream 1 END_STREAM END_HEADERS\n  :method: GET"), "{exchange}");
+    assert!(
+        exchange["received"].as_str().unwrap_or_default().contains("RST_STREAM stream 1 PROTOCOL_ERROR"),
+        "{exchange}"
+    );
+    let shown = assay.run(&["conform", "show", "upper", "--cases", "cases"]).exits(0).stdout;
+    assert!(
+        shown.contains("client sends  HEADERS END_STREAM END_HEADERS\n                :method: GET"),
+        "{shown}"
+    );
 }

@@ -21,6 +21,8 @@ use crate::template::Values;
 const WINDOW: u32 = 8 << 20;
 /// How long after a GOAWAY with an error its sender may take to close.
 const CLOSING: Duration = Duration::from_secs(1);
+/// Most frames that are kept of an exchange.
+const MOST_FRAMES: usize = 50_000;
 /// How long a target may take to show that it speaks HTTP/2.
 const PROBING: Duration = Duration::from_secs(2);
 /// SETTINGS_ENABLE_PUSH and SETTINGS_INITIAL_WINDOW_SIZE.
@@ -212,7 +214,7 @@ impl Connection {
             match timeout_at(until, self.stream.read_buf(&mut self.buf)).await {
                 Err(_) => break,
                 Ok(Ok(0) | Err(_)) => received.closed = true,
-                Ok(Ok(_)) if self.buf.len() > MOST_BYTES => {
+                Ok(Ok(_)) if self.is_too_much(&incoming, received) => {
                     return Err(io::Error::other("the response is too long"));
                 }
                 Ok(Ok(_)) => {}
@@ -241,6 +243,13 @@ impl Connection {
             (None, false) if outgoing.resets() => Ok(()),
             (None, false) => Err(io::Error::new(io::ErrorKind::TimedOut, "no complete response in time")),
         }
+    }
+
+    /// True if a target sends without end.
+    fn is_too_much(&self, incoming: &Incoming, received: &Received) -> bool {
+        self.buf.len() > MOST_BYTES
+            || incoming.bytes.len() > MOST_BYTES
+            || received.frames.len() > MOST_FRAMES
     }
 
     /// Takes whole frames from what was read.

@@ -5,16 +5,36 @@ use assay_settings::{Fields, Mistake, Value};
 
 use super::Row;
 use crate::case::{Frame, Payload};
-use crate::http2::frame::{FLAGS, kind_of};
-use crate::template::with_row;
+use crate::http2::frame::{FLAGS, kind_of, payload};
+use crate::template::{Values, with_row};
 
 const FRAME: [&str; 6] = ["type", "flags", "stream", "fields", "data", "hex"];
+/// Most times that frames are sent, and most bytes of payload that a step sends.
+const MOST_REPEATS: u64 = 10_000;
+const MOST_SENT: u64 = 8 << 20;
 const PAYLOADS: [&str; 3] = ["fields", "data", "hex"];
 
 /// The frames of a step; none, if it has no `frames`.
 pub(super) fn frames(step: &Fields<'_>, row: &Row) -> Result<Vec<Frame>, Mistake> {
     let Some(value) = step.get("frames") else { return Ok(Vec::new()) };
-    value.list()?.iter().map(|item| frame(item, row)).collect()
+    let frames: Vec<Frame> = value.list()?.iter().map(|item| frame(item, row)).collect::<Result<_, _>>()?;
+    let repeat = repeat(step)?;
+    let nobody = Values { token: String::new(), host: String::new(), now_unix_s: 0 };
+    let bytes = |frame: &Frame| payload(frame, &nobody).len() as u64;
+    let all = frames.iter().map(bytes).sum::<u64>() * u64::from(repeat);
+    match all > MOST_SENT {
+        true => {
+            Err(value
+                .wrong(&format!("they are {all} bytes altogether, and a step sends at most {MOST_SENT}")))
+        }
+        false => Ok(frames),
+    }
+}
+
+/// How many times the frames are sent.
+pub(super) fn repeat(step: &Fields<'_>) -> Result<u32, Mistake> {
+    // Fits: the bound says so.
+    step.get("repeat").map_or(Ok(1), |value| value.whole(1, MOST_REPEATS)).map(|count| count as u32)
 }
 
 fn frame(value: &Value<'_>, row: &Row) -> Result<Frame, Mistake> {
@@ -135,6 +155,10 @@ mod tests {
             ("frames = [{ type = \"HEADERS\", fields = [\"path\"] }]", "`path` is no field line"),
             ("frames = [{ type = \"DATA\", stream = 2147483648 }]", "is not an integer from 0 to 2147483647"),
             ("frames = []", "the list is empty"),
+            (
+                "repeat = 10000, frames = [{ type = \"DATA\", data = \"{a-1000}\" }]",
+                "t.toml:7: frames: they are 10000000 bytes altogether",
+            ),
             ("frames = [{ typ = \"DATA\" }]", "did you mean `type`?"),
             ("frames = [1]", "is not a table"),
             ("frames = [{ type = \"DATA\" }], method = \"GET\"", "`frames` is the whole request"),

@@ -82,8 +82,6 @@ const MOST_WAIT_S: f64 = 60.0;
 /// Most steps of a case, and most copies of a request.
 const MOST_STEPS: usize = 50;
 const MOST_COPIES: u64 = 50;
-/// Most times that frames are sent.
-const MOST_REPEATS: u64 = 10_000;
 /// What is part of a request, and cannot be said beside one that is written out.
 const PARTS: [&str; 6] = ["method", "path", "fields", "body", "version", "host"];
 /// The name of a row in `each`.
@@ -270,7 +268,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
         body: row.text_in(&fields, "body")?,
         new_connection: flag("new-connection")?,
         frames: frames::frames(&fields, row)?,
-        repeat: fields.get("repeat").map_or(Ok(1), |value| value.whole(1, MOST_REPEATS))? as u32,
+        repeat: frames::repeat(&fields)?,
     };
     let own_origin = fields.get("origin").map(|value| response(&value, row)).transpose()?;
     let own_validated = fields.get("validated").map(|value| response(&value, row)).transpose()?;
