@@ -17,10 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A run that is served, and goes on being served when it has ended.
 struct Served {
     assay: Assay,
-    child: Child,
+    /// None: it was ended.
+    child: Option<Child>,
     /// `127.0.0.1:PORT`.
     address: String,
-    stderr: std::thread::JoinHandle<String>,
+    stderr: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Served {
@@ -39,7 +40,7 @@ impl Served {
         assert!(address.starts_with("127.0.0.1:"), "a port alone is on loopback: {address}");
         // The output has to be read, or the run would wait.
         let stderr = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
-        Self { assay, child, address, stderr }
+        Self { assay, child: Some(child), address, stderr: Some(stderr) }
     }
 
     fn get(&self, path: &str) -> String {
@@ -57,11 +58,22 @@ impl Served {
     }
 
     /// Ends it as a user does.
-    fn end(self) -> Said {
-        send(&self.child, libc::SIGINT);
-        let mut said: Said = self.child.wait_with_output().expect("ends").into();
-        said.stderr = self.stderr.join().expect("read");
+    fn end(mut self) -> Said {
+        let child = self.child.take().expect("it was not ended before");
+        send(&child, libc::SIGINT);
+        let mut said: Said = child.wait_with_output().expect("ends").into();
+        said.stderr = self.stderr.take().expect("it was not read before").join().expect("read");
         said
+    }
+}
+
+impl Drop for Served {
+    /// A test that fails ends it, too: it would keep serving.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
