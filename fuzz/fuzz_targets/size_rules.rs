@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
             Err(_) => Fields::default(),
         };
         let url = rules.key(host, path, query);
-        let varies = ["accept-language".into()];
+        let varies: [Box<str>; 1] = ["accept-language".into()];
         assert_eq!(rules.variant(url, &fields, &varies), rules.clone().variant(url, &fields, &varies));
         let mut suggest = Suggest::new(rules);
         for _ in 0..2 {
