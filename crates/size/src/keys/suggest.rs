@@ -140,23 +140,21 @@ impl Suggest {
         self.requests += 1;
         let key = taken.key(&self.own);
         let is_hit = self.last.get(&key) == Some(&taken.response());
-        let mut names: Vec<&[u8]> = parameters(taken.url.2).map(name).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names = each_once(parameters(taken.url.2).map(name));
         for one in &names {
             self.change(NameRule::Drop, one, taken, is_hit);
         }
         if names.len() > 1 {
             self.sorted.take(taken, Own { is_hit, last: &self.last });
         }
-        for (name, _) in &taken.fields.fields {
+        for name in each_once(taken.fields.fields.iter().map(|(name, _)| *name)) {
             if self.own.has_field(name, taken.varies) {
                 self.change(NameRule::IgnoreField, name.as_bytes(), taken, is_hit);
             } else if !is_usual(name) {
                 self.change(NameRule::Vary, name.as_bytes(), taken, is_hit);
             }
         }
-        for (name, _) in &taken.fields.cookies {
+        for name in each_once(taken.fields.cookies.iter().map(|(name, _)| *name)) {
             let is_in = self.own.has_cookie(name, taken.varies);
             self.change(if is_in { NameRule::IgnoreCookie } else { NameRule::Cookie }, name, taken, is_hit);
         }
@@ -199,6 +197,14 @@ impl Suggest {
         found.sort_by(|a, b| worth(b).cmp(&worth(a)).then(a.rule.cmp(&b.rule)));
         (found, self.unexamined)
     }
+}
+
+/// Names, of which a request may have some twice.
+fn each_once<N: Ord>(names: impl Iterator<Item = N>) -> Vec<N> {
+    let mut names: Vec<N> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// A name that can be written into a rule.
@@ -303,7 +309,8 @@ mod tests {
             let mut suggest = Suggest::new(KeyRules::parse(&rules).unwrap());
             let fields = Fields {
                 fields: vec![(&field, b"x")],
-                cookies: vec![(cookie.as_bytes(), b"y")],
+                // A client may send one twice.
+                cookies: vec![(cookie.as_bytes(), b"y"), (b"a", b"y"), (b"a", b"z")],
                 ..Fields::default()
             };
             for _ in 0..2 {
