@@ -17,8 +17,7 @@ e2e)
     exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
     ;;
 commands)
-    # More threads than processors, as these wait most of their time; no more, as some judge a run that they made.
-    exec "$cargo" test --workspace --quiet --test commands -- --test-threads=3
+    exec "$cargo" test --workspace --quiet --test commands
     ;;
 unit)
     "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1

@@ -15,7 +15,7 @@ Examples:
   assay schema                                    which there are
   assay schema experiment > experiment.schema.json
       then, as the first line of a file: #:schema experiment.schema.json
-  assay schema summary                            of summary.json, which each run leaves";
+  assay schema summary                            of what each run leaves";
 
 /// A kind of file: its name, what it is, and its schema.
 type Kind = (&'static str, &'static str, &'static str);
