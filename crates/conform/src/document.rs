@@ -80,6 +80,9 @@ pub struct CaseResult {
     /// Why the failure is accepted, where the file of known failures lists it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// What that reason rests on, where the file says so: `source: …`, `documentation: …`, `by hand` and others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
     /// How often the case was tried.
     pub tries: usize,
     /// What came of it each time, where it was tried over and over while the target was under load.
@@ -250,6 +253,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
         verdict: judgement.verdict,
         reason: judgement.reason.clone(),
         known: None,
+        evidence: Vec::new(),
         tries: outcome.tries,
         under_load: None,
         exchanges,

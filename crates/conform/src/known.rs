@@ -1,4 +1,4 @@
-//! Files of known failures: which cases may fail on which target, and why.
+//! Files of known failures: which cases may fail on which target, why, and what that explanation rests on.
 
 use assay_settings::{Fields, Mistake, Source, Value};
 
@@ -6,7 +6,17 @@ use crate::document::Document;
 use crate::verdict::Verdict;
 
 const TOP: [&str; 1] = ["known"];
-const KNOWN: [&str; 3] = ["target", "case", "reason"];
+const KNOWN: [&str; 4] = ["target", "case", "reason", "evidence"];
+
+/// The kinds of evidence, and whether an item must say where it is to be found.
+const KINDS: [(&str, bool); 6] = [
+    ("documentation", true),
+    ("source", true),
+    ("issue", true),
+    ("configuration", true),
+    ("by hand", false),
+    ("exchanges", false),
+];
 
 /// A failure that is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +27,38 @@ pub struct Known {
     pub case: String,
     /// Why it is accepted.
     pub reason: String,
+    /// What the reason rests on: a kind of [`KINDS`], and behind a colon where it is to be found.
+    pub evidence: Vec<String>,
+}
+
+impl Known {
+    /// True if nothing but the exchanges of the case speaks for the reason.
+    pub fn rests_on_exchanges_alone(&self) -> bool {
+        self.evidence.iter().all(|item| kind(item) == "exchanges")
+    }
+}
+
+fn kind(item: &str) -> &str {
+    item.split_once(':').map_or(item, |(kind, _)| kind).trim()
+}
+
+/// An item of evidence, in one line; or what is wrong with it.
+fn evidence(item: &Value<'_>) -> Result<String, Mistake> {
+    let text = item.text()?.trim();
+    let kinds = || KINDS.map(|(kind, _)| kind).join(", ");
+    let Some((kind, needs_place)) = KINDS.iter().find(|(name, _)| *name == kind(text)) else {
+        return Err(item.wrong(&format!("it begins with no kind of evidence; expected one of: {}", kinds())));
+    };
+    let place = text.split_once(':').map_or("", |(_, place)| place.trim());
+    if place.is_empty() && (*needs_place || text.contains(':')) {
+        return Err(item.wrong(&format!(
+            "it says nothing behind \"{kind}:\"; name the place, like a file and a function"
+        )));
+    }
+    if text.contains('\n') {
+        return Err(item.wrong("it has more than one line"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Reads a file of known failures; `file` names it in messages.
@@ -32,10 +74,15 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Known>, Mistake> {
         }
         let target = fields.get("target").map(|value| value.text().map(str::to_owned)).transpose()?;
         let reason = reason.text()?;
+        let evidence = match fields.get("evidence") {
+            Some(items) => items.list()?.iter().map(evidence).collect::<Result<Vec<_>, _>>()?,
+            None => Vec::new(),
+        };
         let cases = fields.need("case", "the name of a case, or a list of them")?.list()?;
         let one = |case: &Value<'_>| {
             let case = case.text()?.to_owned();
-            Ok(Known { target: target.clone(), case, reason: reason.to_owned() })
+            let evidence = evidence.clone();
+            Ok(Known { target: target.clone(), case, reason: reason.to_owned(), evidence })
         };
         cases.iter().map(one).collect()
     };
@@ -56,8 +103,36 @@ pub fn apply<'k>(document: &mut Document, known: &'k [Known]) -> Vec<&'k Known> 
         let of_row = |known: &&Known| known.case == result.case && is_meant(known);
         if let Some(found) = known.iter().find(of_row).or_else(|| known.iter().find(is_meant)) {
             result.known = Some(found.reason.clone());
+            result.evidence.clone_from(&found.evidence);
             unused.retain(|other| *other != found);
         }
     }
     unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(evidence: &str) -> Result<Vec<Known>, Mistake> {
+        read("k.toml", &format!("[[known]]\ncase = \"a\"\nreason = \"why\"\nevidence = {evidence}\n"))
+    }
+
+    #[test]
+    fn evidence_is_of_a_named_kind_and_says_where_it_is_found() {
+        let known = &with("[\"source: a.c, f\", \"by hand\"]").unwrap()[0];
+        assert_eq!(known.evidence, ["source: a.c, f", "by hand"]);
+        assert!(!known.rests_on_exchanges_alone());
+        assert!(with("[\"exchanges: 28 of 96\"]").unwrap()[0].rests_on_exchanges_alone());
+        for (wrong, says) in [
+            ("[\"rumour: a friend\"]", "no kind of evidence"),
+            ("[\"source\"]", "name the place"),
+            ("[\"issue: \"]", "name the place"),
+            ("[\"by hand:\"]", "name the place"),
+            ("[\"source: a\\nb\"]", "more than one line"),
+        ] {
+            let told = with(wrong).unwrap_err().to_string();
+            assert!(told.contains("k.toml:4") && told.contains(says), "{wrong}: {told}");
+        }
+    }
 }

@@ -263,7 +263,7 @@ fn failures_by_target(out: &mut String, document: &Document, level: Level) {
     if lines.is_empty() {
         return;
     }
-    let (head, rule) = if explains { (" explanation |", "---|") } else { ("", "") };
+    let (head, rule) = if explains { (" explanation | evidence |", "---|---|") } else { ("", "") };
     out.push_str(&format!(
         "\n## {} not met\n\n| target | case | rows | source | seen |{head}\n|---|---|---|---|---|{rule}\n",
         level.word()
@@ -275,10 +275,8 @@ fn failures_by_target(out: &mut String, document: &Document, level: Level) {
         let cells = [first.target.as_str(), &rows.join(", "), &reference(first), &first.reason].map(escaped);
         out.push_str(&format!("| {} | `{base}` | {} | {} | {} |", cells[0], cells[1], cells[2], cells[3]));
         if explains {
-            out.push_str(&format!(
-                " {} |",
-                known.as_deref().map_or_else(|| NOT_EXPLAINED.to_owned(), escaped)
-            ));
+            let known = known.as_deref().map_or_else(|| NOT_EXPLAINED.to_owned(), escaped);
+            out.push_str(&format!(" {known} | {} |", escaped(&first.evidence.join("; "))));
         }
         out.push('\n');
     }

@@ -258,6 +258,7 @@ mod tests {
             verdict,
             reason: "step 1: </script><img src=x>".into(),
             known: None,
+            evidence: Vec::new(),
             tries: 1,
             under_load: None,
             exchanges: vec![Exchange {

@@ -127,8 +127,8 @@ fn every_bundled_file_is_what_the_schema_of_case_files_says() {
     }
 }
 
-/// Rows of the table of MUST failures in the page that is kept: target, case, its rows, explanation.
-fn kept_failures() -> Vec<[String; 4]> {
+/// Rows of the table of MUST failures in the page that is kept: target, case, its rows, explanation, evidence.
+fn kept_failures() -> Vec<[String; 5]> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/conformance-results.md");
     let page = std::fs::read_to_string(path).unwrap();
     let table = page.split("\n## MUST not met\n").nth(1).expect("the page has a table of MUST failures");
@@ -136,30 +136,84 @@ fn kept_failures() -> Vec<[String; 4]> {
     let row = |line: &str| {
         let cells: Vec<String> =
             line.replace("\\|", "\u{1}").split('|').map(|cell| cell.trim().to_owned()).collect();
-        [cells[1].clone(), cells[2].trim_matches('`').to_owned(), cells[3].clone(), cells[6].clone()]
+        let cell = |number: usize| cells[number].trim_matches('`').replace('\\', "");
+        [cell(1), cell(2), cell(3), cell(6), cell(7)]
     };
     table.lines().filter(|line| line.contains("| `")).map(row).collect()
 }
 
-#[test]
-fn every_explanation_belongs_to_a_failure_of_the_kept_page_and_every_failure_has_one() {
+/// The explanations of the kept failures.
+fn explained() -> Vec<known::Known> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/explained.toml");
-    let explained =
-        known::read("conformance/explained.toml", &std::fs::read_to_string(path).unwrap()).unwrap();
-    let failures = kept_failures();
-    assert!(failures.len() > 100, "{} rows", failures.len());
-    let belongs = |known: &known::Known| {
-        let (base, row) =
-            known.case.split_once('/').map_or((known.case.as_str(), None), |(a, b)| (a, Some(b)));
-        failures.iter().any(|[target, case, rows, _]| {
-            known.target.as_ref().is_none_or(|own| own == target)
-                && case == base
-                && row.is_none_or(|row| rows.replace('\\', "").split(", ").any(|own| own == row))
+    known::read("conformance/explained.toml", &std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// True if an explanation is about a kept failure, or one of the rows that it has in its line.
+fn explains(known: &known::Known, [target, case, rows, _, _]: &[String; 5]) -> bool {
+    let (base, row) = known.case.split_once('/').map_or((known.case.as_str(), None), |(a, b)| (a, Some(b)));
+    known.target.as_ref().is_none_or(|own| own == target)
+        && case == base
+        && row.is_none_or(|row| rows.split(", ").any(|own| own == row))
+}
+
+#[test]
+fn every_explanation_says_what_it_rests_on_and_few_rest_on_the_exchanges_alone() {
+    let explained = explained();
+    let without: Vec<_> = explained.iter().filter(|known| known.evidence.is_empty()).collect();
+    assert!(without.is_empty(), "conformance/explained.toml: no `evidence` for {without:#?}");
+    let alone: Vec<_> = explained.iter().filter(|known| known.rests_on_exchanges_alone()).collect();
+    assert!(alone.len() * 10 <= explained.len(), "look these up in the product's source: {alone:#?}");
+    let by_hand = explained.iter().filter(|known| known.evidence.iter().any(|item| item == "by hand"));
+    assert!(by_hand.count() >= 10);
+}
+
+#[test]
+fn what_was_repeated_by_hand_is_on_the_page_of_that() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/conformance-by-hand.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let explained = explained();
+    // An explanation of several cases was repeated with one of them at least.
+    let is_there = |known: &known::Known| {
+        let target = known.target.as_deref().unwrap_or_default();
+        let cases = explained
+            .iter()
+            .filter(|other| other.target == known.target && other.reason == known.reason)
+            .map(|other| other.case.split('/').next().unwrap_or_default());
+        cases.into_iter().any(|case| {
+            page.contains(&format!("| {target} | `{case}` |"))
+                || page.contains(&format!("| {target} | `{case}/"))
         })
     };
+    let missing: Vec<_> = explained
+        .iter()
+        .filter(|known| known.evidence.iter().any(|item| item == "by hand") && !is_there(known))
+        .collect();
+    assert!(missing.is_empty(), "docs/explanation/conformance-by-hand.md has none of {missing:#?}");
+}
+
+#[test]
+fn the_kept_page_has_the_explanations_and_the_evidence_of_the_file() {
+    let explained = explained();
+    for failure in kept_failures() {
+        let same = |known: &&known::Known| {
+            explains(known, &failure) && failure[3] == known.reason && failure[4] == known.evidence.join("; ")
+        };
+        assert!(
+            explained.iter().any(|known| same(&known)),
+            "the page says something else than conformance/explained.toml; write it anew: {failure:#?}"
+        );
+    }
+}
+
+#[test]
+fn every_explanation_belongs_to_a_failure_of_the_kept_page_and_every_failure_has_one() {
+    let explained = explained();
+    let failures = kept_failures();
+    assert!(failures.len() > 100, "{} rows", failures.len());
+    let belongs = |known: &known::Known| failures.iter().any(|failure| explains(known, failure));
     let idle: Vec<&str> =
         explained.iter().filter(|known| !belongs(known)).map(|known| known.case.as_str()).collect();
     assert!(idle.is_empty(), "conformance/explained.toml explains what does not fail: {idle:?}");
-    let open: Vec<_> = failures.iter().filter(|[_, _, _, why]| why.contains("not explained yet")).collect();
+    let open: Vec<_> = failures.iter().filter(|failure| failure[3].contains("not explained yet")).collect();
     assert!(open.is_empty(), "explain these in conformance/explained.toml: {open:#?}");
 }
