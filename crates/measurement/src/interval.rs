@@ -135,7 +135,7 @@ pub struct RobotInterval {
     /// Open waits of what was never sent: phase end − due.
     pub unsent_wait: SparseHistogram,
     /// How long responses lay unread: from the kernel's receipt of their last bytes until the robot had read them.
-    /// Only where the kernel tells when it received something.
+    /// Only where the kernel tells when it received something. The first 0.1 ms of it is in none of the times above.
     pub unread: SparseHistogram,
     /// How long TLS handshakes took: from the connection until data could be sent, the robot's own share of the work included.
     pub handshake: SparseHistogram,

@@ -44,6 +44,11 @@ impl Unrecorded {
     }
 }
 
+/// By so many microseconds a response is taken to have come before it was read, at most, where the kernel stamped it. If a segment
+/// was lost, the stamp is that of a later one, and the response was not complete by then: no time is wrong by more than what is never
+/// held against it ([`PRECISION_US`]).
+pub const SOONER_US: u32 = 100;
+
 /// An error of this many microseconds is never held against a time.
 pub const PRECISION_US: f64 = 100.0;
 

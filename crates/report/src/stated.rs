@@ -3,7 +3,7 @@
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::doubt::Extent;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US, Unrecorded};
+use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US, SOONER_US, Unrecorded};
 use assay_measurement::times::{SpanOf, TimesSum};
 
 use crate::influence;
@@ -224,7 +224,14 @@ impl Tally {
         }
         let mean = self.times(SpanOf::Response, Class::Completed).mean()?;
         let least_us = mean.own.low.filter(|us| *us > 0.0 && !self.influence.is_saturated)?;
-        Some((mean.value / least_us).max(1.0))
+        Some(((mean.value + self.unread_beside_us()) / least_us).max(1.0))
+    }
+
+    /// How long responses lay unread that is part of no time, on average, in microseconds: robots waited for that, too.
+    fn unread_beside_us(&self) -> f64 {
+        let beside = |(us, count): (u64, u64)| us.min(u64::from(SOONER_US)) * count;
+        let sum_us: u64 = self.unread.to_sparse().buckets.into_iter().map(beside).sum();
+        sum_us as f64 / self.robots.completed.max(1) as f64
     }
 
     /// Requests that Assay lost; and where it was late, those of pages that came too late. They would have been requests, too.
@@ -313,6 +320,11 @@ mod tests {
         tally.influence.is_closed = true;
         let closed = tally.completed_per_s(Some(1.0)).unwrap();
         assert!(closed.own.high.is_some_and(|high| (102.0..105.0).contains(&high)), "{closed:?}");
+        (0..100).for_each(|_| tally.unread.record(50));
+        tally.unread.record(2_000_000);
+        let unread = tally.completed_per_s(Some(1.0)).unwrap();
+        let beyond = unread.own.high.unwrap() / closed.own.high.unwrap();
+        assert!((1.004..1.006).contains(&beyond), "51 µs of 10,000 that are in no time: {beyond}");
         tally.influence.is_saturated = true;
         assert_eq!(tally.completed_per_s(Some(1.0)).unwrap().own.high, None, "Assay was the limit");
         tally.influence.is_saturated = false;

@@ -213,6 +213,7 @@ pub struct Tally {
     pub(crate) other: TimesSum,
     pub(crate) timed_out: TimesSum,
     pub(crate) lateness: Histogram,
+    pub(crate) unread: Histogram,
     pub(crate) handshake: Histogram,
     pub(crate) unsent_wait: Histogram,
     pub(crate) origin_service: Histogram,
@@ -291,6 +292,7 @@ impl Tally {
         self.other.merge(&part.other);
         self.timed_out.merge(&part.timed_out);
         self.lateness.merge(&part.lateness);
+        self.unread.merge(&part.unread);
         self.handshake.merge(&part.handshake);
         self.unsent_wait.merge(&part.unsent_wait);
         self.origin_service.merge(&part.origin_service);
@@ -312,6 +314,7 @@ impl Tally {
         self.other.add(&interval.other);
         self.timed_out.add(&interval.timed_out);
         self.lateness.merge_sparse(&interval.lateness);
+        self.unread.merge_sparse(&interval.unread);
         self.handshake.merge_sparse(&interval.handshake);
         self.unsent_wait.merge_sparse(&interval.unsent_wait);
         self.raise_peaks(interval.levels);

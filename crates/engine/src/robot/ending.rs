@@ -14,6 +14,7 @@ use super::response::Opening;
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
 use crate::tally::{self, Completed, OwnDelays};
+use assay_plane::arrival::sooner_us;
 
 /// What the log keeps of an xact beyond the xact itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,8 +43,9 @@ impl Crew {
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
+        let (unread_us, end_ns) = (self.unread_us, xact.came_ns(now_ns, self.unread_us));
         let own = OwnDelays {
-            last_us: self.unread_us,
+            last_us: unread_us - sooner_us(unread_us),
             aftermath_us: self.control.aftermath.delay_us(xact.sent_ns, now_ns) as u32,
             ..xact.own
         };
@@ -69,13 +71,14 @@ impl Crew {
             status: opening.status,
             outcome,
             body_bytes,
-            at: xact.instants(now_ns),
+            at: xact.instants(end_ns),
             own,
+            unread_us,
             exposure,
         });
         let status = Some(opening.status);
         let fault_met = xact.met_fault(opening.ending, outcome);
-        self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes, fault_met });
+        self.log(&xact, End { last_byte_ns: end_ns, outcome, error: None, status, body_bytes, fault_met });
         self.count_ended(xact.phase);
         if let Some(robot) = self.leave_page(&xact, false) {
             self.set_free(robot, xact.id.number);

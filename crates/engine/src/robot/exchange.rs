@@ -157,8 +157,7 @@ impl Crew {
         }
         let xact = &mut xacts[place as usize];
         if xact.first_byte_ns == 0 {
-            xact.first_byte_ns = now_ns;
-            xact.own.first_us = unread_us;
+            xact.begin_response(now_ns, unread_us);
             notes.extend(xact.begun(setup.shares_from, &control.clock));
         }
         let (phase, page, number) =

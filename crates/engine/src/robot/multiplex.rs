@@ -265,8 +265,7 @@ impl Crew {
         let Some(carried) = table.get_mut(stream) else { return Ok((used, Happened::Nothing)) };
         let xact = &mut xacts[carried.xact as usize];
         if xact.first_byte_ns == 0 {
-            xact.first_byte_ns = now_ns;
-            xact.own.first_us = *unread_us;
+            xact.begin_response(now_ns, *unread_us);
             notes.extend(xact.begun(setup.shares_from, &control.clock));
         }
         let (phase, method) = (xact.phase, method_name(xact.method));

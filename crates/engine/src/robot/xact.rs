@@ -13,6 +13,7 @@ use super::setup::Setup;
 use crate::check::Requested;
 use crate::tally::flights::{Exposure, Held};
 use crate::tally::{Instants, OwnDelays};
+use assay_plane::arrival::sooner_us;
 
 /// No place in a slab.
 pub const NONE: u32 = u32::MAX;
@@ -101,9 +102,24 @@ impl Xact {
         }
     }
 
-    /// Its instants, when it ends now.
-    pub fn instants(&self, now_ns: u64) -> Instants {
-        Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: now_ns }
+    /// Its instants, when it ends at `end_ns`.
+    pub fn instants(&self, end_ns: u64) -> Instants {
+        Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: end_ns }
+    }
+
+    /// The first bytes of its response are read, having lain unread for so long.
+    #[inline]
+    pub fn begin_response(&mut self, read_ns: u64, unread_us: u32) {
+        self.first_byte_ns = self.came_ns(read_ns, unread_us);
+        self.own.first_us = unread_us - sooner_us(unread_us);
+    }
+
+    /// When bytes of its response came for certain that are read now, having lain unread for so long by the kernel's stamp: not before
+    /// whatever came before them.
+    #[inline]
+    pub fn came_ns(&self, read_ns: u64, unread_us: u32) -> u64 {
+        let came_ns = read_ns.saturating_sub(u64::from(sooner_us(unread_us)) * 1_000);
+        came_ns.max(self.first_byte_ns.max(self.sent_ns))
     }
 
     /// From when on waits of the target can have delayed it.

@@ -70,7 +70,7 @@ pub struct OwnDelays {
     pub before_us: u32,
     /// It was counted as sent, and its connection was made, so long before the request was written.
     pub connected_us: u32,
-    /// Its first byte lay unread for so long.
+    /// Its first byte was perhaps there so long before it is recorded to have been.
     pub first_us: u32,
     /// Its last byte.
     pub last_us: u32,
@@ -109,9 +109,9 @@ pub struct Instants {
     pub due: u64,
     /// Connect begun, or first byte written on a reused connection.
     pub sent: u64,
-    /// First byte of the response.
+    /// First byte of the response: when the kernel had it, as far as that is certain.
     pub first_byte: u64,
-    /// Last byte of the response.
+    /// Last byte of the response, likewise.
     pub last_byte: u64,
 }
 
@@ -134,6 +134,8 @@ pub struct Completed {
     pub at: Instants,
     /// What Assay had to do with that.
     pub own: OwnDelays,
+    /// How long its last byte lay unread, in microseconds.
+    pub unread_us: u32,
     /// Where its times are to be joined with the waits of the target: which of these it can have met. None: they are not.
     pub exposure: Option<Exposure>,
 }
@@ -219,7 +221,7 @@ impl Recorder {
             Some(exposure) => self.keep(Flight { outcome, at, own, exposure }),
             None => record(self.times_of(outcome), outcome, &at, &own, 0),
         }
-        self.unread.record(u64::from(xact.own.last_us));
+        self.unread.record(u64::from(xact.unread_us));
     }
 
     /// Counts an error.
@@ -331,6 +333,7 @@ mod tests {
             body_bytes: 10,
             at,
             own,
+            unread_us: 0,
             exposure: None,
         }
     }

@@ -219,8 +219,12 @@ pub(crate) const XACTS: TableSpec = TableSpec {
                 Kind::Int,
                 "TLS handshake over: data can be sent (new connections with TLS only)",
             ),
-            Column::optional("first_byte_us", Kind::Int, "first byte of the response"),
-            Column::optional("last_byte_us", Kind::Int, "last byte of the response"),
+            Column::optional(
+                "first_byte_us",
+                Kind::Int,
+                "first byte of the response: when the kernel had it, if that is no more than 0.1 ms before it was read",
+            ),
+            Column::optional("last_byte_us", Kind::Int, "last byte of the response, likewise"),
             Column::optional(
                 "outcome",
                 Kind::Text,
