@@ -1,10 +1,12 @@
 """Counts how often a run on several machines keeps what the manual promises: clocks within their stated bounds, faults named, nothing left.
 
 Each run has four machines of its own (scripts/machines.sh): network namespaces whose monotonic clocks are 60 s, an hour, 300 s and 0 s
-ahead of the coordinator's. The true offsets are known, so a bound that does not hold them is seen.
+ahead of the coordinator's, and drift by 100 ppm one way or the other (through the clock that an agent gives: a namespace cannot drift).
+The true offsets are known at every instant, so a bound that does not hold them is seen.
 
 *Clocks*: `clocks` has a quick connection to the server, `clocks-1ms` and `clocks-30ms` one that is that much longer each way,
-`clocks-uneven` one of 1 ms there and 30 ms back. The offset of each machine must lie within its stated error, and no response be wrong.
+`clocks-uneven` one of 1 ms there and 30 ms back. At the start and at the end, the offset of each machine must lie within its stated error, and no response
+be wrong.
 
 *Faults*, in the middle of a run: an agent killed (`agent-killed`) or stopped (`agent-frozen`), a machine's network cut for 5 s (`cut-5s`) and for 25 s
 (`cut-25s`), the server killed and started again (`server-restarted`), the coordinator killed (`coordinator-killed`). What each must end
@@ -30,6 +32,7 @@ from kept_runs import ASSAY, HERE
 
 URL = "nats://10.9.0.254:4222"
 AHEAD_S = [60, 3600, 300, 0]
+DRIFT_PPM = [100, -100, 100, -100]
 DELAYS_MS = {"clocks": "", "clocks-1ms": "1 1", "clocks-30ms": "30 30", "clocks-uneven": "1 30"}
 # Length of the run in seconds, exit codes, and what standard error must name.
 EXPECTED = {
@@ -159,18 +162,28 @@ def inside(case, path):
         json.dump(record, file)
 
 
+def away_us(machine, ahead_s, drift_ppm, at_ns):
+    """How far the offset that a machine's start was computed with is from the true one at an instant of the coordinator's clock."""
+    true_ns = ahead_s * 1_000_000_000 + (at_ns + ahead_s * 1_000_000_000) * drift_ppm // 1_000_000
+    return -(-abs(machine["offset_ns"] - true_ns) // 1000)
+
+
 def judge(record, run_dir):
     """What a complete run says, held against the truth."""
     with open(os.path.join(run_dir, "run.json")) as file:
-        fleet = json.load(file)["fleet"]
+        info = json.load(file)
+    fleet, start_ns = info["fleet"], info["started_monotonic_ns"]
     record["spread_us"] = fleet["start_spread_us"]
     record["off_us"], record["stated_us"] = [], []
-    for machine, ahead_s in zip(fleet["machines"], AHEAD_S):
-        off_us = -(-abs(machine["offset_ns"] - ahead_s * 1_000_000_000) // 1000)
+    for machine, ahead_s, drift_ppm in zip(fleet["machines"], AHEAD_S, DRIFT_PPM):
+        off_us = away_us(machine, ahead_s, drift_ppm, start_ns)
         record["off_us"].append(off_us)
         record["stated_us"].append(machine["start_error_us"])
         if off_us > machine["start_error_us"]:
             record["wrong"].append(f"{machine['name']} is {off_us} µs off, {machine['start_error_us']} µs were stated")
+        end_us = away_us(machine, ahead_s, drift_ppm, start_ns + record["length_s"] * 1_000_000_000)
+        if end_us > machine["clock_error_us"]:
+            record["wrong"].append(f"{machine['name']} is {end_us} µs off at the end, {machine['clock_error_us']} µs were stated")
     with open(os.path.join(run_dir, "summary.json")) as file:
         total = json.load(file)["total"]
     record["due"] = [total["due"], total["due_digest"]]
@@ -187,6 +200,7 @@ def one(case):
         command = ["unshare", "--net", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
         command += [sys.executable, "-B", os.path.abspath(__file__), "--inside", case, path]
         environment = os.environ | {"TMPDIR": directory, "DELAY_MS": DELAYS_MS.get(case, "")}
+        environment["DRIFT_PPM"] = " ".join(map(str, DRIFT_PPM))
         machines = subprocess.Popen(
             command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
         )

@@ -4,7 +4,7 @@
 #
 # $1 the program, $2 a directory, then a command that is run once all agents are there. The server, at nats://10.9.0.254:4222, asks for
 # the user `run` and the password in the directory's file `password`. DELAY_MS="THERE BACK": what agents send to the server and get
-# from it is late by so many milliseconds.
+# from it is late by so many milliseconds. DRIFT_PPM="M1 M2 M3 M4": the clock that each gives is faster by so many millionths.
 set -eu
 assay=$1 directory=$2
 shift 2
@@ -39,11 +39,11 @@ if [ -n "${DELAY_MS:-}" ]; then
     pids="$pids $!"
 fi
 
-# $1 number, $2 label, $3 by how many seconds its clock is ahead
+# $1 number, $2 label, $3 by how many seconds its clock is ahead, $4 its drift
 machine() {
     unshare --net --time --monotonic "$3" --fork --kill-child sh -c "
         until ip route get 10.9.0.254 >/dev/null 2>&1; do sleep 0.05; done
-        exec '$assay' agent --nats nats://10.9.0.254:$agents_port $login --name m$1 --label $2 --dir '$directory/m$1'
+        exec '$assay' agent --nats nats://10.9.0.254:$agents_port $login --name m$1 --label $2 --dir '$directory/m$1' --clock-drift $4
     " >"$directory/m$1.log" 2>&1 &
     pids="$pids $!"
     # The shell is the child of \`unshare\`, in the new namespaces.
@@ -53,10 +53,11 @@ machine() {
     ip link set "port$1" master lan up
     nsenter --target "$child" --net sh -c "ip link set lo up; ip addr add 10.9.0.$1/24 dev eth0; ip link set eth0 up"
 }
-machine 1 robots 60
-machine 2 robots 3600
-machine 3 proxy 300
-machine 4 origins 0
+drift() { echo "${DRIFT_PPM:-0 0 0 0}" | cut -d ' ' -f "$1"; }
+machine 1 robots 60 "$(drift 1)"
+machine 2 robots 3600 "$(drift 2)"
+machine 3 proxy 300 "$(drift 3)"
+machine 4 origins 0 "$(drift 4)"
 tries=0
 until [ "$("$assay" fleet --nats nats://10.9.0.254:4222 $login 2>/dev/null | grep -c idle)" = 4 ]; do
     tries=$((tries + 1))

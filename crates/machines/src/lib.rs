@@ -13,6 +13,6 @@ mod background;
 pub mod coordinator;
 pub mod error;
 pub mod login;
-mod now;
+pub mod now;
 pub mod roster;
 pub mod up;

@@ -12,7 +12,54 @@ pub fn unix_us() -> u64 {
     read_ns(ClockId::Realtime) / 1000
 }
 
+/// The clock that an agent gives as its machine's: `CLOCK_MONOTONIC`, or for tests one whose rate differs from it. A namespace can
+/// shift a clock, but cannot make it drift.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MachineClock {
+    /// By how many millionths it is faster.
+    pub drift_ppm: i32,
+}
+
+impl MachineClock {
+    /// What it shows now, in nanoseconds.
+    pub fn now_ns(self) -> u64 {
+        self.shown_ns(monotonic_ns())
+    }
+
+    /// What it shows when `CLOCK_MONOTONIC` shows this.
+    fn shown_ns(self, monotonic_ns: u64) -> u64 {
+        scaled(monotonic_ns, 1_000_000 + i128::from(self.drift_ppm), 1_000_000)
+    }
+
+    /// What `CLOCK_MONOTONIC` shows when it shows this.
+    pub fn monotonic_ns_at(self, shown_ns: u64) -> u64 {
+        scaled(shown_ns, 1_000_000, 1_000_000 + i128::from(self.drift_ppm))
+    }
+}
+
+/// `ns * by / of`; drifts are far below a million, so that neither is 0.
+fn scaled(ns: u64, by: i128, of: i128) -> u64 {
+    u64::try_from(i128::from(ns) * by / of.max(1)).unwrap_or(u64::MAX)
+}
+
 fn read_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_drifts_moves_away_by_its_drift_and_back_again() {
+        let hour_ns = 3_600_000_000_000;
+        assert_eq!(MachineClock::default().shown_ns(hour_ns), hour_ns);
+        for (drift_ppm, ahead_ns) in [(100, 360_000_000_i64), (-100, -360_000_000)] {
+            let clock = MachineClock { drift_ppm };
+            let shown_ns = clock.shown_ns(hour_ns);
+            assert_eq!(shown_ns, hour_ns.saturating_add_signed(ahead_ns));
+            assert!(clock.monotonic_ns_at(shown_ns).abs_diff(hour_ns) <= 1);
+        }
+    }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use assay_fleet::name::Name;
 use assay_fleet::permit::Network;
 use assay_machines::agent::{self, AgentSettings};
+use assay_machines::now::MachineClock;
 use clap::Args;
 
 use super::login_args::LoginArgs;
@@ -50,6 +51,9 @@ pub struct AgentArgs {
     /// The directory that it writes in [default: one of its own among the temporary ones]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// For tests of clocks: the clock that it gives as its machine's is faster by so many millionths
+    #[arg(long, value_name = "PPM", hide = true, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    pub clock_drift: i32,
     /// Who it is at the server.
     #[command(flatten)]
     pub login: LoginArgs,
@@ -75,6 +79,7 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
         address: args.address,
         may_load,
         dir,
+        clock: MachineClock { drift_ppm: args.clock_drift },
         exe: std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

@@ -27,6 +27,7 @@ use futures_util::StreamExt;
 
 use crate::error::FleetError;
 use crate::login::Login;
+use crate::now::MachineClock;
 use part::Part;
 use responder::Responder;
 
@@ -48,6 +49,8 @@ pub struct AgentSettings {
     pub may_load: Vec<Network>,
     /// The directory that it writes in.
     pub dir: PathBuf,
+    /// The clock that it gives as its machine's.
+    pub clock: MachineClock,
     /// The program itself, whose roles it starts.
     pub exe: PathBuf,
     /// The version of the program.
@@ -72,7 +75,7 @@ pub async fn run(
         ))
     })?;
     let info = facts::info(&settings, address).await;
-    let responder = Responder::open(settings.login.clone(), info.clone()).await?;
+    let responder = Responder::open(settings.login.clone(), info.clone(), settings.clock).await?;
     let client = responder.client();
     let cannot = |e: &dyn std::fmt::Display| {
         FleetError::plan(format!("cannot take orders from {}: {e}", settings.login.url))
@@ -172,7 +175,7 @@ impl Agent {
             What::Start { role, spec } => {
                 part.start(&self.settings, self.info.address, *role, spec.as_ref().clone())
             }
-            What::Tell { role, command } => part.tell(*role, command.clone()).await,
+            What::Tell { role, command } => part.tell(*role, self.settings.clock, command.clone()).await,
             What::End { role } => {
                 part.end(*role).await;
                 Ok(())

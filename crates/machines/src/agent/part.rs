@@ -21,7 +21,7 @@ use super::AgentSettings;
 use super::adapt::{Bounds, adapt};
 use super::outbox::Outbox;
 use crate::error::FleetError;
-use crate::now::monotonic_ns;
+use crate::now::{MachineClock, monotonic_ns};
 
 /// The workload of the run, in its directory and in the object store.
 pub const WORKLOAD: &str = "workload.json";
@@ -135,9 +135,15 @@ impl Part {
         Ok(())
     }
 
-    /// Passes a command on.
-    pub async fn tell(&mut self, number: u32, command: Command) -> Result<(), FleetError> {
-        if let Command::Start { at_monotonic_ns, .. } = &command {
+    /// Passes a command on. Its instants are of the clock that the agent gives; roles go by the kernel's.
+    pub async fn tell(
+        &mut self,
+        number: u32,
+        clock: MachineClock,
+        mut command: Command,
+    ) -> Result<(), FleetError> {
+        if let Command::Start { at_monotonic_ns, .. } = &mut command {
+            *at_monotonic_ns = clock.monotonic_ns_at(*at_monotonic_ns);
             self.start_ns = Some(*at_monotonic_ns);
             self.next_sample = Instant::now() + until(*at_monotonic_ns);
         }

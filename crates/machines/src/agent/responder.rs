@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::error::FleetError;
 use crate::login::Login;
-use crate::now::{monotonic_ns, unix_us};
+use crate::now::{MachineClock, unix_us};
 use crate::roster::{self, ExchangeError};
 
 /// What the thread and the agent share.
@@ -34,7 +34,7 @@ pub struct Responder {
 
 impl Responder {
     /// Connects, makes sure that no other agent has the name, and responds from then on.
-    pub async fn open(login: Login, info: AgentInfo) -> Result<Self, FleetError> {
+    pub async fn open(login: Login, info: AgentInfo, machine: MachineClock) -> Result<Self, FleetError> {
         let shared = Arc::new(Mutex::new(Shared { info, coordinator: None }));
         let (opened, opening) = oneshot::channel();
         let theirs = shared.clone();
@@ -45,7 +45,7 @@ impl Responder {
             match connect(&login, &name).await {
                 Ok((client, subscriptions)) => {
                     if opened.send(Ok(client.clone())).is_ok() {
-                        respond(&client, subscriptions, &theirs).await;
+                        respond(&client, subscriptions, &theirs, machine).await;
                     }
                 }
                 // Whoever asked for it may have been interrupted.
@@ -101,11 +101,16 @@ async fn connect(login: &Login, name: &Name) -> Result<(Client, [Subscriber; 2])
     Ok((client, [who, clock]))
 }
 
-async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<Shared>) {
+async fn respond(
+    client: &Client,
+    [mut who, mut clock]: [Subscriber; 2],
+    shared: &Mutex<Shared>,
+    machine: MachineClock,
+) {
     loop {
         let (reply, response) = tokio::select! {
             request = clock.next() => match request {
-                Some(request) => (request.reply.clone(), reading(&request, shared)),
+                Some(request) => (request.reply.clone(), reading(&request, shared, machine)),
                 None => return,
             },
             request = who.next() => match request {
@@ -122,8 +127,8 @@ async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared:
 }
 
 /// What the clock shows. Two readings, so that what happens between them is not taken for the way.
-fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<u8>> {
-    let received_ns = monotonic_ns();
+fn reading(request: &Message, shared: &Mutex<Shared>, machine: MachineClock) -> serde_json::Result<Vec<u8>> {
+    let received_ns = machine.now_ns();
     let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();
     let mut shared = locked(shared);
     if let (Some(ClockRequest { run: Some(run) }), Some((own, heard))) = (asked, &mut shared.coordinator)
@@ -133,7 +138,7 @@ fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<
     }
     let instance = shared.info.instance;
     drop(shared);
-    serde_json::to_vec(&Reading { instance, received_ns, unix_us: unix_us(), responded_ns: monotonic_ns() })
+    serde_json::to_vec(&Reading { instance, received_ns, unix_us: unix_us(), responded_ns: machine.now_ns() })
 }
 
 fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
