@@ -267,6 +267,7 @@ pub fn choice(
         description: description.clone(),
         mode,
         http2: false,
+        origin_http2: false,
         listen,
         origins: listeners,
         memory_bytes: proxy.memory_bytes,

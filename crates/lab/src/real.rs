@@ -47,6 +47,8 @@ pub struct Choice {
     pub mode: Mode,
     /// Robots speak HTTP/2 to it.
     pub http2: bool,
+    /// Origins speak HTTP/2 to it.
+    pub origin_http2: bool,
     /// Where it is to listen.
     pub listen: SocketAddr,
     /// The origins behind it.
@@ -378,6 +380,7 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
         disk_bytes: choice.disk_bytes,
         mode: choice.mode,
         http2: choice.http2,
+        origin_http2: choice.origin_http2,
         is_root: is_root(),
         user: choice.description.user.clone().unwrap_or_default(),
         cpus: choice.cpu_count,

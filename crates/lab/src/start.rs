@@ -34,7 +34,7 @@ use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
 use crate::secure::Probe;
 use crate::topology::Topology;
-use crate::versions::robots_speak_http2;
+use crate::versions::{origins_speak_http2, robots_speak_http2};
 
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
@@ -267,6 +267,7 @@ impl Session {
             description,
             mode,
             http2: robots_speak_http2(&self.plan.workload),
+            origin_http2: origins_speak_http2(&self.plan.workload),
             listen: self.cache_address(member.place)?,
             origins: self.named_origins(origins),
             memory_bytes: member.memory_bytes,

@@ -54,6 +54,7 @@ fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
     Ok(Choice {
         mode,
         http2: spec.http2,
+        origin_http2: spec.origin_http2,
         listen: spec.listen,
         origins: origins.collect(),
         memory_bytes: spec.memory_bytes,

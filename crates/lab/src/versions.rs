@@ -24,8 +24,12 @@ fn robots_speak_http1(workload: &Workload) -> bool {
 
 /// Whether some origins speak HTTP/2.
 pub fn origins_speak_http2(workload: &Workload) -> bool {
+    origins_speak(workload, |version| version == HttpVersion::Http2)
+}
+
+fn origins_speak(workload: &Workload, is_meant: impl Fn(HttpVersion) -> bool + Copy) -> bool {
     let mut servers = workload.origins.iter().map(|origin| &workload.servers[usize::from(origin.server)]);
-    servers.any(|server| includes(&server.http_versions, |version| version == HttpVersion::Http2))
+    servers.any(|server| includes(&server.http_versions, is_meant))
 }
 
 /// None means 1.1.
@@ -77,9 +81,19 @@ fn check_described(
     let (workload, is_secured) = (&plan.workload, plan.tls.robots);
     let title = &description.title;
     let refuse = |why: String| Err(LabError::plan(why));
-    if origins {
+    if origins && !description.origin_http2 {
         return refuse(format!(
-            "{title} sends requests to origins over HTTP/1.1, as it is configured here; choose --origin-http 1.1"
+            "{title} sends requests to origins over HTTP/1.1 (its description has no `origin-http2`); choose --origin-http 1.1"
+        ));
+    }
+    if origins && mode == Mode::Forward {
+        return refuse(format!(
+            "origins speak HTTP/2 to reverse proxies only, and {title} is to be a forward proxy; leave --forward out"
+        ));
+    }
+    if origins && origins_speak(workload, |version| version != HttpVersion::Http2) {
+        return refuse(format!(
+            "{title} speaks one version of HTTP to all origins, and those of this workload speak both; choose --origin-http"
         ));
     }
     if !robots_speak_http2(workload) {
@@ -145,6 +159,12 @@ mod tests {
                 Http2,
                 "the built-in proxy sends requests to origins",
             ),
+            (
+                described("haproxy", Mode::Forward),
+                &[Http11],
+                Http2,
+                "origins speak HTTP/2 to reverse proxies only",
+            ),
             (TargetChoice::Builtin(Mode::Forward), &[Http2], Http11, "reverse proxies only"),
             (TargetChoice::Direct, &[Http2], Http11, "the same version"),
             (TargetChoice::Direct, &[Http2, Http11], Http2, "the same version"),
@@ -154,6 +174,9 @@ mod tests {
         }
         for name in ["varnish", "httpd"] {
             assert_eq!(refusal(described(name, Mode::Reverse), &[Http2, Http11], Http11), None, "{name}");
+        }
+        for name in ["httpd", "haproxy"] {
+            assert_eq!(refusal(described(name, Mode::Reverse), &[Http11], Http2), None, "{name}");
         }
         for name in ["nginx", "haproxy"] {
             assert_eq!(refusal(described(name, Mode::Reverse), &[Http2], Http11), None, "{name}");

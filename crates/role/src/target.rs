@@ -19,6 +19,9 @@ pub struct TargetSpec {
     pub forward: bool,
     /// Robots speak HTTP/2 to it.
     pub http2: bool,
+    /// Origins speak HTTP/2 to it.
+    #[serde(default)]
+    pub origin_http2: bool,
     /// Where it is to listen.
     pub listen: SocketAddr,
     /// Which host is behind which real address, in the workload's order.

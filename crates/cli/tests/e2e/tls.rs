@@ -111,3 +111,28 @@ fn four_proxies_speak_http_2_over_tls() {
         }
     }
 }
+
+/// HTTP/2 between the proxy and origins, in clear and over TLS, whatever robots speak: requests to origins are streams.
+fn speaks_http2_to_origins(proxy: &str) {
+    let clear = through(proxy, &[]);
+    for flags in [&["--origin-tls"][..], &[], &["--robot-http", "2", "--robot-tls", "--origin-tls"]] {
+        let ran = through(proxy, &[&["--origin-http", "2"][..], flags].concat());
+        assert_eq!(ran.errors_total(), 0, "{proxy} {flags:?}: {}", ran.json["total"]["errors"]);
+        assert_eq!(ran.json["total"]["due_digest"], clear.json["total"]["due_digest"], "{proxy} {flags:?}");
+        let (streams, requests) =
+            (number(&ran, "total.origins.streams_opened"), number(&ran, "total.origins.requests"));
+        assert!(
+            streams > 0 && streams >= requests,
+            "{proxy} {flags:?}: {streams} streams, {requests} requests"
+        );
+    }
+}
+
+#[test]
+fn haproxy_and_httpd_speak_http_2_to_origins() {
+    for (proxy, program, package) in [("haproxy", "haproxy", "haproxy"), ("httpd", "apache2", "apache2")] {
+        if has(program, package) {
+            speaks_http2_to_origins(proxy);
+        }
+    }
+}

@@ -89,6 +89,9 @@ pub struct Description {
     /// Whether it speaks HTTP/2 to clients, in clear and with prior knowledge; none: it does not.
     #[serde(default)]
     pub http2: Option<Http2>,
+    /// It can send requests to origins over HTTP/2, in clear and over TLS, as a reverse proxy.
+    #[serde(default)]
+    pub origin_http2: bool,
     /// The legs on which it can speak TLS, as a reverse proxy.
     #[serde(default)]
     pub tls: Vec<Leg>,

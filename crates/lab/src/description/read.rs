@@ -87,11 +87,16 @@ fn check(description: &Description) -> Result<(), Wrong> {
                 try_templates(description, &settings)?;
                 settings.http2 = false;
             }
+            settings.origin_http2 = description.origin_http2;
+            if settings.origin_http2 {
+                try_templates(description, &settings)?;
+            }
             if !description.tls.is_empty() {
                 settings.tls.clone_from(&description.tls);
                 try_templates(description, &settings)?;
                 settings.tls.clear();
             }
+            settings.origin_http2 = false;
             if description.hierarchy != Hierarchy::default() {
                 settings.circle = Some(Circle::sample(&description.hierarchy));
                 try_templates(description, &settings)?;

@@ -76,6 +76,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Robots speak HTTP/2 to it.
     pub http2: bool,
+    /// Origins speak HTTP/2 to it.
+    pub origin_http2: bool,
     /// The lab runs as root.
     pub is_root: bool,
     /// User that owns the work directory then.
@@ -174,6 +176,7 @@ impl Settings {
             disk => size(self.disk_bytes),
             mode => self.mode.name(),
             http2 => self.http2,
+            origin_http2 => self.origin_http2,
             is_root => self.is_root,
             user => &self.user,
             cpus => self.cpus,
@@ -213,6 +216,7 @@ impl Settings {
             disk_bytes,
             mode,
             http2: false,
+            origin_http2: false,
             is_root,
             user: "nobody".into(),
             cpus: 1,

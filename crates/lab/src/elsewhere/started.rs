@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::mode::Mode;
 use crate::roles::{Role, RoleKind};
 use crate::run::Session;
-use crate::versions::robots_speak_http2;
+use crate::versions::{origins_speak_http2, robots_speak_http2};
 
 impl Session {
     /// A real proxy on another machine: a role there starts it, reads its counters and stops it.
@@ -33,6 +33,7 @@ impl Session {
             settings: self.plan.settings.clone(),
             forward: mode == Mode::Forward,
             http2: robots_speak_http2(&self.plan.workload),
+            origin_http2: origins_speak_http2(&self.plan.workload),
             listen: self.cache_address(0)?,
             origins: self.routes(origins),
             memory_bytes: self.plan.memory_bytes,

@@ -183,6 +183,7 @@ mod tests {
             settings: Default::default(),
             forward: false,
             http2: false,
+            origin_http2: false,
             listen: "10.0.0.7:8080".parse().unwrap(),
             origins,
             memory_bytes: 1,
