@@ -2,10 +2,12 @@
 //!
 //!     size_speed generate TRACE [REQUESTS] [OBJECTS]   requests by Zipf's law, as `oracleGeneral`
 //!     size_speed run TRACE WHAT CAPACITY               LRU at all usual sizes in one pass (`curve`), or a policy at one size
+//!     size_speed log [LINES] [OBJECTS]                 an access log by Zipf's law, to standard output
 //!
 //! 10 million requests for 1 million objects with exponent 0.9 unless told otherwise; all objects have the same size, as where others
 //! measure. `run` prints requests, processor seconds of numbering the objects, processor seconds of the simulation, and misses (of `curve`,
-//! the hits at all sizes). Reading is not in them: the trace is in memory.
+//! the hits at all sizes). Reading is not in them: the trace is in memory. The log has 100 million lines for 20 million objects unless told
+//! otherwise, 2,000 lines a second.
 
 use std::io::{self, Write as _};
 
@@ -18,6 +20,7 @@ use assay_size::trace::oracle::Oracle;
 
 const EXPONENT: f64 = 0.9;
 const BYTES: u32 = 1;
+const LINES_PER_SECOND: usize = 2000;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,9 +32,10 @@ fn main() -> io::Result<()> {
             let capacity = capacity.parse().map_err(io::Error::other)?;
             run(trace, what, capacity)
         }
-        _ => {
-            Err(io::Error::other("size_speed generate TRACE [REQUESTS] [OBJECTS] | run TRACE WHAT CAPACITY"))
-        }
+        ["log", ..] => log(number(1, 100_000_000), number(2, 20_000_000)),
+        _ => Err(io::Error::other(
+            "size_speed generate TRACE [REQUESTS] [OBJECTS] | run TRACE WHAT CAPACITY | log [LINES] [OBJECTS]",
+        )),
     }
 }
 
@@ -50,6 +54,30 @@ fn generate(path: &str, count: usize, objects: usize) -> io::Result<()> {
         file.write_all(&next.to_le_bytes())?;
     }
     file.flush()
+}
+
+/// Objects by the continuous form of Zipf's law, which needs no table of all of them.
+fn log(lines: usize, objects: usize) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let mut draw = uniform();
+    let largest = (objects as f64).powf(1.0 - EXPONENT) - 1.0;
+    for line in 0..lines {
+        let object = (draw() * largest + 1.0).powf(1.0 / (1.0 - EXPONENT)) as u64;
+        let (client, second) = ((draw() * 65_536.0) as u32, line / LINES_PER_SECOND);
+        writeln!(
+            out,
+            "10.0.{}.{} - - [{:02}/Jun/2026:{:02}:{:02}:{:02} +0000] \"GET /objects/{object}.html?lang=en HTTP/1.1\" 200 {} \"-\" \
+             \"Mozilla/5.0 (X11; Linux x86_64)\"",
+            client / 256,
+            client % 256,
+            second / 86_400 % 30 + 1,
+            second / 3600 % 24,
+            second / 60 % 60,
+            second % 60,
+            300 + object.wrapping_mul(7919) % 100_000,
+        )?;
+    }
+    out.flush()
 }
 
 fn run(path: &str, what: &str, capacity: u64) -> io::Result<()> {
@@ -80,7 +108,19 @@ fn one(requests: &Requests, policy: &str, capacity: u64) -> io::Result<u64> {
     Ok(counts.requests - counts.hits)
 }
 
-/// Objects by Zipf's law, from a generator with a fixed seed (SplitMix64).
+/// Numbers from 0 to 1, from a generator with a fixed seed (SplitMix64).
+fn uniform() -> impl FnMut() -> f64 {
+    let mut state = 7u64;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) as f64 / 2f64.powi(64)
+    }
+}
+
+/// Objects by Zipf's law.
 fn zipf(count: usize, objects: usize) -> Vec<u64> {
     let mut sums = Vec::with_capacity(objects);
     let mut sum = 0.0;
@@ -88,16 +128,9 @@ fn zipf(count: usize, objects: usize) -> Vec<u64> {
         sum += (rank as f64).powf(-EXPONENT);
         sums.push(sum);
     }
-    let mut state = 7u64;
-    let mut draw = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as f64 / 2f64.powi(64) * sum
-    };
+    let mut draw = uniform();
     let mut object = || {
-        let drawn = draw();
+        let drawn = draw() * sum;
         sums.partition_point(|sum| *sum < drawn) as u64
     };
     (0..count).map(|_| object()).collect()
