@@ -46,6 +46,7 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         description,
         mode,
         http2: false,
+        origin_http2: false,
         listen: free_address(),
         origins: vec![
             NamedOrigin::new(0, AUTHORITY, origins[0].address),
