@@ -61,9 +61,19 @@ fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<Target
         disk_bytes: args.disk,
         set: args.settings.iter().cloned().collect(),
     };
+    Ok(TargetChoice::Topology(Box::new(topology_as(file, mode, usual, &args.proxy_dir)?)))
+}
+
+/// Caches that work together, as a file names them, spoken to in a mode (none: as the file says).
+pub fn topology_as(
+    file: &Path,
+    mode: Option<Mode>,
+    usual: Usual,
+    proxy_dirs: &[PathBuf],
+) -> Result<Topology, Failure> {
     let mut choice = choice_in(file, usual)?;
     choice.mode = mode.or(choice.mode);
-    resolve_topology(&choice, file, &args.proxy_dir)
+    resolved(&choice, file, proxy_dirs)
 }
 
 /// Caches that work together, as a file names them; where it does not say, they are built-in ones with so many bytes of memory and disk.
@@ -74,7 +84,7 @@ pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Res
         disk_bytes: usual_bytes,
         set: BTreeMap::new(),
     };
-    resolved(&choice_in(file, usual)?, file, proxy_dirs)
+    topology_as(file, None, usual, proxy_dirs)
 }
 
 /// What a file says of a topology.

@@ -167,6 +167,44 @@ fn targets_of_one_label_are_refused() {
 }
 
 #[test]
+fn caches_that_work_together_are_one_target_from_the_first_of_them_to_the_origin() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("cases")).unwrap();
+    let chain = "[[cache]]\nname = \"edge\"\nparents = [\"top\"]\nprotocol = \"hash\"\nnever-direct = true\n[[cache]]\nname = \"top\"\n";
+    assay.file("two.toml", chain);
+    let case = "topic = \"own\"\n[[case]]\nname = \"through-both\"\nlevel = \"MUST\"\nsection = \"policy\"\nrule = \"Both pass it on.\"\n\
+        steps = [{ expect = { status = 200, forwarded = [\"Via ~ edge\", \"Via ~ top\"] } }, { expect = { served = \"store\", from = 1 } }]\n";
+    assay.file("cases/own.toml", case);
+    let typed = ["conform", "builtin", "--topology", "chain=two.toml", "--cases", "cases"];
+    let said = assay.run(&typed).exits(99);
+    assert!(said.stdout.contains("MUST not met: 1\n  builtin: through-both"), "{}", said.stdout);
+    let typed =
+        ["conform", "--topology", "two.toml", "--case", "no-store-response", "--case", "http2-responds"];
+    let said = assay.run(&[&typed[..], &["--json", "--dir", "kept"]].concat()).exits(0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(document["targets"][0]["label"], "two");
+    let software = document["targets"][0]["software"].as_str().unwrap_or_default();
+    assert!(software.contains("edge: Assay") && software.contains("top: Assay"), "{software}");
+    let results = document["results"].as_array().expect("results");
+    assert!(results.len() > 10 && results.iter().all(|one| one["verdict"] == "pass"), "{results:#?}");
+    for cache in ["edge", "top", "http2/edge"] {
+        assert!(assay.path(&format!("kept/two/{cache}/roles/proxy.json")).is_file(), "{cache}");
+    }
+    assert_nothing_left(assay.directory.path());
+    assay.file("linked.toml", &chain.replace("never", "peer-link = \"delay=5ms\"\nnever"));
+    assay.file("odd.toml", &chain.replace("parents = [\"top\"]", "parents = [\"tpo\"]"));
+    for (typed, words) in [
+        (&["two.tml"][..], "cannot read the topology two.tml"),
+        (&["odd.toml"], "odd.toml:3: parents: no cache is called `tpo`; did you mean `top`?"),
+        (&["linked.toml"], "leave `peer-link` out"),
+        (&["two.toml", "--topology", "two.toml"], "two targets are called `two`"),
+        (&["two.toml", "--set", "ttl=0"], "there is no proxy to set it for"),
+    ] {
+        assay.run(&[&["conform", "--topology"], typed].concat()).exits(2).complains(words);
+    }
+}
+
+#[test]
 fn a_forward_proxy_gets_whole_urls_and_no_case_that_only_a_gateway_gets() {
     let assay = Assay::new();
     let typed =

@@ -1,5 +1,6 @@
 //! `assay conform`: cases of conformance, tried on proxies and caches.
 
+mod subject;
 mod switch;
 mod targets;
 
@@ -36,6 +37,8 @@ Examples:
       a cache that runs already, with 127.0.0.1:9000 as its origin
   assay conform switch
       framing and forwarding by the web switch, which stores nothing
+  assay conform --topology pair.toml
+      caches that work together, as `assay run --topology` starts them
   assay conform varnish --json -o before.json
   assay conform varnish --baseline before.json
       what has changed since? exit code 99 if a MUST fails that passed
@@ -55,8 +58,12 @@ pub struct ConformArgs {
     pub what: Option<ConformCommand>,
     /// What to try: `builtin`, `switch` (the web switch), names from `assay proxies`, descriptions FILE.toml, or the HOST:PORT
     /// of one that runs already; with a label of your own, if you like
-    #[arg(value_name = "[LABEL=]PROXY", required_unless_present = "schema", help_heading = TARGETS)]
+    #[arg(value_name = "[LABEL=]PROXY", required_unless_present_any = ["schema", "topologies"], help_heading = TARGETS)]
     pub targets: Vec<String>,
+    /// Try the caches that FILE.toml describes as one target (docs/reference/experiments.md): requests go to the first that has
+    /// robots of its own, and its origin is behind all of them. Its label is the name of the file; may be given more than once
+    #[arg(long = "topology", value_name = "[LABEL=]FILE.toml", help_heading = TARGETS)]
+    pub topologies: Vec<String>,
     /// Choose one of a proxy's own settings, as `assay spe --set` does, or its `memory` or `disk`; may be given more than once
     #[arg(long = "set", value_name = "[LABEL:]NAME=VALUE", value_parser = setting, help_heading = TARGETS)]
     pub settings: Vec<Setting>,

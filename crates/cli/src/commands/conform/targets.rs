@@ -14,13 +14,12 @@ use assay_conform::document::{Document, TargetInfo};
 use assay_conform::http2::connection::Connection;
 use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run};
-use assay_lab::description;
-use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
-use assay_lab::{Mode, is_private};
+use assay_lab::Mode;
+use assay_lab::led::Ground;
 use tokio::task::{JoinSet, LocalSet};
 
+use super::subject::{self, Subject, ToStart};
 use super::{ConformArgs, switch};
-use crate::commands::spe::targets::under_test;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output;
@@ -31,38 +30,14 @@ const MOST_OF_A_LINE: usize = 200;
 
 /// Tries cases on all targets at the same time. None: it was interrupted.
 pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
-    let (switches, proxies): (Vec<String>, Vec<String>) =
-        args.targets.iter().cloned().partition(|typed| switch::label(typed).is_some());
-    let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
-    let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let (directory, temporary) = directory(args)?;
-    let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
-    let mut plans = Vec::new();
-    for proxy in proxies {
-        let directory = directory.join(&proxy.label);
-        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, directory };
-        match plan.proxy.which {
-            Which::Running(address) => check_running(args, address)?,
-            _ => led::check(&plan).map_err(Failure::usage)?,
-        }
-        plans.push(Subject::Proxy(Box::new(plan)));
-    }
-    if args.forward && !switches.is_empty() {
-        return Err(Failure::usage(anyhow!("the switch is no forward proxy; leave --forward out")));
-    }
-    for label in switches.iter().filter_map(|typed| switch::label(typed)) {
-        if plans.iter().any(|plan| plan.label() == label) {
-            return Err(Failure::usage(anyhow!("two targets are called `{label}`"))
-                .hint("give them labels of their own: LABEL=switch"));
-        }
-        plans.push(Subject::Switch(label.to_owned()));
-    }
+    let subjects = subject::all(args, &directory)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start")
         .map_err(Failure::failed)?;
-    let document = runtime.block_on(LocalSet::new().run_until(all(args, plans, cases)));
+    let document = runtime.block_on(LocalSet::new().run_until(all(args, subjects, cases)));
     drop(temporary);
     document
 }
@@ -82,66 +57,33 @@ fn directory(args: &ConformArgs) -> Result<(PathBuf, Option<tempfile::TempDir>),
     }
 }
 
-fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure> {
-    if args.targets.len() > 1 {
-        return Err(Failure::usage(anyhow!("{address} runs already, and its origin serves it alone"))
-            .hint("try one target that runs already at a time; results can be compared with --baseline"));
-    }
-    if !is_private(address.ip()) && !args.i_own_this_target {
-        return Err(Failure::usage(anyhow!(
-            "{address} is a public address, and cases send malformed requests"
-        ))
-        .hint("if it is yours, say so with --i-own-this-target"));
-    }
-    if args.origin_listen.is_none() {
-        return Err(Failure::usage(anyhow!("{address} runs already, and needs Assay's origin behind it"))
-            .hint("say where its origin is, as it is configured: --origin-listen ADDR:PORT"));
-    }
-    crate::target::reachable(address)
-}
-
-/// What cases are tried on.
-enum Subject {
-    /// A proxy.
-    Proxy(Box<LedPlan>),
-    /// The web switch, with this label.
-    Switch(String),
-}
-
-impl Subject {
-    fn label(&self) -> &str {
-        match self {
-            Subject::Proxy(plan) => &plan.proxy.label,
-            Subject::Switch(label) => label,
-        }
-    }
-}
-
 async fn all(
     args: &ConformArgs,
-    plans: Vec<Subject>,
+    subjects: Vec<Subject>,
     cases: &[Rc<Case>],
 ) -> Result<Option<Document>, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut document = Document::new(env!("CARGO_PKG_VERSION"), now);
-    let progress = Rc::new(Progress::new(args.quiet, cases.len() * plans.len()));
-    let labels: Vec<String> = plans.iter().map(|plan| plan.label().to_owned()).collect();
+    let progress = Rc::new(Progress::new(args.quiet, cases.len() * subjects.len()));
+    let labels: Vec<String> = subjects.iter().map(|subject| subject.label().to_owned()).collect();
     let mut tasks = JoinSet::new();
-    for plan in plans {
+    for subject in subjects {
         let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
-        let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
         let at = Where {
             origin: args.origin_listen,
             host: args.host.clone(),
             stores: !args.no_cache,
-            mode,
             keeps_logs: args.dir.is_some(),
         };
+        let is_forward = args.forward;
         tasks.spawn_local(async move {
-            let label = plan.label().to_owned();
-            let results = match plan {
-                Subject::Proxy(plan) => one(*plan, at, cases, progress).await,
+            let label = subject.label().to_owned();
+            let results = match subject {
+                Subject::Running { label, address } => {
+                    running(label, address, is_forward, at, cases, progress).await
+                }
+                Subject::Started(subject) => one(*subject, at, cases, progress).await,
                 Subject::Switch(label) => switch::one(label, at.host, cases, progress).await,
             };
             (label, results)
@@ -181,45 +123,51 @@ struct Where {
     host: Option<String>,
     /// It stores responses.
     stores: bool,
-    /// How it is spoken to.
-    mode: Mode,
     /// Its logs are kept.
     keeps_logs: bool,
 }
 
-/// All cases on one target.
+/// All cases on a target that runs already.
+async fn running(
+    label: String,
+    address: SocketAddr,
+    is_forward: bool,
+    at: Where,
+    cases: Vec<Rc<Case>>,
+    progress: Rc<Progress>,
+) -> Result<(TargetInfo, Vec<Outcome>), Failure> {
+    let listen = at.origin.ok_or_else(|| Failure::usage(anyhow!("{address} needs --origin-listen")))?;
+    let origin = Origin::start(listen).with_context(|| format!("cannot listen on {listen}"));
+    let origin = Rc::new(origin.map_err(Failure::usage)?);
+    let host = at.host.unwrap_or_else(|| origin.address.to_string());
+    let http2 = if Connection::is_spoken_by(address).await { Http2::Beside } else { Http2::No };
+    let target = Target { address, host, stores: at.stores, is_forward, http2 };
+    let began = Instant::now();
+    let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
+    let info = TargetInfo { label, took_s: began.elapsed().as_secs_f64(), ..TargetInfo::default() };
+    Ok((info, outcomes))
+}
+
+/// All cases on a target that is started.
 async fn one(
-    plan: LedPlan,
+    subject: ToStart,
     at: Where,
     cases: Vec<Rc<Case>>,
     progress: Rc<Progress>,
 ) -> Result<(TargetInfo, Vec<Outcome>), Failure> {
     let mut info = TargetInfo {
-        label: plan.proxy.label.clone(),
-        settings: settings(&plan.proxy),
+        label: subject.label().to_owned(),
+        settings: subject.settings(),
         ..TargetInfo::default()
     };
-    if let (Which::Running(address), Some(origin)) = (&plan.proxy.which, at.origin) {
-        let origin = Origin::start(origin).with_context(|| format!("cannot listen on {origin}"));
-        let origin = Rc::new(origin.map_err(Failure::usage)?);
-        let host = at.host.unwrap_or_else(|| origin.address.to_string());
-        let http2 = if Connection::is_spoken_by(*address).await { Http2::Beside } else { Http2::No };
-        let is_forward = at.mode == Mode::Forward;
-        let target = Target { address: *address, host, stores: at.stores, is_forward, http2 };
-        let began = Instant::now();
-        let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
-        info.took_s = began.elapsed().as_secs_f64();
-        return Ok((info, outcomes));
-    }
-    let http2 = http2(&plan.proxy, at.mode);
+    let http2 = subject.http2();
     let (over_http2, others): (Vec<_>, Vec<_>) =
         cases.into_iter().partition(|case| case.uses_http2() && http2 != Http2::No);
     let (isolated, together): (Vec<_>, Vec<_>) = others.into_iter().partition(|case| case.isolated);
-    let second = LedPlan { directory: plan.directory.join("isolated"), ..plan.clone() };
-    let third = LedPlan { http2: true, directory: plan.directory.join("http2"), ..plan.clone() };
+    let (second, third) = (subject.another("isolated", false), subject.another("http2", true));
     let began = Instant::now();
     let (first, second, third) = tokio::join!(
-        on_instance(&plan, (&at, Http2::No), &together, &progress),
+        on_instance(&subject, (&at, Http2::No), &together, &progress),
         on_instance(&second, (&at, Http2::No), &isolated, &progress),
         on_instance(&third, (&at, http2), &over_http2, &progress),
     );
@@ -236,20 +184,6 @@ async fn one(
     // All have the same cases to depend on only now.
     assay_conform::run::settle(&mut outcomes);
     Ok((info, outcomes))
-}
-
-/// Whether a proxy that is started can speak HTTP/2 in clear.
-fn http2(proxy: &UnderTest, mode: Mode) -> Http2 {
-    match &proxy.which {
-        _ if mode == Mode::Forward => Http2::No,
-        Which::Builtin(_) => Http2::Beside,
-        Which::Running(_) => Http2::No,
-        Which::Described(description) => match description.http2 {
-            Some(description::Http2::Only) => Http2::Alone,
-            Some(description::Http2::WithHttp1) => Http2::Beside,
-            Some(description::Http2::WithTls) | None => Http2::No,
-        },
-    }
 }
 
 /// How a proxy ended, on one line: what it says of that, with the last of its log, and where the rest is.
@@ -284,9 +218,9 @@ struct Instance {
     crashes: Option<String>,
 }
 
-/// Cases on an instance of a proxy of their own.
+/// Cases on an instance of a target of their own.
 async fn on_instance(
-    plan: &LedPlan,
+    subject: &ToStart,
     (at, http2): (&Where, Http2),
     cases: &[Rc<Case>],
     progress: &Progress,
@@ -294,7 +228,7 @@ async fn on_instance(
     if cases.is_empty() {
         return Ok(Instance::default());
     }
-    make(&plan.directory)?;
+    make(subject.directory())?;
     let is_kept = at.keeps_logs;
     let ground = Ground::claim().map_err(Failure::failed)?;
     let listen = ground.listener(0).map_err(Failure::failed)?;
@@ -302,13 +236,12 @@ async fn on_instance(
         .with_context(|| format!("cannot listen on {listen}"))
         .map_err(Failure::failed)?;
     let origin = Rc::new(origin);
-    let listeners = [(String::new(), origin.address)];
-    let mut started = Led::start(plan, ground, &listeners).await.map_err(Failure::failed)?;
+    let mut started = subject.start(ground, origin.address).await.map_err(Failure::failed)?;
     let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
-    let is_forward = at.mode == Mode::Forward;
+    let is_forward = subject.mode() == Mode::Forward;
     let target = Target { address: started.address, host, stores: at.stores, is_forward, http2 };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
-    let logs = is_kept.then_some(plan.directory.as_path());
+    let logs = is_kept.then_some(subject.directory());
     let ended = started.died().await.map(|words| obituary(&words, logs));
     let crashes = started.deaths();
     let software = Some(started.software.clone());
@@ -320,13 +253,6 @@ fn make(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))
         .map_err(Failure::usage)
-}
-
-fn settings(proxy: &UnderTest) -> BTreeMap<String, String> {
-    match &proxy.which {
-        Which::Described(description) => description.settings_as_typed(),
-        Which::Builtin(_) | Which::Running(_) => BTreeMap::new(),
-    }
 }
 
 /// How many cases are done, on a terminal.

@@ -93,6 +93,10 @@ fn whose<'p>(setting: &Setting, all: &'p mut [UnderTest]) -> Result<&'p mut Unde
     let name = &setting.name;
     let found = match &setting.label {
         None if all.len() == 1 => all.first_mut(),
+        None if all.is_empty() => {
+            return Err(Failure::usage(anyhow!("--set {name}: there is no proxy to set it for"))
+                .hint("name a proxy; the file of a topology has `set` for its caches"));
+        }
         None => {
             return Err(Failure::usage(anyhow!(
                 "--set {name}: of which proxy? There are {}",
@@ -133,7 +137,8 @@ fn set(proxy: &mut UnderTest, setting: &Setting) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_label(label: &str) -> Result<String, Failure> {
+/// A label, if it is one.
+pub fn check_label(label: &str) -> Result<String, Failure> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if label.is_empty() || label.starts_with('.') || !label.chars().all(fits) {
         return Err(Failure::usage(anyhow!(

@@ -2,9 +2,11 @@
 //!
 //! An evaluation of several proxies starts each of them so. [`Led`] is one alone, and the caller that drives it requests any URL
 //! that it likes: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host
-//! it stands for.
+//! it stands for. [`topology`] starts several that work together in the same way.
 //!
 //! *Does not:* stand behind the listeners, or request anything but whether it is ready.
+
+pub mod topology;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -69,17 +71,32 @@ pub struct LedPlan {
     pub directory: PathBuf,
 }
 
-/// A proxy that runs. Dropped, it is killed.
+/// A proxy that runs, or several that work together. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Led {
-    /// Where it listens.
+    /// Where it listens; of several, the one that is spoken to.
     pub address: SocketAddr,
     /// What it says it is.
     pub software: String,
     // These go before the addresses do.
-    builtin: Option<Role>,
-    real: Option<Box<RealProxy>>,
+    started: Vec<Started>,
     _net: LoopbackNet,
+}
+
+/// One that was started.
+#[derive(Debug)]
+struct Started {
+    /// What it is called among others; none: it is alone.
+    name: Option<String>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// A role of this program.
+    Builtin(Role),
+    /// A program of somebody else's.
+    Real(Box<RealProxy>),
 }
 
 /// Addresses for one proxy and its listeners; they are reserved as long as this lives.
@@ -143,7 +160,7 @@ impl Led {
         let listen = ground.0.cache(0)?;
         let Some(&(_, first)) = listeners.first() else { return Err(LabError::plan("there is no listener")) };
         let mut led =
-            Self { address: listen, software: "Assay".to_owned(), builtin: None, real: None, _net: ground.0 };
+            Self { address: listen, software: "Assay".to_owned(), started: Vec::new(), _net: ground.0 };
         match &plan.proxy.which {
             Which::Running(_) => {}
             Which::Builtin(chosen) => {
@@ -155,14 +172,14 @@ impl Led {
                     };
                     spec.origins = listeners.iter().map(route).collect();
                 }
-                led.start_builtin(plan, &spec).await?;
+                let (role, address) = start_builtin(&plan.exe, &plan.directory, 0, &spec).await?;
+                led.address = address;
+                led.started.push(Started { name: None, body: Body::Builtin(role) });
             }
             Which::Described(description) => {
                 let version = real::version(description).await.map_err(LabError::run)?;
                 led.software = format!("{} {version}", description.title);
-                let keep = plan.directory.join("proxy");
-                let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
-                std::fs::create_dir_all(&keep).map_err(cannot)?;
+                let keep = made(plan.directory.join("proxy"))?;
                 let named = |(host, listener): &(String, SocketAddr)| match host.is_empty() {
                     true => listener.to_string(),
                     false => host.clone(),
@@ -172,64 +189,103 @@ impl Led {
                     all.map(|(index, listener)| Origin::new(index, &named(listener), listener.1)).collect();
                 let mut choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
                 choice.http2 = plan.http2;
-                let real = led.real.insert(Box::new(RealProxy::start(choice).await?));
+                let mut real = Box::new(RealProxy::start(choice).await?);
                 real.wait_ready().await?;
+                led.started.push(Started { name: None, body: Body::Real(real) });
             }
         }
         Ok(led)
     }
 
-    async fn start_builtin(&mut self, plan: &LedPlan, spec: &ProxySpec) -> Result<(), LabError> {
-        let (said, mut heard) = mpsc::unbounded_channel();
-        let role = start_role(&plan.exe, &plan.directory, RoleKind::Proxy(0), "proxy", spec, said)?;
-        let role = self.builtin.insert(role);
-        let deadline = tokio::time::Instant::now() + READY_PATIENCE;
-        loop {
-            match tokio::time::timeout_at(deadline, heard.recv()).await {
-                Ok(Some((_, Said::Event(event)))) => {
-                    if let Event::Ready { listening } = *event {
-                        self.address = listening.first().copied().unwrap_or(spec.listen);
-                        break;
+    /// How it ended, if it did by itself; of several, the first that did.
+    pub async fn died(&mut self) -> Option<String> {
+        for one in &mut self.started {
+            let words = match &mut one.body {
+                Body::Real(real) => real.died(),
+                Body::Builtin(role) => {
+                    if role.has_ended() {
+                        Some(role.obituary().await)
+                    } else {
+                        None
                     }
                 }
-                Ok(Some((_, Said::Nonsense(words)))) => {
-                    return Err(LabError::Assay(format!("the proxy said what is no event: {words}")));
-                }
-                Ok(Some((_, Said::Ended)) | None) | Err(_) => {
-                    let words = role.obituary().await;
-                    return Err(LabError::run(format!("the proxy did not start: {words}")));
-                }
+            };
+            if let Some(words) = words {
+                return Some(one.said(&words));
             }
         }
-        // It goes on reporting, and must not find its receiver gone.
-        tokio::spawn(async move { while heard.recv().await.is_some() {} });
-        Ok(())
-    }
-
-    /// How it ended, if it did by itself.
-    pub async fn died(&mut self) -> Option<String> {
-        if let Some(real) = &mut self.real {
-            return real.died();
-        }
-        let role = self.builtin.as_mut()?;
-        if role.has_ended() { Some(role.obituary().await) } else { None }
+        None
     }
 
     /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.
     pub fn deaths(&self) -> Option<String> {
-        self.real.as_ref().and_then(|real| real.deaths())
+        let told = |one: &Started| match &one.body {
+            Body::Real(real) => real.deaths().map(|words| one.said(&words)),
+            Body::Builtin(_) => None,
+        };
+        let all: Vec<String> = self.started.iter().filter_map(told).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Ends it.
+    /// Ends it; of several, those first that send requests to others.
     pub async fn stop(mut self) {
-        if let Some(mut role) = self.builtin.take() {
-            role.end().await;
-        }
-        if let Some(real) = self.real.take() {
-            real.settle().await;
-            real.stop(None).await;
+        while let Some(one) = self.started.pop() {
+            match one.body {
+                Body::Builtin(mut role) => {
+                    role.end().await;
+                }
+                Body::Real(real) => {
+                    real.settle().await;
+                    real.stop(None).await;
+                }
+            }
         }
     }
+}
+
+impl Started {
+    /// Words about it, with its name where there are several.
+    fn said(&self, words: &str) -> String {
+        self.name.as_ref().map_or_else(|| words.to_owned(), |name| format!("{name}: {words}"))
+    }
+}
+
+/// Starts the built-in proxy and waits until it listens: where.
+async fn start_builtin(
+    exe: &Path,
+    directory: &Path,
+    place: u16,
+    spec: &ProxySpec,
+) -> Result<(Role, SocketAddr), LabError> {
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let mut role = start_role(exe, directory, RoleKind::Proxy(place), "proxy", spec, said)?;
+    let deadline = tokio::time::Instant::now() + READY_PATIENCE;
+    let address = loop {
+        match tokio::time::timeout_at(deadline, heard.recv()).await {
+            Ok(Some((_, Said::Event(event)))) => {
+                if let Event::Ready { listening } = *event {
+                    break listening.first().copied().unwrap_or(spec.listen);
+                }
+            }
+            Ok(Some((_, Said::Nonsense(words)))) => {
+                return Err(LabError::Assay(format!("the proxy said what is no event: {words}")));
+            }
+            Ok(Some((_, Said::Ended)) | None) | Err(_) => {
+                let words = role.obituary().await;
+                return Err(LabError::run(format!("the proxy did not start: {words}")));
+            }
+        }
+    };
+    // It goes on reporting, and must not find its receiver gone.
+    tokio::spawn(async move { while heard.recv().await.is_some() {} });
+    Ok((role, address))
+}
+
+/// A directory, once it is there.
+fn made(directory: PathBuf) -> Result<PathBuf, LabError> {
+    let cannot = |e| LabError::run(format!("cannot make {}: {e}", directory.display()));
+    std::fs::create_dir_all(&directory).map_err(cannot)?;
+    Ok(directory)
 }
 
 /// The built-in proxy with one listener behind it.

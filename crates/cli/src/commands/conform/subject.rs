@@ -1,0 +1,227 @@
+//! What cases are tried on, as the command line names it, and how an instance of it is started.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use assay_conform::run::Http2;
+use assay_lab::led::topology::{self, TopologyPlan};
+use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
+use assay_lab::topology::Usual;
+use assay_lab::{LabError, Mode, description, is_private};
+
+use super::{ConformArgs, switch};
+use crate::commands::spe::targets::{check_label, under_test};
+use crate::exit::Failure;
+use crate::target::topology_as;
+
+/// What cases are tried on.
+pub enum Subject {
+    /// A proxy that runs already.
+    Running {
+        /// Its label.
+        label: String,
+        /// Where it listens.
+        address: SocketAddr,
+    },
+    /// What is started for it.
+    Started(Box<ToStart>),
+    /// The web switch, with this label.
+    Switch(String),
+}
+
+/// What is started for cases.
+pub enum ToStart {
+    /// One proxy.
+    Proxy(LedPlan),
+    /// Caches that work together, with a label.
+    Topology(String, TopologyPlan),
+}
+
+impl Subject {
+    /// What it is called in results.
+    pub fn label(&self) -> &str {
+        match self {
+            Subject::Running { label, .. } | Subject::Switch(label) => label,
+            Subject::Started(subject) => subject.label(),
+        }
+    }
+}
+
+/// All that the command line names, each with a label of its own; what is started keeps its files in `directory`.
+pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure> {
+    let (switches, proxies): (Vec<String>, Vec<String>) =
+        args.targets.iter().cloned().partition(|typed| switch::label(typed).is_some());
+    let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
+    let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
+    let mut subjects = Vec::new();
+    for proxy in proxies {
+        if let Which::Running(address) = proxy.which {
+            check_running(args, address)?;
+            subjects.push(Subject::Running { label: proxy.label, address });
+            continue;
+        }
+        let directory = directory.join(&proxy.label);
+        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, directory };
+        led::check(&plan).map_err(Failure::usage)?;
+        subjects.push(Subject::Started(Box::new(ToStart::Proxy(plan))));
+    }
+    for typed in &args.topologies {
+        let (label, plan) = topology_plan(args, typed, &exe, directory)?;
+        refuse_twice(&subjects, &label, "LABEL=FILE")?;
+        subjects.push(Subject::Started(Box::new(ToStart::Topology(label, plan))));
+    }
+    if args.forward && !switches.is_empty() {
+        return Err(Failure::usage(anyhow!("the switch is no forward proxy; leave --forward out")));
+    }
+    for label in switches.iter().filter_map(|typed| switch::label(typed)) {
+        refuse_twice(&subjects, label, "LABEL=switch")?;
+        subjects.push(Subject::Switch(label.to_owned()));
+    }
+    Ok(subjects)
+}
+
+fn refuse_twice(subjects: &[Subject], label: &str, form: &str) -> Result<(), Failure> {
+    match subjects.iter().any(|subject| subject.label() == label) {
+        false => Ok(()),
+        true => Err(Failure::usage(anyhow!("two targets are called `{label}`"))
+            .hint(format!("give them labels of their own: {form}"))),
+    }
+}
+
+/// The topology of `[LABEL=]FILE`; without a label it is called by its file.
+fn topology_plan(
+    args: &ConformArgs,
+    typed: &str,
+    exe: &Path,
+    directory: &Path,
+) -> Result<(String, TopologyPlan), Failure> {
+    let (label, file) = match typed.split_once('=') {
+        Some((label, file)) => (Some(check_label(label)?), file),
+        None => (None, typed),
+    };
+    let usual = Usual {
+        proxy: "builtin".into(),
+        memory_bytes: args.memory,
+        disk_bytes: args.disk,
+        set: BTreeMap::new(),
+    };
+    let mode = args.forward.then_some(Mode::Forward);
+    let topology = topology_as(Path::new(file), mode, usual, &args.proxy_dir)?;
+    topology::check(&topology).map_err(Failure::usage)?;
+    if topology.mode == Mode::Forward && args.host.is_some() {
+        return Err(Failure::usage(anyhow!(
+            "the caches of {file} are forward proxies, and connect to the host that is named"
+        ))
+        .hint("leave --host out"));
+    }
+    let label = label.map_or_else(|| check_label(&topology.name), Ok)?;
+    let directory = directory.join(&label);
+    Ok((label, TopologyPlan { exe: exe.to_owned(), topology, http2: false, directory }))
+}
+
+fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure> {
+    if args.targets.len() + args.topologies.len() > 1 {
+        return Err(Failure::usage(anyhow!("{address} runs already, and its origin serves it alone"))
+            .hint("try one target that runs already at a time; results can be compared with --baseline"));
+    }
+    if !is_private(address.ip()) && !args.i_own_this_target {
+        return Err(Failure::usage(anyhow!(
+            "{address} is a public address, and cases send malformed requests"
+        ))
+        .hint("if it is yours, say so with --i-own-this-target"));
+    }
+    if args.origin_listen.is_none() {
+        return Err(Failure::usage(anyhow!("{address} runs already, and needs Assay's origin behind it"))
+            .hint("say where its origin is, as it is configured: --origin-listen ADDR:PORT"));
+    }
+    crate::target::reachable(address)
+}
+
+impl ToStart {
+    /// What it is called in results.
+    pub fn label(&self) -> &str {
+        match self {
+            ToStart::Proxy(plan) => &plan.proxy.label,
+            ToStart::Topology(label, _) => label,
+        }
+    }
+
+    /// Where its files are kept.
+    pub fn directory(&self) -> &Path {
+        match self {
+            ToStart::Proxy(plan) => &plan.directory,
+            ToStart::Topology(_, plan) => &plan.directory,
+        }
+    }
+
+    /// How it is spoken to.
+    pub fn mode(&self) -> Mode {
+        match self {
+            ToStart::Proxy(plan) => plan.mode,
+            ToStart::Topology(_, plan) => plan.topology.mode,
+        }
+    }
+
+    /// Another instance of it, with its files in a directory below.
+    pub fn another(&self, name: &str, http2: bool) -> Self {
+        let directory: PathBuf = self.directory().join(name);
+        match self {
+            ToStart::Proxy(plan) => ToStart::Proxy(LedPlan { http2, directory, ..plan.clone() }),
+            ToStart::Topology(label, plan) => {
+                ToStart::Topology(label.clone(), TopologyPlan { http2, directory, ..plan.clone() })
+            }
+        }
+    }
+
+    /// Starts an instance in front of an origin, and waits until it is ready.
+    pub async fn start(&self, ground: Ground, origin: SocketAddr) -> Result<Led, LabError> {
+        match self {
+            ToStart::Proxy(plan) => Led::start(plan, ground, &[(String::new(), origin)]).await,
+            ToStart::Topology(_, plan) => Led::start_topology(plan, ground, origin).await,
+        }
+    }
+
+    /// Whether it can speak HTTP/2 in clear.
+    pub fn http2(&self) -> Http2 {
+        let spoken = match self {
+            _ if self.mode() == Mode::Forward => None,
+            ToStart::Proxy(plan) => http2(&plan.proxy),
+            ToStart::Topology(_, plan) => topology::http2(&plan.topology),
+        };
+        match spoken {
+            Some(description::Http2::Only) => Http2::Alone,
+            Some(description::Http2::WithHttp1) => Http2::Beside,
+            Some(description::Http2::WithTls) | None => Http2::No,
+        }
+    }
+
+    /// Settings that were chosen for it; those of a cache among others begin with its name.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        match self {
+            ToStart::Proxy(plan) => match &plan.proxy.which {
+                Which::Described(description) => description.settings_as_typed(),
+                Which::Builtin(_) | Which::Running(_) => BTreeMap::new(),
+            },
+            ToStart::Topology(_, plan) => {
+                let caches = plan.topology.caches.iter();
+                let described = caches.filter_map(|cache| Some((&cache.name, cache.description.as_ref()?)));
+                let of = |(name, description): (&String, &assay_lab::Description)| {
+                    let typed = description.settings_as_typed().into_iter();
+                    typed.map(|(key, value)| (format!("{name}.{key}"), value)).collect::<Vec<_>>()
+                };
+                described.flat_map(of).collect()
+            }
+        }
+    }
+}
+
+fn http2(proxy: &UnderTest) -> Option<description::Http2> {
+    match &proxy.which {
+        Which::Builtin(_) => Some(description::Http2::WithHttp1),
+        Which::Described(description) => description.http2,
+        Which::Running(_) => None,
+    }
+}
