@@ -37,6 +37,7 @@ async fn main() {
         description: Description::read("two.toml", &text).expect("a description"),
         mode: Mode::Reverse,
         http2: false,
+        origin_http2: false,
         listen: ([127, 0, 0, 1], 9).into(),
         origins: Vec::new(),
         memory_bytes: 1,
