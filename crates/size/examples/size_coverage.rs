@@ -47,7 +47,8 @@ fn kinds() -> Vec<(&'static str, Trace)> {
         |sigma: f64| move |object: u64| (8000.0 * (sigma * normal(object)).exp()).max(50.0) as u64;
     let equal = |_| 1000;
     // Three in a thousand objects have 1,000 times the size of the others.
-    let few_large = |object: u64| 2000 + object % 97 + if mix(object ^ 5) % 333 == 0 { 2_000_000 } else { 0 };
+    let few_large =
+        |object: u64| 2000 + object % 97 + if mix(object ^ 5).is_multiple_of(333) { 2_000_000 } else { 0 };
     let pareto = |object: u64| ((1000.0 / unit(object).powf(1.0 / 1.1)) as u64).min(1 << 30);
     vec![
         ("Zipf 0.7, log-normal sizes", zipf(0.7, log_normal(1.0))),
@@ -72,7 +73,7 @@ fn log() -> Trace {
             2 => (Some(1 << 40 | number as u64), 1000 + rng.below(20_000)),
             _ => {
                 let object = draw(&mut rng) + drift;
-                let version = if object % 50 == 0 { number as u64 / 9000 } else { 0 };
+                let version = if object.is_multiple_of(50) { number as u64 / 9000 } else { 0 };
                 let bytes = (6000.0 * (1.6 * normal(object)).exp()).max(50.0) as u64;
                 (Some(object), bytes + version)
             }

@@ -186,7 +186,9 @@ fn caches_that_work_together_are_one_target_from_the_first_of_them_to_the_origin
     let software = document["targets"][0]["software"].as_str().unwrap_or_default();
     assert!(software.contains("edge: Assay") && software.contains("top: Assay"), "{software}");
     let results = document["results"].as_array().expect("results");
-    assert!(results.len() > 10 && results.iter().all(|one| one["verdict"] == "pass"), "{results:#?}");
+    assert!(results.len() > 10, "{results:#?}");
+    // `http2-responds` is a behaviour.
+    assert!(results.iter().all(|one| one["verdict"] == "pass" || one["verdict"] == "yes"), "{results:#?}");
     for cache in ["edge", "top", "http2/edge"] {
         assert!(assay.path(&format!("kept/two/{cache}/roles/proxy.json")).is_file(), "{cache}");
     }
@@ -222,8 +224,8 @@ fn a_forward_proxy_gets_whole_urls_and_no_case_that_only_a_gateway_gets() {
     assay.run(&["conform", "switch", "--forward"]).exits(2).complains("the switch is no forward proxy");
 }
 
-#[test]
-fn a_target_that_dies_is_said_first_on_one_line_and_leaves_nothing_decided_that_was_not_seen() {
+/// What is said by a run of cases whose target is killed.
+fn killed_once_it_listens() -> (Assay, Said) {
     let assay = Assay::new();
     let typed = ["conform", "builtin", "--case", "freshness", "--dir", "kept"];
     let mut command = assay.command(&typed);
@@ -240,7 +242,15 @@ fn a_target_that_dies_is_said_first_on_one_line_and_leaves_nothing_decided_that_
     }
     // SAFETY: a plain system call; the process is one that our child has started and holds.
     assert_eq!(unsafe { libc::kill(proxy, libc::SIGKILL) }, 0);
-    let said = Said::from(child.wait_with_output().expect("ends"));
+    (assay, Said::from(child.wait_with_output().expect("ends")))
+}
+
+#[test]
+fn a_target_that_dies_is_said_first_on_one_line_and_leaves_nothing_decided_that_was_not_seen() {
+    // It listens before it says that it is ready. Killed in between, it has not started, which is another message.
+    let mut tries =
+        (0..10).map(|_| killed_once_it_listens()).filter(|(_, said)| !said.stderr.contains("did not start"));
+    let (assay, said) = tries.next().expect("it is killed once it is ready");
     assert_eq!(said.code, Some(96), "{said:?}");
     let first = said.stdout.lines().next().unwrap_or_default();
     assert!(
