@@ -7,17 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v /usr/bin/time >/dev/null || { echo "the measurement needs GNU time in /usr/bin/time" >&2; exit 2; }
-target=${CARGO_TARGET_DIR:-target}
-work=$target/size-peers
-mkdir -p "$work"
-if [ -z "${SIZE_SPEED:-}" ]; then
-    cargo build --release --quiet --package assay-size --example size_speed
-    SIZE_SPEED=$target/release/examples/size_speed
-fi
-if [ -z "${ASSAY:-}" ]; then
-    cargo build --release --quiet --package assay
-    ASSAY=$target/release/assay
-fi
+. scripts/size-programs.sh
 missed=0
 for arguments in "--sample 1%" ""; do
     # shellcheck disable=SC2086

@@ -6,19 +6,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null || { echo "the comparison needs python3" >&2; exit 2; }
-target=${CARGO_TARGET_DIR:-target}
-work=$target/size-peers
-mkdir -p "$work"
+. scripts/size-programs.sh
 PEER=${PEER:-$work/venv/bin/python}
 [ -x "$PEER" ] || { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install --quiet libcachesim==0.3.5; }
-if [ -z "${SIZE_SPEED:-}" ]; then
-    cargo build --release --quiet --package assay-size --example size_speed
-    SIZE_SPEED=$target/release/examples/size_speed
-fi
-if [ -z "${ASSAY:-}" ]; then
-    cargo build --release --quiet --package assay
-    ASSAY=$target/release/assay
-fi
 trace=$work/zipf.oracleGeneral
 [ -s "$trace" ] || "$SIZE_SPEED" generate "$trace"
 export PEER SIZE_SPEED ASSAY

@@ -24,7 +24,7 @@ use crate::process::find_program;
 use crate::real;
 use crate::realtime;
 use crate::secure;
-use crate::topology::{Cache, Topology};
+use crate::topology::Topology;
 use crate::versions;
 use crate::watched;
 use crate::work;
@@ -269,8 +269,7 @@ pub fn builtin_behaviour() -> CacheBehaviour {
 /// Of several caches, that of the one which robots speak to first; what is missed in it is looked for in others, and so two
 /// robots that request one object from two caches at the same time are never told to wait for each other.
 fn topology_behaviour(topology: &Topology) -> CacheBehaviour {
-    let spoken_to = |cache: &&Cache| !matches!(&cache.robots, Share::Weight(weight) if *weight <= 0.0);
-    let first = topology.caches.iter().find(spoken_to);
+    let first = topology.caches.iter().find(|cache| cache.has_robots());
     let declared = first.and_then(|cache| cache.description.as_ref());
     let behaviour = declared.map_or_else(builtin_behaviour, |description| description.behaviour.into());
     CacheBehaviour { collapses: behaviour.collapses && topology.caches.len() == 1, ..behaviour }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_role::proxy::{Chosen, ProxySpec};
-use assay_role::spread::Share;
 
 use super::{Body, Ground, Led, Started, UnderTest, Which, builtin, choice, made, start_builtin};
 use crate::description::{Description, Http2, Origin};
@@ -42,8 +41,7 @@ pub fn check(topology: &Topology) -> Result<(), LabError> {
 
 /// The place of the cache that is spoken to: the first that gets robots of its own.
 pub fn front(topology: &Topology) -> usize {
-    let is_spoken_to = |cache: &Cache| !matches!(&cache.robots, Share::Weight(weight) if *weight <= 0.0);
-    topology.caches.iter().position(is_spoken_to).unwrap_or_default()
+    topology.caches.iter().position(Cache::has_robots).unwrap_or_default()
 }
 
 /// How the cache that is spoken to speaks HTTP/2 in clear; the outer none: it does not.

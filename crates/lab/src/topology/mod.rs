@@ -184,6 +184,11 @@ impl Topology {
 }
 
 impl Cache {
+    /// Whether robots speak to it.
+    pub fn has_robots(&self) -> bool {
+        !matches!(&self.robots, Share::Weight(weight) if *weight <= 0.0)
+    }
+
     /// The proxy that it is.
     pub fn proxy(&self) -> &str {
         self.description.as_ref().map_or("builtin", |description| &description.name)
