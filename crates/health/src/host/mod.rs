@@ -143,8 +143,9 @@ impl Role {
     fn interval(&mut self, start_ms: u64, length_ms: u64, now: Instant, room: &mut Room) -> HostInterval {
         let used = self.tree.usage(now, room);
         let waits = self.waits.as_ref().map(|waits| {
+            let taken = waits.take(used.run_delay_us, room);
             waits.follow(&self.tree.waiting());
-            waits.take(used.run_delay_us)
+            taken
         });
         let charged = self.group.now(room);
         let by_group = charged.cpu.zip(self.charged.cpu).map(|(now, before)| now.since(before));

@@ -64,6 +64,8 @@ struct State {
     waits: Histogram,
     /// All of it together.
     watched_ns: u64,
+    /// What was seen of it that others will count in the next stretch only.
+    ahead_us: u64,
     /// When waits could be felt, since the last report.
     felt: Vec<Wait>,
     /// When the threads had processors, as far as the kernel tells.
@@ -145,12 +147,17 @@ impl Waits {
     }
 
     /// How long they waited in each stretch since the last call, in microseconds. Nothing, where that is not nearly all of
-    /// what all threads of the role waited meanwhile: it would tell nothing of how that was spread.
-    pub fn take(&self, of_all_us: u64) -> SparseHistogram {
+    /// what all threads of the role waited meanwhile, as was counted a moment ago: it would tell nothing of how that was spread.
+    pub fn take(&self, of_all_us: u64, room: &mut Room) -> SparseHistogram {
         let mut state = self.shared.lock();
+        // The last reading may be many milliseconds ago, if the watcher had to wait itself.
+        let before_ns = state.watched_ns;
+        state.read(room);
+        let last_us = (state.watched_ns - before_ns) / 1_000;
         let waits = state.waits.to_sparse();
         state.waits.clear();
-        let watched_us = std::mem::take(&mut state.watched_ns) / 1_000;
+        let watched_us = state.ahead_us + std::mem::take(&mut state.watched_ns) / 1_000;
+        state.ahead_us = watched_us.saturating_sub(of_all_us).min(last_us);
         if is_nearly_all(watched_us, of_all_us) { waits } else { SparseHistogram::default() }
     }
 
@@ -424,16 +431,17 @@ mod tests {
     #[test]
     fn the_stretches_of_a_thread_that_is_watched_are_counted() {
         let waits = Waits::begin().expect("a thread can be started");
-        assert_eq!(waits.take(0).buckets, [], "nothing is watched");
+        let mut room = Room::default();
+        assert_eq!(waits.take(0, &mut room).buckets, [], "nothing is watched");
         let pid = std::process::id();
         waits.follow(&[(pid, pid), (pid, u32::MAX)]);
         let mut count = 0;
         while count < 3 {
             std::thread::sleep(WAIT_WINDOW);
-            count += waits.take(0).count();
+            count += waits.take(0, &mut room).count();
         }
         waits.follow(&[]);
-        waits.take(0);
+        waits.take(0, &mut room);
         assert_eq!(waits.shared.lock().threads.len(), 0);
     }
 }
