@@ -132,6 +132,12 @@ def looked_at(case, seed, others, code, summary):
     headline = summary["headline"]
     record = {"case": case, "seed": seed, "others": others, "code": code, "load": os.getloadavg()[0]}
     record |= {name: headline[name] for name in ("known", "roughly", "unknown")}
+    # The medians with their own error: low, value, high, in milliseconds.
+    record["medians"] = {}
+    for kind in ("hit", "miss"):
+        times = headline["figures"]["response_time_ms"][kind]
+        own = times.get("own", {}).get("p50", {})
+        record["medians"][kind] = [own.get("low"), times["p50"], own.get("high")]
     record["requirements"] = [[each["text"], each["decision"], each["seen"]] for each in summary["requirements"]]
     return record
 
