@@ -11,7 +11,7 @@ use crate::series;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Times {
-    /// `last_byte − due`.
+    /// `last_byte − due`, less what it was sent later, up to [`BEGUN_LATE_US`](crate::own_error::BEGUN_LATE_US).
     pub response: SparseHistogram,
     /// `last_byte − sent`.
     pub service: SparseHistogram,
@@ -26,15 +26,17 @@ pub struct Times {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Disturbed {
-    /// `last_byte − due`.
+    /// `last_byte − due`, less what it was sent later, up to [`BEGUN_LATE_US`](crate::own_error::BEGUN_LATE_US).
     pub response: Disturbance,
     /// `last_byte − sent`.
     pub service: Disturbance,
     /// `first_byte − sent`.
     pub ttfb: Disturbance,
-    /// Of those that were in flight when a delay of Assay's, of other requests, could still be felt: how long that was. It is
-    /// not part of the above.
+    /// Of those that were among requests that Assay held back, or met the burst of them: how long these were delayed. It is not part
+    /// of the above.
     pub aftermath: SparseHistogram,
+    /// The same of those that were in flight while it could be felt, and met it only if the target happened to be busy.
+    pub passing: SparseHistogram,
 }
 
 /// The same times twice over: each xact is once in each of the histograms.
@@ -56,8 +58,8 @@ impl Disturbed {
 
 impl Times {
     /// All its histograms, each with the metric under which tables keep it.
-    pub fn histograms(&self) -> [(&'static str, &SparseHistogram); 10] {
-        let Disturbed { response, service, ttfb, aftermath } = &self.disturbed;
+    pub fn histograms(&self) -> [(&'static str, &SparseHistogram); 11] {
+        let Disturbed { response, service, ttfb, aftermath, passing } = &self.disturbed;
         [
             ("response", &self.response),
             ("response_disturbed", &response.seen),
@@ -69,12 +71,13 @@ impl Times {
             ("ttfb_disturbed", &ttfb.seen),
             ("ttfb_least", &ttfb.least),
             ("aftermath", aftermath),
+            ("passing", passing),
         ]
     }
 
     /// The histogram that tables keep under this metric.
     pub fn histogram_mut(&mut self, metric: &str) -> Option<&mut SparseHistogram> {
-        let Disturbed { response, service, ttfb, aftermath } = &mut self.disturbed;
+        let Disturbed { response, service, ttfb, aftermath, passing } = &mut self.disturbed;
         Some(match metric {
             "response" => &mut self.response,
             "response_disturbed" => &mut response.seen,
@@ -86,6 +89,7 @@ impl Times {
             "ttfb_disturbed" => &mut ttfb.seen,
             "ttfb_least" => &mut ttfb.least,
             "aftermath" => aftermath,
+            "passing" => passing,
             _ => return None,
         })
     }

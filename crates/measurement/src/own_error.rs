@@ -49,6 +49,10 @@ impl Unrecorded {
 /// held against it ([`PRECISION_US`]).
 pub const SOONER_US: u32 = 100;
 
+/// By so many microseconds, at most, a time begins later than its request was due, if it was sent later. A target that was busy can
+/// have taken less time because of it: half of what is never held against a time ([`PRECISION_US`]) is left for all else.
+pub const BEGUN_LATE_US: u32 = 50;
+
 /// An error of this many microseconds is never held against a time.
 pub const PRECISION_US: f64 = 100.0;
 
@@ -119,6 +123,15 @@ struct Windows {
     met: f64,
 }
 
+/// How requests come whose instants do not depend on what the target does for others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chances {
+    /// How often each needs the target.
+    pub needs: f64,
+    /// So many come together, as the objects of a page do: they meet the same.
+    pub together: f64,
+}
+
 /// What Assay and the lab can have done to a collection of times.
 #[derive(Debug, Clone)]
 pub struct OwnError {
@@ -129,7 +142,13 @@ pub struct OwnError {
     spread_us: f64,
     windows: Option<Windows>,
     aftermath: Histogram,
+    /// Of times that met it only if the target happened to be busy.
+    passing: Histogram,
+    /// None: requests do not come by chance.
+    chances: Option<Chances>,
     busy: f64,
+    /// By how much requests were sent later than they were due, which is in none of the times; none: it is.
+    begun_late: Option<Histogram>,
     touched: f64,
     lost: u64,
 }
@@ -144,7 +163,10 @@ impl OwnError {
             spread_us: 0.0,
             windows: None,
             aftermath: Histogram::new(),
+            passing: Histogram::new(),
+            chances: None,
             busy: 1.0,
+            begun_late: None,
             touched: 0.0,
             lost: 0,
         }
@@ -176,10 +198,27 @@ impl OwnError {
         self
     }
 
-    /// As many times as there are values were in flight when a delay of other requests, of that length, could be felt.
+    /// As many times as there are values were held back together with others, or met them, and were delayed with them by that
+    /// length; and as many as there are in `passing` were in flight when it could be felt.
     #[must_use]
-    pub fn aftermath(mut self, delays: Histogram) -> Self {
-        self.aftermath = delays;
+    pub fn aftermath(mut self, met: Histogram, passing: Histogram) -> Self {
+        (self.aftermath, self.passing) = (met, passing);
+        self
+    }
+
+    /// Requests come at instants that do not depend on what the target does for others: of those in passing, only a share can have met
+    /// it busy.
+    #[must_use]
+    pub fn by_chance(mut self, chances: Chances) -> Self {
+        self.chances = Some(chances);
+        self
+    }
+
+    /// Times begin when requests were sent, up to [`BEGUN_LATE_US`] after they were due: so late were requests, all of which can have been
+    /// of these times. One that would have found the target busy would have taken so much longer.
+    #[must_use]
+    pub fn begun_late(mut self, lateness: Histogram) -> Self {
+        self.begun_late = Some(lateness);
         self
     }
 
@@ -224,13 +263,48 @@ impl OwnError {
     /// What a delay of others can have made of times: for some lengths, the share of times that can have been moved by more.
     fn moved(&self) -> Vec<(f64, f64)> {
         const LENGTHS: u32 = 16;
-        let (touched, all) = (self.aftermath.count() as f64, self.least.count().max(1) as f64);
+        let all = self.least.count().max(1) as f64;
+        let mut delays = self.aftermath.clone();
+        delays.merge(&self.passing);
+        let touched = self.aftermath.count() as f64 + self.met(self.passing.count());
         let lengths = (1..=LENGTHS).filter_map(|n| {
             let part = f64::from(n) / f64::from(LENGTHS);
-            let us = self.aftermath.bucket_high_us(self.aftermath.quantile_us(part)?);
-            Some((us as f64 * self.busy, self.aftermath.count_over_us(us) as f64 / all))
+            let us = delays.bucket_high_us(delays.quantile_us(part)?);
+            let longer = self.aftermath.count_over_us(us) as f64 + self.met(self.passing.count_over_us(us));
+            Some((us as f64 * self.busy, longer / all))
         });
         std::iter::once((0.0, touched / all)).chain(lengths).collect()
+    }
+
+    /// How many of so many times in passing can have met the target busy with what had been held back, or less busy because of it.
+    ///
+    /// A delay D holds back work of b·D, if the target is busy for a share b of the time. What arrives during D finds less to wait
+    /// for than it would have only if the target would have been busy: a share b. Afterwards, what was held back is done within
+    /// D·b ⁄ (1 − b), which is a share b ⁄ 2(1 − b) of the 2 D during which it is taken to be felt.
+    fn met(&self, passing: u64) -> f64 {
+        self.by_luck(passing as f64, self.busy.max(self.busy / (2.0 * (1.0 - self.busy)).max(1e-9)))
+    }
+
+    /// How many of so many times can have needed the target when something was the case for this share of the time: three standard
+    /// deviations more than on average, because which of them is chance. All of them, if they do not come by chance.
+    fn by_luck(&self, times: f64, share: f64) -> f64 {
+        let Some(Chances { needs, together }) = self.chances else { return times };
+        let share = (share * needs).min(1.0);
+        (times * share + 3.0 * (times * share * (1.0 - share) * together.max(1.0)).sqrt()).min(times)
+    }
+
+    /// By how much times can have been longer, had their requests been sent when they were due: for some lengths, the share of times
+    /// that can have been longer by more.
+    fn shortened(&self) -> Vec<(f64, f64)> {
+        let Some(lateness) = &self.begun_late else { return vec![(0.0, 0.0)] };
+        let all = self.least.count().max(1) as f64;
+        let lengths = [0.5, 0.75, 0.9, 0.99].into_iter().filter_map(|part| {
+            let us = lateness.bucket_high_us(lateness.quantile_us(part)?);
+            Some((us as f64, lateness.count_over_us(us) as f64 / all))
+        });
+        let busy = (0.0, self.by_luck(all, self.busy) / all);
+        let most = (self.most_shortened_us(), 0.0);
+        lengths.filter(|(us, _)| *us < most.0).chain([busy, most]).collect()
     }
 
     /// The most that a quantile can be; none: nothing bounds it.
@@ -239,7 +313,9 @@ impl OwnError {
             let at = Some(quantile + share).filter(|at| *at <= 1.0)?;
             Some(self.most.bucket_high_us(self.most.quantile_us(at)?) as f64 + us)
         };
-        self.moved().into_iter().filter_map(bound).reduce(f64::min)
+        let shortened = self.shortened();
+        let both = |moved: (f64, f64)| shortened.iter().map(move |by| (moved.0 + by.0, moved.1 + by.1));
+        self.moved().into_iter().flat_map(both).filter_map(bound).reduce(f64::min)
     }
 
     /// The least that a quantile can be.
@@ -312,32 +388,54 @@ impl OwnError {
         low_us
     }
 
+    /// The most by which a delay of others can have moved a time.
+    fn most_moved_us(&self) -> f64 {
+        self.aftermath.max_us().max(self.passing.max_us()).unwrap_or(0) as f64 * self.busy
+    }
+
+    /// The most that a time can be without because its request was late.
+    fn most_shortened_us(&self) -> f64 {
+        let latest_us = self.begun_late.as_ref().and_then(Histogram::max_us).unwrap_or(0);
+        latest_us.min(u64::from(BEGUN_LATE_US)) as f64
+    }
+
     /// Bounds of the mean.
     pub fn mean(&self) -> Option<Bounds> {
         let (lowest_us, most_us) = (self.lowest.mean_us()?, self.most.mean_us()?);
         let known = self.least.count() as f64 / (self.least.count() + self.lost) as f64;
         let touched_us = self.least.max_us().map_or(0.0, |us| us as f64) * self.touched;
-        let moved = self.aftermath.count() as f64 / self.least.count() as f64;
-        let moved_us = self.aftermath.mean_us().unwrap_or(0.0) * self.busy * moved;
+        let sum_us = |delays: &Histogram| delays.mean_us().unwrap_or(0.0) * delays.count() as f64;
+        let moved_us =
+            (sum_us(&self.aftermath) + sum_us(&self.passing)) * self.busy / self.least.count() as f64;
         let taken_us = self.spread_us + touched_us + moved_us;
         let low_us = ((lowest_us - taken_us) * known).max(0.0);
-        Some(Bounds { low_us, high_us: (self.lost == 0).then_some(most_us + moved_us) })
+        Some(Bounds {
+            low_us,
+            high_us: (self.lost == 0).then_some(most_us + moved_us + self.most_shortened_us() * self.busy),
+        })
     }
 
     /// Bounds of the shortest.
     pub fn min(&self) -> Option<Bounds> {
         let low_us = self.lowest.min_us()? as f64 - self.spread_us;
-        let moved_us = self.aftermath.max_us().unwrap_or(0) as f64 * self.busy;
+        let moved_us = self.most_moved_us();
         let low_us = if self.lost > 0 || self.touched > 0.0 { 0.0 } else { (low_us - moved_us).max(0.0) };
-        let high_us = self.most.min_us().map(|us| self.most.bucket_high_us(us) as f64 + moved_us);
+        let high_us = self
+            .most
+            .min_us()
+            .map(|us| self.most.bucket_high_us(us) as f64 + moved_us + self.most_shortened_us());
         Some(Bounds { low_us, high_us })
     }
 
     /// Bounds of the longest.
     pub fn max(&self) -> Option<Bounds> {
         let low_us = self.least_quantile(1.0);
-        let moved_us = self.aftermath.max_us().unwrap_or(0) as f64 * self.busy;
-        let high_us = self.most.max_us().map(|us| us as f64 + moved_us).filter(|_| self.lost == 0);
+        let moved_us = self.most_moved_us();
+        let high_us = self
+            .most
+            .max_us()
+            .map(|us| us as f64 + moved_us + self.most_shortened_us())
+            .filter(|_| self.lost == 0);
         Some(Bounds { low_us, high_us })
     }
 }
@@ -407,7 +505,7 @@ mod tests {
                 histogram(disturbed().map(seen)),
                 histogram(disturbed().map(least)),
             ], unrecorded)
-            .aftermath(histogram(times.iter().filter_map(|time| time.3.map(|(delay, _)| delay))))
+            .aftermath(histogram(times.iter().filter_map(|time| time.3.map(|(delay, _)| delay))), Histogram::new())
             .busy(0.5)
             .spread(taken as f64 / times.len() as f64)
             .lost(lost.len() as u64);
@@ -424,6 +522,51 @@ mod tests {
             let bounds = error.max().unwrap();
             prop_assert!(bounds.low_us <= longest && bounds.high_us.is_none_or(|high| longest <= high));
         }
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_the_truth_where_times_begin_a_moment_after_requests_were_due(
+            // What is seen, how late the request was, and by which part of that it would have taken longer on time.
+            times in prop::collection::vec((200u64..1500, 0u64..160, 0u64..=4), 1..80),
+            percent in 1u32..=100,
+        ) {
+            let share = f64::from(percent) / 100.0;
+            let all = histogram(times.iter().map(|time| time.0));
+            let error = OwnError::undisturbed(&all, Unrecorded::Fixed)
+                .begun_late(histogram(times.iter().map(|time| time.1)))
+                .busy(0.1);
+            let truth = times.iter().map(|(seen, late, part)| seen + (*late).min(u64::from(BEGUN_LATE_US)) * part / 4);
+            let quantile = at_share(truth.collect(), share);
+            let bounds = error.quantile(share).unwrap();
+            prop_assert!(bounds.low_us <= quantile && bounds.high_us.is_some_and(|high| quantile <= high), "{bounds:?} {quantile}");
+        }
+    }
+
+    #[test]
+    fn of_requests_in_passing_only_those_count_that_can_have_met_the_target_busy() {
+        let all = histogram((0..10_000).map(|n| 20_000 + n));
+        let passing = || histogram([50_000; 4_000]);
+        let width = |error: OwnError| {
+            let median = error.busy(0.1).quantile(0.5).unwrap();
+            median.high_us.unwrap() - median.low_us
+        };
+        let error = OwnError::undisturbed(&all, Unrecorded::Fixed);
+        let met = width(error.clone().aftermath(passing(), Histogram::new()));
+        let unknown = width(error.clone().aftermath(Histogram::new(), passing()));
+        let by_chance = width(
+            error
+                .clone()
+                .aftermath(Histogram::new(), passing())
+                .by_chance(Chances { needs: 1.0, together: 1.0 }),
+        );
+        assert_eq!(met, unknown);
+        // A tenth of four in ten, three standard deviations of that, and both ways.
+        assert!((850.0..1_200.0).contains(&by_chance) && met > 6_000.0, "{by_chance} {met}");
+        let often = width(
+            error.aftermath(Histogram::new(), passing()).by_chance(Chances { needs: 10.0, together: 1.0 }),
+        );
+        assert_eq!(often, met, "each needs the target so often that it has met it");
     }
 
     #[test]
@@ -466,7 +609,7 @@ mod tests {
         let all = histogram((0..1000).map(|n| 20_000 + n));
         let width = |busy: f64, touched: usize| {
             let error = OwnError::undisturbed(&all, Unrecorded::Fixed)
-                .aftermath(histogram(vec![50_000; touched]))
+                .aftermath(histogram(vec![50_000; touched]), Histogram::new())
                 .busy(busy);
             let p99 = error.quantile(0.99).unwrap();
             p99.high_us.unwrap() - p99.low_us

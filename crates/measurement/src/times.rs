@@ -9,7 +9,7 @@ use crate::own_error::{OwnError, Unrecorded};
 /// Which span of time in the life of an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanOf {
-    /// `last_byte − due`.
+    /// `last_byte − due`, less what it was sent later, up to [`BEGUN_LATE_US`](crate::own_error::BEGUN_LATE_US).
     Response,
     /// `last_byte − sent`.
     Service,
@@ -19,6 +19,15 @@ pub enum SpanOf {
 
 /// The same time twice, in microseconds: as it was seen, and the least that it can have been.
 pub type SeenAndLeast = [u64; 2];
+
+/// A delay of other xacts that could be felt by one, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aftermath {
+    /// It was held back with them, or met the burst that followed.
+    Met(u64),
+    /// It was in flight meanwhile, and met that only if the target happened to be busy.
+    Passing(u64),
+}
 
 /// Records the times of one class of xacts.
 ///
@@ -50,11 +59,13 @@ impl TimesRecorder {
         response: SeenAndLeast,
         service: SeenAndLeast,
         ttfb: SeenAndLeast,
-        aftermath_us: u64,
+        aftermath: Option<Aftermath>,
     ) {
         let sum = self.disturbed.get_or_insert_default();
-        if aftermath_us > 0 {
-            sum.aftermath.record(aftermath_us);
+        match aftermath {
+            Some(Aftermath::Met(us)) => sum.aftermath.record(us),
+            Some(Aftermath::Passing(us)) => sum.passing.record(us),
+            None => {}
         }
         for (histograms, values) in
             [(&mut sum.response, response), (&mut sum.service, service), (&mut sum.ttfb, ttfb)]
@@ -101,6 +112,7 @@ impl TimesRecorder {
                 service: disturbance(&sum.service),
                 ttfb: disturbance(&sum.ttfb),
                 aftermath: sum.aftermath.to_sparse(),
+                passing: sum.passing.to_sparse(),
             },
         }
     }
@@ -126,11 +138,13 @@ struct DisturbedSum {
     service: [Histogram; 2],
     ttfb: [Histogram; 2],
     aftermath: Histogram,
+    passing: Histogram,
 }
 
 impl DisturbedSum {
     fn merge(&mut self, from: &DisturbedSum) {
         self.aftermath.merge(&from.aftermath);
+        self.passing.merge(&from.passing);
         for (histograms, from) in [
             (&mut self.response, &from.response),
             (&mut self.service, &from.service),
@@ -168,8 +182,9 @@ impl TimesSum {
             return;
         }
         let sum = self.disturbed.get_or_insert_default();
-        let Disturbed { response, service, ttfb, aftermath } = &times.disturbed;
+        let Disturbed { response, service, ttfb, aftermath, passing } = &times.disturbed;
         sum.aftermath.merge_sparse(aftermath);
+        sum.passing.merge_sparse(passing);
         for (histograms, from) in
             [(&mut sum.response, response), (&mut sum.service, service), (&mut sum.ttfb, ttfb)]
         {
@@ -192,7 +207,8 @@ impl TimesSum {
     pub fn own_error(&self, span: SpanOf, all: &Censored, unrecorded: Unrecorded) -> OwnError {
         let all = all.shortest();
         match &self.disturbed {
-            Some(sum) => OwnError::new(all, sum.of(span), unrecorded).aftermath(sum.aftermath.clone()),
+            Some(sum) => OwnError::new(all, sum.of(span), unrecorded)
+                .aftermath(sum.aftermath.clone(), sum.passing.clone()),
             None => OwnError::undisturbed(all, unrecorded),
         }
     }
@@ -206,7 +222,7 @@ mod tests {
         let mut recorder = TimesRecorder::default();
         recorder.record_response(1_000);
         recorder.record_after_sent(1_000, 1_000);
-        recorder.record_disturbed([2_000, 500], [2_000, 1_500], [2_000, 1_600], 0);
+        recorder.record_disturbed([2_000, 500], [2_000, 1_500], [2_000, 1_600], None);
         recorder
     }
 

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(quiet.known, ["dhr", "rate", "errors", "p50(hit)", "p50(miss)"]);
         let mut late = tally();
         let mut recorder = TimesRecorder::default();
-        (0..120).for_each(|_| recorder.record_disturbed([500, 100], [0; 2], [0; 2], 0));
+        (0..120).for_each(|_| recorder.record_disturbed([500, 100], [0; 2], [0; 2], None));
         late.hit.add(&recorder.to_times());
         let late = of(late);
         assert_eq!(late.roughly, ["p50(hit)"]);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use assay_measurement::doubt::{Doubt, Extent, Reason};
 use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::HostInterval;
 use assay_measurement::measured::Series;
 use assay_record::run::RunInfo;
 
@@ -39,8 +40,8 @@ pub struct Influence {
     waits: Histogram,
     /// How long these windows were together, in microseconds.
     watched_us: f64,
-    /// There were seconds in which it waited, and that was not watched in windows.
-    is_unwatched: bool,
+    /// Requests that completed in seconds in which it waited, and that was not watched in windows; none: there were no such seconds.
+    unwatched: Option<u64>,
     /// How long all its threads waited.
     waited_us: f64,
     /// Segments that were sent again, and connections that origins were too slow to accept: each can have made a request
@@ -70,8 +71,7 @@ impl Influence {
         let doubts: Vec<&Doubt> = info.verdict.doubts.iter().filter(|doubt| doubt.touches(index)).collect();
         let has = |reason: Reason| doubts.iter().any(|doubt| doubt.reason == reason && doubt.serious);
         let Taken { taken_us, stolen_us, wait_us } = taken(info, series, span);
-        let (mut waits, mut watched_us, mut waited_us, mut is_unwatched) =
-            (Histogram::new(), 0.0, 0.0, false);
+        let (mut waits, mut watched_us, mut waited_us, mut unwatched) = (Histogram::new(), 0.0, 0.0, None);
         // A second belongs to the stretch that it began in.
         let within = |start_ms: u64| (span.start_ms..span.end_ms).contains(&start_ms);
         for interval in
@@ -82,7 +82,9 @@ impl Influence {
                 watched_us += interval.length_ms as f64 * 1_000.0;
             }
             waited_us += interval.run_delay_us as f64;
-            is_unwatched |= interval.run_delay_us > 0 && interval.waits.buckets.is_empty();
+            if interval.run_delay_us > 0 && interval.waits.buckets.is_empty() {
+                *unwatched.get_or_insert(0) += completed_within(series, index, interval);
+            }
         }
         Self {
             taken_us,
@@ -91,7 +93,7 @@ impl Influence {
             waits,
             watched_us,
             waited_us,
-            is_unwatched,
+            unwatched,
             busy_us: busy(info, series, span),
             touched: touched(series, span, has(Reason::Retransmissions), has(Reason::AcceptBacklog)),
             is_not_recorded: !info.own_errors,
@@ -115,7 +117,10 @@ impl Influence {
         self.waits.merge(&other.waits);
         self.watched_us += other.watched_us;
         self.waited_us += other.waited_us;
-        self.is_unwatched |= other.is_unwatched;
+        self.unwatched = match (self.unwatched, other.unwatched) {
+            (Some(one), Some(two)) => Some(one + two),
+            (one, two) => one.or(two),
+        };
         self.touched += other.touched;
         self.busy_us = match (self.busy_us, other.busy_us) {
             (Some(one), Some(two)) => Some([one[0] + two[0], one[1] + two[1]]),
@@ -169,14 +174,15 @@ impl Influence {
     /// How long the target waited in each window, and how long these were together, in microseconds; none where not all of it
     /// was watched.
     pub(crate) fn waits(&self) -> (Histogram, f64) {
-        if self.is_unwatched { (Histogram::new(), 0.0) } else { (self.waits.clone(), self.watched_us) }
+        if self.unwatched.is_some() { (Histogram::new(), 0.0) } else { (self.waits.clone(), self.watched_us) }
     }
 
-    /// Which share of so many completed requests was joined with the waits of the target, so that their recorded times allow
-    /// for these; none, where all of them have to be allowed for.
+    /// Which share of so many completed requests was joined with the waits of the target, nearly all of which were watched then, so
+    /// that their recorded times allow for these; none, where all of them have to be allowed for.
     pub(crate) fn joined_share(&self, joined: u64, completed: u64) -> Option<f64> {
+        let joined = joined.saturating_sub(self.unwatched.unwrap_or(0));
         let share = joined as f64 / completed.max(1) as f64;
-        (share >= MOSTLY && !self.is_unwatched).then_some(share.min(1.0))
+        (share >= MOSTLY).then_some(share.min(1.0))
     }
 
     /// The share of the time in which the target had something to do: twice that of its processors, because not all work is theirs,
@@ -192,6 +198,16 @@ impl Influence {
     pub(crate) fn touched_share(&self, count: u64) -> f64 {
         if count == 0 { 0.0 } else { (self.touched / count as f64).min(1.0) }
     }
+}
+
+/// Requests of a phase that completed while a second of the target's, or a part of it, went by.
+fn completed_within(series: &Series, phase: usize, second: &HostInterval) -> u64 {
+    let overlaps = |start_ms: u64, length_ms: u64| {
+        start_ms < second.start_ms + second.length_ms && second.start_ms < start_ms + length_ms
+    };
+    let robots = series.robots.iter().filter(|interval| usize::from(interval.phase) == phase);
+    let during = robots.filter(|interval| overlaps(interval.start_ms, interval.length_ms));
+    during.map(|interval| interval.counts.completed).sum()
 }
 
 /// Requests that Assay lost: they were due, and never reached the target or were never sent.
@@ -293,8 +309,9 @@ fn touched(series: &Series, span: Span, sent_again: bool, not_accepted: bool) ->
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::counts::RobotCounts;
     use assay_measurement::health::ProcessorInterval;
-    use assay_measurement::interval::HostInterval;
+    use assay_measurement::interval::{HostInterval, RobotInterval};
     use assay_record::run::{PhaseInfo, PlacementInfo};
 
     use super::*;
@@ -357,6 +374,28 @@ mod tests {
         series.host.push(HostInterval { waits: Default::default(), start_ms: 500, ..series.host[0].clone() });
         let influence = Influence::of_phase(&info, &series, 0, SPAN);
         assert_eq!(influence.waits().0.count(), 0, "a second of it was not watched");
+    }
+
+    #[test]
+    fn requests_of_a_second_that_was_not_watched_were_joined_with_nothing() {
+        let (info, mut series) = second(900_000, 200_000, 100_000);
+        let completed = |start_ms, completed| RobotInterval {
+            start_ms,
+            length_ms: 1000,
+            counts: RobotCounts { completed, ..RobotCounts::default() },
+            ..RobotInterval::default()
+        };
+        series.robots = vec![completed(0, 95), completed(1000, 5)];
+        series.host.push(HostInterval { start_ms: 1000, ..series.host[0].clone() });
+        let mut waits = Histogram::new();
+        waits.record_many(1_000, 100);
+        series.host[0].waits = waits.to_sparse();
+        let span = Span { start_ms: 0, end_ms: 2000 };
+        let share = |series: &Series| Influence::of_phase(&info, series, 0, span).joined_share(100, 100);
+        assert_eq!(share(&series), Some(0.95));
+        series.host.swap(0, 1);
+        (series.host[0].start_ms, series.host[1].start_ms) = (0, 1000);
+        assert_eq!(share(&series), None, "nearly all of them");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::doubt::Extent;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::own_error::{OwnError, OwnInterval, PRECISION_US, SOONER_US, Unrecorded};
+use assay_measurement::own_error::{
+    BEGUN_LATE_US, Chances, OwnError, OwnInterval, PRECISION_US, SOONER_US, Unrecorded,
+};
 use assay_measurement::times::{SpanOf, TimesSum};
 
 use crate::influence;
@@ -163,6 +165,11 @@ impl Tally {
                 error.spread(influence.spread_us(length_s, needs, all_needs)).windows(waits, length_us, needs)
             }
         };
+        // A robot that waits for a response sends its next request just when the target is done with the last.
+        let together = self.robots.sent as f64 / self.robots.pages.max(1) as f64;
+        let together = if self.robots.pages > 0 { together } else { 1.0 };
+        let error = if influence.is_closed { error } else { error.by_chance(Chances { needs, together }) };
+        let error = if span == SpanOf::Response { error.begun_late(self.lateness.clone()) } else { error };
         let error = error
             .busy(self.influence.busy())
             .touched(self.influence.touched_share(self.robots.sent))
@@ -224,14 +231,18 @@ impl Tally {
         }
         let mean = self.times(SpanOf::Response, Class::Completed).mean()?;
         let least_us = mean.own.low.filter(|us| *us > 0.0 && !self.influence.is_saturated)?;
-        Some(((mean.value + self.unread_beside_us()) / least_us).max(1.0))
+        Some(((mean.value + self.beside_us()) / least_us).max(1.0))
     }
 
-    /// How long responses lay unread that is part of no time, on average, in microseconds: robots waited for that, too.
-    fn unread_beside_us(&self) -> f64 {
-        let beside = |(us, count): (u64, u64)| us.min(u64::from(SOONER_US)) * count;
-        let sum_us: u64 = self.unread.to_sparse().buckets.into_iter().map(beside).sum();
-        sum_us as f64 / self.robots.completed.max(1) as f64
+    /// How late requests were sent, and how long responses lay unread, that is part of no time, on average, in microseconds: robots
+    /// waited for that, too.
+    fn beside_us(&self) -> f64 {
+        let sum_us = |delays: &Histogram, most_us: u32| {
+            let beside = |(us, count): (u64, u64)| us.min(u64::from(most_us)) * count;
+            delays.to_sparse().buckets.into_iter().map(beside).sum::<u64>() as f64
+        };
+        let sum_us = sum_us(&self.unread, SOONER_US) + sum_us(&self.lateness, BEGUN_LATE_US);
+        sum_us / self.robots.completed.max(1) as f64
     }
 
     /// Requests that Assay lost; and where it was late, those of pages that came too late. They would have been requests, too.
@@ -313,7 +324,7 @@ mod tests {
     fn a_rate_of_robots_that_wait_is_bounded_by_assays_own_delays() {
         let mut tally = tally();
         let mut recorder = TimesRecorder::default();
-        recorder.record_disturbed([30_000, 10_000], [0; 2], [0; 2], 0);
+        recorder.record_disturbed([30_000, 10_000], [0; 2], [0; 2], None);
         tally.miss.add(&recorder.to_times());
         let open = tally.completed_per_s(Some(1.0)).unwrap();
         assert_eq!(open.own.high, Some(100.0), "due whatever Assay does");

@@ -10,6 +10,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::tally::Felt;
+
 /// Shorter delays leave no burst to speak of: several requests within a millisecond are what arrivals by chance bring too.
 pub const BURST_NS: u64 = 1_000_000;
 /// A burst takes at least as many times the delay to be digested: a target that is half busy needs as long again.
@@ -23,17 +25,21 @@ const ALIKE: u64 = 2;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Aftermath {
-    last: Felt,
+    last: Delay,
     /// The one before: what was in flight then may still be.
-    before: Felt,
+    before: Delay,
 }
 
 /// A delay, and from when until when it can be felt.
 #[derive(Debug, Default)]
-struct Felt {
+struct Delay {
     from_ns: AtomicU64,
     until_ns: AtomicU64,
+    /// When the burst should have been digested: what is sent later meets it, if it can be felt still.
+    digested_ns: AtomicU64,
     delay_us: AtomicU64,
+    /// So many requests were sent late meanwhile.
+    held: AtomicU64,
 }
 
 /// How many are usually in flight.
@@ -42,18 +48,31 @@ pub struct Usual {
     mean: f64,
 }
 
-impl Felt {
-    fn set(&self, from_ns: u64, until_ns: u64, delay_us: u64) {
-        self.from_ns.store(from_ns, Relaxed);
-        self.until_ns.store(until_ns, Relaxed);
-        self.delay_us.store(delay_us, Relaxed);
+impl Delay {
+    fn all(&self) -> [&AtomicU64; 5] {
+        [&self.from_ns, &self.until_ns, &self.digested_ns, &self.delay_us, &self.held]
+    }
+
+    fn set(&self, values: [u64; 5]) {
+        self.all().into_iter().zip(values).for_each(|(of, value)| of.store(value, Relaxed));
+    }
+
+    fn get(&self) -> [u64; 5] {
+        self.all().map(|of| of.load(Relaxed))
     }
 
     /// The delay, if something that was in flight from `sent_ns` to `now_ns` can have felt it.
     #[inline]
-    fn by(&self, sent_ns: u64, now_ns: u64) -> u64 {
-        let missed = sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed);
-        if missed { 0 } else { self.delay_us.load(Relaxed) }
+    fn by(&self, sent_ns: u64, now_ns: u64) -> Option<Felt> {
+        if sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed) {
+            return None;
+        }
+        let delay_us = self.delay_us.load(Relaxed).min(u64::from(u32::MAX)) as u32;
+        (delay_us > 0).then(|| Felt {
+            delay_us,
+            held: self.held.load(Relaxed).min(u64::from(u32::MAX)) as u32,
+            is_undigested: sent_ns > self.digested_ns.load(Relaxed),
+        })
     }
 }
 
@@ -77,22 +96,38 @@ impl Aftermath {
             last.from_ns.fetch_min(due_ns, Relaxed);
             last.delay_us.fetch_max(delay_us, Relaxed);
             last.until_ns.fetch_max(until_ns, Relaxed);
+            last.digested_ns.fetch_max(until_ns, Relaxed);
             return;
         }
-        before.set(last.from_ns.load(Relaxed), last.until_ns.load(Relaxed), last_us);
-        last.set(due_ns, until_ns, delay_us);
+        before.set(last.get());
+        last.set([due_ns, until_ns, until_ns, delay_us, 0]);
     }
 
-    /// By how much, in microseconds, something that was in flight from `sent_ns` to `now_ns` can have been faster or slower.
+    /// A request was sent late at `now_ns`: if that was because of the last delay, it was held back with others.
     #[inline]
-    pub fn delay_us(&self, sent_ns: u64, now_ns: u64) -> u64 {
+    pub fn hold(&self, now_ns: u64) {
+        if now_ns <= self.last.until_ns.load(Relaxed) {
+            self.last.held.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// By how much something that was in flight from `sent_ns` to `now_ns` can have been faster or slower.
+    #[inline]
+    pub fn felt(&self, sent_ns: u64, now_ns: u64) -> Option<Felt> {
         // Mostly nothing has happened for a while.
-        self.last.by(sent_ns, now_ns).max(self.before.by(sent_ns, now_ns))
+        match (self.last.by(sent_ns, now_ns), self.before.by(sent_ns, now_ns)) {
+            (Some(one), Some(other)) => Some(Felt {
+                delay_us: one.delay_us.max(other.delay_us),
+                held: one.held.max(other.held),
+                is_undigested: one.is_undigested || other.is_undigested,
+            }),
+            (one, other) => one.or(other),
+        }
     }
 
     /// Looks whether the last burst is digested, every few milliseconds: it is not while more are in flight than usual.
     pub fn look(&self, now_ns: u64, next_ns: u64, in_flight: u64, usual: &mut Usual) {
-        let Felt { from_ns, until_ns, delay_us } = &self.last;
+        let Delay { from_ns, until_ns, delay_us, .. } = &self.last;
         if now_ns > until_ns.load(Relaxed) {
             usual.note(in_flight);
             return;
@@ -120,6 +155,12 @@ impl Usual {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Aftermath {
+        fn delay_us(&self, sent_ns: u64, now_ns: u64) -> u32 {
+            self.felt(sent_ns, now_ns).map_or(0, |felt| felt.delay_us)
+        }
+    }
 
     const MS: u64 = 1_000_000;
     const START: u64 = 100_000 * MS;
@@ -153,6 +194,13 @@ mod tests {
             now_ns += 20 * MS;
         }
         assert_eq!(aftermath.delay_us(START + 390 * MS, now_ns), 50_000);
+        let is_undigested =
+            |sent_ms: u64| aftermath.felt(START + sent_ms * MS, now_ns).map(|felt| felt.is_undigested);
+        assert_eq!(
+            [100, 390].map(is_undigested),
+            [Some(false), Some(true)],
+            "still there when it should be over"
+        );
         assert_eq!(aftermath.delay_us(START + 440 * MS, now_ns), 0);
         aftermath.begin(now_ns, now_ns + 10 * MS);
         for _ in 0..1_000 {
@@ -190,6 +238,22 @@ mod tests {
         let later = START + 5_000 * MS;
         aftermath.begin(later, later + 2 * MS);
         assert_eq!(aftermath.delay_us(later, later + MS), 2_000);
+    }
+
+    #[test]
+    fn requests_that_are_held_back_by_one_delay_are_counted() {
+        let aftermath = Aftermath::default();
+        aftermath.hold(START);
+        aftermath.begin(START, START + 2 * MS);
+        let held = |at_ms: u64| aftermath.felt(START + at_ms * MS, START + at_ms * MS).map(|felt| felt.held);
+        assert_eq!(held(2), Some(0));
+        aftermath.hold(START + 2 * MS);
+        aftermath.hold(START + 2 * MS);
+        assert_eq!(held(2), Some(2));
+        aftermath.hold(START + 50 * MS);
+        assert_eq!(held(2), Some(2), "late for another reason");
+        aftermath.begin(START + 100 * MS, START + 102 * MS);
+        assert_eq!([held(2), held(102)], [Some(2), Some(0)]);
     }
 
     #[test]

@@ -45,8 +45,9 @@ impl Crew {
         }
         let (unread_us, end_ns) = (self.unread_us, xact.came_ns(now_ns, self.unread_us));
         let own = OwnDelays {
+            before_us: xact.own.before_us.saturating_sub(xact.begun_late_us()),
             last_us: unread_us - sooner_us(unread_us),
-            aftermath_us: self.control.aftermath.delay_us(xact.sent_ns, now_ns) as u32,
+            aftermath: self.control.aftermath.felt(xact.sent_ns, now_ns),
             ..xact.own
         };
         let basic = xact.basic && opening.ending.is_object();

@@ -4,6 +4,7 @@ use std::io;
 
 use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
 use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::own_error::BEGUN_LATE_US;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
@@ -41,10 +42,13 @@ impl Crew {
         xact.sent_ns = now_ns;
         self.levels.in_flight += 1;
         let phase = xact.phase;
-        let ready_ns = xact.due_ns.max(xact.ready_ns);
+        let ready_ns = xact.could_be_sent_ns();
         let late_us = micros(ready_ns, now_ns);
         xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
         self.control.aftermath.note(ready_ns, now_ns);
+        if late_us > u64::from(BEGUN_LATE_US) {
+            self.control.aftermath.hold(now_ns);
+        }
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
         let mut fresh_until = FOREVER;

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use assay_measurement::outcome::Outcome;
+use assay_measurement::own_error::BEGUN_LATE_US;
 use assay_role::mark::{Kind, XactId};
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
@@ -12,7 +13,7 @@ use super::extras::{Ending, Extras};
 use super::setup::Setup;
 use crate::check::Requested;
 use crate::tally::flights::{Exposure, Held};
-use crate::tally::{Instants, OwnDelays};
+use crate::tally::{Instants, OwnDelays, micros};
 use assay_plane::arrival::sooner_us;
 
 /// No place in a slab.
@@ -104,7 +105,21 @@ impl Xact {
 
     /// Its instants, when it ends at `end_ns`.
     pub fn instants(&self, end_ns: u64) -> Instants {
-        Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: end_ns }
+        let begin = self.due_ns + u64::from(self.begun_late_us()) * 1_000;
+        Instants { begin, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: end_ns }
+    }
+
+    /// From when on nothing but Assay kept it from being sent.
+    #[inline]
+    pub fn could_be_sent_ns(&self) -> u64 {
+        self.due_ns.max(self.ready_ns)
+    }
+
+    /// Its times begin so much later than it was due: as Assay sent it later than it could have, but by no more than
+    /// [`BEGUN_LATE_US`].
+    #[inline]
+    pub fn begun_late_us(&self) -> u32 {
+        micros(self.could_be_sent_ns(), self.sent_ns).min(u64::from(BEGUN_LATE_US)) as u32
     }
 
     /// The first bytes of its response are read, having lain unread for so long.

@@ -153,7 +153,7 @@ mod tests {
             status: 200,
             outcome: Some(Outcome::Hit),
             body_bytes: 10,
-            at: Instants { due: due_ms * MS, sent, first_byte: sent + 5 * MS, last_byte: sent + 9 * MS },
+            at: Instants { begin: due_ms * MS, sent, first_byte: sent + 5 * MS, last_byte: sent + 9 * MS },
             own,
             unread_us: 0,
             exposure: Some(Exposure { from_ns: sent, at_origin: None, needs: 1 }),

@@ -15,7 +15,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::Unrecorded;
-use assay_measurement::times::TimesRecorder;
+use assay_measurement::times::{Aftermath, TimesRecorder};
 use assay_workload::model::{Method, RequestType};
 
 use flights::{Exposure, Flight};
@@ -76,8 +76,8 @@ pub struct OwnDelays {
     pub last_us: u32,
     /// Its origin was late.
     pub origin_us: u32,
-    /// It was in flight when a delay of so much was felt, and can have been that much faster or slower.
-    pub aftermath_us: u32,
+    /// It was in flight when a delay of others could be felt.
+    pub aftermath: Option<Felt>,
 }
 
 impl OwnDelays {
@@ -95,18 +95,42 @@ impl OwnDelays {
     /// All together, as long as they can be.
     #[inline]
     fn sum_us(&self) -> u64 {
-        [self.before_us, self.connected_us, self.last_us, self.origin_us, self.aftermath_us]
+        let aftermath_us = self.aftermath.map_or(0, |felt| felt.delay_us);
+        [self.before_us, self.connected_us, self.last_us, self.origin_us, aftermath_us]
             .map(u64::from)
             .iter()
             .sum()
     }
+
+    /// The delay of others that it can have felt, as it is recorded: if it was held back with others, it met them.
+    fn aftermath(&self) -> Option<Aftermath> {
+        let Felt { delay_us, held, is_undigested } = self.aftermath?;
+        let delay_us = u64::from(delay_us);
+        let was_held_back = self.before_us > 0 && held > 1;
+        Some(if is_undigested || was_held_back {
+            Aftermath::Met(delay_us)
+        } else {
+            Aftermath::Passing(delay_us)
+        })
+    }
+}
+
+/// A delay of others that could be felt by an xact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Felt {
+    /// How long it was: the xact can have been faster or slower by that much.
+    pub delay_us: u32,
+    /// So many requests were held back by it. A single one was late, and no burst.
+    pub held: u32,
+    /// The burst that followed was not digested when it should have been, and was still under way when the xact was sent.
+    pub is_undigested: bool,
 }
 
 /// The instants of a completed xact, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instants {
-    /// When the schedule wanted it.
-    pub due: u64,
+    /// When the schedule wanted it, and a moment later if Assay sent it a moment later (`Xact::begun_late_us`).
+    pub begin: u64,
     /// Connect begun, or first byte written on a reused connection.
     pub sent: u64,
     /// First byte of the response: when the kernel had it, as far as that is certain.
@@ -163,7 +187,7 @@ fn record(
     own: &OwnDelays,
     waited_us: u64,
 ) {
-    let response_us = micros(at.due, at.last_byte);
+    let response_us = micros(at.begin, at.last_byte);
     let (service_us, ttfb_us) = (micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
     if own.sum_us() + waited_us < disturbed_from_us(outcome, at) {
         times.record_response(response_us);
@@ -179,7 +203,7 @@ fn record(
         seen_and_least(response_us, before + last + after_sent),
         seen_and_least(service_us, last + after_sent),
         seen_and_least(ttfb_us, first + after_sent),
-        u64::from(own.aftermath_us),
+        own.aftermath(),
     );
 }
 
@@ -232,7 +256,7 @@ impl Recorder {
     /// Counts how long an xact had waited when it was given up, at `at.last_byte`. What it never came to is 0.
     pub fn gave_up(&mut self, at: &Instants) {
         let times = &mut self.timed_out;
-        times.record_response(micros(at.due, at.last_byte));
+        times.record_response(micros(at.begin, at.last_byte));
         if at.sent != 0 {
             let first_byte = if at.first_byte != 0 { at.first_byte } else { at.last_byte };
             times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, first_byte));
@@ -321,7 +345,7 @@ mod tests {
     }
 
     fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
-        let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
+        let at = Instants { begin: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
         let basic = is_basic(Method::Get, request_type);
         let own = OwnDelays::default();
         Completed {
@@ -391,10 +415,10 @@ mod tests {
     #[test]
     fn a_wait_that_was_given_up_counts_from_where_it_had_come() {
         let (mut recorder, end) = (Recorder::default(), 5_000_000);
-        recorder.gave_up(&Instants { due: 1_000_000, sent: 0, first_byte: 0, last_byte: end });
-        recorder.gave_up(&Instants { due: 1_000_000, sent: 2_000_000, first_byte: 0, last_byte: end });
+        recorder.gave_up(&Instants { begin: 1_000_000, sent: 0, first_byte: 0, last_byte: end });
+        recorder.gave_up(&Instants { begin: 1_000_000, sent: 2_000_000, first_byte: 0, last_byte: end });
         recorder.gave_up(&Instants {
-            due: 1_000_000,
+            begin: 1_000_000,
             sent: 2_000_000,
             first_byte: 2_500_000,
             last_byte: end,
@@ -440,11 +464,21 @@ mod tests {
             [[900, 730], [800, 730], [200, 160]]
         );
         assert_eq!(one(OwnDelays { origin_us: 60, ..none }), [[900, 840], [800, 740], [200, 140]]);
-        let burst = OwnDelays { aftermath_us: 300, ..none };
-        assert_eq!(one(burst), [[900, 900], [800, 800], [200, 200]]);
+        let passing =
+            OwnDelays { aftermath: Some(Felt { delay_us: 300, held: 1, is_undigested: false }), ..none };
+        assert_eq!(one(passing), [[900, 900], [800, 800], [200, 200]]);
+        let in_burst =
+            OwnDelays { aftermath: Some(Felt { delay_us: 500, held: 1, is_undigested: true }), ..none };
+        let alone = OwnDelays { before_us: 200, ..passing };
+        let with_others = Felt { delay_us: 700, held: 2, is_undigested: false };
+        let held_back = OwnDelays { aftermath: Some(with_others), ..alone };
         let mut recorder = Recorder::default();
-        recorder.completed(&Completed { own: burst, ..completed(Some(Outcome::Hit), RequestType::Basic) });
-        assert_eq!(recorder.hit.to_times().disturbed.aftermath.sum_us, 300, "it stands by itself");
+        for own in [passing, in_burst, alone, held_back] {
+            recorder.completed(&Completed { own, ..completed(Some(Outcome::Hit), RequestType::Basic) });
+        }
+        let disturbed = recorder.hit.to_times().disturbed;
+        let seen = [disturbed.aftermath.sum_us, disturbed.passing.sum_us];
+        assert_eq!(seen, [500 + 700, 300 + 300], "it stands by itself; one that was late alone met no burst");
     }
 
     #[test]

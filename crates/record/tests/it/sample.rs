@@ -35,6 +35,7 @@ fn times(salt: u64) -> Times {
             service: disturbance(salt + 4),
             ttfb: disturbance(salt + 5),
             aftermath: histogram(salt + 8),
+            passing: histogram(salt + 9),
         },
     }
 }
