@@ -411,7 +411,7 @@ impl OwnError {
         let low_us = ((lowest_us - taken_us) * known).max(0.0);
         Some(Bounds {
             low_us,
-            high_us: (self.lost == 0).then_some(most_us + moved_us + self.most_shortened_us() * self.busy),
+            high_us: (self.lost == 0).then_some(most_us + moved_us + self.most_shortened_us()),
         })
     }
 

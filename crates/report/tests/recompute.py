@@ -119,6 +119,8 @@ LATE = {"stalled", "starved", "saturated", "late"}
 NO_TIME_LEFT = 0.9
 # Of the requests of a phase, so many must have been joined with the waits of the target for that to count.
 MOSTLY = 0.9
+# Responses are taken to have come up to so much before they were read, and times to begin so much after requests were due.
+SOONER_US, BEGUN_LATE_US = 100, 50
 # What a thread that is woken takes to run on a quiet machine is no more than this.
 QUIET_US = 50
 # What the kernel takes of a body at once.
@@ -161,7 +163,12 @@ class Spread:
         return float(us // bucket_size(us) * bucket_size(us))
 
     def longer_than(self, us):
-        return self.count - self.upto[bisect.bisect_right(self.high, highest(us)) - 1]
+        upto = bisect.bisect_right(self.high, highest(us))
+        return self.count - (self.upto[upto - 1] if upto else 0)
+
+    def beside(self, most):
+        """All of them, none counting for more than that."""
+        return sum(min(high // bucket_size(high) * bucket_size(high), most) * count for high, count in zip(self.high, self.counts))
 
     def exchange(self, taken, given):
         counts = collections.Counter(dict(zip(self.high, self.counts)))
@@ -200,7 +207,7 @@ class Influence:
 
     def __init__(self, number=None):
         self.taken = self.stolen = self.wait = self.touched = self.watched = 0.0
-        self.waits, self.waited, self.unwatched, self.behind = Spread({}), 0.0, False, False
+        self.waits, self.waited, self.unwatched, self.behind = Spread({}), 0.0, None, False
         self.busy, self.unknown, self.closed, self.saturated, self.late = None, 0, False, False, False
         span = SPANS[number] if number is not None else None
         if span is None:
@@ -212,7 +219,7 @@ class Influence:
         self.closed = run["phases"][number]["expected_requests"] is None
         self.saturated = "saturated" in reasons
         self.network(span, reasons)
-        self.target(span)
+        self.target(span, number)
         for thread in set(threads[threads.role == "origins"].thread):
             part = share_of(threads[(threads.role == "origins") & (threads.thread == thread)], span)
             self.behind |= part("cpu_us") + part("run_delay_us") > part("length_ms") * 1000 * NO_TIME_LEFT
@@ -222,7 +229,7 @@ class Influence:
         for reason, column in [("retransmissions", "retransmitted"), ("accept-backlog", "listen_overflows")]:
             self.touched += part(column) if reason in reasons else 0.0
 
-    def target(self, span):
+    def target(self, span, number):
         placed = {place["role"]: place["cpus"] for place in run["placement"]}
         role = "origins" if run["target"]["mode"] == "direct" else "proxy"
         if role in placed and (host.role == role).any():
@@ -234,7 +241,12 @@ class Influence:
             seen = {i: Spread.of(select(None, "host", ["waits"], interval={i})) for i in rows.index}
             self.waits, self.waited = union(seen.values()), float(rows.run_delay_us.sum())
             self.watched = sum(float(rows.length_ms[i]) * 1000 for i in rows.index if seen[i].count)
-            self.unwatched = any(rows.run_delay_us[i] > 0 and not seen[i].count for i in rows.index)
+            # Requests that completed while it waited and nobody watched how.
+            mine = robots[robots.phase == number]
+            for i in (i for i in rows.index if rows.run_delay_us[i] > 0 and not seen[i].count):
+                begin, end = int(rows.start_ms[i]), int(rows.start_ms[i] + rows.length_ms[i])
+                during = mine[(mine.start_ms < end) & (mine.start_ms + mine.length_ms > begin)]
+                self.unwatched = (self.unwatched or 0) + int(during.completed.sum())
         if "proxy" not in placed:
             return
         mine = share_of(host[host.role == "proxy"], span)
@@ -252,7 +264,9 @@ class Influence:
         both.taken, both.stolen, both.watched = taken, self.stolen + other.stolen, self.watched + other.watched
         both.wait = (self.wait * self.taken + other.wait * other.taken) / taken if taken > 0 else self.wait
         both.waits = union([self.waits, other.waits])
-        both.waited, both.unwatched = self.waited + other.waited, self.unwatched or other.unwatched
+        both.waited = self.waited + other.waited
+        unwatched = [part for part in (self.unwatched, other.unwatched) if part is not None]
+        both.unwatched = sum(unwatched) if unwatched else None
         both.behind = self.behind or other.behind
         both.touched = self.touched + other.touched
         known = [busy for busy in (self.busy, other.busy) if busy]
@@ -263,7 +277,7 @@ class Influence:
         return both
 
     def windows(self):
-        return self.waits if self.waits.count and not self.unwatched else None
+        return self.waits if self.waits.count and self.unwatched is None else None
 
     def busy_share(self):
         return min(2 * self.busy[0] / self.busy[1] + 0.05, 1.0) if self.busy and self.busy[1] > 0 else 1.0
@@ -295,24 +309,45 @@ def quiet():
 class Own:
     """Bounds of a class of times."""
 
-    def __init__(self, every, disturbed, aftermath, influence, seconds, needs, all_needs, lost, n, by_time):
+    def __init__(self, every, disturbed, aftermath, late, influence, seconds, needs, all_needs, lost, n, by_time):
         seen, least = disturbed
-        joined = int(n.joined) / max(int(n.completed), 1)
-        are_joined = joined >= MOSTLY and not influence.unwatched
+        joined = max(int(n.joined) - (influence.unwatched or 0), 0) / max(int(n.completed), 1)
+        are_joined = joined >= MOSTLY
         self.least, self.most = every.exchange(seen, least), every
         rest = less_unrecorded(every.exchange(seen, Spread({})), by_time)
         self.lowest = union([rest, least])
         self.spread = influence.spread(seconds, needs, all_needs, are_joined)
         self.windows, self.met = None if are_joined else influence.windows(), needs
         self.window = max(influence.watched / max(influence.waits.count, 1), 1.0)
-        self.busy, self.aftermath, self.lost = influence.busy_share(), aftermath, lost
+        self.busy, self.lost = influence.busy_share(), lost
+        (met, passing), self.aftermath = aftermath, union(aftermath)
         self.touched = min(influence.touched / int(n.sent), 1.0) if int(n.sent) else 0.0
         self.touched += max(1 - joined, 0.0) if are_joined else 0.0
-        after = self.aftermath
-        self.moved = [(0.0, after.count / max(self.least.count, 1))]
-        for part in range(1, 17) if after.count else []:
-            us = highest(after.at(part / 16))
-            self.moved.append((us * self.busy, after.longer_than(us) / max(self.least.count, 1)))
+        # Robots that wait send their next request just then: nothing is chance. Objects of a page come together.
+        self.needs = None if influence.closed else needs
+        self.together = int(n.sent) / int(n.pages) if int(n.pages) else 1.0
+        burst = max(self.busy, self.busy / (2 * (1 - self.busy)) if self.busy < 1 else 1.0)
+        every_one = max(self.least.count, 1)
+        self.moved = [(0.0, (met.count + self.by_luck(passing.count, burst)) / every_one)]
+        for part in range(1, 17) if self.aftermath.count else []:
+            us = highest(self.aftermath.at(part / 16))
+            longer = met.longer_than(us) + self.by_luck(passing.longer_than(us), burst)
+            self.moved.append((us * self.busy, longer / every_one))
+        # Requests that were sent a moment late would have taken so much longer.
+        self.shortened = [(0.0, 0.0)] if late is None else []
+        self.most_shortened = min(late.largest, BEGUN_LATE_US) if late is not None and late.count else 0
+        if late is not None:
+            lengths = [highest(late.at(share)) for share in (0.5, 0.75, 0.9, 0.99)] if late.count else []
+            self.shortened += [(us, late.longer_than(us) / every_one) for us in lengths if us < self.most_shortened]
+            busy = self.by_luck(self.least.count, self.busy) / every_one
+            self.shortened += [(0.0, busy), (self.most_shortened, 0.0)]
+
+    def by_luck(self, times, share):
+        """How many of them can have needed the target while something was the case for this share of the time."""
+        if self.needs is None:
+            return times
+        share = min(share * self.needs, 1.0)
+        return min(times * share + 3 * math.sqrt(times * share * (1 - share) * max(self.together, 1.0)), times)
 
     def low(self, share):
         return max([0.0, *(self.low_unmoved(share - part) - us for us, part in self.moved)])
@@ -357,9 +392,8 @@ class Own:
 
     def quantile(self, share):
         count, rank = self.least.count, share * (self.least.count + self.lost)
-        highs = [
-            highest(self.most.at(rank / count + part)) + us for us, part in self.moved if rank / count + part <= 1
-        ]
+        by = [(us + more, part + others) for us, part in self.moved for more, others in self.shortened]
+        highs = [highest(self.most.at(rank / count + part)) + us for us, part in by if rank / count + part <= 1]
         return self.low((rank - self.lost) / count), min(highs, default=None)
 
     def mean(self):
@@ -367,12 +401,12 @@ class Own:
         moved = after.total / after.count * self.busy * (after.count / count) if after.count else 0.0
         taken = self.spread + self.least.largest * self.touched + moved
         low = max((self.lowest.total / count - taken) * (count / (count + self.lost)), 0.0)
-        return low, None if self.lost else self.most.total / count + moved
+        return low, None if self.lost else self.most.total / count + moved + self.most_shortened
 
     def max(self):
         after = self.aftermath
         moved = after.largest * self.busy if after.count else 0.0
-        return self.low(1.0), None if self.lost else self.most.largest + moved
+        return self.low(1.0), None if self.lost else self.most.largest + moved + self.most_shortened
 
 
 def interval(value, low, high, precision):
@@ -457,17 +491,19 @@ def figures(phases, spans):
             every = times_of([metric, *waits], *ENDED, "timed_out", "all") if name == "all" else times_of([metric], *which)
             every = Spread.of(every)
             disturbed = [Spread.of(times_of([f"{metric}_{part}"], *which)) for part in ("disturbed", "least")]
-            aftermath = Spread.of(times_of(["aftermath"], *which))
+            aftermath = [Spread.of(times_of([part], *which)) for part in ("aftermath", "passing")]
+            late = Spread.of(times_of(["lateness"], "all")) if metric == "response" else None
             if every.count:
                 own = Own(
-                    every, disturbed, aftermath, influence, seconds, needs[name],
+                    every, disturbed, aftermath, late, influence, seconds, needs[name],
                     hits * of_hit + others * of_other, lost, n, name == "hit" and run["short_delays"],
                 )  # fmt: skip
                 own.every = every
                 own.touched += 1.0 if influence.behind and name != "hit" else 0.0
                 if (metric, name) == ("response", "completed"):
                     exact = every.total / every.count
-                    mean_and_least = exact, min(own.mean()[0], exact)
+                    beside = Spread.of(times_of(["unread"], "all")).beside(SOONER_US) + late.beside(BEGUN_LATE_US)
+                    mean_and_least = exact + beside / max(int(n.completed), 1), min(own.mean()[0], exact)
                 found[name] = with_own(found[name], own, influence.unknown)
         return found
 
