@@ -169,7 +169,9 @@ pub enum Command {
 
 /// The command line as it was typed, or an error in words that suit a person who made a mistake in it.
 pub fn parse(typed: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(typed).map_err(|error| in_plain_words(suggesting(error, typed)))
+    Cli::try_parse_from(typed).map_err(|error| {
+        on_one_machine(error, typed).unwrap_or_else(|error| in_plain_words(suggesting(error, typed)))
+    })
 }
 
 /// An error about a name that is unknown, with the suggestion that all of Assay's messages would make.
@@ -199,6 +201,58 @@ fn suggesting(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
         None => error.remove(suggested),
     };
     error
+}
+
+/// Commands that work on one machine, and what can be done instead with several.
+const ON_ONE_MACHINE: &[(&str, &str)] = &[
+    (
+        "spe",
+        "the proxies under test, the Multiplier and the Collector run on this machine. Proxies on other machines are compared under \
+         one workload by `assay lab --fleet URL`",
+    ),
+    (
+        "cluster",
+        "its nodes are processes of this machine. A proxy on another machine is measured by `assay run --fleet URL`; a switch and its \
+         servers on several machines are started there by hand (`assay switch`), and loaded by `assay replay --to HOST:PORT`",
+    ),
+    (
+        "size",
+        "it simulates caches and sends nothing. Copy the log here, or run `assay size` where the log is (`ssh HOST assay size LOG`)",
+    ),
+    (
+        "replay",
+        "its clients run on this machine, and may send to any address (`--to HOST:PORT`). For clients on several machines, describe \
+         the load as a workload, and use `assay run --fleet URL`",
+    ),
+    (
+        "conform",
+        "its origin and its client run on this machine. A proxy elsewhere is tried where it is installed: `ssh HOST assay conform \
+         PROXY`",
+    ),
+    (
+        "robots",
+        "it is one part of a run whose parts are started by hand. `assay run --fleet URL` starts all of them on the agents of a fleet",
+    ),
+    (
+        "origins",
+        "it is one part of a run whose parts are started by hand. `assay run --fleet URL` starts all of them on the agents of a fleet",
+    ),
+    (
+        "webstone",
+        "its clients run on this machine; several machines are started by hand, and their parts joined with `assay merge`. A proxy on \
+         other machines is measured by `assay run --fleet URL`",
+    ),
+];
+
+/// `--fleet` of a command that works on one machine: why, and what can be done instead.
+fn on_one_machine(error: clap::Error, typed: &[OsString]) -> Result<clap::Error, clap::Error> {
+    let is_fleet = error.kind() == ErrorKind::UnknownArgument
+        && matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(flag)) if flag == "--fleet");
+    let command = typed.get(1).and_then(|word| word.to_str());
+    let known = ON_ONE_MACHINE.iter().find(|(name, _)| is_fleet && Some(*name) == command);
+    let Some((name, instead)) = known else { return Err(error) };
+    let message = format!("`assay {name}` cannot take the machines of a fleet (--fleet): {instead}.\n");
+    Ok(clap::Error::raw(error.kind(), message))
 }
 
 /// The command whose names a mistake is about: the last one that was typed.
@@ -268,6 +322,31 @@ mod tests {
         assert!(said(&["--threads", "x"]).contains("'--threads <N>': it is not an integer"));
         assert!(said(&["--threads", "0"]).contains("1..=1024"));
         assert!(said(&["--origin-listen", "9001"]).contains("like 127.0.0.1:9001"));
+    }
+
+    #[test]
+    fn commands_of_one_machine_say_what_can_be_done_with_several() {
+        let said = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            parse(&typed).unwrap_err()
+        };
+        for (name, instead) in ON_ONE_MACHINE {
+            let error = said(&format!("assay {name} --fleet nats://10.0.0.1"));
+            assert_eq!(error.exit_code(), 2, "{name}");
+            let error = error.to_string();
+            assert!(
+                error.contains(&format!("`assay {name}` cannot take the machines of a fleet")),
+                "{error}"
+            );
+            assert!(error.contains(instead) && instead.contains("assay"), "{error}");
+        }
+        // Elsewhere the flag is as unknown as any other.
+        assert!(said("assay doctor --fleet x").to_string().contains("unexpected argument"));
+        let top = Cli::command();
+        for (name, _) in ON_ONE_MACHINE {
+            let command = top.find_subcommand(name).unwrap_or_else(|| panic!("there is no {name}"));
+            assert!(command.get_arguments().all(|known| known.get_long() != Some("fleet")), "{name}");
+        }
     }
 
     #[test]
