@@ -68,7 +68,7 @@ fn what_to_do(error: &FileError) -> &'static str {
 fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full: make room there, or put the run elsewhere with --run-dir"
+            "the disk is full: make room there, or put the run elsewhere with --run-dir (what an agent writes: with its --dir)"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "choose a directory that you may write to with --run-dir, or mend its permissions"

@@ -119,11 +119,21 @@ impl Router {
     }
 }
 
+/// What went wrong on a machine is said with its name.
+fn located(event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
+    match (*event, machine) {
+        (Event::Fault { reason, message }, Some(machine)) => {
+            Box::new(Event::Fault { reason, message: format!("on the machine {machine}: {message}") })
+        }
+        (event, _) => Box::new(event),
+    }
+}
+
 impl State {
     fn put(&mut self, (place, part): Route, output: Output, machine: Option<&Name>) {
         let Some(role) = self.roles.get_mut(place) else { return };
         let said = match output {
-            Output::Event(event) => Said::Event(event),
+            Output::Event(event) => Said::Event(located(event, machine)),
             Output::Nonsense(line) => Said::Nonsense(line),
             Output::Ended(words) => {
                 if !words.is_empty() {
@@ -213,4 +223,26 @@ async fn read_once(client: &Client, run: &Name, router: &Router) -> Result<(), a
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measurement::doubt::Reason;
+
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_on_a_machine_is_said_with_its_name() {
+        let router = Router::default();
+        let (said, mut heard) = mpsc::unbounded_channel();
+        let name: Name = "m1".parse().unwrap();
+        router.add(RoleKind::Robots, &[(name.clone(), 7, 1)], said);
+        let fault = Event::Fault { reason: Reason::RoleFailed, message: "the disk is full".into() };
+        router.take(&name, Report { number: 0, role: Some(7), output: Output::Event(Box::new(fault)) });
+        let (_, said) = heard.try_recv().unwrap();
+        let Said::Event(event) = said else { panic!("it is an event") };
+        assert!(
+            matches!(*event, Event::Fault { message, .. } if message == "on the machine m1: the disk is full")
+        );
+    }
 }
