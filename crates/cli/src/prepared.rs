@@ -46,6 +46,8 @@ pub struct Wish<'a> {
     pub private_as_public: bool,
     /// Requests per robot in the digest.
     pub digest_requests: Option<u64>,
+    /// The digest is left out, which takes long where there are very many robots: whoever wants it calls [`Prepared::reseeded`].
+    pub digest_later: bool,
     /// Threads that compute the digest; none: as many as there are processors.
     pub threads: Option<u32>,
     /// What the compiler remarks about a bundled workload is said, too. Who only runs one cannot change it.
@@ -107,7 +109,10 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let workload = Arc::new(workload);
     let stream_digest_requests =
         wish.digest_requests.unwrap_or_else(|| digest_requests(workload.robot_count()));
-    let stream_digest = digest(&workload, &timeline, wish, stream_digest_requests).map_err(cannot_run)?;
+    let stream_digest = match wish.digest_later {
+        true => String::new(),
+        false => digest(&workload, &timeline, wish, stream_digest_requests).map_err(cannot_run)?,
+    };
     let notes = [
         changes,
         endless(&timeline),

@@ -40,6 +40,8 @@ pub struct AgentInfo {
     pub memory_bytes: u64,
     /// Descriptors that a process may have there.
     pub descriptors: u64,
+    /// What else there is that can run out.
+    pub free: Free,
     /// The address under which other machines reach what its roles open.
     pub address: IpAddr,
     /// What it agrees to load.
@@ -55,6 +57,23 @@ impl AgentInfo {
     pub fn is_called(&self, label: &Name) -> bool {
         self.name == *label || self.labels.contains(label)
     }
+}
+
+/// What an agent's machine has left when it is looked at.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Free {
+    /// Memory that can be had, in bytes.
+    pub memory_bytes: u64,
+    /// Free space where the agent writes, in bytes.
+    pub dir_bytes: u64,
+    /// Free space where its proxies keep what they store, in bytes.
+    pub work_bytes: u64,
+    /// Where that is.
+    pub work_dir: String,
+    /// First and last port that connections are given.
+    pub ports: (u16, u16),
+    /// How long the port of a closed connection rests, in seconds.
+    pub port_rest_s: f64,
 }
 
 /// A real proxy on an agent's machine.

@@ -8,11 +8,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address;
 use crate::checks::demand::{self, Demand, TargetDemand};
+use crate::checks::machines::{self, Carrier};
 use crate::checks::{self, Need, Supply, TIME_WAIT_REUSED_S, TIME_WAIT_S};
 use crate::description::{Description, Store};
 use crate::error::LabError;
 use crate::placement::{self, Placement};
-use crate::plan::{RunPlan, TargetChoice};
+use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare;
 
 /// Everything that a plan needs of this machine and that can run out. Nothing is started, made or claimed.
@@ -23,9 +24,54 @@ pub fn arithmetic(plan: &RunPlan) -> Result<Vec<Need>, LabError> {
     Ok(needs(plan, &timeline, &placement, &cpus))
 }
 
+/// Refuses a plan that this machine, or one of those that it takes, cannot carry. Nothing is started, made or claimed.
+pub fn check_carried(plan: &RunPlan) -> Result<(), LabError> {
+    let timeline = plan.timeline()?;
+    let cpus = placement::available();
+    let placement = prepare::place(plan, &cpus)?;
+    refuse(plan, &timeline, &placement, &cpus)
+}
+
+/// The same of a plan whose parts are known.
+pub(crate) fn refuse(
+    plan: &RunPlan,
+    timeline: &Timeline,
+    placement: &Placement,
+    cpus: &[u32],
+) -> Result<(), LabError> {
+    let why = match &plan.elsewhere {
+        // Of a part, nobody knows what the others carry.
+        None if plan.part != Part::Whole => None,
+        None => checks::refusal(&needs(plan, timeline, placement, cpus)),
+        Some(elsewhere) => {
+            machines::refusal(&needs_of_machines(plan, timeline, placement, &elsewhere.carriers()))
+        }
+    };
+    why.map_or(Ok(()), |why| Err(LabError::plan(why)))
+}
+
 /// What may turn out to be too little for a plan, a line each.
 pub fn warnings(needs: &[Need]) -> Vec<String> {
     checks::warnings(needs)
+}
+
+/// What may turn out to be too little on the machines that a plan takes, a line each.
+pub fn warnings_of_machines(plan: &RunPlan) -> Result<Vec<String>, LabError> {
+    let Some(elsewhere) = &plan.elsewhere else { return Ok(Vec::new()) };
+    let timeline = plan.timeline()?;
+    let placement = prepare::place(plan, &placement::available())?;
+    Ok(machines::warnings(&needs_of_machines(plan, &timeline, &placement, &elsewhere.carriers())))
+}
+
+/// The needs of each machine, with what it carries.
+fn needs_of_machines(
+    plan: &RunPlan,
+    timeline: &Timeline,
+    placement: &Placement,
+    carriers: &[Carrier],
+) -> Vec<(String, Vec<Need>)> {
+    let demand = demand(plan, timeline, placement);
+    carriers.iter().map(|carrier| (carrier.title(), machines::needs(&demand, carrier))).collect()
 }
 
 /// The needs of a plan whose parts are known.
@@ -119,15 +165,8 @@ fn cache(plan: &RunPlan) -> (u64, u64) {
 
 fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
     let work_dir = plan.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let range = host::read_line(host::PORT_RANGE).and_then(|line| parse_ports(&line));
-    // 1: always; 2: between loopback addresses only.
-    let reuses = match host::read_line(host::TW_REUSE).as_deref() {
-        Some("1") => true,
-        Some("2") => {
-            !prepare::system_chooses_sources(plan) && plan.robot_sources.iter().all(|ip| ip.is_loopback())
-        }
-        _ => false,
-    };
+    let loopback =
+        !prepare::system_chooses_sources(plan) && plan.robot_sources.iter().all(|ip| ip.is_loopback());
     let may = |named: &[u32]| if named.is_empty() { cpus.to_vec() } else { named.to_vec() };
     let (robots, origins) = (may(&placement.robots), may(&placement.origins));
     let mut both = [robots.clone(), origins.clone()].concat();
@@ -136,8 +175,8 @@ fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
     let threads = if plan.threads == 0 { u64::MAX } else { u64::from(plan.threads) };
     Supply {
         descriptors: raise_descriptor_limit(),
-        ports: range.unwrap_or((32_768, 60_999)),
-        port_rest_s: if reuses { TIME_WAIT_REUSED_S } else { TIME_WAIT_S },
+        ports: ports(),
+        port_rest_s: port_rest_s(loopback),
         memory_bytes: host::memory("MemAvailable").unwrap_or(u64::MAX),
         run_dir_free_bytes: free_bytes(&plan.run_dir),
         work_dir_free_bytes: free_bytes(&work_dir),
@@ -148,13 +187,29 @@ fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
     }
 }
 
+/// First and last port that connections of this machine are given.
+pub fn ports() -> (u16, u16) {
+    let range = host::read_line(host::PORT_RANGE).and_then(|line| parse_ports(&line));
+    range.unwrap_or((32_768, 60_999))
+}
+
+/// How long the port of a closed connection rests here, in seconds; `loopback`: both its ends are on this machine.
+pub fn port_rest_s(loopback: bool) -> f64 {
+    // 1: always; 2: between loopback addresses only.
+    match host::read_line(host::TW_REUSE).as_deref() {
+        Some("1") => TIME_WAIT_REUSED_S,
+        Some("2") if loopback => TIME_WAIT_REUSED_S,
+        _ => TIME_WAIT_S,
+    }
+}
+
 fn parse_ports(line: &str) -> Option<(u16, u16)> {
     let (first, last) = line.split_once(' ')?;
     Some((first.parse().ok()?, last.trim().parse().ok()?))
 }
 
 /// Free space where a path is or will be; unknown counts as plenty (the writing itself will tell).
-fn free_bytes(path: &Path) -> u64 {
+pub fn free_bytes(path: &Path) -> u64 {
     let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from("/"));
     let there = path.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
     match rustix::fs::statvfs(there) {

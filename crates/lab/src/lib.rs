@@ -55,7 +55,10 @@ pub mod watched;
 mod work;
 
 pub use address::is_private;
-pub use arithmetic::{arithmetic, raise_descriptor_limit, warnings};
+pub use arithmetic::{
+    arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit, warnings,
+    warnings_of_machines,
+};
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;
 pub use cgroup::Limits;

@@ -82,13 +82,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     check_limits(plan, &placement)?;
     let descriptors = arithmetic::raise_descriptor_limit();
     check_bed(plan)?;
-    // Of a part, nobody knows what the others carry.
-    if plan.part == Part::Whole
-        && plan.elsewhere.is_none()
-        && let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus))
-    {
-        return Err(LabError::plan(why));
-    }
+    arithmetic::refuse(plan, &timeline, &placement, &cpus)?;
     let Addresses { net, bed, origin_listen, target, caches, sources } = match &plan.elsewhere {
         Some(elsewhere) => prepared::addresses(plan, elsewhere.as_ref()),
         None if plan.needs_bed() => addresses_in_bed(plan)?,

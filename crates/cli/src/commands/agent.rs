@@ -54,6 +54,9 @@ pub struct AgentArgs {
     /// For tests of clocks: the clock that it gives as its machine's is faster by so many millionths
     #[arg(long, value_name = "PPM", hide = true, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
     pub clock_drift: i32,
+    /// For tests of clocks: that clock is set forward by so many milliseconds at SIGUSR1
+    #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3_600_000))]
+    pub clock_step: u32,
     /// Who it is at the server.
     #[command(flatten)]
     pub login: LoginArgs,
@@ -79,7 +82,11 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
         address: args.address,
         may_load,
         dir,
-        clock: MachineClock { drift_ppm: args.clock_drift },
+        clock: MachineClock {
+            drift_ppm: args.clock_drift,
+            step_ms: args.clock_step,
+            ..MachineClock::default()
+        },
         exe: std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

@@ -215,6 +215,7 @@ fn prepared(together: &Together) -> Result<Prepared, Failure> {
         seed: together.seed,
         private_as_public: together.private_as_public,
         digest_requests: None,
+        digest_later: false,
         threads: together.threads,
         remarks_on_bundled: false,
     })

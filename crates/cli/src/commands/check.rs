@@ -93,6 +93,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         seed: args.planned.seed,
         private_as_public: args.planned.private_as_public,
         digest_requests: args.stream_digest,
+        digest_later: false,
         threads: args.threads,
         remarks_on_bundled: true,
     })?;

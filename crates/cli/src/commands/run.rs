@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     leftovers::clear();
     let target = target::choose(args)?;
-    let prepared = prepare(&Wish {
+    let wish = Wish {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
@@ -53,9 +53,12 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         seed: args.seed,
         private_as_public: args.private_as_public,
         digest_requests: None,
+        // Only once it is known that the plan can be carried.
+        digest_later: true,
         threads: args.threads,
         remarks_on_bundled: false,
-    })?;
+    };
+    let prepared = prepare(&wish)?;
     for note in &prepared.notes {
         output::eprint(&format!("note: {note}\n"));
     }
@@ -66,17 +69,23 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         output::eprint("interrupted before the start\n");
         return Ok(Exit::Interrupted);
     }
+    let machines = if args.calibrate { None } else { args.machines.connect("assay run")? };
+    machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
+    // A calibration and a search find out by themselves how much can be carried.
+    if !args.calibrate && args.peak.find_peak.is_none() {
+        assay_lab::check_carried(&plan).map_err(Failure::usage)?;
+    }
+    plan.stream_digest = prepared.reseeded(&wish)?.stream_digest;
     if args.calibrate {
         return calibrate::calibrate(args, plan);
     }
-    let machines = args.machines.connect("assay run")?;
-    machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     if let Some(promise) = &args.peak.find_peak {
         return peak::find(args, promise, plan);
     }
     retries::check(&plan.target, args.retries)?;
-    if plan.elsewhere.is_none() {
-        forebode(&mut plan)?;
+    match plan.elsewhere {
+        None => forebode(&mut plan)?,
+        Some(_) => forebode_of_machines(&mut plan)?,
     }
     perform(plan, &args.results, args.retries, machines.as_ref())
 }
@@ -167,6 +176,15 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     warnings.extend(assay_experiment::calibrate::shortfall(plan));
     warnings.extend(links::left_out(plan));
     for warning in warnings {
+        output::eprint(&format!("warning: {warning}\n"));
+        plan.warnings.push(warning);
+    }
+    Ok(())
+}
+
+/// Says, and keeps for the record, what may turn out to be too little on the machines of a fleet.
+fn forebode_of_machines(plan: &mut RunPlan) -> Result<(), Failure> {
+    for warning in assay_lab::warnings_of_machines(plan).map_err(Failure::usage)? {
         output::eprint(&format!("warning: {warning}\n"));
         plan.warnings.push(warning);
     }

@@ -318,6 +318,14 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         "a proxy that already runs is not known to any agent",
     );
     refused(&["--robots-on", "m1"], "--fleet");
+    // With the numbers of each machine.
+    for words in [
+        "these machines cannot carry the plan",
+        "m1 (robots 0 to 1999999, origins 0 to 0, the proxy): too few descriptors of robots: ",
+        "m2 (robots 2000000 to 3999999, ",
+    ] {
+        refused(&["--fleet", &up.url, "--robots", "4000000"], words);
+    }
     let agent = |more: &[&str]| assay.run(&[&["agent", "--nats", &up.url][..], more].concat());
     agent(&["--name", "m1"]).exits(2).complains("an agent named m1 is connected already");
     agent(&["--name", "a.b"]).exits(2).complains("is no name");

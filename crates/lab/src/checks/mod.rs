@@ -2,6 +2,7 @@
 //! nothing of the machine.
 
 pub mod demand;
+pub mod machines;
 mod processors;
 
 use assay_measurement::doubt::Reason;
@@ -171,12 +172,26 @@ impl Need {
 
 /// Everything that the plan needs and that can run out.
 pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
-    let mut needs = descriptors(demand, supply);
-    needs.extend(ports(demand, supply));
+    let mut needs = descriptors(demand, supply).all();
+    needs.extend(ports(demand, supply).all());
     needs.push(memory(demand, supply));
     needs.extend(processors::needs(demand, supply));
     needs.extend(disk(demand, supply));
     needs
+}
+
+/// What each role needs of one thing.
+struct Each {
+    robots: Need,
+    /// None: robots need it for both.
+    origins: Option<Need>,
+    proxy: Option<Need>,
+}
+
+impl Each {
+    fn all(self) -> Vec<Need> {
+        [Some(self.robots), self.origins, self.proxy].into_iter().flatten().collect()
+    }
 }
 
 /// Why the plan cannot be carried, with the arithmetic of everything that is too little; none: it can.
@@ -199,7 +214,7 @@ pub fn warnings(needs: &[Need]) -> Vec<String> {
     tight.map(|need| format!("this machine may be too small for the plan: {}", need.sentence())).collect()
 }
 
-fn descriptors(demand: &Demand, supply: &Supply) -> Vec<Need> {
+fn descriptors(demand: &Demand, supply: &Supply) -> Each {
     let need = |who: &str, least: u64, likely: u64, how: String, advice: &str| {
         let least = least.saturating_add(OWN_DESCRIPTORS);
         let likely = likely.saturating_add(OWN_DESCRIPTORS).max(least);
@@ -219,34 +234,33 @@ fn descriptors(demand: &Demand, supply: &Supply) -> Vec<Need> {
     let Some(target) = &demand.target else {
         let all = connections.saturating_add(origins);
         let how = format!("{connections} connections of robots, {origins} listening sockets");
-        return vec![robots, need("origins", all, all, how, fewer)];
+        return Each { robots, origins: Some(need("origins", all, all, how, fewer)), proxy: None };
     };
     let (least, likely) = (target.least_upstream, target.likely_upstream);
     let how = format!(
         "about {likely} connections of the proxy at the peak rate and think time (at least {least}), {origins} \
          listening sockets"
     );
-    let origins_need = need(
+    let origins = need(
         "origins",
         least.saturating_add(origins),
         likely.saturating_add(origins),
         how,
         "a lower rate or shorter think times",
     );
-    let mut all = vec![robots, origins_need];
-    if let Some(processes) = target.processes {
+    let proxy = target.processes.map(|processes| {
         let of_one = |upstream: u64| connections.saturating_add(upstream).div_ceil(processes.max(1));
         let among =
             if processes > 1 { format!(", divided among {processes} processes") } else { String::new() };
         let how = format!(
             "{connections} connections of robots, about {likely} to origins (at least {least}){among}"
         );
-        all.push(need(&format!("the proxy ({})", target.name), of_one(least), of_one(likely), how, fewer));
-    }
-    all
+        need(&format!("the proxy ({})", target.name), of_one(least), of_one(likely), how, fewer)
+    });
+    Each { robots, origins: Some(origins), proxy }
 }
 
-fn ports(demand: &Demand, supply: &Supply) -> Vec<Need> {
+fn ports(demand: &Demand, supply: &Supply) -> Each {
     let (first, last) = supply.ports;
     let available = u64::from(last.saturating_sub(first)) + 1;
     let has = format!("{first} to {last}, net.ipv4.ip_local_port_range");
@@ -261,13 +275,14 @@ fn ports(demand: &Demand, supply: &Supply) -> Vec<Need> {
     let advice = "widen that range, or give robots more addresses";
     let robots = Need::new("source ports of a robot address", Resource::Ports, needed, available)
         .words(how, &has, advice);
-    let Some(target) = &demand.target else { return vec![robots] };
+    let Some(target) = &demand.target else { return Each { robots, origins: None, proxy: None } };
     let (least, likely) = (target.least_upstream, target.likely_upstream.max(target.least_upstream));
     let of_one = |upstream: u64| upstream.div_ceil(demand.origins.max(1));
     let proxy = Need::new("source ports of the proxy", Resource::Ports, of_one(likely), available);
     let how = format!("about {likely} connections to {} origins (at least {least})", demand.origins);
     let proxy = Need { at_least: of_one(least) as f64, ..proxy };
-    vec![robots, proxy.words(how, has, "widen that range, or give the workload more origins")]
+    let proxy = proxy.words(how, has, "widen that range, or give the workload more origins");
+    Each { robots, origins: None, proxy: Some(proxy) }
 }
 
 fn memory(demand: &Demand, supply: &Supply) -> Need {

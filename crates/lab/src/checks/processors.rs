@@ -77,6 +77,30 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
     needs
 }
 
+/// The needs of the robots and of the origins of one machine, each with its own share of the load; empty: it has none.
+pub fn needs_of_parts(robots: &[PhaseLoad], origins: &[PhaseLoad], direct: bool, cpus: u64) -> Vec<Need> {
+    let both = if robots.is_empty() || origins.is_empty() {
+        None
+    } else {
+        let pairs = robots.iter().zip(origins).rev().map(|(robots, origins)| {
+            let (robots, origins) = (self::robots(robots), self::origins(origins, direct));
+            Share {
+                least: robots.least + origins.least,
+                likely: robots.likely + origins.likely,
+                how: format!("robots in {}; origins in {}", robots.how, origins.how),
+            }
+        });
+        pairs.max_by(|a, b| a.likely.total_cmp(&b.likely))
+    };
+    if let Some(both) = both {
+        return vec![need("robots and origins together", both, cpus)];
+    }
+    let robots = worst(robots, self::robots).map(|share| need("robots", share, cpus));
+    let origins =
+        worst(origins, |load| self::origins(load, direct)).map(|share| need("origins", share, cpus));
+    robots.into_iter().chain(origins).collect()
+}
+
 fn need(role: &str, share: Share, cpus: u64) -> Need {
     let need = Need::new(format!("processors of {role}"), Resource::Processors, 0, cpus);
     let need = Need { at_least: share.least, needed: share.likely, tight_above: TIGHT, ..need };

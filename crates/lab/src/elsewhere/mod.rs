@@ -17,6 +17,7 @@ use assay_record::run::FleetInfo;
 use assay_role::message::Command;
 use tokio::sync::mpsc;
 
+use crate::checks::machines::Carrier;
 use crate::error::LabError;
 use crate::roles::{RoleKind, Said};
 
@@ -38,6 +39,9 @@ pub trait Elsewhere: Debug + Send + Sync {
 
     /// The address at which a role opens its listeners.
     fn address(&self, kind: RoleKind) -> IpAddr;
+
+    /// The machines, with what each is to carry; none of them is given anything by this.
+    fn carriers(&self) -> Vec<Carrier>;
 
     /// How long before the start everybody has to be told of it.
     fn lead(&self) -> Duration;

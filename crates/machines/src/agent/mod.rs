@@ -75,13 +75,16 @@ pub async fn run(
         ))
     })?;
     let info = facts::info(&settings, address).await;
-    let responder = Responder::open(settings.login.clone(), info.clone(), settings.clock).await?;
+    let (login, dir, clock) = (settings.login.clone(), settings.dir.clone(), settings.clock.clone());
+    let responder = Responder::open(login, info.clone(), dir, clock).await?;
     let client = responder.client();
     let cannot = |e: &dyn std::fmt::Display| {
         FleetError::plan(format!("cannot take orders from {}: {e}", settings.login.url))
     };
     let mut orders = client.subscribe(subject::orders(&settings.name)).await.map_err(|e| cannot(&e))?;
     log(&format!("agent {} is at {address}, connected to {}", settings.name, settings.login.url));
+    // It ends with the runtime.
+    tokio::spawn(settings.clock.clone().step_when_told());
     let mut agent = Agent { settings, info, responder, client, part: None };
     tokio::pin!(stop);
     let mut ticker = tokio::time::interval(Duration::from_millis(250));
@@ -175,7 +178,7 @@ impl Agent {
             What::Start { role, spec } => {
                 part.start(&self.settings, self.info.address, *role, spec.as_ref().clone())
             }
-            What::Tell { role, command } => part.tell(*role, self.settings.clock, command.clone()).await,
+            What::Tell { role, command } => part.tell(*role, &self.settings.clock, command.clone()).await,
             What::End { role } => {
                 part.end(*role).await;
                 Ok(())

@@ -57,13 +57,10 @@ pub struct Part {
 impl Part {
     /// Makes the directory of the run and fetches its workload.
     pub async fn begin(settings: &AgentSettings, client: &Client, order: &Order) -> Result<Self, FleetError> {
-        let dir = settings.dir.join(format!("run-{}", order.run));
-        let cannot =
-            |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot prepare {}: {e}", dir.display()));
-        std::fs::create_dir_all(dir.join(ROLES)).map_err(|e| cannot(&e))?;
         let workload = fetch_workload(client, &order.run).await?;
         refuse_files(&workload)?;
-        std::fs::write(dir.join(WORKLOAD), workload).map_err(|e| cannot(&e))?;
+        let dir = settings.dir.join(format!("run-{}", order.run));
+        prepare(&dir, &workload)?;
         let (said, heard) = mpsc::unbounded_channel();
         Ok(Self {
             run: order.run.clone(),
@@ -139,7 +136,7 @@ impl Part {
     pub async fn tell(
         &mut self,
         number: u32,
-        clock: MachineClock,
+        clock: &MachineClock,
         mut command: Command,
     ) -> Result<(), FleetError> {
         if let Command::Start { at_monotonic_ns, .. } = &mut command {
@@ -247,6 +244,20 @@ impl Part {
     }
 }
 
+/// Makes the directory of a run, with its workload. Nothing of it is left where that fails.
+fn prepare(dir: &Path, workload: &[u8]) -> Result<(), FleetError> {
+    let made =
+        std::fs::create_dir_all(dir.join(ROLES)).and_then(|()| std::fs::write(dir.join(WORKLOAD), workload));
+    made.map_err(|e| {
+        // What cannot be removed is in the agent's directory, and said in the message.
+        let _ = std::fs::remove_dir_all(dir);
+        FleetError::failed(format!(
+            "cannot prepare {}: {e}; make room there, or start the agent with another --dir",
+            dir.display()
+        ))
+    })
+}
+
 fn until(at_ns: u64) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
 }
@@ -347,6 +358,17 @@ mod tests {
         for wrong in [&br#"{"files": [{"root": "/etc"}]}"#[..], b"no json"] {
             assert!(refuse_files(wrong).is_err());
         }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_prepared_leaves_nothing_behind() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("run-r1");
+        // The workload cannot be written where a directory has its name.
+        std::fs::create_dir_all(dir.join(WORKLOAD)).unwrap();
+        let error = prepare(&dir, b"{}").unwrap_err().to_string();
+        assert!(error.contains("run-r1") && error.contains("--dir"), "{error}");
+        assert!(!dir.exists());
     }
 
     #[test]

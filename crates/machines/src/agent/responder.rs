@@ -2,6 +2,7 @@
 //!
 //! A thread of its own, so that a response never waits for a meter or a role. Clock requests of the coordinator tell that it is there.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
 
+use super::facts;
 use crate::error::FleetError;
 use crate::login::Login;
 use crate::now::{MachineClock, unix_us};
@@ -21,6 +23,8 @@ use crate::roster::{self, ExchangeError};
 #[derive(Debug)]
 struct Shared {
     info: AgentInfo,
+    /// Where the agent writes.
+    dir: PathBuf,
     /// The run that the agent takes part in, and when its coordinator was heard last.
     coordinator: Option<(Name, Instant)>,
 }
@@ -34,8 +38,13 @@ pub struct Responder {
 
 impl Responder {
     /// Connects, makes sure that no other agent has the name, and responds from then on.
-    pub async fn open(login: Login, info: AgentInfo, machine: MachineClock) -> Result<Self, FleetError> {
-        let shared = Arc::new(Mutex::new(Shared { info, coordinator: None }));
+    pub async fn open(
+        login: Login,
+        info: AgentInfo,
+        dir: PathBuf,
+        machine: MachineClock,
+    ) -> Result<Self, FleetError> {
+        let shared = Arc::new(Mutex::new(Shared { info, dir, coordinator: None }));
         let (opened, opening) = oneshot::channel();
         let theirs = shared.clone();
         let cannot = |e| FleetError::failed(format!("cannot start a thread for the agent's connection: {e}"));
@@ -45,7 +54,7 @@ impl Responder {
             match connect(&login, &name).await {
                 Ok((client, subscriptions)) => {
                     if opened.send(Ok(client.clone())).is_ok() {
-                        respond(&client, subscriptions, &theirs, machine).await;
+                        respond(&client, subscriptions, &theirs, &machine).await;
                     }
                 }
                 // Whoever asked for it may have been interrupted.
@@ -105,7 +114,7 @@ async fn respond(
     client: &Client,
     [mut who, mut clock]: [Subscriber; 2],
     shared: &Mutex<Shared>,
-    machine: MachineClock,
+    machine: &MachineClock,
 ) {
     loop {
         let (reply, response) = tokio::select! {
@@ -114,7 +123,7 @@ async fn respond(
                 None => return,
             },
             request = who.next() => match request {
-                Some(request) => (request.reply, serde_json::to_vec(&locked(shared).info)),
+                Some(request) => (request.reply, serde_json::to_vec(&described(shared))),
                 None => return,
             },
         };
@@ -126,8 +135,15 @@ async fn respond(
     }
 }
 
+/// What the agent is, with what its machine has left now.
+fn described(shared: &Mutex<Shared>) -> AgentInfo {
+    let mut shared = locked(shared);
+    shared.info.free = facts::free(&shared.dir, shared.info.address);
+    shared.info.clone()
+}
+
 /// What the clock shows. Two readings, so that what happens between them is not taken for the way.
-fn reading(request: &Message, shared: &Mutex<Shared>, machine: MachineClock) -> serde_json::Result<Vec<u8>> {
+fn reading(request: &Message, shared: &Mutex<Shared>, machine: &MachineClock) -> serde_json::Result<Vec<u8>> {
     let received_ns = machine.now_ns();
     let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();
     let mut shared = locked(shared);

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
+use assay_fleet::share;
+use assay_lab::checks::Supply;
+use assay_lab::checks::machines::Carrier;
 
 use crate::error::FleetError;
 
@@ -27,6 +30,15 @@ pub struct Chosen {
     pub origins: Vec<AgentInfo>,
     /// The proxy runs there; none: there is no proxy.
     pub proxy: Option<AgentInfo>,
+    /// Robots of the workload, which are divided.
+    pub robot_count: u32,
+    /// Its origins.
+    pub origin_count: u32,
+}
+
+/// By what robots and origins are divided: processors.
+pub fn weights(machines: &[AgentInfo]) -> Vec<f64> {
+    machines.iter().map(|machine| f64::from(machine.cpus)).collect()
 }
 
 impl Chosen {
@@ -35,6 +47,33 @@ impl Chosen {
         let mut seen = BTreeSet::new();
         let all = self.robots.iter().chain(&self.origins).chain(&self.proxy);
         all.filter(|info| seen.insert(info.name.clone())).cloned().collect()
+    }
+
+    /// What each of them is to carry.
+    pub fn carriers(&self) -> Vec<Carrier> {
+        let part_of = |machines: &[AgentInfo], count: u32, name: &Name| {
+            let parts = share::divide(count, &weights(machines)).unwrap_or_default();
+            machines.iter().zip(parts).find(|(info, _)| info.name == *name).map(|(_, part)| part)
+        };
+        let carrier = |info: AgentInfo| Carrier {
+            robots: part_of(&self.robots, self.robot_count, &info.name),
+            origins: part_of(&self.origins, self.origin_count, &info.name),
+            proxy: self.proxy.as_ref().is_some_and(|proxy| proxy.name == info.name),
+            name: info.name.to_string(),
+            supply: Supply {
+                descriptors: info.descriptors,
+                ports: info.free.ports,
+                port_rest_s: info.free.port_rest_s,
+                memory_bytes: info.free.memory_bytes,
+                run_dir_free_bytes: info.free.dir_bytes,
+                work_dir_free_bytes: info.free.work_bytes,
+                work_dir: info.free.work_dir,
+                robot_cpus: info.cpus.into(),
+                origin_cpus: info.cpus.into(),
+                shared_cpus: info.cpus.into(),
+            },
+        };
+        self.all().into_iter().map(carrier).collect()
     }
 }
 
@@ -69,7 +108,7 @@ pub fn choose(found: &[AgentInfo], labels: &Labels, needs: Needs<'_>) -> Result<
         true => Some(proxy(carriers(found, "--proxy-on", labels.proxy.as_ref())?, needs.described)?),
         false => None,
     };
-    let chosen = Chosen { robots, origins, proxy };
+    let chosen = Chosen { robots, origins, proxy, robot_count: needs.robots, origin_count: needs.origins };
     for info in chosen.all() {
         check(&info, needs.version)?;
     }
@@ -177,6 +216,23 @@ mod tests {
         let few = Needs { robots: 1, ..NEEDS };
         let chosen = choose(&found, &labels("load", "load", "c"), few).unwrap();
         assert_eq!((names(&chosen.robots), names(&chosen.origins)), ("a".into(), "a".into()));
+    }
+
+    #[test]
+    fn each_machine_carries_its_part() {
+        let mut found = [agent("a", &["load"]), agent("b", &["load"]), agent("c", &["cache"])];
+        found[1].cpus = 6;
+        let chosen = choose(&found, &labels("load", "a", "cache"), Needs { robots: 8, ..NEEDS }).unwrap();
+        let carriers = chosen.carriers();
+        let parts: Vec<_> =
+            carriers.iter().map(|one| (one.name.as_str(), one.robots, one.origins, one.proxy)).collect();
+        let whole = [
+            ("a", Some((0, 1)), Some((0, 0)), false),
+            ("b", Some((2, 7)), None, false),
+            ("c", None, None, true),
+        ];
+        assert_eq!(parts, whole);
+        assert_eq!(carriers[1].supply.robot_cpus, 6);
     }
 
     #[test]

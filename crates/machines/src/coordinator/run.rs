@@ -11,6 +11,7 @@ use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, What};
 use assay_fleet::name::Name;
 use assay_fleet::{share, subject};
 use assay_lab::LabError;
+use assay_lab::checks::machines::Carrier;
 use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere};
 use assay_lab::roles::{RoleKind, Said};
 use assay_record::run::{FleetInfo, FleetMachine};
@@ -23,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Fleet;
-use super::choice::Chosen;
+use super::choice::{self, Chosen};
 use super::clocks::{Clocks, Machine};
 use super::router::{self, Router};
 use crate::error::FleetError;
@@ -137,6 +138,10 @@ impl Elsewhere for Coordinator {
             _ => self.inner.chosen.origins.first(),
         };
         machine.map_or(IpAddr::from([127, 0, 0, 1]), |machine| machine.address)
+    }
+
+    fn carriers(&self) -> Vec<Carrier> {
+        self.inner.chosen.carriers()
     }
 
     fn lead(&self) -> Duration {
@@ -289,16 +294,13 @@ impl Inner {
 
     /// The parts of a role, each with the machine that it goes to.
     fn divide(&self, spec: RoleSpec) -> Result<Vec<(Name, RoleSpec)>, LabError> {
-        let weights = |machines: &[assay_fleet::message::AgentInfo]| -> Vec<f64> {
-            machines.iter().map(|machine| f64::from(machine.cpus)).collect()
-        };
         let cannot = |what: &str| LabError::plan(format!("{what} cannot be divided among these machines"));
         match spec {
             RoleSpec::Robots(spec) => {
                 let (first, last) = spec.robots.ok_or_else(|| cannot("robots"))?;
                 let machines = &self.chosen.robots;
-                let parts =
-                    share::divide(last - first + 1, &weights(machines)).ok_or_else(|| cannot("robots"))?;
+                let parts = share::divide(last - first + 1, &choice::weights(machines))
+                    .ok_or_else(|| cannot("robots"))?;
                 let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
                     let robots = Some((first + from, first + to));
                     (
@@ -311,7 +313,8 @@ impl Inner {
             RoleSpec::Origins(spec) => {
                 let machines = &self.chosen.origins;
                 let count = u32::try_from(spec.listen.len()).unwrap_or(u32::MAX);
-                let parts = share::divide(count, &weights(machines)).ok_or_else(|| cannot("origins"))?;
+                let parts =
+                    share::divide(count, &choice::weights(machines)).ok_or_else(|| cannot("origins"))?;
                 let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
                     let listen = spec.listen[from as usize..=to as usize].iter();
                     let listen =

@@ -1,6 +1,6 @@
 //! An agent for tests.
 
-use assay_fleet::message::{AgentInfo, PROTOCOL};
+use assay_fleet::message::{AgentInfo, Free, PROTOCOL};
 
 /// One of this name, the first instance, that does nothing.
 pub fn agent(name: &str) -> AgentInfo {
@@ -14,6 +14,7 @@ pub fn agent(name: &str) -> AgentInfo {
         cpus: 2,
         memory_bytes: 1,
         descriptors: 1,
+        free: Free::default(),
         address: [127, 0, 0, 1].into(),
         may_load: Vec::new(),
         proxies: Vec::new(),

@@ -100,6 +100,7 @@ impl Plans {
                 seed,
                 private_as_public: self.experiment.private_as_public,
                 digest_requests: None,
+                digest_later: false,
                 threads: None,
                 remarks_on_bundled: false,
             };

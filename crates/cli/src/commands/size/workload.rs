@@ -162,6 +162,7 @@ fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {
         seed,
         private_as_public: args.planned.private_as_public,
         digest_requests: Some(DIGEST_REQUESTS),
+        digest_later: false,
         threads: None,
         remarks_on_bundled: false,
     }
