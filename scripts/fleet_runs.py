@@ -8,23 +8,33 @@ The true offsets are known at every instant, so a bound that does not hold them 
 `clocks-uneven` one of 1 ms there and 30 ms back. At the start and at the end, the offset of each machine must lie within its stated error, and no response
 be wrong.
 
-*Faults*, in the middle of a run: an agent killed (`agent-killed`) or stopped (`agent-frozen`), a machine's network cut for 5 s (`cut-5s`) and for 25 s
-(`cut-25s`), the server killed and started again (`server-restarted`), the coordinator killed (`coordinator-killed`). What each must end
-with is in EXPECTED. After each, agents must be idle within 30 s, without a child or a file of the run.
+*Faults*, in the middle of a run unless another time is said. What each must end with is in CASES:
+
+- `agent-killed`, `agent-frozen` (the agent alone), `machine-frozen` (the agent and its roles, until the run has ended);
+- `cut-5s`, `cut-25s`, `cut-300s`: a machine's network is cut for so long;
+- `server-restarted`: the server is killed and started again; `coordinator-killed`;
+- `disk-full`: nothing more can be written where an agent writes, which keeps an xact log; `disk-full-before`: so from before the run;
+- `clock-stepped`: an agent's clock is suddenly 250 ms ahead.
+
+After each, agents must be idle within 30 s, without a child or a file of the run, and the server without a stream of it; the coordinator
+left neither a process nor a temporary file.
 
 A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
 Needs root, nats-server and a build of assay (the release build, or the one that ASSAY names).
-Usage: fleet_runs.py [--times N] [--json FILE] [CASE]...
+Usage: fleet_runs.py [--times N] [--jobs N] [--json FILE] [CASE]...
 """
 
 import collections
+import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import kept_runs
@@ -33,19 +43,59 @@ from kept_runs import ASSAY, HERE
 URL = "nats://10.9.0.254:4222"
 AHEAD_S = [60, 3600, 300, 0]
 DRIFT_PPM = [100, -100, 100, -100]
-DELAYS_MS = {"clocks": "", "clocks-1ms": "1 1", "clocks-30ms": "30 30", "clocks-uneven": "1 30"}
-# Length of the run in seconds, exit codes, and what standard error must name.
-EXPECTED = {
-    "agent-killed": (12, {1}, "the machine m4 was lost"),
-    "agent-frozen": (30, {1}, "the machine m1 was lost"),
-    "cut-5s": (12, {0, 96, 99}, ""),
-    "cut-25s": (40, {1}, "the machine m1 was lost"),
-    "server-restarted": (12, {0, 96}, ""),
-    "coordinator-killed": (12, {-signal.SIGKILL}, ""),
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A case: how it is run, and what it must end with."""
+
+    length_s: int = 3
+    codes: frozenset = frozenset({0, 96})
+    # What standard error must name.
+    says: tuple = ()
+    delay_ms: str = ""
+    # Agents that are not there afterwards.
+    lost: int = 0
+    # The size of the disk that m1 writes on; 0: that of everything else.
+    disk_kb: int = 0
+    robots_on: str = "robots"
+    flags: tuple = ()
+    # Whether the run is complete, so that its numbers are held against the truth.
+    complete: bool = True
+
+
+def fault(length_s, codes, *says, **more):
+    return Case(length_s, frozenset(codes), says, **{"complete": 0 in codes} | more)
+
+
+LOST = "the machine m1 was lost"
+SILENT = "its agent said nothing for 15 s"
+FULL = ("on the machine m1: cannot write the xact log", "the disk is full")
+DISK_KB = 32 * 1024
+CASES = {
+    "clocks": Case(),
+    "clocks-1ms": Case(delay_ms="1 1"),
+    "clocks-30ms": Case(delay_ms="30 30"),
+    "clocks-uneven": Case(delay_ms="1 30"),
+    "agent-killed": fault(12, {1}, "the machine m4 was lost", "its agent has ended", "it ran origins", lost=1),
+    "agent-frozen": fault(30, {1}, LOST, SILENT, "it ran robots"),
+    "machine-frozen": fault(30, {1}, LOST, SILENT, "it ran robots"),
+    "cut-5s": fault(12, {0, 96, 99}),
+    "cut-25s": fault(40, {1}, LOST, SILENT, "it ran robots"),
+    "cut-300s": fault(30, {1}, LOST, SILENT, "it ran robots"),
+    "server-restarted": fault(12, {0, 96}),
+    "coordinator-killed": fault(12, {-signal.SIGKILL}),
+    "disk-full": fault(12, {96}, *FULL, disk_kb=DISK_KB, robots_on="m1", flags=("--xact-log",), complete=True),
+    "disk-full-before": fault(12, {2}, "m1 (robots 0 to 19): too few bytes for the agent's directory", disk_kb=DISK_KB),
+    "clock-stepped": fault(12, {0, 96}),
 }
-CASES = [*DELAYS_MS, *EXPECTED]
-CLOCKS_S = 3
+# These come before the run, not in the middle of it.
+BEFORE = {"disk-full-before"}
 IDLE_WITHIN_S = 30
+# How much of what a run said is kept.
+KEPT_CHARACTERS = 1500
+# What takes the space of a full disk.
+FILLER = "filler"
 
 
 def login(directory):
@@ -89,19 +139,29 @@ def wait_for_start(run, run_dir):
         time.sleep(0.05)
 
 
+def fill(directory):
+    """Leaves no byte free where m1 writes."""
+    with contextlib.suppress(OSError), open(os.path.join(directory, "m1", FILLER), "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
 def harm(case, run, directory):
     """The fault of a case."""
     if case == "agent-killed":
         os.kill(agents()["m4"], signal.SIGKILL)
-    elif case == "agent-frozen":
-        frozen = agents()["m1"]
-        os.kill(frozen, signal.SIGSTOP)
+    elif case in ("agent-frozen", "machine-frozen"):
+        agent = agents()["m1"]
+        frozen = [agent, *(children(agent) if case == "machine-frozen" else [])]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
         try:
-            run.wait(40)
+            run.wait(60)
         finally:
-            os.kill(frozen, signal.SIGCONT)
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
     elif case.startswith("cut-"):
-        port, length_s = ("port3", 5) if case == "cut-5s" else ("port1", 25)
+        port, length_s = ("port3", 5) if case == "cut-5s" else ("port1", int(case[4:-1]))
         subprocess.run(["ip", "link", "set", port, "down"], check=True)
         time.sleep(length_s)
         subprocess.run(["ip", "link", "set", port, "up"], check=True)
@@ -112,9 +172,21 @@ def harm(case, run, directory):
         subprocess.Popen(["nats-server", "-c", "nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     elif case == "coordinator-killed":
         run.kill()
+    elif case.startswith("disk-full"):
+        fill(directory)
+    elif case == "clock-stepped":
+        os.kill(agents()["m1"], signal.SIGUSR1)
 
 
-def left_behind(directory, lost):
+def streams(directory):
+    """What the server keeps of runs, object stores among it."""
+    try:
+        return os.listdir(os.path.join(directory, "jetstream/jetstream/$G/streams"))
+    except FileNotFoundError:
+        return []
+
+
+def left_behind(case, directory):
     """What agents still have after some time; nothing, if all is well."""
     deadline = time.monotonic() + IDLE_WITHIN_S
     while True:
@@ -122,13 +194,16 @@ def left_behind(directory, lost):
         for name, pid in agents().items():
             if children(pid):
                 left.append(f"{name} has children")
-            if os.listdir(os.path.join(directory, name)):
-                left.append(f"{name} has files")
+            files = set(os.listdir(os.path.join(directory, name))) - {FILLER}
+            if files:
+                left.append(f"{name} has files: {', '.join(sorted(files))}")
         listed = subprocess.run([ASSAY, "fleet", "--nats", URL, "--json", *login(directory)], capture_output=True, text=True)
         known = json.loads(listed.stdout)["agents"] if listed.returncode == 0 else []
-        if len(known) != 4 - lost:
+        if len(known) != 4 - CASES[case].lost:
             left.append(f"{len(known)} agents are there")
         left += [f"{agent['name']} is busy" for agent in known if agent.get("busy")]
+        left += [f"the coordinator left {name}" for name in os.listdir(directory) if name.startswith("assay-")]
+        left += [] if case == "coordinator-killed" else [f"the server has the stream {name}" for name in streams(directory)]
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.2)
@@ -137,27 +212,29 @@ def left_behind(directory, lost):
 def inside(case, path):
     """One run, where the machines are: its record."""
     directory, run_dir = os.getcwd(), os.path.join(os.getcwd(), "run")
-    length_s, codes, named = EXPECTED.get(case, (CLOCKS_S, {0, 96}, ""))
+    what = CASES[case]
     workload = os.path.join(HERE, "crates/cli/tests/commands/special.pg")
-    command = [ASSAY, "run", workload, "--fleet", URL, *login(directory), "--robots-on", "robots", "--proxy-on", "proxy"]
-    command += ["--origins-on", "origins", "--no-live", "--no-report", "--seed", "1", "--duration", f"{length_s}s", "--run-dir", run_dir]
+    command = [ASSAY, "run", workload, "--fleet", URL, *login(directory), "--robots-on", what.robots_on, "--proxy-on", "proxy"]
+    command += ["--origins-on", "origins", "--no-live", "--no-report", "--seed", "1", "--duration", f"{what.length_s}s"]
+    command += ["--run-dir", run_dir, *what.flags]
+    if case in BEFORE:
+        harm(case, None, directory)
     with open("stderr", "w+") as said:
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
-        if case in EXPECTED:
+        if case not in BEFORE and not case.startswith("clocks"):
             wait_for_start(run, run_dir)
             harm(case, run, directory)
         code = run.wait(120)
         said.seek(0)
-        said = said.read()
-    record = {"code": code, "wrong": []}
-    if code not in codes:
-        record["wrong"].append(f"it ended with {code}: {said.strip()[-400:]}")
-    if named not in said:
-        record["wrong"].append(f"nothing said `{named}`: {said.strip()[-400:]}")
-    record["wrong"] += left_behind(directory, int(case == "agent-killed"))
-    if code in (0, 96):
-        record["length_s"] = length_s
-        judge(record, run_dir)
+        said = said.read().strip()[-KEPT_CHARACTERS:]
+    record = {"code": code, "said": said, "wrong": []}
+    if code not in what.codes:
+        record["wrong"].append(f"it ended with {code}: {said}")
+    record["wrong"] += [f"nothing said `{says}`: {said}" for says in what.says if says not in said]
+    record["wrong"] += left_behind(case, directory)
+    if what.complete and os.path.exists(os.path.join(run_dir, "summary.json")):
+        record["length_s"] = what.length_s
+        judge(record, case, run_dir)
     with open(path, "w") as file:
         json.dump(record, file)
 
@@ -168,10 +245,16 @@ def away_us(machine, ahead_s, drift_ppm, at_ns):
     return -(-abs(machine["offset_ns"] - true_ns) // 1000)
 
 
-def judge(record, run_dir):
+def judge(record, case, run_dir):
     """What a complete run says, held against the truth."""
     with open(os.path.join(run_dir, "run.json")) as file:
         info = json.load(file)
+    judge_numbers(record, run_dir)
+    if case == "clock-stepped":
+        known = [machine["name"] for machine in info["fleet"]["machines"] if machine.get("clock_error_us") is not None]
+        if known != ["m2", "m3", "m4"] or info["fleet"].get("clock_error_us") is not None:
+            record["wrong"].append(f"a clock was stepped, and these are called known: {', '.join(known)}")
+        return
     fleet, start_ns = info["fleet"], info["started_monotonic_ns"]
     record["spread_us"] = fleet["start_spread_us"]
     record["off_us"], record["stated_us"] = [], []
@@ -184,6 +267,10 @@ def judge(record, run_dir):
         end_us = away_us(machine, ahead_s, drift_ppm, start_ns + record["length_s"] * 1_000_000_000)
         if end_us > machine["clock_error_us"]:
             record["wrong"].append(f"{machine['name']} is {end_us} µs off at the end, {machine['clock_error_us']} µs were stated")
+
+
+def judge_numbers(record, run_dir):
+    """The requests, which are the same in every run of one length, and what is wrong in none."""
     with open(os.path.join(run_dir, "summary.json")) as file:
         total = json.load(file)["total"]
     record["due"] = [total["due"], total["due_digest"]]
@@ -193,23 +280,38 @@ def judge(record, run_dir):
             record["wrong"].append(f"{record['errors'][kind]} responses are called {kind}")
 
 
+RUNNING = set()
+RUNNING_LOCK = threading.Lock()
+
+
+def end(machines):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(machines.pid, signal.SIGKILL)
+
+
 def one(case):
     """One run, with machines of its own."""
+    what = CASES[case]
     with tempfile.TemporaryDirectory(prefix="fleet-runs-") as directory:
         path = os.path.join(directory, "record.json")
-        command = ["unshare", "--net", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
+        command = ["unshare", "--net", "--mount", "sh", os.path.join(HERE, "scripts/machines.sh"), ASSAY, directory]
         command += [sys.executable, "-B", os.path.abspath(__file__), "--inside", case, path]
-        environment = os.environ | {"TMPDIR": directory, "DELAY_MS": DELAYS_MS.get(case, "")}
+        environment = os.environ | {"TMPDIR": directory, "DELAY_MS": what.delay_ms, "DISK_KB": str(what.disk_kb or "")}
         environment["DRIFT_PPM"] = " ".join(map(str, DRIFT_PPM))
+        if case == "clock-stepped":
+            environment["CLOCK_STEP_MS"] = "250"
         machines = subprocess.Popen(
             command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
+        with RUNNING_LOCK:
+            RUNNING.add(machines)
         try:
-            said = machines.communicate(timeout=300)[1]
+            said = machines.communicate(timeout=600)[1]
         finally:
             # Interrupted or not: no machine outlives its run.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(machines.pid, signal.SIGKILL)
+            end(machines)
+            with RUNNING_LOCK:
+                RUNNING.discard(machines)
         if not os.path.exists(path):
             return {"wrong": [f"no record; it ended with {machines.returncode}: {said.strip()[-600:]}"]}
         with open(path) as file:
@@ -243,12 +345,22 @@ def main():
     if sys.argv[1:2] == ["--inside"]:
         return inside(*sys.argv[2:4])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    args = kept_runs.parse(kept_runs.parser(__doc__, CASES, 10, "fleet-runs.jsonl"), CASES)
+    made = kept_runs.parser(__doc__, CASES, 10, "fleet-runs.jsonl")
+    made.add_argument("--jobs", type=int, default=1, help="runs at a time; what they state of clocks is wider then")
+    args = kept_runs.parse(made, CASES)
     kept = kept_runs.Kept(args.json)
-    for seed in range(1, args.times + 1):
-        for case in args.case:
-            if not kept.has(case, seed):
-                kept.add({"case": case, "seed": seed} | one(case))
+    wanted = [(case, seed) for seed in range(1, args.times + 1) for case in args.case if not kept.has(case, seed)]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = {pool.submit(one, case): (case, seed) for case, seed in wanted}
+        try:
+            for run in concurrent.futures.as_completed(runs):
+                case, seed = runs[run]
+                kept.add({"case": case, "seed": seed} | run.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with RUNNING_LOCK:
+                for machines in RUNNING:
+                    end(machines)
     report(kept.records)
 
 

@@ -5,6 +5,8 @@
 # $1 the program, $2 a directory, then a command that is run once all agents are there. The server, at nats://10.9.0.254:4222, asks for
 # the user `run` and the password in the directory's file `password`. DELAY_MS="THERE BACK": what agents send to the server and get
 # from it is late by so many milliseconds. DRIFT_PPM="M1 M2 M3 M4": the clock that each gives is faster by so many millionths.
+# DISK_KB=N: m1 writes on a file system of that size, for which this must be in a mount namespace of its own, too (`unshare --net --mount`).
+# CLOCK_STEP_MS=N: the clock that an agent gives is set forward by so much when it gets SIGUSR1.
 set -eu
 assay=$1 directory=$2
 shift 2
@@ -39,11 +41,17 @@ if [ -n "${DELAY_MS:-}" ]; then
     pids="$pids $!"
 fi
 
+if [ -n "${DISK_KB:-}" ]; then
+    mkdir "$directory/m1"
+    mount -t tmpfs -o "size=${DISK_KB}k" tmpfs "$directory/m1"
+fi
+step=${CLOCK_STEP_MS:+--clock-step $CLOCK_STEP_MS}
+
 # $1 number, $2 label, $3 by how many seconds its clock is ahead, $4 its drift
 machine() {
     unshare --net --time --monotonic "$3" --fork --kill-child sh -c "
         until ip route get 10.9.0.254 >/dev/null 2>&1; do sleep 0.05; done
-        exec '$assay' agent --nats nats://10.9.0.254:$agents_port $login --name m$1 --label $2 --dir '$directory/m$1' --clock-drift $4
+        exec '$assay' agent --nats nats://10.9.0.254:$agents_port $login --name m$1 --label $2 --dir '$directory/m$1' --clock-drift $4 $step
     " >"$directory/m$1.log" 2>&1 &
     pids="$pids $!"
     # The shell is the child of \`unshare\`, in the new namespaces.
