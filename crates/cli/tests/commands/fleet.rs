@@ -321,8 +321,8 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     // With the numbers of each machine.
     for words in [
         "these machines cannot carry the plan",
-        "m1 (robots 0 to 1999999, origins 0 to 0, the proxy): too few descriptors of robots: ",
-        "m2 (robots 2000000 to 3999999, ",
+        "m1 (robots 0 to 1999999, origin 0, the proxy): too few descriptors of robots: ",
+        "m2 (robots 2000000 to 3999999, origin 1): too few descriptors of robots: ",
     ] {
         refused(&["--fleet", &up.url, "--robots", "4000000"], words);
     }
