@@ -70,6 +70,8 @@ pub struct Case {
     pub applies: Applies,
     /// True if it may upset connections: it is tried last, on an instance of the target of its own.
     pub isolated: bool,
+    /// True if what it looks at is what one cache does: where several work together, each does it for itself, and it does not apply.
+    pub alone: bool,
     /// The exchanges, in order.
     pub steps: Vec<Step>,
     /// Where it is written: file and line.
@@ -172,6 +174,8 @@ pub struct Frame {
     pub stream: Option<u32>,
     /// What is in it.
     pub payload: Payload,
+    /// How many times it is sent, one after the other.
+    pub times: u32,
 }
 
 impl Frame {

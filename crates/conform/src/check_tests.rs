@@ -12,7 +12,7 @@ fn case(steps: &str) -> Case {
 }
 
 fn values() -> Values {
-    Values { token: "assay-0000000001".into(), host: "h".into(), now_unix_s: 0 }
+    Values { token: "assay-0000000001".into(), host: "h".into(), scheme: "http", now_unix_s: 0 }
 }
 
 fn response(text: &str) -> Message {

@@ -1,11 +1,8 @@
 //! The client before a target: it sends what a step says, and keeps what comes back, byte for byte.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::case::Request;
@@ -14,6 +11,7 @@ use crate::http2::frame::{Field, field};
 use crate::message::{MOST_BYTES, Message};
 use crate::observe::Received;
 use crate::template::{Values, with_values};
+use crate::wire::{Place, Wire};
 
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -27,7 +25,7 @@ const LINGER_FLOOD: Duration = Duration::from_secs(2);
 /// A connection to a target, kept from step to step.
 #[derive(Default)]
 pub struct Client {
-    stream: Option<TcpStream>,
+    stream: Option<Wire>,
     http2: Option<Connection>,
 }
 
@@ -69,7 +67,7 @@ pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bo
         return over_http2(request, (&host, &target), lingers, values);
     }
     if is_forward && target.starts_with('/') {
-        target = format!("http://{}{target}", values.host);
+        target = format!("{}://{}{target}", values.scheme, values.host);
     }
     let mut head = format!("{} {target} HTTP/{}\r\n", request.method, request.version);
     if !host.is_empty() {
@@ -99,7 +97,7 @@ fn frames(request: &Request, values: &Values) -> Sent {
 /// A request over HTTP/2: names of fields are in lower case there.
 fn over_http2(request: &Request, (host, target): (&str, &str), lingers: bool, values: &Values) -> Sent {
     let pseudo = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
-    let mut fields: Vec<Field> = vec![pseudo(":method", &request.method), pseudo(":scheme", "http")];
+    let mut fields: Vec<Field> = vec![pseudo(":method", &request.method), pseudo(":scheme", values.scheme)];
     if !host.is_empty() {
         fields.push(pseudo(":authority", host));
     }
@@ -120,7 +118,7 @@ impl Client {
     /// Sends a request and waits for its response; `now_ms` is the clock of the try.
     pub async fn exchange(
         &mut self,
-        target: SocketAddr,
+        target: &Place,
         sent: &Sent,
         is_new: bool,
         now_ms: &impl Fn() -> f64,
@@ -138,7 +136,7 @@ impl Client {
         if is_stale { self.once(target, sent, now_ms).await } else { received }
     }
 
-    async fn once(&mut self, target: SocketAddr, sent: &Sent, now_ms: &impl Fn() -> f64) -> Received {
+    async fn once(&mut self, target: &Place, sent: &Sent, now_ms: &impl Fn() -> f64) -> Received {
         let mut received = Received::default();
         if let Err(error) = self.talk(target, sent, &mut received, now_ms).await {
             received.problem = Some(error.to_string());
@@ -158,7 +156,7 @@ impl Client {
     /// The same over HTTP/2. Frames have a connection of their own, since they may have upset it.
     async fn over_http2(
         &mut self,
-        target: SocketAddr,
+        target: &Place,
         outgoing: &Outgoing,
         sent: &Sent,
         now_ms: &impl Fn() -> f64,
@@ -181,7 +179,7 @@ impl Client {
 
     async fn talk(
         &mut self,
-        target: SocketAddr,
+        target: &Place,
         sent: &Sent,
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
@@ -194,8 +192,7 @@ impl Client {
             Some(stream) => stream,
             none => {
                 received.unreached = true;
-                let stream = timeout_at(deadline, TcpStream::connect(target)).await.map_err(late)??;
-                stream.set_nodelay(true)?;
+                let stream = timeout_at(deadline, Wire::connect(target, false)).await.map_err(late)??;
                 received.unreached = false;
                 none.insert(stream)
             }
@@ -249,7 +246,7 @@ impl Client {
 /// How long frames are watched for more.
 fn linger_of(outgoing: &Outgoing, lingers: bool) -> Duration {
     match outgoing {
-        Outgoing::Frames { repeat: 2.., .. } => LINGER_FLOOD,
+        Outgoing::Frames { .. } if outgoing.is_flood() => LINGER_FLOOD,
         Outgoing::Frames { .. } => LINGER_FRAMES,
         Outgoing::Request { .. } if lingers => LINGER,
         Outgoing::Request { .. } => Duration::ZERO,
@@ -259,7 +256,7 @@ fn linger_of(outgoing: &Outgoing, lingers: bool) -> Duration {
 /// One exchange over HTTP/2, on a connection that is kept or a new one; and the connection.
 async fn once_over_http2(
     kept: Option<Connection>,
-    target: SocketAddr,
+    target: &Place,
     outgoing: &Outgoing,
     (sent, linger): (&Sent, Duration),
     now_ms: &impl Fn() -> f64,
@@ -294,7 +291,7 @@ async fn once_over_http2(
 }
 
 /// Keeps what follows a response; true when the connection ended.
-async fn linger(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> bool {
+async fn linger(stream: &mut Wire, bytes: &mut Vec<u8>) -> bool {
     let until = Instant::now() + LINGER;
     loop {
         match timeout(until.saturating_duration_since(Instant::now()), stream.read_buf(bytes)).await {
@@ -316,7 +313,7 @@ mod tests {
         let text = "topic = \"t\"\n[[case]]\nname = \"a\"\nlevel = \"MAY\"\nsection = \"s\"\nrule = \"r.\"\n\
             steps = [{ path = \"?a\", expect = { status = 200 } }]\n";
         let case = read("t.toml", text).unwrap().cases.remove(0);
-        let values = Values { token: "t1".into(), host: "h:80".into(), now_unix_s: 0 };
+        let values = Values { token: "t1".into(), host: "h:80".into(), scheme: "http", now_unix_s: 0 };
         let line = |is_forward| {
             let sent = written(&case.steps[0].request, false, &values, is_forward);
             String::from_utf8(sent.bytes).unwrap().lines().next().unwrap().to_owned()

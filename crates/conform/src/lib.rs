@@ -4,7 +4,8 @@
 //! ([`read`]); those that come with Assay are in `conformance/` ([`suite`]). [`run`] tries cases on a target, with an [`origin`] of
 //! its own behind it and a raw [`client`] before it; both write down what they see ([`observe`]). [`check`] holds that against what a
 //! step expects, and [`verdict`] decides what it comes to. [`alongside`] tries cases now and then, over and over, on a target that
-//! is under load. Everything but `run`, `alongside`, `origin` and `client` is pure.
+//! is under load. Everything but `run`, `alongside`, `origin`, `client` and
+//! the [`wire`] beneath it is pure.
 //!
 //! *Does not:* start a target (that is `assay-lab`), measure time or load, or repair what a target sends: bytes are kept as they came.
 
@@ -26,3 +27,4 @@ pub mod show;
 pub mod suite;
 pub mod template;
 pub mod verdict;
+pub mod wire;

@@ -89,11 +89,11 @@ impl Origin {
         Ok(Self { address, tries, next: Cell::new(first), accepting })
     }
 
-    /// Begins a try of a case, with a URL that was never used before.
-    pub fn begin(&self, case: &Rc<Case>, host: &str) -> Rc<Try> {
+    /// Begins a try of a case, with a URL that was never used before, for clients that write this scheme and host.
+    pub fn begin(&self, case: &Rc<Case>, scheme: &'static str, host: &str) -> Rc<Try> {
         let number = self.next.replace(self.next.get() + 1);
         let token = format!("{TOKEN}{:0TOKEN_DIGITS$}", number % 10_u64.pow(TOKEN_DIGITS as u32));
-        let values = Values { token: token.clone(), host: host.to_owned(), now_unix_s: unix_s() };
+        let values = Values { token: token.clone(), host: host.to_owned(), scheme, now_unix_s: unix_s() };
         let new = Rc::new(Try {
             case: Rc::clone(case),
             values,

@@ -16,6 +16,7 @@ use crate::client::{Client, Sent, written};
 use crate::observe::{Arrival, Observation, Received};
 use crate::origin::{Origin, Try, body};
 use crate::verdict::{Judgement, Verdict, judge, resolve};
+use crate::wire::{Place, Tls};
 
 /// Tries that are under way at the same time.
 const AT_ONCE: usize = 150;
@@ -41,11 +42,26 @@ pub struct Target {
     pub stores: bool,
     /// True if it is a forward proxy: requests carry whole URLs.
     pub is_forward: bool,
-    /// Whether it speaks HTTP/2 there, in clear.
+    /// True if it is several caches that work together.
+    pub several: bool,
+    /// How clients speak TLS to it; none: in clear.
+    pub tls: Option<Tls>,
+    /// Whether it speaks HTTP/2 there.
     pub http2: Http2,
 }
 
-/// Whether a target speaks HTTP/2 in clear, to clients that begin with it.
+impl Target {
+    /// Where it listens, and how it is reached there.
+    pub fn place(&self) -> Place {
+        Place { address: self.address, tls: self.tls.clone() }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+/// Whether a target speaks HTTP/2 to clients that begin with it, or agree on it over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Http2 {
     /// It does not.
@@ -106,10 +122,13 @@ fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
     if !target.stores && case.applies == Applies::Cache {
         return Some("the target stores no responses");
     }
+    if target.several && case.alone {
+        return Some("each of the caches does by itself what the case looks at");
+    }
     if case.uses_http2() {
         match target.http2 {
             _ if target.is_forward => return Some("HTTP/2 is tried on gateways only"),
-            Http2::No => return Some("the target speaks no HTTP/2 in clear"),
+            Http2::No => return Some("the target speaks no HTTP/2 to clients"),
             Http2::Alone if case.uses_http1() => {
                 return Some("the target speaks HTTP/1.1 and HTTP/2 at different addresses");
             }
@@ -235,7 +254,7 @@ async fn one_round(
 
 /// One try of one case.
 async fn one(case: Rc<Case>, target: &Target, origin: &Rc<Origin>, pause: Duration) -> Outcome {
-    let attempt = origin.begin(&case, &target.host);
+    let attempt = origin.begin(&case, target.scheme(), &target.host);
     let (seen, late) = exchanges(&attempt, target, pause).await;
     origin.end(&attempt);
     let findings: Vec<Finding> = match late {
@@ -334,12 +353,12 @@ async fn copies(
     let now_ms = || attempt.now_ms();
     let mut others = JoinSet::new();
     for _ in 1..copies {
-        let (sent, attempt, address) = (sent.clone(), Rc::clone(attempt), target.address);
+        let (sent, attempt, place) = (sent.clone(), Rc::clone(attempt), target.place());
         others.spawn_local(async move {
-            Client::default().exchange(address, &sent, true, &|| attempt.now_ms()).await
+            Client::default().exchange(&place, &sent, true, &|| attempt.now_ms()).await
         });
     }
-    let mut all = vec![client.exchange(target.address, sent, is_new, &now_ms).await];
+    let mut all = vec![client.exchange(&target.place(), sent, is_new, &now_ms).await];
     while let Some(other) = others.join_next().await {
         all.extend(other);
     }

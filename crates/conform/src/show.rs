@@ -349,7 +349,8 @@ fn frames(request: &Request) -> String {
         let label = if number == 0 { "client sends" } else { "" };
         let stream = frame.stream.map_or_else(String::new, |stream| format!(" on stream {stream}"));
         let flags = crate::http2::frame::flag_names(frame.kind, frame.flags).join(" ");
-        out.push_str(&format!("  {label:<13} {}{stream} {flags}", kind_name(frame.kind)));
+        let times = if frame.times > 1 { format!(" {} times", frame.times) } else { String::new() };
+        out.push_str(&format!("  {label:<13} {}{stream}{times} {flags}", kind_name(frame.kind)));
         match &frame.payload {
             Payload::Fields(lines) => {
                 out.extend(lines.iter().map(|line| format!("\n                {}", line.escape_debug())));

@@ -9,12 +9,14 @@ pub struct Values {
     pub token: String,
     /// What a client writes in `Host`.
     pub host: String,
+    /// `https` where clients speak TLS, otherwise `http`.
+    pub scheme: &'static str,
     /// Seconds since the epoch, at the moment in which the text is sent.
     pub now_unix_s: u64,
 }
 
 /// Names that stand for something in every case.
-const KNOWN: [&str; 3] = ["url", "token", "host"];
+const KNOWN: [&str; 4] = ["url", "token", "host", "scheme"];
 
 /// Replaces placeholders for which `value` has something; others stay.
 fn replaced(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
@@ -43,6 +45,7 @@ pub fn with_values(text: &str, values: &Values) -> String {
         "url" => Some(format!("/{}", values.token)),
         "token" => Some(values.token.clone()),
         "host" => Some(values.host.clone()),
+        "scheme" => Some(values.scheme.to_owned()),
         name => {
             if let Some(count) = repeat(name) {
                 return Some("a".repeat(count));
@@ -94,7 +97,8 @@ mod tests {
 
     #[test]
     fn placeholders_stand_for_the_url_the_host_and_dates() {
-        let values = Values { token: "t1".into(), host: "h:80".into(), now_unix_s: 784_111_777 };
+        let values =
+            Values { token: "t1".into(), host: "h:80".into(), scheme: "http", now_unix_s: 784_111_777 };
         let text = "{host}{url}?{token} {date} {date-60} {a-3} {none} {";
         assert_eq!(
             with_values(text, &values),

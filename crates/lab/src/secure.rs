@@ -252,6 +252,46 @@ impl Drop for Secured {
     }
 }
 
+/// A certificate for these names, of an authority that signs nothing else, and the certificate of that.
+pub(crate) fn identity(names: &[String]) -> Result<(Identity, String), LabError> {
+    let validity = Validity::around(now_unix_s());
+    let made = Authority::new(KeyKind::default(), validity).and_then(|authority| {
+        let identity = authority.issue(names, validity)?;
+        Ok((identity, authority.certificate))
+    });
+    made.map_err(|e| LabError::run(format!("cannot set up TLS: {e}")))
+}
+
+/// A certificate and its key, as a role reads them. Dropped, the key is removed.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Where they are.
+    pub(crate) tls: ServerTls,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // One that was not written cannot be removed.
+        let _ = fs::remove_file(&self.tls.key);
+    }
+}
+
+/// Writes a certificate and its key below a directory.
+pub(crate) fn written(directory: &Path, identity: &Identity) -> Result<Written, LabError> {
+    let directory = directory.join("tls");
+    let tls = ServerTls {
+        offer: Offer::default(),
+        certificate: directory.join("target.pem"),
+        key: directory.join("target.key"),
+    };
+    let cannot = |e: io::Error| LabError::run(format!("cannot write into {}: {e}", directory.display()));
+    fs::create_dir_all(&directory).map_err(cannot)?;
+    fs::write(&tls.certificate, &identity.certificate).map_err(cannot)?;
+    let written = Written { tls };
+    write_private(&written.tls.key, &identity.key).map_err(cannot)?;
+    Ok(written)
+}
+
 /// Writes a file that only its owner can read.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -341,6 +381,18 @@ mod tests {
             !left.is_empty() && !left.iter().any(|name| name.to_string_lossy().ends_with(".key")),
             "{left:?}"
         );
+    }
+
+    #[test]
+    fn a_key_that_is_written_for_one_proxy_goes_when_it_was_read() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let (identity, ca) = identity(&["127.0.0.1".to_owned()]).expect("can be made");
+        assert!(ca.contains("BEGIN CERTIFICATE"));
+        let keys = written(dir.path(), &identity).expect("can be written");
+        let key = dir.path().join("tls/target.key");
+        assert_eq!(key.metadata().expect("is there").permissions().mode() & 0o777, 0o600);
+        drop(keys);
+        assert!(!key.exists() && dir.path().join("tls/target.pem").is_file());
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! A connection over HTTP/2, on which requests of a case are sent one after the other.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use assay_http2::frame::{FrameHead, HEAD_BYTES, MAX_FRAME_BYTES, PREFACE, flag, kind};
 use assay_http2::hpack::Decoder;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::case::Frame;
@@ -16,6 +13,7 @@ use crate::http2::incoming::Incoming;
 use crate::message::MOST_BYTES;
 use crate::observe::Received;
 use crate::template::Values;
+use crate::wire::{Place, Wire};
 
 /// What we allow on each stream and, with the update that follows, on the connection: no case needs more.
 const WINDOW: u32 = 8 << 20;
@@ -50,7 +48,7 @@ pub enum Outgoing {
 }
 
 /// Bytes with the lines that show them.
-struct Wire {
+struct Written {
     bytes: Vec<u8>,
     lines: Vec<String>,
     /// How many streams it uses.
@@ -58,8 +56,8 @@ struct Wire {
 }
 
 impl Outgoing {
-    fn wire(&self, stream: u32) -> Wire {
-        let mut wire = Wire { bytes: Vec::new(), lines: Vec::new(), streams: 1 };
+    fn written(&self, stream: u32) -> Written {
+        let mut wire = Written { bytes: Vec::new(), lines: Vec::new(), streams: 1 };
         match self {
             Self::Request { fields, body } => {
                 let ends = if body.is_some() { 0 } else { flag::END_STREAM };
@@ -75,7 +73,14 @@ impl Outgoing {
                 for round in 0..*repeat {
                     for frame in frames {
                         let at = frame.stream.unwrap_or(stream + 2 * round);
-                        let line = wire.push(frame.kind, frame.flags, at, &payload(frame, values));
+                        let payload = payload(frame, values);
+                        let mut line = String::new();
+                        for _ in 0..frame.times {
+                            line = wire.push(frame.kind, frame.flags, at, &payload);
+                        }
+                        if frame.times > 1 {
+                            line.push_str(&format!(", {} times", frame.times));
+                        }
                         if round == 0 {
                             let fields = frame
                                 .fields()
@@ -118,13 +123,19 @@ impl Outgoing {
         frames.iter().any(|frame| frame.kind == kind::RST_STREAM && frame.stream.is_none())
     }
 
+    /// True if something is sent over and over: the settings of the target are acknowledged before, so that its limits hold.
+    pub fn is_flood(&self) -> bool {
+        let Self::Frames { frames, repeat, .. } = self else { return false };
+        *repeat > 1 || frames.iter().any(|frame| frame.times > 1)
+    }
+
     /// The lines that show it, on a new connection.
     pub fn lines(&self) -> Vec<String> {
-        self.wire(1).lines
+        self.written(1).lines
     }
 }
 
-impl Wire {
+impl Written {
     fn push(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> String {
         write(&mut self.bytes, kind, flags, stream, payload);
         line(FrameHead { length: payload.len() as u32, kind, flags, stream }, payload)
@@ -133,7 +144,7 @@ impl Wire {
 
 /// A connection to a target.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Wire,
     decoder: Decoder,
     buf: Vec<u8>,
     next: u32,
@@ -141,13 +152,14 @@ pub struct Connection {
     block: Option<(u32, bool, Vec<u8>)>,
     /// Bytes of DATA that the peer may send on the stream of the request.
     window: i64,
+    /// The settings of the peer came, and were acknowledged.
+    is_greeted: bool,
 }
 
 impl Connection {
     /// Connects, and sends the preface with our settings.
-    pub async fn open(target: SocketAddr) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(target).await?;
-        stream.set_nodelay(true)?;
+    pub async fn open(target: &Place) -> io::Result<Self> {
+        let mut stream = Wire::connect(target, true).await?;
         let mut out = PREFACE.to_vec();
         let settings: Vec<u8> = SETTINGS
             .iter()
@@ -157,11 +169,19 @@ impl Connection {
         write(&mut out, kind::WINDOW_UPDATE, 0, 0, &WINDOW.to_be_bytes());
         stream.write_all(&out).await?;
         let decoder = Decoder::default();
-        Ok(Self { stream, decoder, buf: Vec::new(), next: 1, block: None, window: i64::from(WINDOW) })
+        Ok(Self {
+            stream,
+            decoder,
+            buf: Vec::new(),
+            next: 1,
+            block: None,
+            window: i64::from(WINDOW),
+            is_greeted: false,
+        })
     }
 
-    /// True if a target responds to the preface with SETTINGS, as who speaks HTTP/2 in clear does.
-    pub async fn is_spoken_by(target: SocketAddr) -> bool {
+    /// True if a target responds to the preface with SETTINGS, as who speaks HTTP/2 does.
+    pub async fn is_spoken_by(target: &Place) -> bool {
         let first = async {
             let mut connection = Self::open(target).await.ok()?;
             while connection.buf.len() < HEAD_BYTES {
@@ -188,12 +208,17 @@ impl Connection {
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
     ) -> io::Result<()> {
-        let wire = outgoing.wire(self.next);
+        let wire = outgoing.written(self.next);
         let own = outgoing.last_stream().unwrap_or(self.next);
         self.next += 2 * wire.streams;
         self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
         let mut incoming = Incoming::default();
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no response in time");
+        while outgoing.is_flood() && !self.is_greeted && !received.closed {
+            let read = timeout_at(deadline, self.stream.read_buf(&mut self.buf)).await.map_err(late)?;
+            received.closed = !matches!(read, Ok(1..));
+            self.take_frames(own, method, &mut incoming, received, now_ms).await;
+        }
         // A target may close before it has read everything: what it said is read even if writing fails.
         let wrote = timeout_at(deadline, self.stream.write_all(&wire.bytes)).await.map_err(late)?;
         let mut until = deadline;
@@ -240,7 +265,8 @@ impl Connection {
                 wrote.or_else(|error| if received.frames.is_empty() { Err(error) } else { Ok(()) })?;
                 Err(io::Error::other("the connection ended without a complete response"))
             }
-            (None, false) if outgoing.resets() => Ok(()),
+            // Whoever floods may never have sent a whole request.
+            (None, false) if outgoing.resets() || outgoing.is_flood() => Ok(()),
             (None, false) => Err(io::Error::new(io::ErrorKind::TimedOut, "no complete response in time")),
         }
     }
@@ -300,7 +326,10 @@ impl Connection {
         };
         let is_own = head.stream == own;
         match head.kind {
-            kind::SETTINGS if !head.has(flag::ACK) => write(out, kind::SETTINGS, flag::ACK, 0, &[]),
+            kind::SETTINGS if !head.has(flag::ACK) => {
+                write(out, kind::SETTINGS, flag::ACK, 0, &[]);
+                self.is_greeted = true;
+            }
             kind::PING if !head.has(flag::ACK) => write(out, kind::PING, flag::ACK, 0, payload),
             kind::RST_STREAM if is_own => received.reset = number(0),
             kind::GOAWAY => received.goaway = number(4),

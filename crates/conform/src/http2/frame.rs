@@ -28,6 +28,16 @@ pub const FLAGS: [(&str, u8); 6] = [
     ("PRIORITY", flag::PRIORITY),
     ("UNKNOWN", 0xc2),
 ];
+/// Names of settings, by number (RFC 9113, 6.5.2, and RFC 8441).
+const SETTINGS: [(u16, &str); 7] = [
+    (1, "HEADER_TABLE_SIZE"),
+    (2, "ENABLE_PUSH"),
+    (3, "MAX_CONCURRENT_STREAMS"),
+    (4, "INITIAL_WINDOW_SIZE"),
+    (5, "MAX_FRAME_SIZE"),
+    (6, "MAX_HEADER_LIST_SIZE"),
+    (8, "ENABLE_CONNECT_PROTOCOL"),
+];
 /// Most bytes of a payload that are written out in a line.
 const MOST_SHOWN: usize = 200;
 
@@ -134,6 +144,11 @@ pub fn line(head: FrameHead, payload: &[u8]) -> String {
             line.push_str(&number(0).map_or_else(String::new, |more| format!(" by {more}")))
         }
         kind::HEADERS | kind::CONTINUATION => {}
+        kind::SETTINGS if payload.len().is_multiple_of(6) => {
+            payload
+                .chunks_exact(6)
+                .for_each(|setting| line.push_str(&format!(" {}", setting_shown(setting))));
+        }
         _ if payload.is_empty() => {}
         _ => {
             let hex: String = payload.iter().take(MOST_SHOWN).map(|byte| format!("{byte:02x}")).collect();
@@ -141,6 +156,16 @@ pub fn line(head: FrameHead, payload: &[u8]) -> String {
         }
     }
     line
+}
+
+/// One setting of six bytes (RFC 9113, 6.5.1): `MAX_CONCURRENT_STREAMS=100`.
+fn setting_shown(setting: &[u8]) -> String {
+    let number = setting.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let (name, value) = (number >> 32, number & 0xffff_ffff);
+    match SETTINGS.iter().find(|(known, _)| u64::from(*known) == name) {
+        Some((_, name)) => format!("{name}={value}"),
+        None => format!("{name}={value}"),
+    }
 }
 
 /// Bytes in one line.
@@ -159,7 +184,14 @@ pub fn matches(line: &str, pattern: &str) -> bool {
     let mut wanted = pattern.split_whitespace();
     let mut words = first.split_whitespace();
     words.next() == wanted.next()
-        && wanted.all(|word| first.split_whitespace().skip(1).any(|own| own == word))
+        && wanted.all(|word| first.split_whitespace().skip(1).any(|own| own == word || is_within(own, word)))
+}
+
+/// True if a word is `NAME=5`, and the pattern `NAME<=7`.
+fn is_within(word: &str, pattern: &str) -> bool {
+    let bound = pattern.split_once("<=").and_then(|(name, most)| Some((name, most.parse::<u64>().ok()?)));
+    let value = word.split_once('=').and_then(|(name, value)| Some((name, value.parse::<u64>().ok()?)));
+    bound.zip(value).is_some_and(|((wanted, most), (name, value))| wanted == name && value <= most)
 }
 
 #[cfg(test)]
@@ -192,6 +224,15 @@ mod tests {
         assert!(matches(&goaway, "GOAWAY PROTOCOL_ERROR") && matches(&goaway, "GOAWAY"));
         assert!(!matches(&goaway, "GOAWAY NO_ERROR") && !matches(&goaway, "PROTOCOL_ERROR"));
         assert_eq!(shown(kind::SETTINGS, flag::ACK, 0, b""), "SETTINGS ACK");
+        let settings = shown(kind::SETTINGS, 0, 0, b"\0\x03\0\0\0\x64\0\x42\0\0\0\x01");
+        assert_eq!(settings, "SETTINGS MAX_CONCURRENT_STREAMS=100 66=1");
+        assert!(matches(&settings, "SETTINGS MAX_CONCURRENT_STREAMS=100"));
+        assert!(matches(&settings, "SETTINGS MAX_CONCURRENT_STREAMS<=100"));
+        assert!(
+            !matches(&settings, "SETTINGS MAX_CONCURRENT_STREAMS<=99")
+                && !matches(&settings, "SETTINGS 66<=0")
+        );
+        assert_eq!(shown(kind::SETTINGS, 0, 0, b"\0\x03\0"), "SETTINGS 000300");
         assert_eq!(shown(kind::PING, flag::ACK, 0, b"abcdefgh"), "PING ACK 6162636465666768");
         assert_eq!(shown(kind::DATA, flag::END_STREAM, 1, b"a\n"), "DATA stream 1 END_STREAM 2 bytes: a\\n");
         assert_eq!(shown(66, 0xff, 1, b""), "frame of type 66 stream 1");

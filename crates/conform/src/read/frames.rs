@@ -1,6 +1,6 @@
 //! Frames of HTTP/2 in case files.
 
-use assay_http2::frame::{MAX_31, flag, kind};
+use assay_http2::frame::{HEAD_BYTES, MAX_31, flag, kind};
 use assay_settings::{Fields, Mistake, Value};
 
 use super::Row;
@@ -8,8 +8,8 @@ use crate::case::{Frame, Payload};
 use crate::http2::frame::{FLAGS, kind_of, payload};
 use crate::template::{Values, with_row};
 
-const FRAME: [&str; 6] = ["type", "flags", "stream", "fields", "data", "hex"];
-/// Most times that frames are sent, and most bytes of payload that a step sends.
+const FRAME: [&str; 7] = ["type", "flags", "stream", "fields", "data", "hex", "times"];
+/// Most times that frames are sent, and most bytes that a step sends in them.
 const MOST_REPEATS: u64 = 10_000;
 const MOST_SENT: u64 = 8 << 20;
 const PAYLOADS: [&str; 3] = ["fields", "data", "hex"];
@@ -19,8 +19,9 @@ pub(super) fn frames(step: &Fields<'_>, row: &Row) -> Result<Vec<Frame>, Mistake
     let Some(value) = step.get("frames") else { return Ok(Vec::new()) };
     let frames: Vec<Frame> = value.list()?.iter().map(|item| frame(item, row)).collect::<Result<_, _>>()?;
     let repeat = repeat(step)?;
-    let nobody = Values { token: String::new(), host: String::new(), now_unix_s: 0 };
-    let bytes = |frame: &Frame| payload(frame, &nobody).len() as u64;
+    let nobody = Values { token: String::new(), host: String::new(), scheme: "http", now_unix_s: 0 };
+    // A frame without a payload has its head.
+    let bytes = |frame: &Frame| (payload(frame, &nobody).len() + HEAD_BYTES) as u64 * u64::from(frame.times);
     let all = frames.iter().map(bytes).sum::<u64>() * u64::from(repeat);
     match all > MOST_SENT {
         true => {
@@ -66,6 +67,8 @@ fn frame(value: &Value<'_>, row: &Row) -> Result<Frame, Mistake> {
             is_of_connection.then_some(0)
         }),
         payload,
+        // Fits: the bound says so.
+        times: fields.get("times").map_or(Ok(1), |value| row.whole(&value, 1, MOST_REPEATS))? as u32,
     })
 }
 
@@ -157,7 +160,12 @@ mod tests {
             ("frames = []", "the list is empty"),
             (
                 "repeat = 10000, frames = [{ type = \"DATA\", data = \"{a-1000}\" }]",
-                "t.toml:7: frames: they are 10000000 bytes altogether",
+                "t.toml:7: frames: they are 10090000 bytes altogether",
+            ),
+            ("frames = [{ type = \"DATA\", times = 10001 }]", "is not an integer from 1 to 10000"),
+            (
+                "repeat = 1000, frames = [{ type = \"DATA\", times = 10000 }]",
+                "they are 90000000 bytes altogether",
             ),
             ("frames = [{ typ = \"DATA\" }]", "did you mean `type`?"),
             ("frames = [1]", "is not a table"),

@@ -8,7 +8,7 @@ use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Se
 use crate::template::{unknown, with_row};
 
 const TOP: [&str; 5] = ["topic", "about", "applies", "isolated", "case"];
-const CASE: [&str; 13] = [
+const CASE: [&str; 14] = [
     "name",
     "level",
     "rfc",
@@ -20,6 +20,7 @@ const CASE: [&str; 13] = [
     "steps",
     "applies",
     "isolated",
+    "alone",
     "validated",
     "part",
 ];
@@ -230,6 +231,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
         depends: row.texts(fields, "depends")?,
         applies: fields.get("applies").map_or(Ok(common.applies), |value| applies(&value))?,
         isolated: fields.get("isolated").map_or(Ok(common.isolated), |value| value.flag())?,
+        alone: fields.get("alone").map_or(Ok(false), |value| value.flag())?,
         steps,
         place: format!("{}:{}", common.file, fields.line()),
     })

@@ -24,6 +24,8 @@ fn the_built_in_proxy_fails_no_must_and_no_should() {
             host: "a.example".into(),
             stores: true,
             is_forward: false,
+            several: false,
+            tls: None,
             http2: Http2::Beside,
         };
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
@@ -64,8 +66,15 @@ fn the_built_in_proxy_does_what_its_page_says_of_it() {
         let chosen = Suite::bundled().unwrap().chosen(&PROMISED.map(str::to_owned)).unwrap();
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
         let address = built_in(origin.address);
-        let target =
-            Target { address, host: "a.example".into(), stores: true, is_forward: false, http2: Http2::No };
+        let target = Target {
+            address,
+            host: "a.example".into(),
+            stores: true,
+            is_forward: false,
+            several: false,
+            tls: None,
+            http2: Http2::No,
+        };
         let outcomes = run(&chosen, &target, &origin, |_, _| ()).await;
         let others = outcomes.iter().filter(|outcome| !outcome.judgement.verdict.holds());
         others.map(|outcome| format!("{}: {:?}", outcome.case.name, outcome.judgement)).collect::<Vec<_>>()

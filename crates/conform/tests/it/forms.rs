@@ -26,6 +26,8 @@ fn document() -> Document {
             host: "h".into(),
             stores: true,
             is_forward: false,
+            several: false,
+            tls: None,
             http2: Http2::No,
         };
         let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;

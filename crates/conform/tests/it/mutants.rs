@@ -272,6 +272,8 @@ async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> 
         host: "a.example".into(),
         stores: true,
         is_forward: false,
+        several: false,
+        tls: None,
         http2: Http2::No,
     };
     let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;

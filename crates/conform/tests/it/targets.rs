@@ -35,6 +35,8 @@ async fn tried(names: &[&str], stores: bool, target: impl FnOnce(SocketAddr) -> 
         host: "h".into(),
         stores,
         is_forward: false,
+        several: false,
+        tls: None,
         http2: Http2::No,
     };
     run(&cases(names), &target, &origin, |_, _| ()).await

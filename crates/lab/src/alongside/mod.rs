@@ -99,7 +99,15 @@ impl Alongside {
         until_start: Duration,
     ) {
         let is_forward = mode == Mode::Forward;
-        let target = Target { address, host: self.origin.to_string(), stores, is_forward, http2: Http2::No };
+        let target = Target {
+            address,
+            host: self.origin.to_string(),
+            stores,
+            is_forward,
+            several: false,
+            tls: None,
+            http2: Http2::No,
+        };
         if let Some(sender) = self.target.take() {
             // The thread may have ended; that is noticed when its results are missing.
             let _ = sender.send((target, info, until_start + LEAD));

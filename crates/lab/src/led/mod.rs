@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use assay_role::message::Event;
 use assay_role::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
+use assay_tls::authority::Identity;
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;
 use crate::arithmetic;
-use crate::description::{Circle, Description, Origin, Peer};
+use crate::description::{Circle, Description, Leg, Origin, Peer};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::mode::{Protocol, Relation};
@@ -26,6 +27,7 @@ use crate::prepare;
 use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
+use crate::secure::{self, ProxyTls};
 
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
@@ -65,8 +67,10 @@ pub struct LedPlan {
     pub proxy: UnderTest,
     /// How it is spoken to.
     pub mode: Mode,
-    /// Clients speak HTTP/2 to it, in clear.
+    /// Clients speak HTTP/2 to it.
     pub http2: bool,
+    /// Clients speak TLS to it, with a certificate of an authority that is made for it.
+    pub tls: bool,
     /// Where its configuration, its logs and what it says are kept.
     pub directory: PathBuf,
 }
@@ -122,7 +126,17 @@ pub fn check(plan: &LedPlan) -> Result<(), LabError> {
         Which::Builtin(_) if plan.proxy.memory_bytes == 0 => Err(LabError::plan(
             "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
         )),
+        _ if plan.tls && plan.mode == Mode::Forward => {
+            Err(LabError::plan("TLS is for reverse proxies; leave --forward out"))
+        }
         Which::Builtin(_) => Ok(()),
+        Which::Described(description) if plan.tls && !description.tls.contains(&Leg::Robots) => {
+            Err(LabError::plan(format!(
+                "{} cannot speak TLS to clients: its description does not say how; leave TLS out, or choose another proxy \
+                 (`assay proxies` lists them)",
+                description.title
+            )))
+        }
         Which::Described(description) => {
             prepare::check_described(description, plan.mode)?;
             if !can_be_led(description, plan.mode) {
@@ -172,7 +186,13 @@ impl Led {
                     };
                     spec.origins = listeners.iter().map(route).collect();
                 }
+                let identity = identity(plan, &[listen, first])?;
+                let keys =
+                    identity.map(|(identity, _)| secure::written(&plan.directory, &identity)).transpose()?;
+                spec.tls = keys.as_ref().map(|keys| keys.tls.clone());
+                // The key is on disk until it is read.
                 let (role, address) = start_builtin(&plan.exe, &plan.directory, 0, &spec).await?;
+                drop(keys);
                 led.address = address;
                 led.started.push(Started { name: None, body: Body::Builtin(role) });
             }
@@ -189,6 +209,11 @@ impl Led {
                     all.map(|(index, listener)| Origin::new(index, &named(listener), listener.1)).collect();
                 let mut choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
                 choice.http2 = plan.http2;
+                choice.tls = identity(plan, &[listen, first])?.map(|(identity, ca)| ProxyTls {
+                    identity: Some(identity),
+                    to_origins: false,
+                    ca,
+                });
                 let mut real = Box::new(RealProxy::start(choice).await?);
                 real.wait_ready().await?;
                 led.started.push(Started { name: None, body: Body::Real(real) });
@@ -248,6 +273,15 @@ impl Started {
     fn said(&self, words: &str) -> String {
         self.name.as_ref().map_or_else(|| words.to_owned(), |name| format!("{name}: {words}"))
     }
+}
+
+/// A certificate for these addresses, where clients speak TLS, with that of the authority that has signed it.
+fn identity(plan: &LedPlan, addresses: &[SocketAddr]) -> Result<Option<(Identity, String)>, LabError> {
+    if !plan.tls {
+        return Ok(None);
+    }
+    let names: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
+    secure::identity(&names).map(Some)
 }
 
 /// Starts the built-in proxy and waits until it listens: where.

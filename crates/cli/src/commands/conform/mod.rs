@@ -82,6 +82,9 @@ pub struct ConformArgs {
     /// The targets are forward proxies: requests carry whole URLs. Cases that only a gateway gets do not apply
     #[arg(long, help_heading = TARGETS)]
     pub forward: bool,
+    /// Clients speak TLS to the targets, over HTTP/1.1 and, where both sides agree on it, over HTTP/2. Certificates are not verified
+    #[arg(long, conflicts_with = "forward", help_heading = TARGETS)]
+    pub tls: bool,
     /// The targets store nothing: only cases for any intermediary apply
     #[arg(long, help_heading = TARGETS)]
     pub no_cache: bool,

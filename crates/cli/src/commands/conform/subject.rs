@@ -64,9 +64,13 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
             continue;
         }
         let directory = directory.join(&proxy.label);
-        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, directory };
+        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, tls: args.tls, directory };
         led::check(&plan).map_err(Failure::usage)?;
         subjects.push(Subject::Started(Box::new(ToStart::Proxy(plan))));
+    }
+    if args.tls && !(switches.is_empty() && args.topologies.is_empty()) {
+        return Err(Failure::usage(anyhow!("the switch and caches that work together are tried in clear"))
+            .hint("leave --tls out, or try them by themselves"));
     }
     for typed in &args.topologies {
         let (label, plan) = topology_plan(args, typed, &exe, directory)?;
@@ -169,7 +173,11 @@ impl ToStart {
     pub fn another(&self, name: &str, http2: bool) -> Self {
         let directory: PathBuf = self.directory().join(name);
         match self {
-            ToStart::Proxy(plan) => ToStart::Proxy(LedPlan { http2, directory, ..plan.clone() }),
+            ToStart::Proxy(plan) => {
+                let is_secure_only = http2 && self::http2(&plan.proxy) == Some(description::Http2::WithTls);
+                let tls = plan.tls || is_secure_only;
+                ToStart::Proxy(LedPlan { http2, tls, directory, ..plan.clone() })
+            }
             ToStart::Topology(label, plan) => {
                 ToStart::Topology(label.clone(), TopologyPlan { http2, directory, ..plan.clone() })
             }
@@ -184,7 +192,12 @@ impl ToStart {
         }
     }
 
-    /// Whether it can speak HTTP/2 in clear.
+    /// True if clients speak TLS to it.
+    pub fn has_tls(&self) -> bool {
+        matches!(self, ToStart::Proxy(plan) if plan.tls)
+    }
+
+    /// Whether it can speak HTTP/2; what can over TLS only is tried over that.
     pub fn http2(&self) -> Http2 {
         let spoken = match self {
             _ if self.mode() == Mode::Forward => None,
@@ -192,9 +205,11 @@ impl ToStart {
             ToStart::Topology(_, plan) => topology::http2(&plan.topology),
         };
         match spoken {
+            // Over TLS, both sides agree on a protocol for each connection.
+            Some(_) if self.has_tls() => Http2::Beside,
             Some(description::Http2::Only) => Http2::Alone,
-            Some(description::Http2::WithHttp1) => Http2::Beside,
-            Some(description::Http2::WithTls) | None => Http2::No,
+            Some(description::Http2::WithHttp1 | description::Http2::WithTls) => Http2::Beside,
+            None => Http2::No,
         }
     }
 

@@ -63,7 +63,15 @@ async fn on_instance(
     let address = switch.addresses().first().copied();
     let address = address.ok_or_else(|| Failure::failed(anyhow!("the switch listens nowhere")))?;
     let host = host.clone().unwrap_or_else(|| origin.address.to_string());
-    let target = Target { address, host, stores: false, is_forward: false, http2: Http2::Beside };
+    let target = Target {
+        address,
+        host,
+        stores: false,
+        is_forward: false,
+        several: false,
+        tls: None,
+        http2: Http2::Beside,
+    };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     switch.end();
     switch.wait().map_err(Failure::failed)?;

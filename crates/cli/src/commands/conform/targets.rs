@@ -14,6 +14,7 @@ use assay_conform::document::{Document, TargetInfo};
 use assay_conform::http2::connection::Connection;
 use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run};
+use assay_conform::wire::{Place, Tls};
 use assay_lab::Mode;
 use assay_lab::led::Ground;
 use tokio::task::{JoinSet, LocalSet};
@@ -76,12 +77,12 @@ async fn all(
             stores: !args.no_cache,
             keeps_logs: args.dir.is_some(),
         };
-        let is_forward = args.forward;
+        let (is_forward, has_tls) = (args.forward, args.tls);
         tasks.spawn_local(async move {
             let label = subject.label().to_owned();
             let results = match subject {
                 Subject::Running { label, address } => {
-                    running(label, address, is_forward, at, cases, progress).await
+                    running((label, address), (is_forward, has_tls), at, cases, progress).await
                 }
                 Subject::Started(subject) => one(*subject, at, cases, progress).await,
                 Subject::Switch(label) => switch::one(label, at.host, cases, progress).await,
@@ -129,9 +130,8 @@ struct Where {
 
 /// All cases on a target that runs already.
 async fn running(
-    label: String,
-    address: SocketAddr,
-    is_forward: bool,
+    (label, address): (String, SocketAddr),
+    (is_forward, has_tls): (bool, bool),
     at: Where,
     cases: Vec<Rc<Case>>,
     progress: Rc<Progress>,
@@ -140,12 +140,20 @@ async fn running(
     let origin = Origin::start(listen).with_context(|| format!("cannot listen on {listen}"));
     let origin = Rc::new(origin.map_err(Failure::usage)?);
     let host = at.host.unwrap_or_else(|| origin.address.to_string());
-    let http2 = if Connection::is_spoken_by(address).await { Http2::Beside } else { Http2::No };
-    let target = Target { address, host, stores: at.stores, is_forward, http2 };
+    let place = Place { address, tls: tls(has_tls, &host)? };
+    let http2 = if Connection::is_spoken_by(&place).await { Http2::Beside } else { Http2::No };
+    let target =
+        Target { address, host, stores: at.stores, is_forward, several: false, tls: place.tls, http2 };
     let began = Instant::now();
     let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
     let info = TargetInfo { label, took_s: began.elapsed().as_secs_f64(), ..TargetInfo::default() };
     Ok((info, outcomes))
+}
+
+/// How TLS is spoken to what stands for a host, if it is.
+fn tls(is_spoken: bool, host: &str) -> Result<Option<Tls>, Failure> {
+    let made = is_spoken.then(|| Tls::to(host)).transpose();
+    made.map_err(|error| Failure::usage(anyhow::Error::new(error).context("cannot speak TLS to the target")))
 }
 
 /// All cases on a target that is started.
@@ -239,7 +247,16 @@ async fn on_instance(
     let mut started = subject.start(ground, origin.address).await.map_err(Failure::failed)?;
     let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
     let is_forward = subject.mode() == Mode::Forward;
-    let target = Target { address: started.address, host, stores: at.stores, is_forward, http2 };
+    let tls = tls(subject.has_tls(), &host)?;
+    let target = Target {
+        address: started.address,
+        host,
+        stores: at.stores,
+        is_forward,
+        several: matches!(subject, ToStart::Topology(..)),
+        tls,
+        http2,
+    };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let logs = is_kept.then_some(subject.directory());
     let ended = started.died().await.map(|words| obituary(&words, logs));

@@ -202,7 +202,7 @@ impl Prepared {
         let log = args.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
         let directory = through.dir.clone().unwrap_or_else(|| run_name::fresh_replay(&log, &proxy.label));
         let directory = fresh(&directory).map_err(Failure::usage)?;
-        let plan = LedPlan { exe, proxy, mode, http2: false, directory };
+        let plan = LedPlan { exe, proxy, mode, http2: false, tls: false, directory };
         led::check(&plan).map_err(Failure::usage)?;
         std::fs::create_dir_all(&plan.directory)
             .with_context(|| format!("cannot make {}", plan.directory.display()))
