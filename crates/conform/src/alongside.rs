@@ -1,7 +1,7 @@
 //! Cases tried on a target while something else puts load on it: one now and then, over and over, until the load ends.
 //!
 //! What a cache does when it is busy (collapsing requests, serving what is stale, evicting) shows only then. A case that fails once under
-//! load has failed, however often it held; one that finds nothing stored any more says nothing, since a busy cache may evict.
+//! load does not hold, however often it held (*sometimes*); one that finds nothing stored any more says nothing, since a busy cache may evict.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,15 +11,18 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::case::Case;
-use crate::document::{CaseResult, Document, TargetInfo, Times};
+use crate::document::{CaseResult, Document, TargetInfo};
 use crate::origin::Origin;
-use crate::run::{Outcome, Target, settle, tried};
-use crate::verdict::{Judgement, Verdict};
+use crate::run::{Effort, Outcome, Target, settle, tried};
+use crate::tries::Contradiction;
+use crate::verdict::{Judgement, Times, Verdict};
 
 /// Time between the beginnings of two cases. A case is three exchanges in most cases, so this adds about twelve requests a second.
 const EVERY: Duration = Duration::from_millis(250);
 /// Cases that are under way at the same time; most of their time is waiting for lifetimes to end.
 const AT_ONCE: usize = 32;
+/// A case is tried over and over, and its tries are counted here.
+const EFFORT: Effort = Effort { at_once: 1, contradiction: Contradiction::Outvoted };
 
 /// True if a case can be tried beside other requests: it upsets no connection, is sent over HTTP/1.1, and no request of it may lead to an origin of others.
 pub fn is_fit(case: &Case) -> bool {
@@ -56,14 +59,14 @@ pub async fn alongside(
             _ = ticker.tick(), if under_way.len() < AT_ONCE => {
                 let Some(case) = next.next().map(Rc::clone) else { break };
                 let (target, origin) = (target.clone(), Rc::clone(origin));
-                under_way.spawn_local(async move { tried(vec![case], &target, &origin, 1, || ()).await });
+                under_way.spawn_local(async move { tried(vec![case], &target, &origin, EFFORT, || ()).await });
             }
         }
     }
     // What is under way was cut short by the end, and says nothing.
     under_way.shutdown().await;
     let (times, mut outcomes): (Vec<Times>, Vec<Outcome>) =
-        seen.into_values().filter_map(|seen| Some((seen.times, seen.worst?))).unzip();
+        seen.into_values().filter_map(Seen::ended).unzip();
     settle(&mut outcomes);
     document.add(info, &outcomes);
     let counted = document.results.iter_mut().zip(times);
@@ -88,12 +91,17 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, outcome: Outcome) {
-        match outcome.judgement.verdict {
-            verdict if verdict.holds() => self.times.held += 1,
-            Verdict::Fail | Verdict::No => self.times.unheld += 1,
-            _ => self.times.open += 1,
+    /// What it came to. A requirement that was met sometimes is none that is met.
+    fn ended(self) -> Option<(Times, Outcome)> {
+        let mut worst = self.worst?;
+        if worst.judgement.verdict == Verdict::Fail && self.times.contradict() {
+            worst.judgement.verdict = Verdict::Sometimes;
         }
+        Some((self.times, worst))
+    }
+
+    fn add(&mut self, outcome: Outcome) {
+        self.times = self.times + Times::of(outcome.judgement.verdict);
         if self.worst.as_ref().is_none_or(|worst| weight(&outcome) > weight(worst)) {
             self.worst = Some(outcome);
         }
@@ -117,18 +125,26 @@ mod tests {
 
     fn outcome(verdict: Verdict) -> Outcome {
         let case = Rc::clone(Suite::bundled().unwrap().find("stores").unwrap());
-        Outcome { case, judgement: Judgement::new(verdict, ""), seen: Vec::new(), tries: 1 }
+        Outcome {
+            case,
+            judgement: Judgement::new(verdict, ""),
+            seen: Vec::new(),
+            tries: 1,
+            times: Times::of(verdict),
+        }
     }
 
     #[test]
-    fn a_failure_once_is_a_failure_and_what_is_seen_once_is_behaviour() {
+    fn a_failure_once_is_none_that_holds_and_what_is_seen_once_is_behaviour() {
         let worst = |verdicts: &[Verdict]| {
             let mut seen = Seen::default();
             verdicts.iter().for_each(|verdict| seen.add(outcome(*verdict)));
-            (seen.worst.unwrap().judgement.verdict, seen.times)
+            let (times, worst) = seen.ended().unwrap();
+            (worst.judgement.verdict, times)
         };
         let (verdict, times) = worst(&[Verdict::Pass, Verdict::Fail, Verdict::Pass, Verdict::Inconclusive]);
-        assert_eq!((verdict, times), (Verdict::Fail, Times { held: 2, unheld: 1, open: 1 }));
+        assert_eq!((verdict, times), (Verdict::Sometimes, Times { held: 2, unheld: 1, open: 1 }));
+        assert_eq!(worst(&[Verdict::Inconclusive, Verdict::Fail]).0, Verdict::Fail);
         assert_eq!(worst(&[Verdict::No, Verdict::Yes]).0, Verdict::Yes);
         assert_eq!(worst(&[Verdict::Inconclusive, Verdict::No]).0, Verdict::No);
     }

@@ -72,6 +72,8 @@ pub struct Case {
     pub isolated: bool,
     /// True if what it looks at is what one cache does: where several work together, each does it for itself, and it does not apply.
     pub alone: bool,
+    /// How many times it is tried at least: more than once for what depends on a race within the target.
+    pub tries: usize,
     /// The exchanges, in order.
     pub steps: Vec<Step>,
     /// Where it is written: file and line.
@@ -100,6 +102,13 @@ impl Case {
     /// True if a step of it is sent over HTTP/1.
     pub fn uses_http1(&self) -> bool {
         self.steps.iter().any(|step| !step.request.is_http2())
+    }
+
+    /// True if it sends something over and over, which keeps target and client busy.
+    pub fn is_flood(&self) -> bool {
+        let is_flood =
+            |step: &Step| step.request.repeat > 1 || step.request.frames.iter().any(|frame| frame.times > 1);
+        self.steps.iter().any(is_flood)
     }
 
     /// Seconds that its steps wait, added up.

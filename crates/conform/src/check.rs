@@ -15,6 +15,8 @@ pub enum Finding {
     Unmet(String),
     /// It was to come from the store, and the target requested it from the origin, as a cache always may: what was seen.
     Fetched(String),
+    /// It did not come while the client waited, which may have been too short on a busy machine: what was seen.
+    Absent(String),
     /// The target refused the request by itself, so that what the case looks for never happened: how.
     Refused(String),
     /// It says nothing: why.
@@ -42,7 +44,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     }
     if expect.refused {
         return match refused(observation) {
-            Finding::Nothing(why) if expect.responds => Finding::Unmet(why),
+            Finding::Nothing(why) if expect.responds => Finding::Absent(why),
             found => found,
         };
     }
@@ -104,14 +106,16 @@ fn of_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
     }
     if !expect.frames.is_empty() && came(&expect.frames).is_none() {
         let all: Vec<String> = received.frames.iter().map(first).collect();
-        return unmet(format!("no frame `{}` came, but: {}", expect.frames.join("` or `"), all.join(", ")));
+        let why = format!("no frame `{}` came, but: {}", expect.frames.join("` or `"), all.join(", "));
+        // What is over brings nothing more.
+        return Some(if received.is_over() { Finding::Unmet(why) } else { Finding::Absent(why) });
     }
     let is_of_frames = expect.ends || !expect.frames.is_empty() || !received.frames.is_empty();
     if expect.ends && !received.is_over() {
-        return unmet("neither the stream nor the connection ended".to_owned());
+        return Some(Finding::Absent("neither the stream nor the connection ended".to_owned()));
     }
     if is_of_frames && expect.closes && !received.ends_connection() {
-        return unmet("the connection stayed open".to_owned());
+        return Some(Finding::Absent("the connection stayed open".to_owned()));
     }
     let others = Expect {
         frames: Vec::new(),
@@ -134,7 +138,7 @@ fn without_response(expect: &Expect, observation: &Observation, why: String) -> 
         _ if expect.incomplete || only_of_the_origin(expect) => Finding::Met,
         _ if is_closed && only_negative(expect) => Finding::Met,
         Some(status) => Finding::Unmet(format!("after the interim response {status} no final one came")),
-        None if expect.responds => Finding::Unmet(why),
+        None if expect.responds => Finding::Absent(why),
         None => Finding::Nothing(why),
     }
 }
@@ -211,7 +215,8 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
     if let Some(least) = expect.least_requests
         && observation.arrivals.len() < least
     {
-        return unmet(format!("{} requests reached the origin, not {least}", observation.arrivals.len()));
+        let why = format!("{} requests reached the origin, not {least}", observation.arrivals.len());
+        return Some(Finding::Absent(why));
     }
     let looks_at_request = !expect.forwarded.is_empty()
         || expect.target.is_some()
@@ -225,7 +230,7 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
         let text = status.map_or_else(String::new, |status| format!("; status {status}"));
         let why = format!("no request reached the origin{text}");
         return Some(match status {
-            None if expect.responds => Finding::Unmet(why),
+            None if expect.responds => Finding::Absent(why),
             Some(400..=499) => Finding::Refused(why),
             _ => Finding::Nothing(why),
         });
@@ -287,7 +292,7 @@ fn of_response(
         return unmet(format!("the body is incomplete: it ended after {} bytes", response.body.len()));
     }
     if expect.closes && !received.ends_connection() {
-        return unmet("the connection stayed open".to_owned());
+        return Some(Finding::Absent("the connection stayed open".to_owned()));
     }
     if let Some(wanted) = expect.body.as_ref().map(|body| with_values(body, values))
         && response.body != wanted.as_bytes()

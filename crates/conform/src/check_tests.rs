@@ -54,7 +54,7 @@ fn found(expect: &str, observation: Observation) -> Finding {
 fn is_met(expect: &str, observation: Observation) -> bool {
     match found(expect, observation) {
         Finding::Met => true,
-        Finding::Unmet(_) | Finding::Fetched(_) => false,
+        Finding::Unmet(_) | Finding::Fetched(_) | Finding::Absent(_) => false,
         Finding::Refused(why) | Finding::Nothing(why) => panic!("nothing was found: {why}"),
     }
 }

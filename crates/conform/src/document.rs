@@ -10,7 +10,7 @@ use crate::case::Level;
 use crate::message::shown;
 use crate::observe::Observation;
 use crate::run::Outcome;
-use crate::verdict::Verdict;
+use crate::verdict::{Times, Verdict};
 
 /// Version of the document.
 pub const SCHEMA: &str = "assay-conform/1";
@@ -85,23 +85,16 @@ pub struct CaseResult {
     pub evidence: Vec<String>,
     /// How often the case was tried.
     pub tries: usize,
-    /// What came of it each time, where it was tried over and over while the target was under load.
+    /// What the tries came to, where there was more than one and some of them were decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
+    /// What came of it each time, where it was tried over and over while the target was under load. A case that does not hold is tried
+    /// again at once; that counts as one time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<Times>,
     /// The exchanges, where the verdict is not `pass` or `yes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
-}
-
-/// How often a case under load came to what. A case that does not hold is tried again at once; that counts as one time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Times {
-    /// It held.
-    pub held: usize,
-    /// It did not.
-    pub unheld: usize,
-    /// Nothing was found out.
-    pub open: usize,
 }
 
 /// One step as it was seen. Bytes outside printed ASCII are written as `\r`, `\n`, `\t` or `\x00`. Frames of HTTP/2 are shown in words.
@@ -143,6 +136,32 @@ pub enum Conclusion {
     Failed,
     /// Too many MUST cases of a target say nothing, or it ended by itself, or a process of it crashed.
     Undecided,
+}
+
+impl CaseResult {
+    /// True if the requirement is not met, always or sometimes.
+    pub fn fails(&self) -> bool {
+        self.level.binds() && matches!(self.verdict, Verdict::Fail | Verdict::Sometimes)
+    }
+
+    /// How often it held, and of how many tries, where that is what is to be said of it.
+    pub fn share(&self) -> Option<(usize, usize)> {
+        let times = self.under_load.or(self.times).filter(|times| times.contradict())?;
+        (self.verdict == Verdict::Sometimes).then_some((times.held, times.held + times.unheld))
+    }
+
+    /// The verdict in words, with the counts of one that holds sometimes.
+    pub fn words(&self) -> String {
+        match self.share() {
+            Some((held, all)) => format!("{} ({held} of {all})", self.verdict.words()),
+            None => self.verdict.words().to_owned(),
+        }
+    }
+
+    /// A few characters for a cell of a matrix.
+    pub fn mark(&self) -> String {
+        self.share().map_or_else(|| self.verdict.mark().to_owned(), |(held, all)| format!("{held}/{all}"))
+    }
 }
 
 impl Document {
@@ -200,23 +219,20 @@ impl Document {
         let failed_before = |result: &CaseResult| {
             let before = baseline.and_then(|before| before.find(&result.target, &result.case));
             // A case that is new has no past that could excuse it.
-            before.is_some_and(|before| before.verdict == Verdict::Fail)
+            before.is_some_and(CaseResult::fails)
         };
         let is_new = |result: &&CaseResult| {
-            result.level == Level::Must
-                && result.verdict == Verdict::Fail
-                && result.known.is_none()
-                && !failed_before(result)
+            result.level == Level::Must && result.fails() && result.known.is_none() && !failed_before(result)
         };
         self.results.iter().filter(is_new).collect()
     }
 
-    /// Results with another verdict than in the baseline, with that one; what either of them says nothing of is left out.
-    pub fn changes<'d>(&'d self, baseline: &'d Document) -> Vec<(&'d CaseResult, Verdict)> {
+    /// Results with another verdict than in the baseline, with the result there; what either of them says nothing of is left out.
+    pub fn changes<'d>(&'d self, baseline: &'d Document) -> Vec<(&'d CaseResult, &'d CaseResult)> {
         let changed = |result: &'d CaseResult| {
-            let before = baseline.find(&result.target, &result.case)?.verdict;
-            let is_known = before != Verdict::Inconclusive && result.verdict != Verdict::Inconclusive;
-            (is_known && before != result.verdict).then_some((result, before))
+            let before = baseline.find(&result.target, &result.case)?;
+            let is_known = before.verdict != Verdict::Inconclusive && result.verdict != Verdict::Inconclusive;
+            (is_known && before.verdict != result.verdict).then_some((result, before))
         };
         self.results.iter().filter_map(changed).collect()
     }
@@ -255,6 +271,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
         known: None,
         evidence: Vec::new(),
         tries: outcome.tries,
+        times: Some(outcome.times).filter(|times| outcome.tries > 1 && times.held + times.unheld > 0),
         under_load: None,
         exchanges,
     }

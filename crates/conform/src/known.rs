@@ -3,7 +3,6 @@
 use assay_settings::{Fields, Mistake, Source, Value};
 
 use crate::document::Document;
-use crate::verdict::Verdict;
 
 const TOP: [&str; 1] = ["known"];
 const KNOWN: [&str; 4] = ["target", "case", "reason", "evidence"];
@@ -94,7 +93,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Known>, Mistake> {
 /// Marks the failures that are known; those of the list that did not fail anywhere.
 pub fn apply<'k>(document: &mut Document, known: &'k [Known]) -> Vec<&'k Known> {
     let mut unused: Vec<&Known> = known.iter().collect();
-    for result in document.results.iter_mut().filter(|result| result.verdict == Verdict::Fail) {
+    for result in document.results.iter_mut().filter(|result| result.fails()) {
         let is_meant = |known: &&Known| {
             let of_target = known.target.as_ref().is_none_or(|target| *target == result.target);
             of_target && (known.case == result.case || result.case.split('/').next() == Some(&known.case))

@@ -3,7 +3,7 @@
 //! A [`case`] is a requirement with its level and its source, and the steps that show whether it is met. Case files are TOML
 //! ([`read`]); those that come with Assay are in `conformance/` ([`suite`]). [`run`] tries cases on a target, with an [`origin`] of
 //! its own behind it and a raw [`client`] before it; both write down what they see ([`observe`]). [`check`] holds that against what a
-//! step expects, and [`verdict`] decides what it comes to. [`alongside`] tries cases now and then, over and over, on a target that
+//! step expects, and [`verdict`] decides what it comes to; `tries` decides how often a case is tried, and what its tries come to. [`alongside`] tries cases now and then, over and over, on a target that
 //! is under load. Everything but `run`, `alongside`, `origin`, `client` and
 //! the [`wire`] beneath it is pure.
 //!
@@ -26,5 +26,6 @@ pub mod run;
 pub mod show;
 pub mod suite;
 pub mod template;
+mod tries;
 pub mod verdict;
 pub mod wire;

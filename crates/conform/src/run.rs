@@ -15,7 +15,8 @@ use crate::check::{Finding, check};
 use crate::client::{Client, Sent, written};
 use crate::observe::{Arrival, Observation, Received};
 use crate::origin::{Origin, Try, body};
-use crate::verdict::{Judgement, Verdict, judge, resolve};
+use crate::tries::{Contradiction, Tries};
+use crate::verdict::{Judgement, Times, Verdict, judge, resolve};
 use crate::wire::{Place, Tls};
 
 /// Tries that are under way at the same time.
@@ -24,12 +25,16 @@ const AT_ONCE: usize = 150;
 const ISOLATED_AT_ONCE: usize = 8;
 /// The same over HTTP/2, where most of them wait for the end of a connection of their own.
 const ISOLATED_HTTP2_AT_ONCE: usize = 32;
+/// The same for floods, which are last.
+const FLOODS_AT_ONCE: usize = 8;
 /// Time between a response and the next step: a target may store a response after it has passed it on.
 const SETTLE: Duration = Duration::from_millis(300);
 /// The same when a case is tried again by itself.
 const SETTLE_AGAIN: Duration = Duration::from_millis(1000);
-/// Most tries of a case.
-const MOST_TRIES: usize = 3;
+/// Tries under way at the same time in the rounds after the first, at least.
+const LEAST_AT_ONCE: usize = 2;
+/// Rounds: all cases, those again that did not hold, a third try or those to be counted, and what became one of these in the third.
+const MOST_ROUNDS: usize = 4;
 
 /// What is tried.
 #[derive(Debug, Clone)]
@@ -84,9 +89,11 @@ pub struct Outcome {
     pub seen: Vec<Observation>,
     /// How often it was tried.
     pub tries: usize,
+    /// What the tries came to.
+    pub times: Times,
 }
 
-/// Tries cases on a target, with its origin behind it. `told` is called after each try with how many are done and how many there are.
+/// Tries cases on a target, with its origin behind it, `told` is called after each case with how many are done and how many there are.
 /// Call it in a `LocalSet`.
 pub async fn run(
     cases: &[Rc<Case>],
@@ -95,11 +102,13 @@ pub async fn run(
     told: impl Fn(usize, usize),
 ) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for isolated in [false, true] {
-        let all: Vec<Rc<Case>> = cases.iter().filter(|case| case.isolated == isolated).cloned().collect();
+    for (isolated, is_flood) in [(false, false), (true, false), (false, true), (true, true)] {
+        let is_now = |case: &&Rc<Case>| case.isolated == isolated && case.is_flood() == is_flood;
+        let all: Vec<Rc<Case>> = cases.iter().filter(is_now).cloned().collect();
         let (apply, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|case| why_not(case, target).is_none());
         let at_once = match (isolated, target.http2) {
+            _ if is_flood => FLOODS_AT_ONCE,
             (false, _) => AT_ONCE,
             (true, Http2::No) => ISOLATED_AT_ONCE,
             (true, _) => ISOLATED_HTTP2_AT_ONCE,
@@ -109,7 +118,8 @@ pub async fn run(
             done.set(done.get() + 1);
             told(done.get(), cases.len());
         };
-        outcomes.extend(tried(apply, target, origin, at_once, count).await);
+        let effort = Effort { at_once, contradiction: Contradiction::Counted };
+        outcomes.extend(tried(apply, target, origin, effort, count).await);
         outcomes.extend(others.into_iter().map(|case| not_applicable(case, target)));
     }
     settle(&mut outcomes);
@@ -143,7 +153,7 @@ fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
 
 fn not_applicable(case: Rc<Case>, target: &Target) -> Outcome {
     let judgement = Judgement::new(Verdict::NotApplicable, why_not(&case, target).unwrap_or_default());
-    Outcome { case, judgement, seen: Vec::new(), tries: 0 }
+    Outcome { case, judgement, seen: Vec::new(), tries: 0, times: Times::default() }
 }
 
 /// Gives the outcomes of cases whose dependencies do not hold the verdict that says so.
@@ -159,73 +169,49 @@ pub fn settle(outcomes: &mut [Outcome]) {
     }
 }
 
-/// Tries all, and then those again that do not hold. Two tries that disagree are decided by a third.
+/// How often cases are tried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Tries that are under way at the same time.
+    pub at_once: usize,
+    /// What is done about tries that contradict each other.
+    pub contradiction: Contradiction,
+}
+
+/// Tries all, and then those again that do not hold, or whose tries contradict each other.
 pub(crate) async fn tried(
     cases: Vec<Rc<Case>>,
     target: &Target,
     origin: &Rc<Origin>,
-    at_once: usize,
+    effort: Effort,
     count: impl Fn(),
 ) -> Vec<Outcome> {
-    let mut open = cases;
-    let mut verdicts: BTreeMap<String, Vec<Outcome>> = BTreeMap::new();
-    for round in 0..MOST_TRIES {
+    let mut all: BTreeMap<String, Tries> = BTreeMap::new();
+    let mut open: Vec<(Rc<Case>, usize)> =
+        cases.into_iter().map(|case| (Rc::clone(&case), case.tries)).collect();
+    for round in 0..MOST_ROUNDS {
         let pause = if round == 0 { SETTLE } else { SETTLE_AGAIN };
         // A case that came too late is tried with less beside it.
-        let at_once = (at_once >> (2 * round)).max(1);
+        let at_once = (effort.at_once >> (2 * round)).max(LEAST_AT_ONCE.min(effort.at_once));
         for outcome in one_round(open, target, origin, at_once, pause, || (round == 0).then(&count)).await {
-            verdicts.entry(outcome.case.name.clone()).or_default().push(outcome);
+            let tries = all.entry(outcome.case.name.clone()).or_default();
+            if round == 0 {
+                tries.crowded.push(outcome)
+            } else {
+                tries.quiet.push(outcome)
+            };
         }
-        open =
-            verdicts.values().filter(|tries| is_open(tries)).map(|tries| Rc::clone(&tries[0].case)).collect();
+        open = all.values().filter_map(|tries| tries.next(effort.contradiction)).collect();
         if open.is_empty() {
             break;
         }
     }
-    verdicts.into_values().filter_map(decided).collect()
+    all.into_values().filter_map(|tries| tries.decided(effort.contradiction)).collect()
 }
 
-/// True if a case is to be tried again: it does not hold, and no two tries agree on that.
-fn is_open(tries: &[Outcome]) -> bool {
-    let is_undecided = |outcome: &Outcome| outcome.judgement.verdict == Verdict::Inconclusive;
-    match tries {
-        // The same happens each time: once more would tell nothing new.
-        [first, second] if first.judgement == second.judgement => false,
-        [only] => !only.judgement.verdict.holds() || only.judgement.is_doubtful,
-        [.., last] if is_undecided(last) => true,
-        many => !many.iter().any(|one| {
-            many.iter().filter(|other| other.judgement.verdict == one.judgement.verdict).count() > 1
-        }),
-    }
-}
-
-/// The outcome that most tries agree on; the last one, if they all differ.
-fn decided(tries: Vec<Outcome>) -> Option<Outcome> {
-    let count = tries.len();
-    let votes = |verdict: Verdict| tries.iter().filter(|other| other.judgement.verdict == verdict).count();
-    let is_decided = |outcome: &&Outcome| outcome.judgement.verdict != Verdict::Inconclusive;
-    let best = tries.iter().filter(is_decided).max_by_key(|outcome| votes(outcome.judgement.verdict));
-    let mut outcome = best.or(tries.last())?.clone();
-    let others = tries
-        .iter()
-        .filter(is_decided)
-        .filter(|other| other.judgement.verdict != outcome.judgement.verdict)
-        .count();
-    if count == MOST_TRIES
-        && others >= votes(outcome.judgement.verdict)
-        && outcome.judgement.verdict != Verdict::Inconclusive
-    {
-        outcome.judgement = Judgement::new(
-            Verdict::Inconclusive,
-            format!("{count} tries disagree: {}", outcome.judgement.reason),
-        );
-    }
-    outcome.tries = count;
-    Some(outcome)
-}
-
+/// Each case so many times; `count` is called when the last try of a case is done.
 async fn one_round(
-    cases: Vec<Rc<Case>>,
+    cases: Vec<(Rc<Case>, usize)>,
     target: &Target,
     origin: &Rc<Origin>,
     at_once: usize,
@@ -234,20 +220,29 @@ async fn one_round(
 ) -> Vec<Outcome> {
     let slots = Rc::new(Semaphore::new(at_once));
     let mut tasks = JoinSet::new();
-    for case in cases {
-        let (slots, origin, target) = (Rc::clone(&slots), Rc::clone(origin), target.clone());
-        tasks.spawn_local(async move {
-            // It is never closed.
-            let _slot = slots.acquire().await;
-            one(case, &target, &origin, pause).await
-        });
-    }
-    let mut outcomes = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        if let Ok(outcome) = done {
-            outcomes.push(outcome);
+    let mut left: BTreeMap<String, usize> = BTreeMap::new();
+    for (case, times) in cases {
+        left.insert(case.name.clone(), times);
+        for _ in 0..times {
+            let case = Rc::clone(&case);
+            let (slots, origin, target) = (Rc::clone(&slots), Rc::clone(origin), target.clone());
+            tasks.spawn_local(async move {
+                // It is never closed.
+                let _slot = slots.acquire().await;
+                one(case, &target, &origin, pause).await
+            });
         }
-        count();
+    }
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        let Ok(outcome) = done else { continue };
+        if let Some(left) = left.get_mut(&outcome.case.name) {
+            *left -= 1;
+            if *left == 0 {
+                count();
+            }
+        }
+        outcomes.push(outcome);
     }
     outcomes
 }
@@ -268,7 +263,8 @@ async fn one(case: Rc<Case>, target: &Target, origin: &Rc<Origin>, pause: Durati
     let mut judgement = judge(&case, &findings);
     let ended = seen.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
     judgement.is_doubtful = judgement.verdict.holds() && ended;
-    Outcome { case, judgement, seen, tries: 1 }
+    let times = Times::of(judgement.verdict);
+    Outcome { case, judgement, seen, tries: 1, times }
 }
 
 /// The steps in order: what was seen, and which one came too late.

@@ -108,7 +108,7 @@ fn changes(out: &mut String, document: &Document, baseline: &Document) {
             result.level.word(),
             result.target,
             result.case,
-            result.verdict.words(),
+            result.words(),
             before.words()
         ));
     }
@@ -117,18 +117,16 @@ fn changes(out: &mut String, document: &Document, baseline: &Document) {
 
 fn failures(out: &mut String, document: &Document) {
     for level in [Level::Must, Level::Should] {
-        let failed: Vec<&CaseResult> = document
-            .results
-            .iter()
-            .filter(|result| result.level == level && result.verdict == Verdict::Fail)
-            .collect();
+        let failed: Vec<&CaseResult> =
+            document.results.iter().filter(|result| result.level == level && result.fails()).collect();
         if failed.is_empty() {
             continue;
         }
         out.push_str(&format!("\n{} not met: {}\n", level.word(), failed.len()));
         for result in failed.iter().take(MOST_ROWS) {
             let known = result.known.as_ref().map_or_else(String::new, |why| format!(" (known: {why})"));
-            out.push_str(&format!("  {}: {}{known}\n", result.target, result.case));
+            let share = result.share().map_or_else(String::new, |_| format!(" ({})", result.words()));
+            out.push_str(&format!("  {}: {}{share}{known}\n", result.target, result.case));
             out.push_str(&format!(
                 "      {} ({})\n      {}\n",
                 result.rule,
@@ -154,7 +152,7 @@ fn disagreements(out: &mut String, document: &Document) {
         .collect();
     out.push_str(&format!("  {:<9} {:<NAME_WIDTH$} {}\n", "", "", heads.join("  ")).replace(" \n", "\n"));
     for row in differ.iter().take(MOST_ROWS) {
-        let mark = |result: &Option<&CaseResult>| result.map_or("", |result| result.verdict.mark());
+        let mark = |result: &Option<&CaseResult>| result.map_or_else(String::new, CaseResult::mark);
         let cells: Vec<String> = row
             .results
             .iter()
@@ -170,15 +168,18 @@ fn disagreements(out: &mut String, document: &Document) {
 }
 
 fn behaviours(out: &mut String, document: &Document) {
-    for (verdict, title) in [(Verdict::Yes, "It does"), (Verdict::No, "It does not")] {
-        let all: Vec<&CaseResult> =
-            document.results.iter().filter(|result| result.verdict == verdict).collect();
+    for (verdict, title) in
+        [(Verdict::Yes, "It does"), (Verdict::Sometimes, "It does sometimes"), (Verdict::No, "It does not")]
+    {
+        let is_behaviour = |result: &&CaseResult| !result.level.binds() && result.verdict == verdict;
+        let all: Vec<&CaseResult> = document.results.iter().filter(is_behaviour).collect();
         if all.is_empty() {
             continue;
         }
         out.push_str(&format!("\n{title}: {}\n", all.len()));
         for result in all.iter().take(MOST_ROWS) {
-            out.push_str(&format!("  {:<NAME_WIDTH$} {}\n", result.case, result.rule));
+            let share = result.share().map_or_else(String::new, |(held, all)| format!(" ({held} of {all})"));
+            out.push_str(&format!("  {:<NAME_WIDTH$} {}{share}\n", result.case, result.rule));
         }
         more(out, all.len());
     }
@@ -232,13 +233,13 @@ pub fn markdown(document: &Document) -> String {
         failures_by_target(&mut out, document, level);
     }
     out.push_str(&format!(
-        "\n## All cases\n\nWhere targets disagree first.\n\n| case | level | {} |\n|---|---|{}\n",
+        "\n## All cases\n\nWhere targets disagree first. A fraction: it held in so many of so many tries.\n\n| case | level | {} |\n|---|---|{}\n",
         labels.join(" | "),
         "---|".repeat(labels.len())
     ));
     for row in rows(document) {
-        let cells: Vec<&str> =
-            row.results.iter().map(|result| result.map_or("", |result| result.verdict.mark())).collect();
+        let cells: Vec<String> =
+            row.results.iter().map(|result| result.map_or_else(String::new, CaseResult::mark)).collect();
         out.push_str(&format!(
             "| `{}` | {} | {} |\n",
             row.case.case,
@@ -253,9 +254,7 @@ pub fn markdown(document: &Document) -> String {
 fn failures_by_target(out: &mut String, document: &Document, level: Level) {
     let explains = level == Level::Must && document.results.iter().any(|result| result.known.is_some());
     let mut lines: BTreeMap<(usize, &str, &str, &Option<String>), Vec<&CaseResult>> = BTreeMap::new();
-    for result in
-        document.results.iter().filter(|result| result.level == level && result.verdict == Verdict::Fail)
-    {
+    for result in document.results.iter().filter(|result| result.level == level && result.fails()) {
         let place = document.targets.iter().position(|target| target.label == result.target).unwrap_or(0);
         let base = result.case.split('/').next().unwrap_or_default();
         lines.entry((place, &result.topic, base, &result.known)).or_default().push(result);
@@ -309,14 +308,14 @@ pub fn junit(document: &Document) -> String {
 
 fn tried(result: &CaseResult) -> assay_junit::Case {
     let outcome = match (&result.known, result.verdict) {
-        (None, Verdict::Fail) => Outcome::Failed(format!(
+        (None, _) if result.fails() => Outcome::Failed(format!(
             "{} ({}, {}): {}",
             result.rule,
             result.level.word(),
             reference(result),
             result.reason
         )),
-        (Some(known), Verdict::Fail) => Outcome::Skipped(known.clone()),
+        (Some(known), _) if result.fails() => Outcome::Skipped(known.clone()),
         (known, verdict) if !verdict.is_decided() => {
             Outcome::Skipped(known.clone().unwrap_or_else(|| verdict.words().to_owned()))
         }

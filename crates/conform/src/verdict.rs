@@ -1,6 +1,7 @@
 //! Verdicts of cases: what the findings of their steps come to, and what becomes of cases that depend on others.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub enum Verdict {
     Pass,
     /// It is not met.
     Fail,
+    /// Tries of it contradict each other: it holds in some of them, and in others not.
+    Sometimes,
     /// The target does what the case describes (MAY or behaviour).
     Yes,
     /// It does not; that is no failure.
@@ -30,9 +33,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Verdict; 7] = [
+    pub const ALL: [Verdict; 8] = [
         Verdict::Pass,
         Verdict::Fail,
+        Verdict::Sometimes,
         Verdict::Yes,
         Verdict::No,
         Verdict::NotApplicable,
@@ -45,6 +49,7 @@ impl Verdict {
         match self {
             Verdict::Pass => "pass",
             Verdict::Fail => "FAIL",
+            Verdict::Sometimes => "sometimes",
             Verdict::Yes => "behaves so",
             Verdict::No => "behaves otherwise",
             Verdict::NotApplicable => "not applicable",
@@ -58,6 +63,7 @@ impl Verdict {
         match self {
             Verdict::Pass => "ok",
             Verdict::Fail => "FAIL",
+            Verdict::Sometimes => "some",
             Verdict::Yes => "yes",
             Verdict::No => "no",
             Verdict::NotApplicable => "–",
@@ -73,7 +79,47 @@ impl Verdict {
 
     /// True where something was found out.
     pub fn is_decided(self) -> bool {
-        matches!(self, Verdict::Pass | Verdict::Fail | Verdict::Yes | Verdict::No)
+        matches!(self, Verdict::Pass | Verdict::Fail | Verdict::Sometimes | Verdict::Yes | Verdict::No)
+    }
+}
+
+/// How often a case came to what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// It held.
+    pub held: usize,
+    /// It did not.
+    pub unheld: usize,
+    /// Nothing was found out.
+    pub open: usize,
+}
+
+impl Times {
+    /// Once.
+    pub fn of(verdict: Verdict) -> Self {
+        let is_decided = verdict.is_decided();
+        Self {
+            held: usize::from(verdict.holds()),
+            unheld: usize::from(is_decided && !verdict.holds()),
+            open: usize::from(!is_decided),
+        }
+    }
+
+    /// True if it held, and did not.
+    pub fn contradict(self) -> bool {
+        self.held > 0 && self.unheld > 0
+    }
+}
+
+impl Add for Times {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            held: self.held + other.held,
+            unheld: self.unheld + other.unheld,
+            open: self.open + other.open,
+        }
     }
 }
 
@@ -86,6 +132,8 @@ pub struct Judgement {
     pub reason: String,
     /// All that was seen is that the target fetched again what it was to have in its store.
     pub is_refetch: bool,
+    /// What was to come did not, or not from the store: in a crowd it may have come too late, or have been evicted.
+    pub is_absence: bool,
     /// It holds because a connection ended, which may have had another reason: it is tried once more.
     pub is_doubtful: bool,
 }
@@ -93,7 +141,7 @@ pub struct Judgement {
 impl Judgement {
     /// With a reason.
     pub fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into(), is_refetch: false, is_doubtful: false }
+        Self { verdict, reason: reason.into(), is_refetch: false, is_absence: false, is_doubtful: false }
     }
 }
 
@@ -107,12 +155,15 @@ pub fn judge(case: &Case, findings: &[Finding]) -> Judgement {
                 Verdict::DependencyMissing,
                 format!("step {number}: the target refuses the request by itself: {why}"),
             ),
-            Finding::Unmet(why) | Finding::Fetched(why) if step.is_setup => Judgement::new(
-                Verdict::DependencyMissing,
-                format!("step {number}, which the case relies on: {why}"),
-            ),
-            Finding::Unmet(why) | Finding::Fetched(why) => Judgement {
+            Finding::Unmet(why) | Finding::Fetched(why) | Finding::Absent(why) if step.is_setup => {
+                Judgement::new(
+                    Verdict::DependencyMissing,
+                    format!("step {number}, which the case relies on: {why}"),
+                )
+            }
+            Finding::Unmet(why) | Finding::Fetched(why) | Finding::Absent(why) => Judgement {
                 is_refetch: matches!(finding, Finding::Fetched(_)),
+                is_absence: !matches!(finding, Finding::Unmet(_)),
                 ..Judgement::new(unmet(case.level), format!("step {number}: {why}"))
             },
         };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use assay_conform::case::Level;
-use assay_conform::document::{Document, Times};
-use assay_conform::verdict::Verdict;
+use assay_conform::document::Document;
+use assay_conform::verdict::{Times, Verdict};
 use assay_record::dir::RunDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ fn of(document: &Document) -> UnderLoad {
         let Times { held, unheld, open } = result.under_load.unwrap_or_default();
         found.tries += held + unheld + open;
         *found.verdicts.entry(name(result.verdict)).or_default() += 1;
-        if result.verdict == Verdict::Fail {
+        if result.fails() {
             found.failures.push(CaseUnderLoad {
                 case: result.case.clone(),
                 level: result.level.word().to_owned(),
@@ -94,8 +94,10 @@ impl UnderLoad {
     pub(crate) fn judged(&self) -> Judged {
         let must = Level::Must.word();
         let failed: Vec<&CaseUnderLoad> = self.failures.iter().filter(|one| one.level == must).collect();
-        let decided: usize =
-            ["pass", "fail", "yes", "no"].iter().filter_map(|name| self.verdicts.get(*name)).sum();
+        let decided: usize = ["pass", "fail", "sometimes", "yes", "no"]
+            .iter()
+            .filter_map(|name| self.verdicts.get(*name))
+            .sum();
         let decision = match (failed.len(), decided) {
             (1.., _) => Decision::Failed,
             (0, 1..) => Decision::Held,

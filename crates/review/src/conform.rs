@@ -59,14 +59,14 @@ struct RowOfPage<'d> {
 
 #[derive(Serialize)]
 struct Cell {
-    mark: &'static str,
+    mark: String,
     mood: &'static str,
 }
 
 #[derive(Serialize)]
 struct Evidence<'d> {
     target: &'d str,
-    verdict: &'static str,
+    verdict: String,
     reason: &'d str,
     text: String,
 }
@@ -180,9 +180,9 @@ fn overview(document: &Document) -> TableView {
 
 fn view<'d>(row: &Row<'d>) -> RowOfPage<'d> {
     let cell = |result: &Option<&CaseResult>| Cell {
-        mark: result.map_or("", |result| result.verdict.mark()),
+        mark: result.map_or_else(String::new, CaseResult::mark),
         mood: match result.map(|result| result.verdict) {
-            Some(Verdict::Fail) => "bad",
+            _ if result.is_some_and(CaseResult::fails) => "bad",
             Some(Verdict::Pass | Verdict::Yes) => "good",
             _ => "plain",
         },
@@ -190,7 +190,7 @@ fn view<'d>(row: &Row<'d>) -> RowOfPage<'d> {
     let shown = row.results.iter().flatten().filter(|result| !result.verdict.holds());
     let evidence = |result: &&'d CaseResult| Evidence {
         target: &result.target,
-        verdict: result.verdict.words(),
+        verdict: result.words(),
         reason: &result.reason,
         text: result.exchanges.iter().map(text).collect(),
     };
@@ -205,7 +205,7 @@ fn view<'d>(row: &Row<'d>) -> RowOfPage<'d> {
             .map_or_else(|| case.section.clone(), |rfc| format!("RFC {rfc}, {}", case.section)),
         rule: &case.rule,
         differs: row.differs(),
-        fails: row.results.iter().flatten().any(|result| result.verdict == Verdict::Fail),
+        fails: row.results.iter().flatten().any(|result| result.fails()),
         cells: row.results.iter().map(cell).collect(),
         evidence: shown.map(evidence).collect(),
     }
@@ -260,6 +260,7 @@ mod tests {
             known: None,
             evidence: Vec::new(),
             tries: 1,
+            times: None,
             under_load: None,
             exchanges: vec![Exchange {
                 step: 1,
@@ -275,6 +276,22 @@ mod tests {
             document.results.push(result(label, verdict));
         }
         document
+    }
+
+    #[test]
+    fn what_holds_sometimes_is_a_failure_with_its_counts() {
+        let mut document = document();
+        document.results[1].verdict = Verdict::Sometimes;
+        document.results[1].times = Some(assay_conform::verdict::Times { held: 9, unheld: 3, open: 0 });
+        let page = page(&document).unwrap();
+        for words in [
+            "<td class=\"bad\">9&#x2f;12</td>",
+            "data-fails=\"1\"",
+            "two: sometimes (9 of 12)",
+            "meets 0 of 1 MUST cases",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
     }
 
     #[test]

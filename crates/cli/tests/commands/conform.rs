@@ -1,6 +1,7 @@
 //! `assay conform` through the binary: results in all their forms, exit codes, and mistakes.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,84 @@ fn cases_that_cannot_be_tried_beside_load_are_refused_before_the_run() {
     ] {
         assay.run(&[&["run"], typed].concat()).exits(2).complains(words);
     }
+}
+
+#[test]
+fn over_tls_and_over_http2_there_the_built_in_proxy_meets_what_it_meets_in_clear() {
+    let assay = Assay::new();
+    let chosen = ["no-store-response", "http2-responds", "http2-content-length", "http2-streams-at-once"];
+    let chosen: Vec<&str> = chosen.iter().flat_map(|case| ["--case", case]).collect();
+    let typed = [&["conform", "builtin", "--tls", "--json", "--dir", "kept"][..], &chosen].concat();
+    let said = assay.run(&typed).exits(0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let results = document["results"].as_array().expect("results");
+    assert!(results.len() > 20, "{results:#?}");
+    for one in results {
+        let expected = if one["level"] == "MUST" { "pass" } else { "yes" };
+        assert_eq!(one["verdict"], expected, "{one:#?}");
+    }
+    // The certificate stays as evidence, the key does not.
+    let tls = assay.path("kept/builtin/http2/tls");
+    assert!(tls.join("target.pem").is_file() && !tls.join("target.key").exists());
+    assert_nothing_left(assay.directory.path());
+    assay
+        .run(&["conform", "switch", "--tls"])
+        .exits(2)
+        .complains("the switch and caches that work together are tried in clear");
+    assay.run(&["conform", "builtin", "--tls", "--forward"]).exits(2).complains("--forward");
+}
+
+/// A target that responds with 200, and with 404 to every third request, the first among them.
+fn fickle() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let Ok(mut stream) = stream else { break };
+            let mut head = [0; 4096];
+            // Whoever looks whether somebody listens sends nothing.
+            if !matches!(stream.read(&mut head), Ok(1..)) {
+                continue;
+            }
+            let status = if number % 3 == 0 { "404 Not Found" } else { "200 OK" };
+            let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(response.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_must_that_is_met_sometimes_ends_with_99_and_is_never_taken_for_a_pass() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("cases")).unwrap();
+    let case = "topic = \"own\"\n[[case]]\nname = \"ok\"\nlevel = \"MUST\"\nsection = \"policy\"\nrule = \"It is there.\"\n\
+        steps = [{ expect = { status = 200 } }]\n";
+    assay.file("cases/own.toml", case);
+    let target = fickle().to_string();
+    let run = |more: &[&str]| {
+        let typed =
+            ["conform", &target, "--origin-listen", "127.0.0.1:0", "--cases", "cases", "--tries", "12"];
+        assay.run(&[&typed[..], more].concat())
+    };
+    let said = run(&[]).exits(99);
+    assert!(
+        said.stdout.contains("MUST not met: 1\n") && said.stdout.contains("ok (sometimes ("),
+        "{}",
+        said.stdout
+    );
+    let said = run(&["--json", "-o", "before.json", "--report-only"]).exits(0);
+    assert!(said.stdout.is_empty(), "{}", said.stdout);
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(assay.path("before.json")).unwrap()).unwrap();
+    let result = &document["results"][0];
+    assert_eq!(result["verdict"], "sometimes", "{result:#}");
+    let (held, unheld) =
+        (result["times"]["held"].as_u64().unwrap(), result["times"]["unheld"].as_u64().unwrap());
+    assert!(held > 0 && unheld > 0 && held + unheld >= 12, "{result:#}");
+    assert!(result["exchanges"][0]["received"].as_str().unwrap_or_default().contains("404"), "{result:#}");
+    run(&["--baseline", "before.json"]).exits(0);
+    assay.run(&["conform", "builtin", "--tries", "0"]).exits(2).complains("--tries");
 }
 
 #[test]

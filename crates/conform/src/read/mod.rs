@@ -8,7 +8,7 @@ use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Se
 use crate::template::{unknown, with_row};
 
 const TOP: [&str; 5] = ["topic", "about", "applies", "isolated", "case"];
-const CASE: [&str; 14] = [
+const CASE: [&str; 15] = [
     "name",
     "level",
     "rfc",
@@ -21,6 +21,7 @@ const CASE: [&str; 14] = [
     "applies",
     "isolated",
     "alone",
+    "tries",
     "validated",
     "part",
 ];
@@ -83,6 +84,8 @@ const MOST_WAIT_S: f64 = 60.0;
 /// Most steps of a case, and most copies of a request.
 const MOST_STEPS: usize = 50;
 const MOST_COPIES: u64 = 50;
+/// Most tries that a case can ask for.
+const MOST_TRIES: u64 = 100;
 /// What is part of a request, and cannot be said beside one that is written out.
 const PARTS: [&str; 6] = ["method", "path", "fields", "body", "version", "host"];
 /// The name of a row in `each`.
@@ -145,7 +148,7 @@ impl Row {
         let text = with_row(value.text()?, &self.values);
         match unknown(&text) {
             Some(name) => Err(value.wrong(&format!(
-                "`{{{name}}}` stands for nothing; there are {{url}}, {{token}}, {{host}}, {{date}}, {{date+SECONDS}}, {{a-COUNT}} \
+                "`{{{name}}}` stands for nothing; there are {{url}}, {{token}}, {{host}}, {{scheme}}, {{date}}, {{date+SECONDS}}, {{a-COUNT}} \
                  and the names in `each`"
             ))),
             None => Ok(text),
@@ -232,6 +235,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
         applies: fields.get("applies").map_or(Ok(common.applies), |value| applies(&value))?,
         isolated: fields.get("isolated").map_or(Ok(common.isolated), |value| value.flag())?,
         alone: fields.get("alone").map_or(Ok(false), |value| value.flag())?,
+        tries: fields.get("tries").map_or(Ok(1), |value| value.whole(1, MOST_TRIES))? as usize,
         steps,
         place: format!("{}:{}", common.file, fields.line()),
     })

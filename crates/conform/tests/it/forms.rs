@@ -7,7 +7,7 @@ use assay_conform::document::{Conclusion, Document, TargetInfo};
 use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Target, run};
 use assay_conform::suite::BUNDLED;
-use assay_conform::verdict::Verdict;
+use assay_conform::verdict::{Times, Verdict};
 use assay_conform::{known, show};
 use serde_json::Value;
 
@@ -112,6 +112,40 @@ fn texts_say_what_fails_and_where_targets_disagree() {
             && junit.contains("&lt;seen&gt; &amp; &quot;quoted&quot;"),
         "{junit}"
     );
+}
+
+#[test]
+fn a_must_that_holds_sometimes_is_a_failure_with_its_counts_everywhere() {
+    let mut document = document();
+    let before = document.clone();
+    let result = document.results.iter_mut().find(|result| result.verdict == Verdict::Fail).unwrap();
+    result.verdict = Verdict::Sometimes;
+    result.times = Some(Times { held: 9, unheld: 3, open: 1 });
+    let mut passed = document.clone();
+    passed.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
+    assert_eq!(document.conclusion(None), Conclusion::Failed);
+    assert_eq!(document.conclusion(Some(&passed)), Conclusion::Failed);
+    // It has failed before: that it holds now and then is listed, and is none that is new; the reverse, too.
+    for (now, before, words) in [
+        (&document, &before, "bad  no-store-response/plain: sometimes (9 of 12), was FAIL"),
+        (&before, &document, "bad  no-store-response/plain: FAIL, was sometimes (9 of 12)"),
+        (&passed, &document, "bad  no-store-response/plain: pass, was sometimes (9 of 12)"),
+    ] {
+        assert_eq!(now.conclusion(Some(before)), Conclusion::Fine);
+        let terminal = show::terminal(now, Some(before));
+        assert!(terminal.contains(words), "{words}: {terminal}");
+    }
+    let terminal = show::terminal(&document, None);
+    assert!(terminal.contains("  bad: no-store-response/plain (sometimes (9 of 12))"), "{terminal}");
+    let markdown = show::markdown(&document);
+    assert!(markdown.contains("| `no-store-response/plain` | MUST | ok | 9/12 |"), "{markdown}");
+    assert!(markdown.contains("| bad | `no-store-response` | plain |"), "{markdown}");
+    assert!(show::junit(&document).contains("tests=\"2\" failures=\"1\""));
+    let json = document.to_json().unwrap();
+    assert!(json.contains("\"verdict\": \"sometimes\""), "{json}");
+    let known = known::read("k.toml", "[[known]]\ncase = \"no-store-response\"\nreason = \"why\"\n").unwrap();
+    assert!(known::apply(&mut document, &known).is_empty());
+    assert_eq!(document.conclusion(None), Conclusion::Fine);
 }
 
 #[test]

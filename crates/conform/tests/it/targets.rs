@@ -8,7 +8,7 @@ use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -60,6 +60,45 @@ fn cases_for_caches_do_not_apply_to_what_is_none() {
         let outcomes = tried(&["stores", "authorization-forwarded"], false, |origin| origin).await;
         assert_eq!(verdict(&outcomes, "stores"), Verdict::NotApplicable);
         assert_eq!(verdict(&outcomes, "authorization-forwarded"), Verdict::Pass);
+    });
+}
+
+#[test]
+fn a_target_that_contradicts_itself_meets_a_requirement_sometimes() {
+    on_one_thread(async {
+        let text = "topic = \"own\"\n[[case]]\nname = \"ok\"\nlevel = \"MUST\"\nsection = \"x\"\nrule = \"r\"\n\
+            steps = [{ expect = { status = 200 } }]\n";
+        let cases: Vec<Rc<Case>> =
+            assay_conform::read::read("own.toml", text).unwrap().cases.into_iter().map(Rc::new).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        spawn_local(async move {
+            // Every third request is refused, the first among them.
+            for number in 0.. {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 4096]).await.unwrap();
+                let status = if number % 3 == 0 { "404 Not Found" } else { "200 OK" };
+                let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                stream.write_all(response.as_bytes()).await.unwrap();
+            }
+        });
+        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+        let target = Target {
+            address,
+            host: "h".into(),
+            stores: true,
+            is_forward: false,
+            several: false,
+            tls: None,
+            http2: Http2::No,
+        };
+        let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
+        let outcome = &outcomes[0];
+        assert_eq!(outcome.judgement.verdict, Verdict::Sometimes, "{:?}", outcome.judgement);
+        assert_eq!((outcome.times.held, outcome.times.unheld, outcome.tries), (8, 4, 12));
+        let reason = "it held in 8 of 12 tries; otherwise step 1: the response has status 404, not 200";
+        assert_eq!(outcome.judgement.reason, reason);
+        assert!(!outcome.seen.is_empty(), "the exchanges of a try that did not hold are evidence");
     });
 }
 

@@ -37,6 +37,10 @@ Examples:
       a cache that runs already, with 127.0.0.1:9000 as its origin
   assay conform switch
       framing and forwarding by the web switch, which stores nothing
+  assay conform varnish --tls --case http2 --case http2-frames
+      HTTP/2, and all else, over TLS
+  assay conform varnish --case http2 --tries 20
+      what holds only sometimes?
   assay conform --topology pair.toml
       caches that work together, as `assay run --topology` starts them
   assay conform varnish --json -o before.json
@@ -101,6 +105,9 @@ pub struct ConformArgs {
     /// The case files in DIR (*.toml) instead of those that come with Assay
     #[arg(long, value_name = "DIR", help_heading = CASES)]
     pub cases: Option<PathBuf>,
+    /// Try every case at least N times: what depends on a race is found as *sometimes*, with its counts
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100), help_heading = CASES)]
+    pub tries: u16,
     /// Failures that are accepted, with their reasons (docs/reference/conformance.md)
     #[arg(long, value_name = "FILE", help_heading = CASES)]
     pub known_failures: Option<PathBuf>,
@@ -177,7 +184,11 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
     for file in [&args.output, &args.html, &args.markdown, &args.junit] {
         output::check_result(file.as_deref())?;
     }
-    let cases = suite(args.cases.as_deref())?.chosen(&args.chosen).map_err(Failure::usage)?;
+    let mut cases = suite(args.cases.as_deref())?.chosen(&args.chosen).map_err(Failure::usage)?;
+    for case in &mut cases {
+        let case = Rc::make_mut(case);
+        case.tries = case.tries.max(args.tries.into());
+    }
     let known = args.known_failures.as_deref().map(known_failures).transpose()?.unwrap_or_default();
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     leftovers::clear();
