@@ -7,8 +7,8 @@
 use assay_cache::policy::bounds::{Bound, Interval, at_least, at_most};
 
 use crate::http::{self, Http};
-use crate::requests::{Requests, UNCACHABLE};
-use crate::tally::Counts;
+use crate::requests::{Request, Requests, UNCACHABLE};
+use crate::tally::{Counts, Tally};
 
 /// Which bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +20,24 @@ pub enum Side {
 }
 
 /// The bound as figures of a cache of this capacity. Its hits and its bytes of hits need not be reached together.
-pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> Counts {
+pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> Tally {
     let (mut intervals, slots) = intervals(requests, side, capacity, warm_up);
-    let Bound { hits, hit_bytes } = match side {
-        Side::Above => at_most(&mut intervals, slots, capacity),
-        Side::Below => at_least(&mut intervals, slots, capacity),
+    let rate = if requests.large.is_empty() { None } else { Some(requests.rate()) };
+    let [drawn, large] = match side {
+        Side::Above => at_most(&mut intervals, slots, capacity, rate),
+        Side::Below => at_least(&mut intervals, slots, capacity, rate),
     };
-    let mut counts = Counts { hits, hit_bytes, ..Counts::default() };
+    let counts = |Bound { hits, hit_bytes }| Counts { hits, hit_bytes, ..Counts::default() };
+    let mut parts = vec![counts(drawn), counts(large)];
     for (number, request) in requests.list.iter().enumerate().skip(warm_up) {
         if requests.is_counted(number) {
-            counts.requests += 1;
-            counts.bytes += request.sent_bytes;
+            let part = &mut parts[usize::from(requests.is_large(number))];
+            part.requests += 1;
+            part.bytes += request.sent_bytes;
         }
     }
-    counts
+    parts.truncate(if rate.is_some() { 2 } else { 1 });
+    Tally { parts, by: Vec::new() }
 }
 
 /// The last request that may have left an object stored.
@@ -49,6 +53,11 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
     let http = requests.http.as_ref();
     let unbounded = http.filter(|_| side == Side::Below).map(|http| http::hits_of_unbounded(requests, http));
     let mut last: Vec<Option<Last>> = vec![None; requests.objects];
+    // What lies in a cache of a sample takes its room, but is as large as it is.
+    let fits = |number: usize, request: &Request| match side {
+        Side::Above => requests.room_of(requests.size_of(number, request.bytes)) <= capacity,
+        Side::Below => request.bytes <= capacity,
+    };
     let (mut intervals, mut slot) = (Vec::new(), 0u32);
     for (number, request) in requests.list.iter().enumerate() {
         if request.object == UNCACHABLE {
@@ -58,13 +67,18 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         let at_ms = http.map_or(0, |http| http.meanings[number].at_ms(request));
         let is_possible = |last: &Last| {
             let is_fresh = unbounded.as_ref().map_or(at_ms < last.fresh_until_ms, |hits| hits[number]);
-            last.bytes == request.bytes && request.bytes <= capacity && is_fresh
+            last.bytes == request.bytes && fits(number, request) && is_fresh
         };
         if let Some(last) =
             before.filter(is_possible).filter(|_| number >= warm_up && requests.is_counted(number))
         {
-            let (bytes, sent_bytes) = (request.bytes, request.sent_bytes);
-            intervals.push(Interval { from: last.slot, until: slot, bytes, sent_bytes });
+            intervals.push(Interval {
+                from: last.slot,
+                until: slot,
+                bytes: request.bytes,
+                sent_bytes: request.sent_bytes,
+                is_large: requests.is_large(number),
+            });
         }
         last[request.object as usize] = match http.map(|http| leaves(http, number)) {
             Some(Left::Nothing) => None,

@@ -16,6 +16,7 @@ use assay_cache::policy::{Admission, Lookup, Order, Store};
 use crate::arrivals::Arrivals;
 use crate::http::{Http, Meaning, NO_VALIDATOR, USUAL};
 use crate::layout::Layout;
+use crate::played::room;
 use crate::requests::{Request, Requests, UNCACHABLE};
 use crate::tally::{Also, Counter, Counts, Rules};
 
@@ -83,16 +84,16 @@ pub struct Served {
 }
 
 impl Served {
-    /// The figures of all requests, if these are of a sample with this rate.
-    pub(crate) fn over(&self, rate: f64) -> Self {
-        let whole = |part: u64| (part as f64 / rate).round() as u64;
+    /// The figures of all requests, from those for objects of a sample with this rate, and for large ones.
+    fn of_all([drawn, large]: [Self; 2], rate: f64) -> Self {
+        let all = |of: fn(&Self) -> u64| (of(&drawn) as f64 / rate).round() as u64 + of(&large);
         Self {
-            requests: whole(self.requests),
-            own_hits: whole(self.own_hits),
-            sibling_hits: whole(self.sibling_hits),
-            parent_hits: whole(self.parent_hits),
-            from_caches: whole(self.from_caches),
-            from_caches_hits: whole(self.from_caches_hits),
+            requests: all(|served| served.requests),
+            own_hits: all(|served| served.own_hits),
+            sibling_hits: all(|served| served.sibling_hits),
+            parent_hits: all(|served| served.parent_hits),
+            from_caches: all(|served| served.from_caches),
+            from_caches_hits: all(|served| served.from_caches_hits),
         }
     }
 }
@@ -113,6 +114,11 @@ impl Together {
         self.parts.iter().for_each(|part| total.add(part));
         total
     }
+
+    /// Of a sample: the objects that were drawn, and the large ones.
+    pub(crate) fn drawn_and_large(&self) -> [Counts; 2] {
+        [0, 1].map(|part| self.parts.get(part).copied().unwrap_or_default())
+    }
 }
 
 impl Node {
@@ -131,8 +137,14 @@ impl Node {
     }
 
     /// An empty store with so much room.
-    fn store(&self, policy: Replacement, capacity: u64, objects: usize) -> Store<Box<dyn Order>> {
-        let order = policy.order(capacity, objects);
+    fn store(
+        &self,
+        policy: Replacement,
+        capacity: u64,
+        shares: &[f32],
+        objects: usize,
+    ) -> Store<Box<dyn Order>> {
+        let order = policy.order_by_shares(capacity, objects, shares.to_vec());
         let order: Box<dyn Order> = match self.admission {
             Admission::TinyLfu => Box::new(TinyLfu::new(order, objects)),
             _ => order,
@@ -190,22 +202,25 @@ impl Hierarchy {
 pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, parts: usize) -> Together {
     let plain = Http::new(USUAL);
     let http = requests.http.as_ref().unwrap_or(&plain);
-    // In a sample, a cache has its share of the objects, and of the room.
-    let room = |node: &Node| match requests.rate() {
-        1.0 => node.capacity_bytes,
-        rate => (node.capacity_bytes as f64 * rate) as u64,
-    };
+    let shares = requests.shares();
     let node = |node: &Node| Running {
         node: node.clone(),
-        store: node.store(hierarchy.policy_of(node), room(node), requests.objects),
+        store: node.store(
+            hierarchy.policy_of(node),
+            requests.room_of(node.capacity_bytes),
+            &shares,
+            requests.objects,
+        ),
         copies: vec![Copied::default(); requests.objects],
-        served: Served::default(),
+        factor: 1.0,
+        served: [Served::default(); 2],
     };
     let mut caches = Caches {
         http,
         nodes: hierarchy.nodes.iter().map(node).collect(),
         arrivals: Arrivals::default(),
         turn: 0,
+        part: 0,
     };
     let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
     for (number, request) in requests.list.iter().enumerate() {
@@ -213,6 +228,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
         let client = requests.clients.get(number).copied().unwrap_or_default() as usize;
         let entry = usize::from(hierarchy.entries[client % hierarchy.entries.len()]);
         caches.arrive(meaning.at_ms(request));
+        caches.begin(usize::from(requests.is_large(number)), requests.factor(number));
         let source = match request.object {
             UNCACHABLE => Source::Origin,
             _ => caches.serve(entry, request, &meaning),
@@ -220,7 +236,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
         if number >= warm_up && meaning.is_counted {
             counter.enter(number);
             counter.count(number, request, source != Source::Origin, Also::default());
-            let served = &mut caches.nodes[entry].served;
+            let served = &mut caches.nodes[entry].served[caches.part];
             served.requests += 1;
             match source {
                 Source::Own => served.own_hits += 1,
@@ -232,7 +248,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
     }
     Together {
         parts: counter.finish().parts,
-        nodes: caches.nodes.into_iter().map(|node| node.served).collect(),
+        nodes: caches.nodes.into_iter().map(|node| Served::of_all(node.served, requests.rate())).collect(),
     }
 }
 
@@ -251,12 +267,15 @@ struct Running {
     node: Node,
     store: Store<Box<dyn Order>>,
     copies: Vec<Copied>,
-    served: Served,
+    /// By how much the room of the requested object is multiplied, in a sample.
+    factor: f64,
+    /// Of objects that were drawn, or of all, and of large ones.
+    served: [Served; 2],
 }
 
 impl Running {
     fn room(&self, request: &Request) -> u64 {
-        self.node.layout.room(request.bytes)
+        room(self.node.layout.room(request.bytes), self.factor)
     }
 
     fn holds(&self, request: &Request) -> bool {
@@ -294,6 +313,8 @@ struct Caches<'a> {
     arrivals: Arrivals,
     /// How often several had a copy of what one of them gave.
     turn: usize,
+    /// What the current request counts for ([`Running::served`]).
+    part: usize,
 }
 
 /// A cache that has a fresh copy.
@@ -304,6 +325,12 @@ enum Holder {
 }
 
 impl Caches<'_> {
+    /// The next request counts for this part, and the room of its object is multiplied by this.
+    fn begin(&mut self, part: usize, factor: f64) {
+        self.part = part;
+        self.nodes.iter_mut().for_each(|node| node.factor = factor);
+    }
+
     /// Caches store what has arrived by this time.
     fn arrive(&mut self, at_ms: u64) {
         while let Some(arrival) = self.arrivals.next_until(at_ms) {
@@ -404,8 +431,8 @@ impl Caches<'_> {
     fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> Copied {
         let sibling = &mut self.nodes[sibling];
         sibling.touch(request);
-        sibling.served.from_caches += 1;
-        sibling.served.from_caches_hits += 1;
+        sibling.served[self.part].from_caches += 1;
+        sibling.served[self.part].from_caches_hits += 1;
         // It comes at once, however long the origin takes.
         Copied { arrives_ms: at_ms, ..sibling.copied(request) }
     }
@@ -427,7 +454,7 @@ impl Caches<'_> {
             return (Source::Origin, self.made(request, meaning));
         };
         let (source, copied) = self.get(parent, request, meaning, depth + 1);
-        let served = &mut self.nodes[parent].served;
+        let served = &mut self.nodes[parent].served[self.part];
         served.from_caches += 1;
         served.from_caches_hits += u64::from(source == Source::Own);
         (if source == Source::Origin { Source::Origin } else { Source::Parent }, copied)
@@ -447,132 +474,5 @@ impl Caches<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::http::Behaviour;
-    use crate::http_draws::{any_requests, gathered};
-    use crate::policy::Policy;
-    use crate::simulate::cache;
-
-    fn single(capacity_bytes: u64) -> Hierarchy {
-        Hierarchy::layers(&[capacity_bytes], 1, Layout::BODIES)
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn one_cache_hits_what_its_policy_hits_and_caches_of_nothing_before_it_hit_nothing(
-            list in any_requests(), capacity in 0u64..140
-        ) {
-            let requests = gathered(USUAL, &list);
-            let alone = together(&requests, &single(capacity), 3, 4).total();
-            for (policy, _) in Replacement::ALL {
-                let by_itself = cache(&requests, Policy::Online(policy), capacity, 3.into());
-                let alone = together(&requests, &Hierarchy { policy, ..single(capacity) }, 3, 4).total();
-                proptest::prop_assert_eq!(Counts { validated: 0, ..by_itself }, alone, "{:?}", policy);
-            }
-            let behind = Hierarchy::layers(&[0, 0, capacity], 3, Layout::BODIES);
-            let found = together(&requests, &behind, 3, 4);
-            proptest::prop_assert_eq!(found.total().requests, alone.requests);
-            proptest::prop_assert!(found.nodes[..3].iter().all(|node| node.own_hits == 0));
-        }
-
-        #[test]
-        fn siblings_with_room_for_everything_hit_what_one_cache_hits(list in any_requests()) {
-            // Plain requests only: others act on the cache that they enter, and on no other.
-            let list: Vec<_> = list.into_iter().map(|(key, later, _, _, _)| (key, later, 7, false, 9)).collect();
-            let mut requests = gathered(USUAL, &list);
-            requests.clients = (0..requests.list.len() as u32).map(|number| number % 5).collect();
-            let mut siblings = Hierarchy::layers(&[1 << 20], 3, Layout::BODIES);
-            for (place, node) in siblings.nodes.iter_mut().enumerate() {
-                node.siblings = (0..3).filter(|other| *other != place).collect();
-            }
-            let found = together(&requests, &siblings, 0, 1);
-            let one = together(&requests, &siblings.as_one(), 0, 1);
-            proptest::prop_assert_eq!(found.total(), one.total());
-            let apart = together(&requests, &siblings.apart(), 0, 1).total();
-            let gained: u64 = found.nodes.iter().map(|node| node.sibling_hits).sum();
-            proptest::prop_assert_eq!(apart.hits + gained, found.total().hits);
-        }
-    }
-
-    /// Requests of objects of ten bytes by clients in turn, without an end of their lifetimes.
-    fn plain(keys: &[u64], clients: &[u32]) -> Requests {
-        let list: Vec<_> = keys.iter().map(|key| (*key, 1, 7, false, 9)).collect();
-        let mut requests = gathered(USUAL, &list);
-        requests.clients = clients.to_vec();
-        requests
-    }
-
-    #[test]
-    fn a_cache_makes_room_for_a_response_when_it_arrives() {
-        // Room for one object, and responses that take five seconds. The second object is requested at 7 s.
-        let at = [(1, 0), (1, 4), (1, 6), (2, 7), (1, 8), (1, 13), (2, 14), (1, 19)];
-        let list: Vec<_> = at.iter().map(|(key, at_s)| (*key, *at_s, Meaning::PLAIN)).collect();
-        let hits = |behaviour, response_ms| {
-            let mut requests = crate::http_draws::requests(behaviour, &list);
-            requests.http.as_mut().unwrap().response_ms = response_ms;
-            together(&requests, &single(10), 0, 1).total().hits
-        };
-        let alone = Behaviour { collapses: false, ..USUAL };
-        // At 6 and 8 s; the second object at 14 s, and at 19 s the first, which was fetched again at 13 s.
-        assert_eq!(hits(alone, 5000), 4);
-        // At 4, 6 and 13 s. Caches that collapse requests have the object at once.
-        assert_eq!([hits(alone, 0), hits(USUAL, 5000)], [3, 3]);
-    }
-
-    #[test]
-    fn what_is_dropped_on_its_way_is_not_stored_and_what_is_fetched_anew_replaces_it() {
-        let get = |life_s| Meaning { life_s, version: NO_VALIDATOR, ..Meaning::PLAIN };
-        let post = Meaning { kind: Kind::Post, is_counted: false, ..Meaning::PLAIN };
-        let list = [
-            (1, 0, get(9)),
-            (1, 1, post),
-            (1, 6, get(9)),
-            (1, 12, get(9)),
-            (1, 16, get(9)),
-            (1, 18, get(9)),
-            (1, 22, get(9)),
-        ];
-        let behaviour = Behaviour { collapses: false, ..USUAL };
-        let mut requests = crate::http_draws::requests(behaviour, &list);
-        requests.http.as_mut().unwrap().response_ms = 5000;
-        // What was fetched at 6 s is there at 12, and has expired at 16; what comes then is there at 22.
-        assert_eq!(together(&requests, &single(10), 0, 1).total().hits, 2);
-    }
-
-    #[test]
-    fn what_a_sibling_gives_is_stored_unless_it_is_proxy_only() {
-        let requests = plain(&[1, 1, 1], &[0, 1, 1]);
-        let mut pair = Hierarchy::layers(&[100], 2, Layout::BODIES);
-        (pair.nodes[0].siblings, pair.nodes[1].siblings) = (vec![1], vec![0]);
-        let served = |pair: &Hierarchy| together(&requests, pair, 0, 1).nodes[1];
-        assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (1, 1));
-        pair.nodes[1].proxy_only = true;
-        assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (2, 0));
-    }
-
-    #[test]
-    fn a_cache_may_have_a_policy_and_an_admission_of_its_own() {
-        // Of a cache for two objects: the first is requested often, the others once each.
-        let requests = plain(&[1, 1, 1, 2, 3, 1, 4, 5, 1], &[0; 9]);
-        let hits = |policy, admission| {
-            let mut one = single(20);
-            (one.nodes[0].policy, one.nodes[0].admission) = (policy, admission);
-            together(&requests, &one, 0, 1).total().hits
-        };
-        assert_eq!([hits(None, Admission::All), hits(Some(Replacement::Lfu), Admission::All)], [2, 4]);
-        assert_eq!([hits(None, Admission::TinyLfu), hits(None, Admission::SecondRequest)], [4, 3]);
-    }
-
-    #[test]
-    fn a_parent_is_filled_by_its_children_and_serves_them() {
-        let requests = plain(&[1, 1, 2, 2], &[0, 1, 1, 1]);
-        let found = together(&requests, &Hierarchy::layers(&[100, 100], 2, Layout::BODIES), 0, 1);
-        assert_eq!((found.nodes[1].parent_hits, found.nodes[1].own_hits), (1, 1));
-        assert_eq!(
-            (found.nodes[2].from_caches, found.nodes[2].from_caches_hits, found.nodes[2].requests),
-            (3, 1, 0)
-        );
-        assert_eq!((found.total().hits, found.total().requests), (2, 4));
-    }
-}
+#[path = "cooperate_tests.rs"]
+mod tests;

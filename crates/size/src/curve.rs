@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use assay_cache::policy::Admission;
 
 use crate::http;
+use crate::played::Part;
 use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::sample::{GROUPS, Sampled, WarmUp};
@@ -143,7 +144,7 @@ fn of_all(requests: &Requests, plan: &Plan<'_>) -> Curves {
         let parts = if is_long && tally.parts.len() == STRETCHES { tally.parts } else { Vec::new() };
         Estimate { counts, parts, by: tally.by }
     };
-    let found = simulated(requests, plan, rules);
+    let found = simulated(requests, plan.policies, plan.sizes, rules);
     let points = |points: Vec<(u64, Method, Tally)>| {
         let point = |(size, method, tally)| Point { size, estimate: estimate(tally), method };
         points.into_iter().map(point).collect()
@@ -155,24 +156,26 @@ fn of_all(requests: &Requests, plan: &Plan<'_>) -> Curves {
 
 fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves {
     let WarmUp { kept, read, after } = sampled.warm_up(plan.warm_up);
-    let rate = requests.rate();
-    let simulate = |requests: &Requests, warm_up: usize| {
-        let rules = Rules { warm_up, admission: plan.admission, parts: 1 };
+    let labels = requests.labels.as_ref().map_or(0, |labels| labels.names.len());
+    // What is admitted by its size is told by the room that it takes, which must be the same for all then.
+    let only_drawn = matches!(plan.admission, Admission::UpTo(_));
+    let simulate = |without: Option<usize>| {
+        let (part, warm_up) = requests.part_of_sample(sampled, Part { without, only_drawn }, kept);
+        let requests = part.in_rooms();
+        let rules = Rules { warm_up, admission: requests.admission_of(plan.admission), parts: 1 };
         let of = |tally: Tally| {
-            let counts = after.estimate(&tally.total(), requests.rate());
-            let by = tally.by.iter().map(|label| label.over(rate)).collect();
-            Estimate { counts, parts: Vec::new(), by }
+            let counts = after.estimate(&tally.drawn_and_large(), requests.rate());
+            Estimate { counts, parts: Vec::new(), by: tally.by_over(labels, requests.rate()) }
         };
-        let infinite = of(simulate::infinite(requests, rules));
-        let found = simulated(requests, plan, rules).into_iter();
+        let infinite = of(simulate::infinite(&requests, rules));
+        let found = simulated(&requests, plan.policies, plan.sizes, rules).into_iter();
         let points =
             found.map(|points| points.into_iter().map(|(_, method, tally)| (method, of(tally))).collect());
         (infinite, points.collect::<Vec<Vec<(Method, Estimate)>>>())
     };
-    let (mut infinite, mut all) = simulate(requests, kept);
+    let (mut infinite, mut all) = simulate(None);
     for group in 0..GROUPS {
-        let (rest, warm_up) = requests.without(sampled, group, kept);
-        let (without, found) = simulate(&rest, warm_up);
+        let (without, found) = simulate(Some(group));
         infinite.parts.push(without.counts);
         for (of_all, of_rest) in all.iter_mut().flatten().zip(found.into_iter().flatten()) {
             of_all.1.parts.push(of_rest.1.counts);
@@ -194,8 +197,12 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves 
 }
 
 /// What caches of each policy and each size make of these requests, in the order of policies and sizes.
-fn simulated(requests: &Requests, plan: &Plan<'_>, rules: Rules) -> Vec<Vec<(u64, Method, Tally)>> {
-    let (policies, sizes) = (plan.policies, plan.sizes);
+fn simulated(
+    requests: &Requests,
+    policies: &[Policy],
+    sizes: &[u64],
+    rules: Rules,
+) -> Vec<Vec<(u64, Method, Tally)>> {
     // Below this size, LRU's contents are not the beginning of one list, because some object bypasses the cache.
     let simulated = match requests.size_changes {
         0 if rules.admission == Admission::All && http::keeps_one_list(requests) => {
@@ -219,7 +226,7 @@ fn simulated(requests: &Requests, plan: &Plan<'_>, rules: Rules) -> Vec<Vec<(u64
         while let Some(&(policy, at)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             let points = match sizes.get(at) {
                 Some(&size) => {
-                    let tally = simulate::tally(requests, policies[policy], room(size, requests), rules);
+                    let tally = simulate::tally(requests, policies[policy], requests.room_of(size), rules);
                     vec![(size, Method::Simulated, tally)]
                 }
                 None => one_pass(requests, &sizes[simulated..], rules),
@@ -238,11 +245,6 @@ fn simulated(requests: &Requests, plan: &Plan<'_>, rules: Rules) -> Vec<Vec<(u64
     let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     found.iter_mut().for_each(|points| points.sort_unstable_by_key(|(size, ..)| *size));
     found
-}
-
-/// The size of the simulated cache: a sample's share of it.
-fn room(size: u64, requests: &Requests) -> u64 {
-    if requests.sampled.is_none() { size } else { (size as f64 * requests.rate()) as u64 }
 }
 
 fn one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<(u64, Method, Tally)> {

@@ -408,13 +408,13 @@ impl InputInfo {
             requests: requests.read(),
             warm_up_requests: warm_up,
             uncachable_requests: requests.uncachable,
-            uncounted_requests: requests.scaled(requests.uncounted()),
-            objects: requests.scaled(requests.objects as u64),
-            requested_once: requests.scaled(once),
-            requested_once_bytes: requests.scaled(once_bytes),
+            uncounted_requests: requests.uncounted(),
+            objects: requests.all_objects(),
+            requested_once: once,
+            requested_once_bytes: once_bytes,
             footprint_bytes: requests.footprint_bytes,
             largest_bytes: requests.largest_bytes,
-            size_changes: requests.scaled(requests.size_changes),
+            size_changes: requests.size_changes,
             lasts_s: requests.lasts_s,
             malformed: read.malformed,
         }
@@ -448,7 +448,7 @@ fn sizes(
     sizes.sort_unstable();
     sizes.dedup();
     let Some(sample) = sample else { return Ok((sizes, Vec::new())) };
-    let (objects, rate) = (sample.objects, sample.rate);
+    let (objects, rate) = (requests.drawn_objects() as u64, sample.rate);
     if objects < FEWEST_OBJECTS as u64 {
         return Err(SizeError::SampleTooSmall { objects, rate, fewest: FEWEST_OBJECTS as u64 });
     }

@@ -38,13 +38,11 @@ impl Requests {
         if !self.has_sizes {
             return;
         }
-        let mut last = vec![0; self.objects];
         for request in self.list.iter_mut().filter(|request| request.object != UNCACHABLE) {
             request.bytes = layout.room(request.bytes);
-            last[request.object as usize] = request.bytes;
         }
         self.largest_bytes = if self.objects == 0 { 0 } else { layout.room(self.largest_bytes) };
-        self.footprint_bytes = self.scaled(last.into_iter().fold(0, u64::saturating_add));
+        self.footprint_bytes = self.held_bytes();
     }
 }
 

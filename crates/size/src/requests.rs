@@ -7,6 +7,7 @@ use assay_random::mix;
 use crate::http::{Http, Meaning};
 use crate::ids::Ids;
 use crate::labels::{By, Labelling, Labels};
+use crate::large::Large;
 use crate::sample::{Sampled, Sampler, Sampling};
 
 /// No object is larger than this (256 TB): what says so is damaged.
@@ -60,6 +61,8 @@ pub struct Requests {
     pub labels: Option<Labels>,
     /// What these requests are a sample of; none: they are all requests of the input.
     pub sampled: Option<Sampled>,
+    /// By request of a sample, whether it is for a large object, all of which are in the sample; empty: none is.
+    pub large: Vec<bool>,
 }
 
 impl Requests {
@@ -78,7 +81,7 @@ impl Requests {
         let is_empty = |request: &&Request| {
             request.object != UNCACHABLE && request.bytes == 0 && request.sent_bytes == 0
         };
-        self.scaled(self.list.iter().filter(is_empty).count() as u64)
+        self.drawn_scaled(self.list.iter().filter(is_empty).count() as u64)
     }
 
     /// Share of the objects that these requests are for.
@@ -86,9 +89,52 @@ impl Requests {
         self.sampled.as_ref().map_or(1.0, |sampled| sampled.rate)
     }
 
-    /// How many of something all requests have, from how many these have.
-    pub fn scaled(&self, part: u64) -> u64 {
-        self.sampled.as_ref().map_or(part, |sampled| (part as f64 / sampled.rate).round() as u64)
+    /// How many of something all requests have, from how many of the drawn ones have it.
+    fn drawn_scaled(&self, part: u64) -> u64 {
+        (part as f64 / self.rate()).round() as u64
+    }
+
+    /// The request is for a large object of a sample.
+    #[inline]
+    pub fn is_large(&self, number: usize) -> bool {
+        self.large.get(number).copied().unwrap_or(false)
+    }
+
+    /// How many requests of the input a request stands for.
+    fn weight(&self, number: usize) -> f64 {
+        if self.is_large(number) { 1.0 } else { 1.0 / self.rate() }
+    }
+
+    /// A sum over the objects of the input, each with its last request.
+    fn sum_of_objects(&self, value: impl Fn(&Request) -> u64) -> u64 {
+        let mut is_seen = vec![false; self.objects];
+        let mut sum = 0.0;
+        let mut exact = 0u64;
+        for (number, request) in self.list.iter().enumerate().rev() {
+            let Some(is_seen) = is_seen.get_mut(request.object as usize) else { continue };
+            if !std::mem::replace(is_seen, true) {
+                match &self.sampled {
+                    None => exact = exact.saturating_add(value(request)),
+                    Some(_) => sum += value(request) as f64 * self.weight(number),
+                }
+            }
+        }
+        exact.saturating_add(sum.round() as u64)
+    }
+
+    /// Different objects of the input.
+    pub fn all_objects(&self) -> u64 {
+        self.sum_of_objects(|_| 1)
+    }
+
+    /// Bytes of the different objects of the input, each with its last size.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.sum_of_objects(|request| request.bytes)
+    }
+
+    /// Objects of the sample that are in it by chance.
+    pub fn drawn_objects(&self) -> usize {
+        self.sampled.as_ref().map_or(self.objects, Sampled::drawn_objects)
     }
 
     /// All requests of the input.
@@ -104,8 +150,20 @@ impl Requests {
 
     /// Requests that act on caches and are in no figure.
     pub fn uncounted(&self) -> u64 {
-        let meanings = self.http.iter().flat_map(|http| &http.meanings);
-        meanings.filter(|meaning| !meaning.is_counted).count() as u64
+        let meanings = self.http.iter().flat_map(|http| &http.meanings).enumerate();
+        let uncounted = meanings.filter(|(_, meaning)| !meaning.is_counted);
+        uncounted.map(|(number, _)| self.weight(number)).sum::<f64>().round() as u64
+    }
+
+    /// In a sample, requests from this size on are for large objects.
+    fn mark_large(&mut self, from_bytes: u64) {
+        let is_large = |request: &Request| request.object != UNCACHABLE && request.bytes >= from_bytes;
+        self.large = self.list.iter().map(is_large).collect();
+        if !self.large.contains(&true) {
+            self.large = Vec::new();
+        }
+        let changed = changes(&self.list, self.objects).map(|number| self.weight(number)).sum::<f64>();
+        self.size_changes = changed.round() as u64;
     }
 
     /// Makes every object, and every response, count 1: some part of the input has no sizes.
@@ -131,20 +189,24 @@ impl Requests {
                 *times = times.saturating_add(1);
             }
         }
-        let is_once = |request: &&Request| times.get(request.object as usize) == Some(&1);
-        let once = self.list.iter().filter(is_once);
-        once.fold((0, 0), |(objects, bytes), request| (objects + 1, request.bytes.saturating_add(bytes)))
+        let once = self.list.iter().enumerate();
+        let once = once.filter(|(_, request)| times.get(request.object as usize) == Some(&1));
+        let [objects, bytes] = once.fold([0.0; 2], |[objects, bytes], (number, request)| {
+            let weight = self.weight(number);
+            [objects + weight, bytes + request.bytes as f64 * weight]
+        });
+        (objects.round() as u64, bytes.round() as u64)
     }
 }
 
-/// Requests whose object had another size than at its request before.
-fn changes(list: &[Request], objects: usize) -> u64 {
+/// The numbers of the requests whose object had another size than at its request before.
+fn changes(list: &[Request], objects: usize) -> impl Iterator<Item = usize> {
     let mut sizes = vec![None; objects];
-    let changed = list.iter().filter(|request| {
+    let is_changed = move |(_, request): &(usize, &Request)| {
         let last = sizes.get_mut(request.object as usize);
         last.and_then(|size| size.replace(request.bytes)).is_some_and(|size| size != request.bytes)
-    });
-    changed.count() as u64
+    };
+    list.iter().enumerate().filter(is_changed).map(|(number, _)| number)
 }
 
 /// How the sizes of an input are to be understood.
@@ -173,6 +235,7 @@ pub struct Gather {
     last_s: i64,
     sizes: Sizes,
     sampler: Sampler,
+    beside: Large,
     last: Last,
     labelling: Option<Labelling>,
     has_clients: bool,
@@ -201,6 +264,7 @@ impl Gather {
             last_s: i64::MIN,
             sizes,
             sampler: Sampler::new(sampling),
+            beside: if sizes == Sizes::Unknown { Large::NONE } else { Large::default() },
             last: Last::default(),
             labelling: None,
             has_clients: false,
@@ -249,6 +313,9 @@ impl Gather {
         if self.sizes != Sizes::Unknown {
             self.sizes = sizes;
         }
+        if self.sizes == Sizes::Unknown {
+            self.beside.from_bytes = u64::MAX;
+        }
     }
 
     /// Adds a request for the whole object with this key; time in seconds of any epoch.
@@ -260,7 +327,8 @@ impl Gather {
     /// Adds a request that is served from the whole object with this key and size, and whose response has so many bytes. False as for
     /// [`Gather::whole`].
     pub fn known(&mut self, key: u64, bytes: u64, sent_bytes: u64, at_s: Option<i64>) -> bool {
-        if !self.sampler.takes(key) {
+        let is_drawn = self.sampler.takes(key);
+        if !is_drawn && !self.beside.takes(bytes) {
             self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
             self.pass(sent_bytes, at_s, false);
             return true;
@@ -277,9 +345,13 @@ impl Gather {
                 self.size_returns += u64::from(self.before.insert(key, known) == Some(bytes));
             }
             Some(_) => {}
-            None => self.known.push(bytes),
+            None => {
+                self.known.push(bytes);
+                self.beside.taken.objects += usize::from(!is_drawn);
+            }
         }
         self.known[object as usize] = bytes;
+        self.beside.taken.requests += usize::from(!is_drawn);
         self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
         self.push(object, bytes, sent_bytes, at_s);
         true
@@ -313,11 +385,15 @@ impl Gather {
     /// Adds a request that is served from the whole object, although its response is not all of it. If the object was not
     /// requested before, its size is not known, and no cache can have it.
     pub fn part(&mut self, key: u64, sent_bytes: u64, at_s: Option<i64>) {
-        if !self.sampler.takes(key) {
+        let is_drawn = self.sampler.takes(key);
+        if !is_drawn && (self.beside.taken.objects == 0 || self.ids.find(key).is_none()) {
             return self.pass(sent_bytes, at_s, false);
         }
         match self.ids.find(key) {
-            Some(object) => self.push(object, self.known[object as usize], sent_bytes, at_s),
+            Some(object) => {
+                self.beside.taken.requests += usize::from(!is_drawn);
+                self.push(object, self.known[object as usize], sent_bytes, at_s);
+            }
             None if self.sampler.is_on() || self.labelling.is_some() => {
                 self.requests.uncachable += 1;
                 self.push(UNCACHABLE, key, sent_bytes, at_s);
@@ -348,16 +424,20 @@ impl Gather {
 
     /// All of them.
     pub fn finish(mut self) -> Requests {
-        self.requests.objects = self.ids.len();
         self.requests.has_sizes = self.sizes != Sizes::Unknown;
+        if !self.requests.has_sizes && self.beside.taken.objects > 0 {
+            self.thin(true);
+        }
+        self.requests.objects = self.ids.len();
         self.requests.sampled = self.sampler.finish(&self.ids);
         self.requests.labels = self.labelling.map(Labelling::finish);
         if !self.requests.has_sizes {
             self.requests.count_objects();
-            self.known.fill(1);
         }
-        let held = self.known.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
-        self.requests.footprint_bytes = self.requests.scaled(held);
+        if self.requests.sampled.is_some() && self.requests.has_sizes {
+            self.requests.mark_large(self.beside.from_bytes);
+        }
+        self.requests.footprint_bytes = self.requests.held_bytes();
         self.requests.lasts_s = self.first_s.map(|first_s| self.last_s.abs_diff(first_s));
         self.requests
     }
@@ -389,14 +469,22 @@ impl Gather {
         while self.sampler.is_lowered(self.requests.list.len(), self.ids.len()) {
             self.thin(was_on);
         }
+        if self.beside.is_excess(self.ids.len(), self.requests.list.len()) {
+            self.thin(was_on);
+        }
     }
 
     /// Removes what is no longer in the sample. The first time, what no cache may serve goes too, because it has been counted.
     fn thin(&mut self, has_keys: bool) {
         let keys = self.ids.keys();
+        let is_drawn: Vec<bool> = keys.iter().map(|key| self.sampler.takes(*key)).collect();
+        self.beside.raise(&self.requests.list, &self.known, &is_drawn);
         let mut numbers = vec![UNCACHABLE; keys.len()];
         let (mut ids, mut known) = (Ids::default(), Vec::new());
-        for (object, key) in keys.iter().enumerate().filter(|(_, key)| self.sampler.takes(**key)) {
+        for (object, key) in keys.iter().enumerate() {
+            if !is_drawn[object] && !self.beside.takes(self.known[object]) {
+                continue;
+            }
             if let Some(number) = ids.number(*key) {
                 numbers[object] = number;
                 known.push(self.known[object]);
@@ -412,8 +500,9 @@ impl Gather {
             let is_kept = match numbers.get(request.object as usize) {
                 Some(&UNCACHABLE) => false,
                 Some(number) => {
+                    let is_kept = is_drawn[request.object as usize] || self.beside.takes(request.bytes);
                     request.object = *number;
-                    true
+                    is_kept
                 }
                 None => has_keys && self.sampler.takes(request.bytes),
             };
@@ -442,7 +531,7 @@ impl Gather {
         }
         self.requests.clients.truncate(to);
         self.sampler.renumber(|before| kept[before] as usize);
-        self.requests.size_changes = changes(&self.requests.list, self.ids.len());
+        self.requests.size_changes = changes(&self.requests.list, self.ids.len()).count() as u64;
     }
 
     /// Seconds since the first request; those before it count as simultaneous with it.

@@ -3,17 +3,15 @@
 //!
 //! What is counted without an object stays exact: all requests, their bytes, and those that no cache may serve. Only the misses of
 //! objects are estimated: those of the sample over the rate. Hits are the rest. Popular objects miss seldom, so whether one of them
-//! happens to be in the sample matters little.
+//! happens to be in the sample matters little. Large objects matter much, and all of them are in the sample ([`crate::large`]).
 //!
 //! *Does not:* compute the error; that comes from simulations that leave out a part of the sample each ([`GROUPS`],
-//! [`crate::spread`]).
+//! [`crate::played`], [`crate::spread`]).
 
 use assay_random::{fold, hash};
 
-use crate::http::Http;
 use crate::ids::Ids;
-use crate::labels::Labels;
-use crate::requests::{Request, Requests, UNCACHABLE};
+use crate::requests::Request;
 use crate::tally::Counts;
 
 /// Parts of a sample, by hash; each is left out of one simulation.
@@ -30,10 +28,9 @@ const STEP: f64 = 0.875;
 const PLACES: f64 = 4_294_967_296.0;
 /// What has been counted is kept at so many places of the input at most, evenly spaced: a warm-up ends at one of these.
 const MARKS: usize = 1 << 15;
-/// Objects that a simulated cache of a sample cannot hold may have this share of the requests.
-const TOO_LARGE: f64 = 0.001;
-const ROOM_FOR: f64 = 4.0;
 const PURPOSE: u64 = 0x5eed_5a4d;
+/// The group of an object that is in the sample for its size.
+pub(crate) const NOT_DRAWN: u8 = u8::MAX;
 
 /// How much of the input is simulated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -79,18 +76,20 @@ impl Totals {
         }
     }
 
-    /// The figures of a cache on all requests, from those of the sample's objects.
-    pub fn estimate(&self, sample: &Counts, rate: f64) -> Counts {
-        let whole = |part: u64| (part as f64 / rate).round() as u64;
-        let misses = self.uncachable.saturating_add(whole(sample.requests - sample.hits));
-        let miss_bytes = self.uncachable_bytes.saturating_add(whole(sample.bytes - sample.hit_bytes));
+    /// The figures of a cache on all requests, from those of the drawn objects and of the large ones.
+    pub fn estimate(&self, [drawn, large]: &[Counts; 2], rate: f64) -> Counts {
+        let whole =
+            |of: fn(&Counts) -> u64| of(large).saturating_add((of(drawn) as f64 / rate).round() as u64);
+        let misses = self.uncachable.saturating_add(whole(|counts| counts.requests - counts.hits));
+        let miss_bytes =
+            self.uncachable_bytes.saturating_add(whole(|counts| counts.bytes - counts.hit_bytes));
         Counts {
             requests: self.requests,
             bytes: self.bytes,
             hits: self.requests.saturating_sub(misses),
             hit_bytes: self.bytes.saturating_sub(miss_bytes),
-            validated: whole(sample.validated),
-            collapsible: whole(sample.collapsible),
+            validated: whole(|counts| counts.validated),
+            collapsible: whole(|counts| counts.collapsible),
         }
     }
 }
@@ -114,9 +113,11 @@ pub struct Sampled {
     pub read: u64,
     pub(crate) all: Totals,
     marks: Vec<Mark>,
-    /// Group by object.
-    groups: Vec<u8>,
+    /// Group by object, or [`NOT_DRAWN`].
+    pub(crate) groups: Vec<u8>,
     salt: u64,
+    /// A byte of room in the simulation is so many ([`crate::played`]).
+    pub(crate) unit: u64,
 }
 
 /// Where the warm-up of a sample ends.
@@ -128,53 +129,6 @@ pub struct WarmUp {
     pub read: u64,
     /// All requests after it.
     pub after: Totals,
-}
-
-impl Requests {
-    /// The same sample without one of its parts, and how many of its requests are in the warm-up if the first `warm_up` of these are.
-    pub fn without(&self, sampled: &Sampled, group: usize, warm_up: usize) -> (Self, usize) {
-        let is_kept = |request: &Request| sampled.group(request) != group;
-        let list: Vec<Request> = self.list.iter().filter(|request| is_kept(request)).copied().collect();
-        let http = self.http.as_ref().map(|http| {
-            let meanings = self.list.iter().zip(&http.meanings).filter(|(request, _)| is_kept(request));
-            let meanings = meanings.map(|(_, meaning)| *meaning).collect();
-            Http { meanings, behaviour: http.behaviour, response_ms: http.response_ms }
-        });
-        let labels = self.labels.as_ref().map(|labels| {
-            let of = self.list.iter().zip(&labels.of).filter(|(request, _)| is_kept(request));
-            Labels { by: labels.by, names: labels.names.clone(), of: of.map(|(_, label)| *label).collect() }
-        });
-        let warmed = self.list[..warm_up].iter().filter(|request| is_kept(request)).count();
-        let rate = sampled.rate * (GROUPS - 1) as f64 / GROUPS as f64;
-        let marks = Vec::new();
-        let sampled = Sampled { rate, marks, groups: Vec::new(), ..*sampled };
-        let clients = self.list.iter().zip(&self.clients).filter(|(request, _)| is_kept(request));
-        let clients = clients.map(|(_, client)| *client).collect();
-        let rest = Self { list, http, labels, sampled: Some(sampled), clients, ..*self };
-        (rest, warmed)
-    }
-
-    /// The smallest sizes of caches that this sample says something of: for documents and for bytes. An object above the size of the
-    /// simulated cache, which is smaller than the real one, is no hit there. So it has room for [`ROOM_FOR`] objects of any size, except
-    /// sizes that only [`TOO_LARGE`] of the requests, or of their bytes, exceed.
-    pub fn smallest_known(&self) -> (u64, u64) {
-        let Some(sampled) = &self.sampled else { return (0, 0) };
-        let cachable = self.list.iter().enumerate().filter(|(_, request)| request.object != UNCACHABLE);
-        let counted = cachable.filter(|(number, _)| self.is_counted(*number));
-        let mut sizes: Vec<(u64, u64)> =
-            counted.map(|(_, request)| (request.bytes, request.sent_bytes)).collect();
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let smallest = |worth: fn(u64) -> u64, all: u64| {
-            let most = all as f64 * sampled.rate * TOO_LARGE;
-            let mut above = 0.0;
-            let first = sizes.iter().find(|(_, sent_bytes)| {
-                above += worth(*sent_bytes) as f64;
-                above > most
-            });
-            first.map_or(0, |(bytes, _)| (ROOM_FOR * *bytes as f64 / sampled.rate).ceil() as u64)
-        };
-        (smallest(|_| 1, sampled.all.requests), smallest(|sent_bytes| sent_bytes, sampled.all.bytes))
-    }
 }
 
 impl Sampled {
@@ -190,7 +144,17 @@ impl Sampled {
         }
     }
 
-    /// The part of the sample that a request is in.
+    /// What the simulation of a part knows of its sample.
+    pub(crate) fn part(&self, rate: f64, unit: u64) -> Self {
+        Self { rate, unit, marks: Vec::new(), groups: Vec::new(), ..*self }
+    }
+
+    /// Objects that are in the sample by chance.
+    pub(crate) fn drawn_objects(&self) -> usize {
+        self.groups.iter().filter(|group| **group != NOT_DRAWN).count()
+    }
+
+    /// The part of the sample that a request is in; none of them, if its object is there for its size.
     pub fn group(&self, request: &Request) -> usize {
         match self.groups.get(request.object as usize) {
             Some(group) => usize::from(*group),
@@ -330,14 +294,17 @@ impl Sampler {
 
     /// What the sample is of; none: nothing was left out. `ids` are the numbers of its objects.
     pub(crate) fn finish(self, ids: &Ids) -> Option<Sampled> {
+        let group = |key| if self.takes(key) { group(self.salt, key) as u8 } else { NOT_DRAWN };
+        let groups = ids.keys().into_iter().map(group).collect();
         self.is_on().then(|| Sampled {
             rate: self.threshold as f64 / PLACES,
             is_forced: self.take == Take::All,
             read: self.read,
             all: self.totals,
             marks: self.marks,
-            groups: ids.keys().into_iter().map(|key| group(self.salt, key) as u8).collect(),
+            groups,
             salt: self.salt,
+            unit: 1,
         })
     }
 }

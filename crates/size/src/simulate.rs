@@ -43,18 +43,19 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
             knowing(requests, Belady::new(objects), capacity, rules, tell)
         }
         Policy::BeladySize => {
-            let order = Farthest::new(RANDOM_SEED, objects);
+            let order = Farthest::new(RANDOM_SEED, objects).with_shares(requests.shares());
             knowing(requests, order, capacity, rules, Farthest::next_is)
         }
-        Policy::BoundAbove => Tally::from(bounds::bound(requests, Side::Above, capacity, rules.warm_up)),
-        Policy::BoundBelow => Tally::from(bounds::bound(requests, Side::Below, capacity, rules.warm_up)),
+        Policy::BoundAbove => bounds::bound(requests, Side::Above, capacity, rules.warm_up),
+        Policy::BoundBelow => bounds::bound(requests, Side::Below, capacity, rules.warm_up),
     }
 }
 
 /// The same of a real cache's policy, each with code of its own: none is called through a table.
 fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Rules) -> Tally {
     let objects = requests.objects;
-    let ranked = |rank| run(requests, Ranked::new(rank, objects), capacity, rules);
+    let ranked =
+        |rank| run(requests, Ranked::new(rank, objects).with_shares(requests.shares()), capacity, rules);
     match policy {
         Replacement::Lru => run(requests, Lru::new(objects), capacity, rules),
         Replacement::Fifo => run(requests, Fifo::new(objects), capacity, rules),
@@ -78,7 +79,8 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
     let objects = requests.objects;
     match policy {
         Policy::Online(policy) => {
-            run(requests, TinyLfu::new(policy.order(capacity, objects), objects), capacity, rules)
+            let order = policy.order_by_shares(capacity, objects, requests.shares());
+            run(requests, TinyLfu::new(order, objects), capacity, rules)
         }
         Policy::Belady => {
             let order = TinyLfu::new(Belady::new(objects), objects);
@@ -86,7 +88,8 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
             knowing(requests, order, capacity, rules, tell)
         }
         Policy::BeladySize => {
-            let order = TinyLfu::new(Farthest::new(RANDOM_SEED, objects), objects);
+            let order = Farthest::new(RANDOM_SEED, objects).with_shares(requests.shares());
+            let order = TinyLfu::new(order, objects);
             let tell = |order: &mut TinyLfu<Farthest>, now, next| order.order_mut().next_is(now, next);
             knowing(requests, order, capacity, rules, tell)
         }
@@ -168,10 +171,14 @@ pub fn infinite(requests: &Requests, rules: Rules) -> Tally {
 
 /// LRU caches of all these sizes, smallest first, in one pass. Exact if no object ever changes its size, none is larger than
 /// the smallest of the caches, and nothing that is stored expires ([`http::keeps_one_list`]): then what a cache holds is the
-/// beginning of one list for all of them. In a sample, what lies between two requests counts as many times as the sample leaves out
-/// of it, and the object itself once.
+/// beginning of one list for all of them. In a sample, what lies between two requests counts with its room, and the object itself
+/// with its size.
 pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
-    if requests.largest_bytes <= u64::from(u32::MAX) {
+    let largest = match requests.sampled {
+        None => requests.largest_bytes,
+        Some(_) => requests.list.iter().map(|request| request.bytes).max().unwrap_or(0),
+    };
+    if largest <= u64::from(u32::MAX) {
         by_distances::<u32>(requests, sizes, rules)
     } else {
         by_distances::<u64>(requests, sizes, rules)
@@ -181,16 +188,14 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<
 fn by_distances<S: Size>(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
     let mut distances = Distances::<S>::new(requests.objects);
     let mut warmed = 0;
-    let rate = requests.rate();
-    let whole = |distance: u64, own: u64| match rate {
-        1.0 => distance,
-        _ => ((distance - own) as f64 / rate) as u64 + own,
+    let unit = requests.sampled.as_ref().map(|sampled| sampled.unit);
+    let whole = |distance: u64, own: u64, number: usize| match unit {
+        None => distance,
+        Some(unit) => (distance - own) / unit + requests.size_of(number, own),
     };
     let ladder = Ladder::new(sizes);
-    let mut in_parts = BySize::new(sizes.len(), rules.parts.max(1));
-    let labels = requests.labels.as_ref();
-    let mut by_label = BySize::new(sizes.len(), labels.map_or(0, |labels| labels.names.len()));
     let mut part = Counter::new(requests, rules);
+    let [mut in_parts, mut by_label] = part.rows().map(|rows| BySize::new(sizes.len(), rows));
     let all = each(requests, rules, |number, request| {
         if number >= warmed {
             let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
@@ -200,10 +205,10 @@ fn by_distances<S: Size>(requests: &Requests, sizes: &[u64], rules: Rules) -> Ve
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
         if number >= rules.warm_up && requests.is_counted(number) {
             part.enter(number);
-            let size = ladder.first_that_holds(whole(distance, request.bytes));
+            let size = ladder.first_that_holds(whole(distance, request.bytes, number));
             in_parts.count(part.part(), size, request);
-            if let Some(labels) = labels {
-                by_label.count(usize::from(labels.of[number]), size, request);
+            if let Some(row) = part.row(number) {
+                by_label.count(row, size, request);
             }
         }
         true

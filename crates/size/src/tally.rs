@@ -107,9 +107,11 @@ impl From<usize> for Rules {
 /// What a cache makes of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// The parts of [`Rules::parts`], one after the other; one, where they are not known apart.
+    /// The parts of [`Rules::parts`], one after the other; one, where they are not known apart. Of a sample with large objects:
+    /// those that were drawn, and the large ones.
     pub parts: Vec<Counts>,
-    /// The same by the labels of requests; empty: they have none, or it is known as a whole only.
+    /// The same by the labels of requests; empty: they have none, or it is known as a whole only. Of a sample with large objects, the
+    /// labels once more for these.
     pub by: Vec<Counts>,
 }
 
@@ -119,6 +121,21 @@ impl Tally {
         let mut total = Counts::default();
         self.parts.iter().for_each(|part| total.add(part));
         total
+    }
+
+    /// Of a sample: the objects that were drawn, and the large ones.
+    pub(crate) fn drawn_and_large(&self) -> [Counts; 2] {
+        [0, 1].map(|part| self.parts.get(part).copied().unwrap_or_default())
+    }
+
+    /// The figures of all requests by label, if these are of a sample.
+    pub(crate) fn by_over(&self, labels: usize, rate: f64) -> Vec<Counts> {
+        let label = |(number, drawn): (usize, &Counts)| {
+            let mut all = drawn.over(rate);
+            all.add(&self.by.get(labels + number).copied().unwrap_or_default());
+            all
+        };
+        self.by.iter().take(labels).enumerate().map(label).collect()
     }
 }
 
@@ -137,24 +154,45 @@ pub(crate) struct Counter<'a> {
     ends: Vec<usize>,
     by: Vec<Counts>,
     labels: &'a [u16],
+    /// By request, whether it is for a large object; empty: none is.
+    large: &'a [bool],
+    /// How many labels there are.
+    names: usize,
 }
 
 impl<'a> Counter<'a> {
     pub(crate) fn new(requests: &'a Requests, rules: Rules) -> Self {
         let labels = requests.labels.as_ref();
+        let names = labels.map_or(0, |labels| labels.names.len());
+        let strata = if requests.large.is_empty() { 1 } else { 2 };
         Self {
-            parts: vec![Counts::default(); rules.parts.max(1)],
+            parts: vec![Counts::default(); if strata > 1 { strata } else { rules.parts.max(1) }],
             current: Counts::default(),
             part: 0,
-            ends: ends(requests, rules),
-            by: vec![Counts::default(); labels.map_or(0, |labels| labels.names.len())],
+            ends: if strata > 1 { Vec::new() } else { ends(requests, rules) },
+            by: vec![Counts::default(); names * strata],
             labels: labels.map_or(&[], |labels| labels.of.as_slice()),
+            large: &requests.large,
+            names,
         }
+    }
+
+    /// How many parts, and how many rows of labels there are.
+    pub(crate) fn rows(&self) -> [usize; 2] {
+        [self.parts.len(), self.by.len()]
     }
 
     /// The next request has this number.
     #[inline]
     pub(crate) fn enter(&mut self, number: usize) {
+        if let Some(is_large) = self.large.get(number) {
+            let part = usize::from(*is_large);
+            if part != self.part {
+                self.parts[self.part] = self.current;
+                (self.part, self.current) = (part, self.parts[part]);
+            }
+            return;
+        }
         while number >= self.ends[self.part] && self.part + 1 < self.parts.len() {
             self.parts[self.part] = std::mem::take(&mut self.current);
             self.part += 1;
@@ -166,13 +204,21 @@ impl<'a> Counter<'a> {
         self.part
     }
 
+    /// The row of a request's label; none: requests have no labels.
+    #[inline]
+    pub(crate) fn row(&self, number: usize) -> Option<usize> {
+        let label = usize::from(*self.labels.get(number)?);
+        let is_large = self.large.get(number).copied().unwrap_or(false);
+        Some(if is_large { label + self.names } else { label })
+    }
+
     /// Counts a request that is in the figures.
     #[inline]
     pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, also: Also) {
         self.current.count(request, is_hit);
         self.current.add_also(also);
-        if let Some(label) = self.labels.get(number) {
-            let own = &mut self.by[usize::from(*label)];
+        if let Some(row) = self.row(number) {
+            let own = &mut self.by[row];
             own.count(request, is_hit);
             own.add_also(also);
         }

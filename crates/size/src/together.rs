@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::cooperate::{self, Hierarchy, Served, together};
 use crate::document::{Figures, Points, Unit};
+use crate::played::Part;
 use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::sample::{GROUPS, Totals, WarmUp};
@@ -74,9 +75,7 @@ impl Played<'_> {
     fn play(&self, hierarchy: &Hierarchy) -> cooperate::Together {
         let mut found = together(self.requests, hierarchy, self.warm_up, self.parts);
         if let Some(all) = &self.of {
-            let rate = self.requests.rate();
-            found.parts = vec![all.estimate(&found.total(), rate)];
-            found.nodes.iter_mut().for_each(|node| *node = node.over(rate));
+            found.parts = vec![all.estimate(&found.drawn_and_large(), self.requests.rate())];
         }
         found
     }
@@ -86,15 +85,19 @@ impl Together {
     /// Simulates them, apart, and as one; `share` of the requests fill the caches.
     pub(crate) fn of(requests: &Requests, hierarchy: &Hierarchy, share: f64, unit: Unit) -> Self {
         let (apart, one) = (hierarchy.apart(), hierarchy.as_one());
-        let (played, without) = match &requests.sampled {
+        let sample = requests.sampled.as_ref().map(|sampled| {
+            let warm_up = sampled.warm_up(share);
+            let part = Part { without: None, only_drawn: false };
+            (sampled, warm_up, requests.part_of_sample(sampled, part, warm_up.kept).0)
+        });
+        let (played, without) = match &sample {
             None => {
                 let warm_up = (requests.list.len() as f64 * share) as usize;
                 (Played { requests, warm_up, of: None, parts: STRETCHES }, None)
             }
-            Some(sampled) => {
-                let WarmUp { kept, after, .. } = sampled.warm_up(share);
-                let played = Played { requests, warm_up: kept, of: Some(after), parts: 1 };
-                (played, Some((sampled, kept, after)))
+            Some((sampled, WarmUp { kept, after, .. }, all)) => {
+                let played = Played { requests: all, warm_up: *kept, of: Some(*after), parts: 1 };
+                (played, Some((*sampled, *kept, *after)))
             }
         };
         let [found, apart_found, one_found] = [hierarchy, &apart, &one].map(|caches| played.play(caches));
@@ -102,7 +105,8 @@ impl Together {
             None => gained(Source::Time, &found.parts, &apart_found.parts, None),
             Some((sampled, kept, after)) => {
                 let of_group = |group: usize| {
-                    let (rest, warm_up) = requests.without(sampled, group, kept);
+                    let part = Part { without: Some(group), only_drawn: false };
+                    let (rest, warm_up) = requests.part_of_sample(sampled, part, kept);
                     let rest = Played { requests: &rest, warm_up, of: Some(after), parts: 1 };
                     [hierarchy, &apart].map(|caches| rest.play(caches).total())
                 };

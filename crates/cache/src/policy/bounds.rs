@@ -23,12 +23,19 @@ pub struct Interval {
     pub bytes: u64,
     /// Bytes of the response to the request that would be a hit.
     pub sent_bytes: u64,
+    /// In a sample of objects: it stands for itself, and others for as many as the sample leaves out, whose room they take.
+    pub is_large: bool,
 }
 
 impl Interval {
     /// Bytes times slots.
     fn cost(&self) -> u128 {
         u128::from(self.bytes) * u128::from(self.until - self.from)
+    }
+
+    /// The cost of a hit, if those that are not large stand for one over `rate`.
+    fn cost_of_hit(&self, rate: f64) -> f64 {
+        self.cost() as f64 * if self.is_large { 1.0 } else { rate }
     }
 }
 
@@ -42,35 +49,41 @@ pub struct Bound {
 }
 
 /// No cache of this capacity has more hits, or more bytes of hits, on a trace of so many requests. Intervals of objects above the
-/// capacity are left out by the caller.
-pub fn at_most(intervals: &mut [Interval], slots: u64, capacity_bytes: u64) -> Bound {
+/// capacity are left out by the caller. The second bound is of large objects, which only a sample with this rate has.
+pub fn at_most(intervals: &mut [Interval], slots: u64, capacity_bytes: u64, rate: Option<f64>) -> [Bound; 2] {
     let room = u128::from(capacity_bytes) * u128::from(slots);
-    by_cost(intervals);
+    let mut bounds = [Bound::default(); 2];
+    by_cost(intervals, rate);
     let mut left = room;
-    let mut hits = 0;
     for interval in intervals.iter() {
         let Some(rest) = left.checked_sub(interval.cost()) else { break };
         left = rest;
-        hits += 1;
+        bounds[usize::from(interval.is_large)].hits += 1;
     }
-    by_cost_of_byte(intervals);
-    let (mut left, mut hit_bytes) = (room, 0u64);
+    by_cost_of_byte(intervals, rate);
+    let mut left = room;
     for interval in intervals.iter() {
         let cost = interval.cost();
+        let hit_bytes = &mut bounds[usize::from(interval.is_large)].hit_bytes;
         if cost > left {
             // A part of the first interval that does not fit: the best of all fractional choices.
             let part = left as f64 / cost as f64 * interval.sent_bytes as f64;
-            hit_bytes = hit_bytes.saturating_add((part.ceil() as u64).min(interval.sent_bytes));
+            *hit_bytes = hit_bytes.saturating_add((part.ceil() as u64).min(interval.sent_bytes));
             break;
         }
         left -= cost;
-        hit_bytes = hit_bytes.saturating_add(interval.sent_bytes);
+        *hit_bytes = hit_bytes.saturating_add(interval.sent_bytes);
     }
-    Bound { hits, hit_bytes }
+    bounds
 }
 
-/// A cache of this capacity that knows the future can have so many hits, or so many bytes of hits.
-pub fn at_least(intervals: &mut [Interval], slots: u64, capacity_bytes: u64) -> Bound {
+/// A cache of this capacity that knows the future can have so many hits, or so many bytes of hits; the second bound as in [`at_most`].
+pub fn at_least(
+    intervals: &mut [Interval],
+    slots: u64,
+    capacity_bytes: u64,
+    rate: Option<f64>,
+) -> [Bound; 2] {
     let fits = |slots: &mut Slots, interval: &Interval| {
         let is_free = slots.highest(interval) <= capacity_bytes.saturating_sub(interval.bytes);
         let fits = is_free && interval.bytes <= capacity_bytes;
@@ -79,25 +92,35 @@ pub fn at_least(intervals: &mut [Interval], slots: u64, capacity_bytes: u64) -> 
         }
         fits
     };
-    by_cost(intervals);
+    let mut bounds = [Bound::default(); 2];
+    by_cost(intervals, rate);
     let mut taken = Slots::new(slots);
-    let hits = intervals.iter().filter(|interval| fits(&mut taken, interval)).count() as u64;
-    by_cost_of_byte(intervals);
+    for interval in intervals.iter().filter(|interval| fits(&mut taken, interval)) {
+        bounds[usize::from(interval.is_large)].hits += 1;
+    }
+    by_cost_of_byte(intervals, rate);
     let mut taken = Slots::new(slots);
-    let hit_bytes =
-        intervals.iter().filter(|interval| fits(&mut taken, interval)).map(|i| i.sent_bytes).sum();
-    Bound { hits, hit_bytes }
+    for interval in intervals.iter().filter(|interval| fits(&mut taken, interval)) {
+        bounds[usize::from(interval.is_large)].hit_bytes += interval.sent_bytes;
+    }
+    bounds
 }
 
-fn by_cost(intervals: &mut [Interval]) {
-    intervals.sort_unstable_by_key(|interval| (interval.cost(), interval.from));
+fn by_cost(intervals: &mut [Interval], rate: Option<f64>) {
+    match rate {
+        None => intervals.sort_unstable_by_key(|interval| (interval.cost(), interval.from)),
+        Some(rate) => intervals.sort_unstable_by(|a, b| {
+            a.cost_of_hit(rate).total_cmp(&b.cost_of_hit(rate)).then(a.from.cmp(&b.from))
+        }),
+    }
 }
 
-fn by_cost_of_byte(intervals: &mut [Interval]) {
+fn by_cost_of_byte(intervals: &mut [Interval], rate: Option<f64>) {
+    let rate = rate.unwrap_or(1.0);
     intervals.sort_unstable_by(|a, b| {
         // What sends nothing is worth nothing, and comes last.
         let each = |i: &Interval| {
-            if i.sent_bytes == 0 { f64::INFINITY } else { i.cost() as f64 / i.sent_bytes as f64 }
+            if i.sent_bytes == 0 { f64::INFINITY } else { i.cost_of_hit(rate) / i.sent_bytes as f64 }
         };
         each(a).total_cmp(&each(b)).then(a.from.cmp(&b.from))
     });
@@ -167,7 +190,7 @@ mod tests {
             let before = trace[..until].iter().rposition(|other| other == object);
             if let Some(from) = before.filter(|_| sizes[*object] <= capacity) {
                 let (from, until, bytes) = (from as u32, until as u32, sizes[*object]);
-                list.push(Interval { from, until, bytes, sent_bytes: bytes });
+                list.push(Interval { from, until, bytes, sent_bytes: bytes, is_large: false });
             }
         }
         list
@@ -204,7 +227,8 @@ mod tests {
         ) {
             let mut list = intervals(&trace, &sizes, capacity);
             let slots = trace.len() as u64;
-            let (low, high) = (at_least(&mut list, slots, capacity), at_most(&mut list, slots, capacity));
+            let [low, _] = at_least(&mut list, slots, capacity, None);
+            let [high, _] = at_most(&mut list, slots, capacity, None);
             let hits = best(&trace, &sizes, capacity, &|_| 1);
             let bytes = best(&trace, &sizes, capacity, &|object| sizes[object]);
             prop_assert!(low.hits <= hits && hits <= high.hits, "{low:?} {hits} {high:?}");
@@ -217,6 +241,7 @@ mod tests {
         let trace = [0, 1, 2, 0, 1, 2, 2];
         let mut list = intervals(&trace, &[3, 4, 5], 12);
         let all = Bound { hits: 4, hit_bytes: 3 + 4 + 5 + 5 };
-        assert_eq!([at_least(&mut list, 7, 12), at_most(&mut list, 7, 12)], [all; 2]);
+        let found = [at_least(&mut list, 7, 12, None)[0], at_most(&mut list, 7, 12, None)[0]];
+        assert_eq!(found, [all; 2]);
     }
 }

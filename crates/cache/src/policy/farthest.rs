@@ -25,6 +25,8 @@ pub struct Farthest {
     next: u64,
     /// What goes next, if a sample has been drawn.
     drawn: Option<u32>,
+    /// By object, the share of its bytes that counts as its size; empty: all of them.
+    shares: Vec<f32>,
 }
 
 impl Farthest {
@@ -39,7 +41,15 @@ impl Farthest {
             now: 0,
             next: NEVER,
             drawn: None,
+            shares: Vec::new(),
         }
+    }
+
+    /// The same where these shares of their bytes are the sizes of objects: in the simulation of a sample, the room of an object is more than
+    /// its size.
+    #[must_use]
+    pub fn with_shares(self, shares: Vec<f32>) -> Self {
+        Self { shares, ..self }
     }
 
     /// Says which request is coming, and which is the next one for the same object, or [`NEVER`].
@@ -86,7 +96,8 @@ impl Order for Farthest {
     fn insert(&mut self, object: u32, bytes: u64) {
         self.places[object as usize] = self.stored.len() as u32;
         self.stored.push(object);
-        self.note(object, bytes);
+        let share = self.shares.get(object as usize);
+        self.note(object, share.map_or(bytes, |share| (bytes as f64 * f64::from(*share)) as u64));
     }
 
     fn next(&mut self) -> Option<u32> {

@@ -30,12 +30,32 @@ pub struct Ranked {
     age: f64,
     /// Requests until now.
     now: u64,
+    /// By object, the share of its bytes that counts as its size; empty: all of them.
+    shares: Vec<f32>,
 }
 
 impl Ranked {
     /// For objects numbered below `objects`.
     pub fn new(rank: Rank, objects: usize) -> Self {
-        Self { rank, heap: Heap::new(objects), objects: vec![(0, 0); objects], age: 0.0, now: 0 }
+        Self {
+            rank,
+            heap: Heap::new(objects),
+            objects: vec![(0, 0); objects],
+            age: 0.0,
+            now: 0,
+            shares: Vec::new(),
+        }
+    }
+
+    /// The same where objects are ranked by these shares of their bytes: in the simulation of a sample, the room of an object is more than
+    /// its size.
+    #[must_use]
+    pub fn with_shares(self, shares: Vec<f32>) -> Self {
+        Self { shares, ..self }
+    }
+
+    fn size(&self, object: u32, bytes: u64) -> u64 {
+        self.shares.get(object as usize).map_or(bytes, |share| (bytes as f64 * f64::from(*share)) as u64)
     }
 
     fn key(&mut self, object: u32) -> Key {
@@ -63,7 +83,7 @@ impl Order for Ranked {
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
-        self.objects[object as usize] = (1, bytes);
+        self.objects[object as usize] = (1, self.size(object, bytes));
         let key = self.key(object);
         self.heap.push(object, key);
     }

@@ -126,6 +126,16 @@ impl Replacement {
         }
     }
 
+    /// The same in the simulation of a sample, where an object's size is this share of its room; empty: room is size.
+    pub fn order_by_shares(self, capacity_bytes: u64, objects: usize, shares: Vec<f32>) -> Box<dyn Online> {
+        let ranked = |rank| Box::new(Ranked::new(rank, objects).with_shares(shares));
+        match self {
+            Self::Gds => ranked(Rank::InverseSize),
+            Self::Gdsf => ranked(Rank::FrequencyBySize),
+            _ => self.order(capacity_bytes, objects),
+        }
+    }
+
     /// The same, without any objects yet, in a cache that holds about so many objects.
     pub fn order_by_hash(self, capacity_bytes: u64, objects: u64) -> Box<dyn Online> {
         match self {
