@@ -16,12 +16,9 @@ use crate::mode::Mode;
 use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
 use crate::secure::{Probe, ProxyTls};
-use crate::shared_memory;
+use crate::shared_memory::instance;
 use crate::work::{self, WorkDir};
 
-/// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
-const INSTANCE_LETTERS: usize = 32;
-const INSTANCE_PREFIX: &str = "assay";
 /// Everything that the proxy itself prints.
 const OUTPUT: &str = "output.log";
 /// How long a program that only prints something may take.
@@ -328,7 +325,6 @@ impl Drop for RealProxy {
         if !self.kept {
             keep(&self.choice, &self.work);
         }
-        shared_memory::remove(self.work.path());
     }
 }
 
@@ -397,17 +393,6 @@ fn legs(tls: Option<&ProxyTls>) -> Vec<Leg> {
     let robots = tls.is_some_and(|tls| tls.identity.is_some()).then_some(Leg::Robots);
     let origins = tls.is_some_and(|tls| tls.to_origins).then_some(Leg::Origins);
     robots.into_iter().chain(origins).collect()
-}
-
-/// A name that no other instance has: the work directory's is one already, and its end tells it from others.
-pub(crate) fn instance(work: &Path) -> String {
-    let name = work.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let letters: Vec<char> = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    if letters.len() <= INSTANCE_LETTERS {
-        return letters.into_iter().collect();
-    }
-    let end = &letters[letters.len() - (INSTANCE_LETTERS - INSTANCE_PREFIX.len())..];
-    INSTANCE_PREFIX.chars().chain(end.iter().copied()).collect()
 }
 
 /// Makes directories and files, and runs what must run before.
@@ -554,15 +539,5 @@ mod tests {
         assert_eq!(extract_version("nginx version: nginx/1.22.1\n", "nginx/").as_deref(), Some("1.22.1"));
         assert_eq!(extract_version("Squid Cache: Version 5.7\n", "Version ").as_deref(), Some("5.7"));
         assert_eq!(extract_version("usage: x", "nginx/"), None);
-    }
-
-    #[test]
-    fn an_instance_is_named_with_letters_and_digits() {
-        assert_eq!(instance(Path::new("/tmp/assay-squid-aB3.x")), "assaysquidaB3x");
-        let long = instance(Path::new("/tmp/assay-squid-m1763_2792960_4026531836-jASqoY"));
-        assert!(
-            long.len() == 32 && long.starts_with("assay") && long.ends_with("4026531836jASqoY"),
-            "{long}"
-        );
     }
 }

@@ -6,14 +6,32 @@
 
 use std::path::Path;
 
-use crate::real::instance;
-
 /// Where named segments are.
 const SEGMENTS: &str = "/dev/shm";
+/// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
+const INSTANCE_LETTERS: usize = 32;
+const INSTANCE_PREFIX: &str = "assay";
 
 /// Removes the segments of the instance that works, or has worked, in this directory.
 pub fn remove(work: &Path) {
     remove_in(Path::new(SEGMENTS), &instance(work));
+}
+
+/// A name that no other instance has: the work directory's is one already, and its end tells it from others.
+pub(crate) fn instance(work: &Path) -> String {
+    let name = work.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let letters: Vec<char> = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    if letters.len() <= INSTANCE_LETTERS {
+        return letters.into_iter().collect();
+    }
+    let end = &letters[letters.len() - (INSTANCE_LETTERS - INSTANCE_PREFIX.len())..];
+    INSTANCE_PREFIX.chars().chain(end.iter().copied()).collect()
+}
+
+/// A segment of that instance.
+#[cfg(test)]
+pub(crate) fn segment(work: &Path, name: &str) -> std::path::PathBuf {
+    Path::new(SEGMENTS).join(format!("{}-{name}.shm", instance(work)))
 }
 
 fn remove_in(segments: &Path, instance: &str) {
@@ -48,5 +66,15 @@ mod tests {
             assert!(file(name).exists(), "{name}");
         }
         remove_in(&file("nowhere"), "assaya");
+    }
+
+    #[test]
+    fn an_instance_is_named_with_letters_and_digits() {
+        assert_eq!(instance(Path::new("/tmp/assay-squid-aB3.x")), "assaysquidaB3x");
+        let long = instance(Path::new("/tmp/assay-squid-m1763_2792960_4026531836-jASqoY"));
+        assert!(
+            long.len() == 32 && long.starts_with("assay") && long.ends_with("4026531836jASqoY"),
+            "{long}"
+        );
     }
 }

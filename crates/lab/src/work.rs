@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use assay_health::owner;
 
 use crate::error::LabError;
+use crate::shared_memory;
 
-/// A directory of the proxy's own, gone when this is dropped.
+/// A directory of the proxy's own, gone when this is dropped, with the shared memory of what worked in it.
 #[derive(Debug)]
 pub struct WorkDir {
     dir: tempfile::TempDir,
@@ -116,6 +117,13 @@ impl WorkDir {
     }
 }
 
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // Here and not with the proxy: a run can be interrupted while what comes before the proxy (`squid -z`) is at work.
+        shared_memory::remove(self.path());
+    }
+}
+
 /// Where work directories may lie.
 pub fn temp_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
@@ -177,6 +185,16 @@ mod tests {
         assert_eq!(std::fs::read_to_string(run.path().join("toy.conf")).unwrap(), "listen\n");
         drop(work);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn shared_memory_of_what_worked_in_it_goes_with_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let work = WorkDir::create("toy", Some(temp.path()), None).unwrap();
+        let segment = shared_memory::segment(work.path(), "x");
+        std::fs::write(&segment, "x").unwrap();
+        drop(work);
+        assert!(!segment.exists(), "{}", segment.display());
     }
 
     #[test]
