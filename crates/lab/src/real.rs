@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_link::Namespace;
+use assay_plane::HEALTH_PATH;
 use assay_role::message::ProxyCounters;
 use rustix::process::Signal;
 
@@ -352,6 +353,27 @@ pub async fn request(
         }
         seen => seen.map(|(status, _)| status),
     }
+}
+
+/// The proxy at an address did not respond for an origin; `seen` came instead.
+pub(crate) fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
+    let (authority, at) = (&origin.authority, format!("{}:{}", origin.ip, origin.port));
+    let (named, remedy) = match mode {
+        Mode::Reverse => (
+            authority,
+            format!(
+                "it must send requests for {authority} to the origin at {at}, an address that --origin-listen chooses"
+            ),
+        ),
+        Mode::Forward => {
+            (&at, format!("it must allow requests for {at}; leave out --forward if it is a reverse proxy"))
+        }
+    };
+    LabError::run(format!(
+        "{requested} does not respond for http://{named}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a \
+         proxy that was running already, {remedy}",
+        mode.name()
+    ))
 }
 
 fn parse_ip(ip: &str) -> std::io::Result<std::net::IpAddr> {

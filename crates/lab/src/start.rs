@@ -549,7 +549,7 @@ impl Session {
                         Err(e) => e.to_string(),
                     };
                     if Instant::now() >= deadline {
-                        return Err(no_response(requested, mode, origin, &seen));
+                        return Err(real::no_response(requested, mode, origin, &seen));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -585,16 +585,4 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
         // Whoever could have stopped the run is gone.
         std::future::pending().await
     }
-}
-
-fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
-    LabError::run(format!(
-        "{requested} does not respond for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
-         was running already, it must send requests for {} to the origin at {}:{}",
-        origin.authority,
-        mode.name(),
-        origin.authority,
-        origin.ip,
-        origin.port
-    ))
 }
