@@ -8,21 +8,36 @@ use super::robots::headers;
 use super::words::{draws, kinds, mix, percent, time};
 use crate::model::{AuthScheme, Faults, Server, Workload};
 
+/// Names of origins that are listed one by one.
+const MOST_LISTED: usize = 8;
+
 /// A kind of server: a line, and another for what else there is to say.
 pub(super) fn server(workload: &Workload, index: usize) -> Vec<String> {
     let server = &workload.servers[index];
-    let origins = workload.origins.iter().filter(|origin| usize::from(origin.server) == index).count();
+    let origins = workload.origins.iter().filter(|origin| usize::from(origin.server) == index);
+    let names: Vec<&str> = origins.map(|origin| origin.authority.as_str()).collect();
     let think = server.think_s.as_ref().map_or("no think time".into(), |think| {
         format!("think time {} ± {} s", plain(think.mean()), plain(think.deviation()))
     });
     let requested = kinds(workload, &server.direct_access);
-    let mut lines = vec![format!("origins {:?}: {origins}, {think}, content {requested}", server.kind)];
+    let mut lines = vec![format!("origins {:?}: {}, {think}, content {requested}", server.kind, names.len())];
+    if !names.is_empty() {
+        lines.push(format!("  requested as (Host): {}", listed(&names)));
+    }
     for part in [responses(server), faults(&server.faults)] {
         if !part.is_empty() {
             lines.push(format!("  {}", part.join("; ")));
         }
     }
     lines
+}
+
+/// Names that are to be configured somewhere; of many, how they begin and end.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [first, second, .., last] if names.len() > MOST_LISTED => format!("{first}, {second} … {last}"),
+        _ => names.join(", "),
+    }
 }
 
 fn responses(server: &Server) -> Vec<String> {

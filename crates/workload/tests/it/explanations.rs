@@ -6,8 +6,8 @@ use assay_workload::Timeline;
 use assay_workload::explain::explain;
 use assay_workload::model::{
     AuthDemand, AuthScheme, BodySource, Coding, CookieSetting, Credentials, Distribution, Expectation,
-    Extent, FileEntry, FileSet, ForeignUrl, Goal, HeaderRule, Injection, Pace, RandomExtent, RangeSpec,
-    RequestType, Script, Session, Thermostat, UserRun, Weighted, Workload,
+    Extent, FileEntry, FileSet, ForeignUrl, Goal, HeaderRule, Injection, Origin, Pace, RandomExtent,
+    RangeSpec, RequestType, Script, Session, Thermostat, UserRun, Weighted, Workload,
 };
 
 use crate::fixtures;
@@ -36,6 +36,17 @@ fn a_listing_is_explained_with_its_numbers() {
             "load 20%; about 1,152,000 requests (peak 320/s)",
         ],
     );
+}
+
+#[test]
+fn names_of_origins_are_listed_as_robots_request_them() {
+    let mut workload = fixtures::mixed_listing();
+    let origin = workload.origins[0].clone();
+    let named = |n: usize| Origin { authority: format!("10.0.0.{n}:80"), ..origin.clone() };
+    workload.origins = (1..=2).map(named).collect();
+    assert_says(&workload, &["requested as (Host): 10.0.0.1:80, 10.0.0.2:80\n"]);
+    workload.origins = (1..=200).map(named).collect();
+    assert_says(&workload, &["requested as (Host): 10.0.0.1:80, 10.0.0.2:80 … 10.0.0.200:80\n"]);
 }
 
 #[test]
