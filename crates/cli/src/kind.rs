@@ -45,14 +45,23 @@ pub fn of_named(named: &str) -> Option<Kind> {
         ];
         return bundled.into_iter().find(|(_, found)| *found && !path.exists()).map(|(kind, _)| kind);
     }
-    let ends_with = |ending: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending));
-    if ends_with("pg") {
+    if ends_with(path, "pg") {
         return Some(Kind::Workload);
     }
-    ends_with("toml")
+    is_toml(named)
         .then(|| assay_files::text(path, assay_files::SETTINGS_MAX).ok())
         .flatten()
         .and_then(|text| of_text(&text))
+}
+
+/// A file that its name says to be TOML, whatever is in it.
+pub fn is_toml(named: &str) -> bool {
+    let path = Path::new(named);
+    path.is_file() && ends_with(path, "toml")
+}
+
+fn ends_with(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 /// What a TOML file holds.

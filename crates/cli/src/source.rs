@@ -22,6 +22,11 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
     if let Some(other) = kind::of_named(name).filter(|kind| *kind != Kind::Workload) {
         return Err(other.refused(name, Kind::Workload));
     }
+    if kind::is_toml(name) {
+        return Err(Failure::usage(anyhow!("{name} is a TOML file, and not a workload")).hint(
+            "a workload is a text file in PGL; experiments are TOML files: `assay lab FILE.toml` says what is wrong in one",
+        ));
+    }
     if name != "-" && bundled::find(name).is_none() && !Path::new(name).exists() {
         // Those that come with Assay are called without the `.pg`.
         let stem =

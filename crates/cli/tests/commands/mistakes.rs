@@ -50,6 +50,16 @@ fn usage_errors_exit_with_2_and_name_the_mend() {
 }
 
 #[test]
+fn a_file_that_is_something_else_is_told_apart() {
+    let assay = Assay::new();
+    assay.file("half.toml", "title = \"x\n");
+    assay.run(&["run", "half.toml"]).exits(2).complains("is a TOML file").complains("assay lab");
+    assay.file("nginx.conf", "events {}\n");
+    let own = assay.run(&["run", "demo", "--proxy", "nginx.conf"]).exits(2);
+    own.complains("a configuration of your own").complains("HOST:PORT");
+}
+
+#[test]
 fn a_result_that_could_not_be_written_is_refused_before_the_run() {
     let assay = Assay::new();
     assay.run(&["run", "demo", "-o", "nowhere/result.txt"]).exits(2).complains("nowhere is no directory");

@@ -1,6 +1,7 @@
 //! Which proxies can be named: those compiled in, and the user's own.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Description, DescriptionError};
@@ -63,6 +64,20 @@ pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, Descriptio
 }
 
 fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
+    if Path::new(name).is_file() {
+        return DescriptionError {
+            message: format!(
+                "{name} is a file, but no description of a proxy, whose name ends in .toml; to test a configuration of \
+                 your own, start the proxy with it and give its HOST:PORT, or put the configuration into a description \
+                 (`assay proxies show nginx` prints one)"
+            ),
+        };
+    }
+    if name.parse::<IpAddr>().is_ok() {
+        return DescriptionError {
+            message: format!("{name} is an address without a port; write it like {name}:8080"),
+        };
+    }
     let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
     let near = or_did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
     DescriptionError {
@@ -111,6 +126,18 @@ mod tests {
             assert!(description.package.is_some(), "{}", description.name);
             assert!(!description.notes.is_empty(), "{}", description.name);
         }
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_proxy_is_told_apart() {
+        let own = tempfile::tempdir().unwrap();
+        let file = own.path().join("nginx.conf");
+        std::fs::write(&file, "events {}\n").unwrap();
+        let refused = |name: &str| find(name, &[]).unwrap_err().to_string();
+        let said = refused(file.to_str().unwrap());
+        assert!(said.contains("configuration of your own") && said.contains("HOST:PORT"), "{said}");
+        assert!(refused("127.0.0.1").contains("write it like 127.0.0.1:8080"), "{}", refused("127.0.0.1"));
+        assert!(refused("varnisch").contains("did you mean `varnish`?"), "{}", refused("varnisch"));
     }
 
     #[test]
