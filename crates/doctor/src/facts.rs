@@ -82,8 +82,15 @@ pub async fn facts(runs: &Path) -> Facts {
         proxies: proxies().await,
         calibrations: calibrations(&runs.join("calibrations")),
         has_browser: std::env::var_os("BROWSER").is_some()
-            || BROWSERS.iter().any(|program| find_program(program).is_some()),
+            || (has_display() && BROWSERS.iter().any(|program| find_program(program).is_some())),
     }
+}
+
+/// Without one (over SSH, for example), what opens pages finds no browser that could show them.
+fn has_display() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn ports(line: &str) -> Option<(u16, u16)> {

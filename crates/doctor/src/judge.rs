@@ -204,8 +204,8 @@ fn browser(is_there: bool) -> Finding {
     }
     Finding::limited(
         "browser",
-        "no program that opens pages was found",
-        "apt install xdg-utils, or set BROWSER; `assay open --print` prints the path",
+        "no program that opens pages was found, or there is no display to show them on",
+        "on a desktop: apt install xdg-utils, or set BROWSER; elsewhere, `assay open --print` prints the path of the page",
     )
 }
 
