@@ -154,7 +154,7 @@ pub enum Command {
     Open(OpenArgs),
     /// List the runs that are kept, or remove some
     Runs(RunsArgs),
-    /// Print a JSON Schema for settings files, for editors
+    /// Print a JSON Schema of settings files, for editors, or of documents that commands write
     Schema(SchemaArgs),
     /// Print the script with which a shell completes commands, flags and names
     Completions(CompletionsArgs),

@@ -358,7 +358,8 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     warnings.extend(far_from_ideal(summary));
     if total.origins.counts.refused > 0 {
         warnings.push(format!(
-            "The origins got {} that {} not for them or not HTTP: see the target's logs in proxy/.",
+            "The origins got {} that {} not for them or not HTTP: see the logs of the target (proxy/ has those of one that \
+             Assay started).",
             match total.origins.counts.refused {
                 1 => "1 request".to_owned(),
                 refused => format!("{} requests", count(refused)),
