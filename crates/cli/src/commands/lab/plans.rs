@@ -161,7 +161,11 @@ impl Plans {
         let mut plan = run::plan(&args, target, prepared)?;
         plan.world = world(cell.seed);
         match &self.machines {
-            Some(machines) => machines.take(&mut plan)?,
+            Some(machines) => {
+                machines.take(&mut plan)?;
+                let warnings = assay_lab::warnings_of_machines(&plan).map_err(Failure::usage)?;
+                plan.warnings.extend(warnings);
+            }
             None => {
                 let needs = assay_lab::arithmetic(&plan).map_err(Failure::usage)?;
                 plan.warnings.extend(assay_lab::warnings(&needs));
