@@ -40,6 +40,7 @@ pub mod terminal;
 pub mod together;
 mod told;
 pub mod trace;
+mod weights;
 mod words;
 pub mod workload;
 

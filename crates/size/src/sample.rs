@@ -1,5 +1,5 @@
 //! Sampling by object: an object is in the sample, with all of its requests, if the hash of its key is below a threshold
-//! (Waldspurger et al., SHARDS, FAST 2015). A cache of C bytes is then simulated as one of C times the rate.
+//! (Waldspurger et al., SHARDS, FAST 2015). In the simulation it takes the room of those it stands for ([`crate::played`]).
 //!
 //! What is counted without an object stays exact: all requests, their bytes, and those that no cache may serve. Only the misses of
 //! objects are estimated: those of the sample over the rate. Hits are the rest. Popular objects miss seldom, so whether one of them
