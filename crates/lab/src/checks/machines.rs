@@ -1,11 +1,12 @@
 //! Whether the machines of a fleet can carry a plan, each its own part of it. The arithmetic is that of one machine.
 
+use assay_settings::show::bytes;
+
 use super::demand::{PhaseLoad, TargetDemand, whole};
 use super::{
     CONNECTION_BYTES, DISK_STORE_SLACK, Demand, Need, REMEMBERED_BYTES, ROBOT_BYTES, ROLES_BYTES, Resource,
     Supply, XACT_BYTES, descriptors, ports, processors,
 };
-use assay_settings::show::bytes;
 
 /// Room in an agent's directory beside what grows: workload, logs and specs of roles, logs of a proxy.
 const AGENT_DIR_BYTES: u64 = 8 << 20;
@@ -77,7 +78,7 @@ pub fn needs(demand: &Demand, machine: &Carrier) -> Vec<Need> {
 
 /// What the robots of one machine do: from one address, to the destinations of all.
 fn robots_of(demand: &Demand, robots: u64, share: f64) -> Demand {
-    let part = |whole_: u64| whole(whole_ as f64 * share);
+    let part = |all: u64| whole(all as f64 * share);
     // All connections go to the proxy. Straight to origins, the busiest of them gets as many of each address as of all.
     let to_one = demand.connections_per_source.saturating_mul(demand.sources).min(demand.connections);
     Demand {
@@ -94,7 +95,7 @@ fn robots_of(demand: &Demand, robots: u64, share: f64) -> Demand {
 
 /// What reaches the origins of one machine: from the proxy, or from all robots.
 fn origins_of(demand: &Demand, origins: u64, share: f64) -> Demand {
-    let part = |whole_: u64| whole(whole_ as f64 * share);
+    let part = |all: u64| whole(all as f64 * share);
     let target = demand.target.as_ref().map(|target| TargetDemand {
         least_upstream: part(target.least_upstream),
         likely_upstream: part(target.likely_upstream),
