@@ -120,13 +120,11 @@ impl Router {
 }
 
 /// What went wrong on a machine is said with its name.
-fn located(event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
-    match (*event, machine) {
-        (Event::Fault { reason, message }, Some(machine)) => {
-            Box::new(Event::Fault { reason, message: format!("on the machine {machine}: {message}") })
-        }
-        (event, _) => Box::new(event),
+fn located(mut event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
+    if let (Event::Fault { message, .. }, Some(machine)) = (&mut *event, machine) {
+        *message = format!("on the machine {machine}: {message}");
     }
+    event
 }
 
 impl State {
