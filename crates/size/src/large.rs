@@ -4,7 +4,7 @@
 //! a size on is taken, with its own weight, and only smaller ones are drawn. The size is raised as the input is read: those that are taken
 //! for their size alone are at most half as many as those that are drawn, and have at most as many requests.
 
-use crate::requests::{Request, UNCACHABLE};
+use crate::request::{Request, UNCACHABLE};
 
 /// So many objects and requests are not too many, however few are drawn.
 const FEW: Taken = Taken { objects: 64, requests: 1024 };

@@ -29,6 +29,7 @@ pub mod played;
 pub mod policy;
 pub mod proof;
 pub mod read;
+mod request;
 pub mod requests;
 pub mod sample;
 mod sheet;

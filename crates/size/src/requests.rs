@@ -8,29 +8,13 @@ use crate::http::{Http, Meaning};
 use crate::ids::Ids;
 use crate::labels::{By, Labelling, Labels};
 use crate::large::Large;
+pub use crate::request::{Request, UNCACHABLE};
 use crate::sample::{Sampled, Sampler, Sampling};
 
 /// No object is larger than this (256 TB): what says so is damaged.
 pub const LARGEST_BYTES: u64 = 1 << 48;
 /// Sums of bytes stay below this: what objects take beside their bodies still fits into 64 bits.
 const MOST_BYTES: u128 = 1 << 62;
-
-/// The object of a request that no cache may serve.
-pub const UNCACHABLE: u32 = u32::MAX;
-
-/// A request of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Size of the object, as of this request: the room that it takes in a cache. In a sample, of a request that no cache may
-    /// serve: its key.
-    pub bytes: u64,
-    /// Bytes of the response to this request: fewer than the object's for a part of it.
-    pub sent_bytes: u64,
-    /// The object's number, or [`UNCACHABLE`].
-    pub object: u32,
-    /// Seconds since the first request.
-    pub at_s: u32,
-}
 
 /// All requests of an input, in its order.
 #[derive(Debug, Default)]

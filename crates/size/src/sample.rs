@@ -11,7 +11,7 @@
 use assay_random::{fold, hash};
 
 use crate::ids::Ids;
-use crate::requests::Request;
+use crate::request::Request;
 use crate::tally::Counts;
 
 /// Parts of a sample, by hash; each is left out of one simulation.
@@ -277,6 +277,10 @@ impl Sampler {
     /// Lowers the threshold if so many requests and objects are too many; true: those that are no longer taken must go.
     pub(crate) fn is_lowered(&mut self, requests: usize, objects: usize) -> bool {
         let Some(mut share) = self.limits.excess(requests, objects) else { return false };
+        // Nothing is drawn any more: what is left is there for its size, and goes no further.
+        if self.threshold == 1 {
+            return false;
+        }
         if self.take == Take::All && !self.is_on() {
             self.limits = USUAL;
             share = USUAL.excess(requests, objects).unwrap_or(share);
