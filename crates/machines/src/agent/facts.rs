@@ -1,15 +1,15 @@
 //! What an agent's machine is.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
-use std::path::Path;
 
-use assay_fleet::message::{AgentInfo, Free, InstalledProxy, PROTOCOL};
+use assay_fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
 use assay_health::host;
 use assay_lab::prepare::check_described;
 use assay_lab::{described, placement, real};
 use async_nats::ServerAddr;
 
 use super::AgentSettings;
+use super::free::free;
 use crate::error::FleetError;
 use crate::now::monotonic_ns;
 
@@ -50,19 +50,6 @@ pub async fn info(settings: &AgentSettings, address: IpAddr) -> AgentInfo {
         may_load: settings.may_load.clone(),
         proxies: proxies().await,
         busy: None,
-    }
-}
-
-/// What there is now for roles that write in this directory and listen at this address.
-pub fn free(dir: &Path, address: IpAddr) -> Free {
-    let work_dir = std::env::temp_dir();
-    Free {
-        memory_bytes: host::memory("MemAvailable").unwrap_or(u64::MAX),
-        dir_bytes: assay_lab::free_bytes(dir),
-        work_bytes: assay_lab::free_bytes(&work_dir),
-        work_dir: work_dir.display().to_string(),
-        ports: assay_lab::ports(),
-        port_rest_s: assay_lab::port_rest_s(address.is_loopback()),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod adapt;
 mod facts;
+mod free;
 mod outbox;
 mod part;
 mod responder;

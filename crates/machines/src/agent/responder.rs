@@ -13,7 +13,7 @@ use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
 
-use super::facts;
+use super::free::free;
 use crate::error::FleetError;
 use crate::login::Login;
 use crate::now::{MachineClock, unix_us};
@@ -138,7 +138,7 @@ async fn respond(
 /// What the agent is, with what its machine has left now.
 fn described(shared: &Mutex<Shared>) -> AgentInfo {
     let mut shared = locked(shared);
-    shared.info.free = facts::free(&shared.dir, shared.info.address);
+    shared.info.free = free(&shared.dir, shared.info.address);
     shared.info.clone()
 }
 
