@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use assay_measurement::outcome::Outcome;
+use assay_measurement::own_error::BEGUN_LATE_US;
 use assay_measurement::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
@@ -83,7 +84,13 @@ fn times_of_hits_and_misses_are_those_of_all_xacts_with_that_outcome() {
     let times = |wanted: &dyn Fn(&XactRow) -> bool| -> Vec<i64> {
         rows.iter()
             .filter(|row| wanted(row))
-            .map(|row| row.last_byte_us.expect("it ended") - row.due_us)
+            .map(|row| {
+                // A time begins a moment after its request was due, if it was sent a moment after it could have been.
+                let could_be_sent_us = row.due_us.max(row.ready_us.expect("it was sent"));
+                let late_us = row.sent_us.expect("it was sent") - could_be_sent_us;
+                let begun_us = row.due_us + late_us.clamp(0, i64::from(BEGUN_LATE_US));
+                row.last_byte_us.expect("it ended") - begun_us
+            })
             .collect()
     };
     let is_basic = |row: &XactRow| row.method == "GET" && row.request_type == "basic";

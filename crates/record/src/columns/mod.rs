@@ -207,7 +207,11 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
             Column::new("cachable", Kind::Bool, "the object may be cached"),
             Column::new("revisit", Kind::Bool, "the stream says that it was requested before"),
-            Column::new("due_us", Kind::Int, "when the schedule wanted it"),
+            Column::new(
+                "due_us",
+                Kind::Int,
+                "when the schedule wanted it; its response time begins later by what it was sent later than `due_us` and `ready_us`, up to 50 µs",
+            ),
             Column::optional("ready_us", Kind::Int, "when the robot's own rules let it go"),
             Column::optional(
                 "sent_us",
