@@ -225,7 +225,7 @@ fn every_wrong_cache_is_found_by_the_case_that_names_the_rule() {
         while let Some(done) = tasks.join_next().await {
             let (what, case, verdict) = done.unwrap();
             // A behaviour that no RFC requires is told as `no`.
-            if !matches!(verdict, Verdict::Fail | Verdict::No) {
+            if !matches!(verdict, Verdict::Fail | Verdict::Sometimes | Verdict::No) {
                 missed.push(format!("a cache that {what}: `{case}` says {verdict:?}"));
             }
         }
@@ -243,10 +243,17 @@ fn the_cache_that_nothing_is_wrong_with_passes_what_finds_the_others() {
             let suite = Rc::clone(&suite);
             tasks.spawn_local(async move { (*case, verdict(&suite, None, case).await) });
         }
+        let passes = |verdict| matches!(verdict, Verdict::Pass | Verdict::Yes);
         let all = tasks.join_all().await;
-        all.into_iter()
-            .filter(|(_, verdict)| !matches!(verdict, Verdict::Pass | Verdict::Yes))
-            .collect::<Vec<_>>()
+        let mut wrong = Vec::new();
+        // All at once, on a machine with other tests: what does not hold there is tried again alone.
+        for (case, first) in all.into_iter().filter(|(_, verdict)| !passes(*verdict)) {
+            let alone = verdict(&suite, None, case).await;
+            if !passes(alone) {
+                wrong.push((case, first, alone));
+            }
+        }
+        wrong
     });
     assert!(wrong.is_empty(), "{wrong:?}");
 }
