@@ -305,8 +305,8 @@ fn a_forward_proxy_gets_whole_urls_and_no_case_that_only_a_gateway_gets() {
     assay.run(&["conform", "switch", "--forward"]).exits(2).complains("the switch is no forward proxy");
 }
 
-/// What is said by a run of cases whose target is killed.
-fn killed_once_it_listens() -> (Assay, Said) {
+/// What is said by a run of cases whose target is killed once it has accepted so many more connections.
+fn killed_once_it_listens(more: usize) -> (Assay, Said) {
     let assay = Assay::new();
     let typed = ["conform", "builtin", "--case", "freshness", "--dir", "kept"];
     let mut command = assay.command(&typed);
@@ -321,6 +321,7 @@ fn killed_once_it_listens() -> (Assay, Said) {
         assert!(begin.elapsed() < Duration::from_secs(60), "it does not listen");
         std::thread::yield_now();
     }
+    (0..more).for_each(|_| drop(TcpStream::connect(listen)));
     // SAFETY: a plain system call; the process is one that our child has started and holds.
     assert_eq!(unsafe { libc::kill(proxy, libc::SIGKILL) }, 0);
     (assay, Said::from(child.wait_with_output().expect("ends")))
@@ -328,9 +329,11 @@ fn killed_once_it_listens() -> (Assay, Said) {
 
 #[test]
 fn a_target_that_dies_is_said_first_on_one_line_and_leaves_nothing_decided_that_was_not_seen() {
-    // It listens before it says that it is ready. Killed in between, it has not started, which is another message.
-    let mut tries =
-        (0..10).map(|_| killed_once_it_listens()).filter(|(_, said)| !said.stderr.contains("did not start"));
+    // It listens before it says that it is ready. Killed in between, it has not started, which is another message: each time, it gets a
+    // little longer.
+    let mut tries = (0..10)
+        .map(|number| killed_once_it_listens(number * number * 10))
+        .filter(|(_, said)| !said.stderr.contains("did not start"));
     let (assay, said) = tries.next().expect("it is killed once it is ready");
     assert_eq!(said.code, Some(96), "{said:?}");
     let first = said.stdout.lines().next().unwrap_or_default();
