@@ -94,8 +94,7 @@ impl Tries {
     pub fn decided(self, contradiction: Contradiction) -> Option<Outcome> {
         let times = self.times();
         let tries = self.crowded.len() + self.quiet.len();
-        let is_wanted =
-            |wanted: Option<bool>| self.all().filter(move |outcome| holds(outcome) == wanted).last();
+        let is_wanted = |wanted: Option<bool>| self.all().rfind(|outcome| holds(outcome) == wanted);
         let is_outvoted = contradiction == Contradiction::Outvoted && times.held != times.unheld;
         let mut outcome = match (times.held, times.unheld) {
             (0, 0) => self.all().last(),
