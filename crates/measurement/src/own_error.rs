@@ -123,13 +123,13 @@ struct Windows {
     met: f64,
 }
 
-/// How requests come whose instants do not depend on what the target does for others.
+/// Requests that arrive at instants which do not depend on what the target does for others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chances {
+pub struct RandomArrivals {
     /// How often each needs the target.
     pub needs: f64,
-    /// So many come together, as the objects of a page do: they meet the same.
-    pub together: f64,
+    /// So many arrive at once, as the objects of a page do: they meet the same.
+    pub batch: f64,
 }
 
 /// What Assay and the lab can have done to a collection of times.
@@ -145,7 +145,7 @@ pub struct OwnError {
     /// Of times that met it only if the target happened to be busy.
     passing: Histogram,
     /// None: requests do not come by chance.
-    chances: Option<Chances>,
+    arrivals: Option<RandomArrivals>,
     busy: f64,
     /// By how much requests were sent later than they were due, which is in none of the times; none: it is.
     begun_late: Option<Histogram>,
@@ -164,7 +164,7 @@ impl OwnError {
             windows: None,
             aftermath: Histogram::new(),
             passing: Histogram::new(),
-            chances: None,
+            arrivals: None,
             busy: 1.0,
             begun_late: None,
             touched: 0.0,
@@ -209,8 +209,8 @@ impl OwnError {
     /// Requests come at instants that do not depend on what the target does for others: of those in passing, only a share can have met
     /// it busy.
     #[must_use]
-    pub fn by_chance(mut self, chances: Chances) -> Self {
-        self.chances = Some(chances);
+    pub fn random_arrivals(mut self, arrivals: RandomArrivals) -> Self {
+        self.arrivals = Some(arrivals);
         self
     }
 
@@ -282,15 +282,15 @@ impl OwnError {
     /// for than it would have only if the target would have been busy: a share b. Afterwards, what was held back is done within
     /// D·b ⁄ (1 − b), which is a share b ⁄ 2(1 − b) of the 2 D during which it is taken to be felt.
     fn met(&self, passing: u64) -> f64 {
-        self.by_luck(passing as f64, self.busy.max(self.busy / (2.0 * (1.0 - self.busy)).max(1e-9)))
+        self.at_most_by_chance(passing as f64, self.busy.max(self.busy / (2.0 * (1.0 - self.busy)).max(1e-9)))
     }
 
     /// How many of so many times can have needed the target when something was the case for this share of the time: three standard
     /// deviations more than on average, because which of them is chance. All of them, if they do not come by chance.
-    fn by_luck(&self, times: f64, share: f64) -> f64 {
-        let Some(Chances { needs, together }) = self.chances else { return times };
+    fn at_most_by_chance(&self, times: f64, share: f64) -> f64 {
+        let Some(RandomArrivals { needs, batch }) = self.arrivals else { return times };
         let share = (share * needs).min(1.0);
-        (times * share + 3.0 * (times * share * (1.0 - share) * together.max(1.0)).sqrt()).min(times)
+        (times * share + 3.0 * (times * share * (1.0 - share) * batch.max(1.0)).sqrt()).min(times)
     }
 
     /// By how much times can have been longer, had their requests been sent when they were due: for some lengths, the share of times
@@ -302,7 +302,7 @@ impl OwnError {
             let us = lateness.bucket_high_us(lateness.quantile_us(part)?);
             Some((us as f64, lateness.count_over_us(us) as f64 / all))
         });
-        let busy = (0.0, self.by_luck(all, self.busy) / all);
+        let busy = (0.0, self.at_most_by_chance(all, self.busy) / all);
         let most = (self.most_shortened_us(), 0.0);
         lengths.filter(|(us, _)| *us < most.0).chain([busy, most]).collect()
     }

@@ -96,13 +96,19 @@ fn of_requests_in_passing_only_those_count_that_can_have_met_the_target_busy() {
     let met = width(error.clone().aftermath(passing(), Histogram::new()));
     let unknown = width(error.clone().aftermath(Histogram::new(), passing()));
     let by_chance = width(
-        error.clone().aftermath(Histogram::new(), passing()).by_chance(Chances { needs: 1.0, together: 1.0 }),
+        error
+            .clone()
+            .aftermath(Histogram::new(), passing())
+            .random_arrivals(RandomArrivals { needs: 1.0, batch: 1.0 }),
     );
     assert_eq!(met, unknown);
     // A tenth of four in ten, three standard deviations of that, and both ways.
     assert!((850.0..1_200.0).contains(&by_chance) && met > 6_000.0, "{by_chance} {met}");
-    let often =
-        width(error.aftermath(Histogram::new(), passing()).by_chance(Chances { needs: 10.0, together: 1.0 }));
+    let often = width(
+        error
+            .aftermath(Histogram::new(), passing())
+            .random_arrivals(RandomArrivals { needs: 10.0, batch: 1.0 }),
+    );
     assert_eq!(often, met, "each needs the target so often that it has met it");
 }
 

@@ -20,9 +20,9 @@ pub enum SpanOf {
 /// The same time twice, in microseconds: as it was seen, and the least that it can have been.
 pub type SeenAndLeast = [u64; 2];
 
-/// A delay of other xacts that could be felt by one, in microseconds.
+/// How an xact stood to the burst that a delay of other xacts left behind; the delay in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aftermath {
+pub enum Burst {
     /// It was held back with them, or met the burst that followed.
     Met(u64),
     /// It was in flight meanwhile, and met that only if the target happened to be busy.
@@ -59,12 +59,12 @@ impl TimesRecorder {
         response: SeenAndLeast,
         service: SeenAndLeast,
         ttfb: SeenAndLeast,
-        aftermath: Option<Aftermath>,
+        aftermath: Option<Burst>,
     ) {
         let sum = self.disturbed.get_or_insert_default();
         match aftermath {
-            Some(Aftermath::Met(us)) => sum.aftermath.record(us),
-            Some(Aftermath::Passing(us)) => sum.passing.record(us),
+            Some(Burst::Met(us)) => sum.aftermath.record(us),
+            Some(Burst::Passing(us)) => sum.passing.record(us),
             None => {}
         }
         for (histograms, values) in

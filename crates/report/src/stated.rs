@@ -4,7 +4,7 @@ use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::doubt::Extent;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::own_error::{
-    BEGUN_LATE_US, Chances, OwnError, OwnInterval, PRECISION_US, SOONER_US, Unrecorded,
+    BEGUN_LATE_US, OwnError, OwnInterval, PRECISION_US, RandomArrivals, SOONER_US, Unrecorded,
 };
 use assay_measurement::times::{SpanOf, TimesSum};
 
@@ -166,9 +166,10 @@ impl Tally {
             }
         };
         // A robot that waits for a response sends its next request just when the target is done with the last.
-        let together = self.robots.sent as f64 / self.robots.pages.max(1) as f64;
-        let together = if self.robots.pages > 0 { together } else { 1.0 };
-        let error = if influence.is_closed { error } else { error.by_chance(Chances { needs, together }) };
+        let batch = self.robots.sent as f64 / self.robots.pages.max(1) as f64;
+        let batch = if self.robots.pages > 0 { batch } else { 1.0 };
+        let error =
+            if influence.is_closed { error } else { error.random_arrivals(RandomArrivals { needs, batch }) };
         let error = if span == SpanOf::Response { error.begun_late(self.lateness.clone()) } else { error };
         let error = error
             .busy(self.influence.busy())

@@ -325,13 +325,13 @@ class Own:
         self.touched += max(1 - joined, 0.0) if are_joined else 0.0
         # Robots that wait send their next request just then: nothing is chance. Objects of a page come together.
         self.needs = None if influence.closed else needs
-        self.together = int(n.sent) / int(n.pages) if int(n.pages) else 1.0
+        self.batch = int(n.sent) / int(n.pages) if int(n.pages) else 1.0
         burst = max(self.busy, self.busy / (2 * (1 - self.busy)) if self.busy < 1 else 1.0)
         every_one = max(self.least.count, 1)
-        self.moved = [(0.0, (met.count + self.by_luck(passing.count, burst)) / every_one)]
+        self.moved = [(0.0, (met.count + self.at_most_by_chance(passing.count, burst)) / every_one)]
         for part in range(1, 17) if self.aftermath.count else []:
             us = highest(self.aftermath.at(part / 16))
-            longer = met.longer_than(us) + self.by_luck(passing.longer_than(us), burst)
+            longer = met.longer_than(us) + self.at_most_by_chance(passing.longer_than(us), burst)
             self.moved.append((us * self.busy, longer / every_one))
         # Requests that were sent a moment late would have taken so much longer.
         self.shortened = [(0.0, 0.0)] if late is None else []
@@ -339,15 +339,15 @@ class Own:
         if late is not None:
             lengths = [highest(late.at(share)) for share in (0.5, 0.75, 0.9, 0.99)] if late.count else []
             self.shortened += [(us, late.longer_than(us) / every_one) for us in lengths if us < self.most_shortened]
-            busy = self.by_luck(self.least.count, self.busy) / every_one
+            busy = self.at_most_by_chance(self.least.count, self.busy) / every_one
             self.shortened += [(0.0, busy), (self.most_shortened, 0.0)]
 
-    def by_luck(self, times, share):
+    def at_most_by_chance(self, times, share):
         """How many of them can have needed the target while something was the case for this share of the time."""
         if self.needs is None:
             return times
         share = min(share * self.needs, 1.0)
-        return min(times * share + 3 * math.sqrt(times * share * (1 - share) * max(self.together, 1.0)), times)
+        return min(times * share + 3 * math.sqrt(times * share * (1 - share) * max(self.batch, 1.0)), times)
 
     def low(self, share):
         return max([0.0, *(self.low_unmoved(share - part) - us for us, part in self.moved)])

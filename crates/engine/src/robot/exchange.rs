@@ -4,7 +4,7 @@ use std::io;
 
 use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
 use assay_measurement::error_kind::ErrorKind;
-use assay_measurement::own_error::BEGUN_LATE_US;
+use assay_measurement::own_error::{BEGUN_LATE_US, SOONER_US};
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
@@ -46,7 +46,9 @@ impl Crew {
         let late_us = micros(ready_ns, now_ns);
         xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
         self.control.aftermath.note(ready_ns, now_ns);
-        if late_us > u64::from(BEGUN_LATE_US) {
+        // What is sent while bytes are dealt with that were read late was held back with them.
+        if late_us > u64::from(BEGUN_LATE_US) || self.unread_us > SOONER_US {
+            xact.own.is_held_back = true;
             self.control.aftermath.hold(now_ns);
         }
         let (clock, caches) = (self.control.clock, self.setup.caches);

@@ -15,7 +15,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::Unrecorded;
-use assay_measurement::times::{Aftermath, TimesRecorder};
+use assay_measurement::times::{Burst, TimesRecorder};
 use assay_workload::model::{Method, RequestType};
 
 use flights::{Exposure, Flight};
@@ -76,6 +76,8 @@ pub struct OwnDelays {
     pub last_us: u32,
     /// Its origin was late.
     pub origin_us: u32,
+    /// Assay held it back: it was sent late, or when a response was read late.
+    pub is_held_back: bool,
     /// It was in flight when a delay of others could be felt.
     pub aftermath: Option<Felt>,
 }
@@ -103,15 +105,11 @@ impl OwnDelays {
     }
 
     /// The delay of others that it can have felt, as it is recorded: if it was held back with others, it met them.
-    fn aftermath(&self) -> Option<Aftermath> {
+    fn aftermath(&self) -> Option<Burst> {
         let Felt { delay_us, held, is_undigested } = self.aftermath?;
         let delay_us = u64::from(delay_us);
-        let was_held_back = self.before_us > 0 && held > 1;
-        Some(if is_undigested || was_held_back {
-            Aftermath::Met(delay_us)
-        } else {
-            Aftermath::Passing(delay_us)
-        })
+        let was_held_back = (self.is_held_back || self.before_us > 0) && held > 1;
+        Some(if is_undigested || was_held_back { Burst::Met(delay_us) } else { Burst::Passing(delay_us) })
     }
 }
 
@@ -473,12 +471,18 @@ mod tests {
         let with_others = Felt { delay_us: 700, held: 2, is_undigested: false };
         let held_back = OwnDelays { aftermath: Some(with_others), ..alone };
         let mut recorder = Recorder::default();
-        for own in [passing, in_burst, alone, held_back] {
+        // Nor was one late that was sent when a response had been read late, with others.
+        let after_reading = OwnDelays { before_us: 0, is_held_back: true, ..held_back };
+        for own in [passing, in_burst, alone, held_back, after_reading] {
             recorder.completed(&Completed { own, ..completed(Some(Outcome::Hit), RequestType::Basic) });
         }
         let disturbed = recorder.hit.to_times().disturbed;
         let seen = [disturbed.aftermath.sum_us, disturbed.passing.sum_us];
-        assert_eq!(seen, [500 + 700, 300 + 300], "it stands by itself; one that was late alone met no burst");
+        assert_eq!(
+            seen,
+            [500 + 700 + 700, 300 + 300],
+            "it stands by itself; one that was late alone met no burst"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{Measured, ProxySample};
-use assay_measurement::times::{Aftermath, TimesRecorder};
+use assay_measurement::times::{Burst, TimesRecorder};
 use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
@@ -296,7 +296,7 @@ fn times(dice: &mut Rng, into: &mut Times, count: u64, typical_us: f64, delay: O
         let unread_us = delay_us / 10;
         let seen_and_least = |late_us: u64| [true_us + late_us, true_us];
         let (response, service) = (seen_and_least(delay_us + unread_us), seen_and_least(unread_us));
-        let aftermath = (delay_us >= 20).then_some(Aftermath::Met(delay_us / 20));
+        let aftermath = (delay_us >= 20).then_some(Burst::Met(delay_us / 20));
         recorder.record_disturbed(response, service, service, aftermath);
     }
     let Times { response: delayed_response, service: delayed_service, ttfb: delayed_ttfb, disturbed } =

@@ -157,7 +157,7 @@ impl Waits {
         let waits = state.waits.to_sparse();
         state.waits.clear();
         let watched_us = state.ahead_us + std::mem::take(&mut state.watched_ns) / 1_000;
-        state.ahead_us = watched_us.saturating_sub(of_all_us).min(last_us);
+        state.ahead_us = ahead_us(watched_us, of_all_us, last_us);
         if is_nearly_all(watched_us, of_all_us) { waits } else { SparseHistogram::default() }
     }
 
@@ -329,6 +329,11 @@ fn is_nearly_all(watched_us: u64, of_all_us: u64) -> bool {
     watched_us + (of_all_us / 10).max(1_000) >= of_all_us
 }
 
+/// How much of what was watched others will count in the next stretch: no more than the last reading had, which came after their count.
+fn ahead_us(watched_us: u64, of_all_us: u64, last_us: u64) -> u64 {
+    watched_us.saturating_sub(of_all_us).min(last_us)
+}
+
 /// A stretch that was longer than meant counts as several, in each of which all of it was waited.
 fn windows(length: Duration) -> u64 {
     let windows = length.as_secs_f64() / WAIT_WINDOW.as_secs_f64();
@@ -349,6 +354,19 @@ mod tests {
     fn a_part_of_all_waiting_tells_nothing_of_how_all_was_spread() {
         let seen = [(0, 0), (90_000, 100_000), (89_000, 100_000), (0, 900), (0, 5_000)];
         assert_eq!(seen.map(|(watched, all)| is_nearly_all(watched, all)), [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn what_was_read_after_it_was_counted_is_watched_in_the_next_stretch_too() {
+        // 8 ms were waited between the count and the last reading: of the next stretch, they are counted and not watched.
+        let ahead_us = ahead_us(28_000, 20_000, 8_000);
+        assert_eq!(ahead_us, 8_000);
+        assert!(is_nearly_all(ahead_us + 2_000, 10_000) && !is_nearly_all(2_000, 10_000));
+        // What never was counted hides nothing later.
+        assert_eq!(
+            [super::ahead_us(28_000, 20_000, 3_000), super::ahead_us(20_000, 28_000, 3_000)],
+            [3_000, 0]
+        );
     }
 
     #[test]
