@@ -17,7 +17,7 @@ use crate::name::Name;
 use crate::permit::Network;
 
 /// The version of these messages. A change of any of them makes it a new one.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -316,10 +316,10 @@ mod tests {
 
     #[test]
     fn another_protocol_is_told_from_nonsense() {
-        let newer = br#"{"protocol": 2, "version": "9.0", "name": "far", "something": {"new": true}}"#;
+        let newer = br#"{"protocol": 99, "version": "9.0", "name": "far", "something": {"new": true}}"#;
         let error = read::<AgentInfo>(newer).unwrap_err().to_string();
-        assert!(error.contains("far is Assay 9.0 (protocol 2)") && error.contains("same version"), "{error}");
-        for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 1}"#, b"\xff"] {
+        assert!(error.contains("far is Assay 9.0 (protocol 99)") && error.contains("same version"), "{error}");
+        for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 2}"#, b"\xff"] {
             assert!(matches!(read::<AgentInfo>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
         }
     }
