@@ -19,7 +19,8 @@ import sys
 from kept_runs import ASSAY, HERE
 
 PROXIES = ["builtin", "varnish", "nginx", "squid", "haproxy", "httpd", "trafficserver"]
-DECIDED = {"pass", "fail", "yes", "no"}
+# Whether a verdict says that a case holds. One that holds sometimes does not.
+HOLDS = {"pass": True, "yes": True, "fail": False, "sometimes": False, "no": False}
 MOST_INCONCLUSIVE = 0.01
 
 
@@ -44,8 +45,9 @@ def counted(documents):
     rows = {}
     for target, cases in verdicts.items():
         of_all = [verdict for all_runs in cases.values() for verdict in all_runs]
-        contradict = {case: seen for case, seen in cases.items() if len(DECIDED & set(seen)) > 1}
-        undecided = {case for case, seen in cases.items() if DECIDED & set(seen) and "dependency-missing" in seen}
+        decided = {case: {HOLDS[verdict] for verdict in seen if verdict in HOLDS} for case, seen in cases.items()}
+        contradict = {case: seen for case, seen in cases.items() if len(decided[case]) > 1}
+        undecided = {case for case, seen in cases.items() if decided[case] and "dependency-missing" in seen}
         rows[target] = (len(of_all), of_all.count("inconclusive"), contradict, undecided)
     return rows
 

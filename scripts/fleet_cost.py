@@ -9,14 +9,14 @@ follow each other; that of robots and origins together is beside it.
 """
 
 import json
-import math
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import paired_runs
+from paired_runs import HERE
+
 ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 # Exit codes of a run that was measured: fine, or with doubts about this machine, which do not matter here.
 MEASURED = (0, 96)
@@ -48,24 +48,11 @@ def compare(source, url, pairs):
     return ratios
 
 
-def say(what, ratios):
-    mean = math.exp(statistics.mean(map(math.log, ratios)))
-    error = statistics.stdev(map(math.log, ratios)) / math.sqrt(len(ratios)) if len(ratios) > 1 else float("nan")
-    print(f"{what}: ratio {mean:.4f}, standard error {error:.4f}, median {statistics.median(ratios):.4f}, "
-          f"from {min(ratios):.4f} to {max(ratios):.4f}")
-
-
 def main():
-    pairs, rate, seconds = ([int(word) for word in sys.argv[1:]] + [8, 2000, 15][len(sys.argv) - 1:])[:3]
-    with open(os.path.join(HERE, "bench/pacing/poisson.pg")) as file:
-        text = file.read()
-    for name, value in (("RATE", rate), ("ROBOTS", 50), ("SECONDS", seconds)):
-        text = text.replace(name, str(value))
+    pairs, rate, seconds = paired_runs.arguments()
     print(f"{pairs} pairs of {seconds} s at {rate:,} requests a second; robots' requests per second of their processor time")
     with tempfile.TemporaryDirectory() as directory:
-        source = os.path.join(directory, "steady.pg")
-        with open(source, "w") as file:
-            file.write(text)
+        source = paired_runs.steady(directory, rate, seconds)
         command = [ASSAY, "fleet", "up", "--agents", "1", "--port", "0"]
         fleet = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=directory)
         try:
@@ -76,8 +63,8 @@ def main():
         finally:
             fleet.terminate()
             fleet.wait()
-    say("robots", [robots for robots, _ in ratios])
-    say("robots and origins", [both for _, both in ratios])
+    print("robots:", paired_runs.words([robots for robots, _ in ratios]))
+    print("robots and origins:", paired_runs.words([both for _, both in ratios]))
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ other; what the watching threads used themselves is said beside it (`assay_watch
 """
 
 import json
-import math
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import urllib.request
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import paired_runs
+from paired_runs import HERE
+
 ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 # Exit codes of a run that was measured: fine, or with doubts about this machine, which do not matter here.
 MEASURED = (0, 96)
@@ -84,17 +84,11 @@ def run(source, watched, seed):
 
 
 def main():
-    pairs, rate, seconds = ([int(word) for word in sys.argv[1:]] + [8, 2000, 15][len(sys.argv) - 1:])[:3]
-    with open(os.path.join(HERE, "bench/pacing/poisson.pg")) as file:
-        text = file.read()
-    for name, value in (("RATE", rate), ("ROBOTS", 50), ("SECONDS", seconds)):
-        text = text.replace(name, str(value))
+    pairs, rate, seconds = paired_runs.arguments()
     print(f"{pairs} pairs of {seconds} s at {rate:,} requests a second; processor time of robots and origins per request")
     ratios = []
     with tempfile.TemporaryDirectory() as directory:
-        source = os.path.join(directory, "steady.pg")
-        with open(source, "w") as file:
-            file.write(text)
+        source = paired_runs.steady(directory, rate, seconds)
         for pair in range(pairs):
             both = {}
             # Which one is first changes from pair to pair.
@@ -106,11 +100,7 @@ def main():
             watching = "" if used is None else f"; watching itself {used / seconds:.2%} of a core"
             print(f"  {plain:6.2f} us alone, {seen:6.2f} us watched: {seen / plain - 1:+.2%} "
                   f"({responses[0]} scrapes, {responses[1]} pages{watching})", flush=True)
-    logs = [math.log(ratio) for ratio in ratios]
-    mean = math.exp(statistics.mean(logs))
-    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else float("nan")
-    print(f"ratio {mean:.4f}, standard error {error:.4f}, median {statistics.median(ratios):.4f}, "
-          f"from {min(ratios):.4f} to {max(ratios):.4f}")
+    print(paired_runs.words(ratios))
 
 
 if __name__ == "__main__":
