@@ -9,7 +9,7 @@ use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 
 use crate::mutants::built_in;
-use crate::targets::on_one_thread;
+use crate::targets::{cache_at, on_one_thread};
 
 #[test]
 fn the_built_in_proxy_fails_no_must_and_no_should() {
@@ -19,15 +19,7 @@ fn the_built_in_proxy_fails_no_must_and_no_should() {
         let cases = suite.chosen(&binding.collect::<Vec<_>>()).unwrap();
         assert!(cases.len() > 400, "{} cases", cases.len());
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target {
-            address: built_in(origin.address),
-            host: "a.example".into(),
-            stores: true,
-            is_forward: false,
-            several: false,
-            tls: None,
-            http2: Http2::Beside,
-        };
+        let target = Target { http2: Http2::Beside, ..cache_at(built_in(origin.address)) };
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
         let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
         let wrong = outcomes.iter().filter(|outcome| is_wrong(outcome.judgement.verdict));
@@ -66,15 +58,7 @@ fn the_built_in_proxy_does_what_its_page_says_of_it() {
         let chosen = Suite::bundled().unwrap().chosen(&PROMISED.map(str::to_owned)).unwrap();
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
         let address = built_in(origin.address);
-        let target = Target {
-            address,
-            host: "a.example".into(),
-            stores: true,
-            is_forward: false,
-            several: false,
-            tls: None,
-            http2: Http2::No,
-        };
+        let target = cache_at(address);
         let outcomes = run(&chosen, &target, &origin, |_, _| ()).await;
         let others = outcomes.iter().filter(|outcome| !outcome.judgement.verdict.holds());
         others.map(|outcome| format!("{}: {:?}", outcome.case.name, outcome.judgement)).collect::<Vec<_>>()

@@ -2,6 +2,7 @@
 //!
 //! It takes every frame for what it seems to be, writes fields into a request as they came, and passes on whatever the origin sends.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use assay_conform::http2::frame::{Field, block, write};
 use assay_conform::message::Message;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Target, run};
+use assay_conform::run::{Http2, Outcome, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use assay_http2::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
@@ -18,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 
-use crate::targets::on_one_thread;
+use crate::targets::{cache_at, on_one_thread};
 
 /// What even such a gateway does not get wrong: it forwards what it is sent, and never pushes, stores or floods.
 const MET: [&str; 20] = [
@@ -53,15 +54,7 @@ fn a_gateway_that_checks_nothing_is_found_by_every_case_that_requires_a_check() 
         let cases = suite.chosen(&["http2".to_owned(), "http2-frames".to_owned()]).unwrap();
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
         let address = careless(origin.address).await;
-        let target = Target {
-            address,
-            host: "a.example".into(),
-            stores: false,
-            is_forward: false,
-            several: false,
-            tls: None,
-            http2: Http2::Beside,
-        };
+        let target = Target { stores: false, http2: Http2::Beside, ..cache_at(address) };
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
         let binds = outcomes.iter().filter(|outcome| {
             outcome.case.uses_http2()
@@ -76,6 +69,62 @@ fn a_gateway_that_checks_nothing_is_found_by_every_case_that_requires_a_check() 
         missed.map(|outcome| format!("{}: {:?}", outcome.case.name, outcome.judgement)).collect::<Vec<_>>()
     });
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn a_gateway_that_goes_down_under_a_flood_serves_no_others() {
+    let served = on_one_thread(async {
+        let cases =
+            Suite::bundled().unwrap().chosen(&["http2-serves-others-during-flood".to_owned()]).unwrap();
+        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+        let address = going_down(careless(origin.address).await).await;
+        let target = Target { stores: false, http2: Http2::Beside, ..cache_at(address) };
+        let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
+        let of = |outcome: &Outcome| (outcome.case.name.clone(), outcome.judgement.verdict);
+        outcomes.iter().map(of).collect::<Vec<_>>()
+    });
+    let floods = |name: &str| name.starts_with("http2-serves-others-during-flood");
+    assert_eq!(served.iter().filter(|(name, _)| floods(name)).count(), 4);
+    let is_right = |(name, verdict): &&(String, Verdict)| (*verdict == Verdict::Fail) == floods(name);
+    assert!(served.iter().all(|one| is_right(&one)), "{served:?}");
+}
+
+/// Passes on what it gets until one connection has sent more than any request has; then it does nothing for anybody any more.
+async fn going_down(gateway: SocketAddr) -> SocketAddr {
+    const TOO_MUCH: usize = 50_000;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_down = Rc::new(Cell::new(false));
+    spawn_local(async move {
+        let mut held = Vec::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            if is_down.get() {
+                held.push(client);
+                continue;
+            }
+            let is_down = Rc::clone(&is_down);
+            spawn_local(async move {
+                let mut behind = TcpStream::connect(gateway).await.ok()?;
+                let ((mut from, mut to), (mut back, mut out)) = (client.split(), behind.split());
+                let (mut buf, mut sum) = (vec![0; 8192], 0);
+                let there = async {
+                    while sum < TOO_MUCH {
+                        let length = from.read(&mut buf).await.ok().filter(|length| *length > 0)?;
+                        sum += length;
+                        out.write_all(&buf[..length]).await.ok()?;
+                    }
+                    is_down.set(true);
+                    std::future::pending::<Option<()>>().await
+                };
+                tokio::select! {
+                    _ = there => {}
+                    _ = tokio::io::copy(&mut back, &mut to) => {}
+                }
+                Some(())
+            });
+        }
+    });
+    address
 }
 
 /// Where the gateway listens.

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use assay_conform::document::{Conclusion, Document, TargetInfo};
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Target, run};
+use assay_conform::run::run;
 use assay_conform::suite::BUNDLED;
 use assay_conform::verdict::{Times, Verdict};
 use assay_conform::{known, show};
 use serde_json::Value;
 
-use crate::targets::{cases, on_one_thread};
+use crate::targets::{cache_at, cases, on_one_thread};
 
 fn reference(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
@@ -21,15 +21,7 @@ fn reference(name: &str) -> PathBuf {
 fn document() -> Document {
     on_one_thread(async {
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target {
-            address: origin.address,
-            host: "h".into(),
-            stores: true,
-            is_forward: false,
-            several: false,
-            tls: None,
-            http2: Http2::No,
-        };
+        let target = cache_at(origin.address);
         let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;
         let mut document = Document::new("0", 1);
         let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use assay_conform::message::Message;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Target, run};
+use assay_conform::run::run;
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use assay_proxy::{Clock, Limits, Proxy};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, spawn_local};
 
-use crate::targets::on_one_thread;
+use crate::targets::{cache_at, on_one_thread};
 
 /// Changes a message as it passes.
 type Edit = fn(String) -> String;
@@ -274,15 +274,7 @@ async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> 
     let proxy = Rc::new(Proxy::bind(&spec(behind), Clock::System, Limits::default()).unwrap());
     let serving = Rc::clone(&proxy);
     spawn_local(async move { serving.serve().await });
-    let target = Target {
-        address: relay(proxy.address(), to_proxy, to_client).await,
-        host: "a.example".into(),
-        stores: true,
-        is_forward: false,
-        several: false,
-        tls: None,
-        http2: Http2::No,
-    };
+    let target = cache_at(relay(proxy.address(), to_proxy, to_client).await);
     let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;
     outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict
 }

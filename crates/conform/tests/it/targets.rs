@@ -18,6 +18,19 @@ pub fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(LocalSet::new().run_until(future))
 }
 
+/// A cache that listens there: a reverse proxy that speaks HTTP/1.1 in clear.
+pub fn cache_at(address: SocketAddr) -> Target {
+    Target {
+        address,
+        host: "a.example".into(),
+        stores: true,
+        is_forward: false,
+        several: false,
+        tls: None,
+        http2: Http2::No,
+    }
+}
+
 /// Cases by name.
 pub fn cases(names: &[&str]) -> Vec<Rc<Case>> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -30,15 +43,7 @@ fn verdict(outcomes: &[Outcome], name: &str) -> Verdict {
 
 async fn tried(names: &[&str], stores: bool, target: impl FnOnce(SocketAddr) -> SocketAddr) -> Vec<Outcome> {
     let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-    let target = Target {
-        address: target(origin.address),
-        host: "h".into(),
-        stores,
-        is_forward: false,
-        several: false,
-        tls: None,
-        http2: Http2::No,
-    };
+    let target = Target { stores, ..cache_at(target(origin.address)) };
     run(&cases(names), &target, &origin, |_, _| ()).await
 }
 
@@ -83,15 +88,7 @@ fn a_target_that_contradicts_itself_meets_a_requirement_sometimes() {
             }
         });
         let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = Target {
-            address,
-            host: "h".into(),
-            stores: true,
-            is_forward: false,
-            several: false,
-            tls: None,
-            http2: Http2::No,
-        };
+        let target = cache_at(address);
         let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
         let outcome = &outcomes[0];
         assert_eq!(outcome.judgement.verdict, Verdict::Sometimes, "{:?}", outcome.judgement);
