@@ -318,7 +318,10 @@ mod tests {
     fn another_protocol_is_told_from_nonsense() {
         let newer = br#"{"protocol": 99, "version": "9.0", "name": "far", "something": {"new": true}}"#;
         let error = read::<AgentInfo>(newer).unwrap_err().to_string();
-        assert!(error.contains("far is Assay 9.0 (protocol 99)") && error.contains("same version"), "{error}");
+        assert!(
+            error.contains("far is Assay 9.0 (protocol 99)") && error.contains("same version"),
+            "{error}"
+        );
         for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 2}"#, b"\xff"] {
             assert!(matches!(read::<AgentInfo>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
         }
