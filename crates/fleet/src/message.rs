@@ -322,7 +322,8 @@ mod tests {
             error.contains("far is Assay 9.0 (protocol 99)") && error.contains("same version"),
             "{error}"
         );
-        for nonsense in [&b""[..], b"hello", b"{}", b"[1]", br#"{"protocol": 2}"#, b"\xff"] {
+        let (list, alone) = (format!("[{PROTOCOL}]"), format!(r#"{{"protocol": {PROTOCOL}}}"#));
+        for nonsense in [&b""[..], b"hello", b"{}", list.as_bytes(), alone.as_bytes(), b"\xff"] {
             assert!(matches!(read::<AgentInfo>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
         }
     }
