@@ -48,7 +48,7 @@ pub fn lasts(millis: u64) -> Goal {
     Goal { duration: Some(Duration::from_millis(millis)), ..Goal::default() }
 }
 
-fn xacts(number: u64) -> Goal {
+pub fn xacts(number: u64) -> Goal {
     Goal { transactions: Some(number), ..Goal::default() }
 }
 
