@@ -158,7 +158,8 @@ fn a_real_prometheus_ends_with_the_very_counts_of_the_summary() {
     let served = Served::start("6s");
     let prometheus = Prometheus::start(&program, &served.address);
     wait(|| prometheus.query("assay_run_stage{stage=\"finished\"}") == Some(1.0), "the end of the run");
-    // What was scraped with that is the end of everything.
+    // What was scraped with that is the end of everything. The summary is written a moment later.
+    served.wait_for_the_end();
     let summary: Value = serde_json::from_str(&served.get("/summary.json")).expect("a summary");
     let total = &summary["total"];
     for (query, pointer) in [
