@@ -411,8 +411,21 @@ impl OwnError {
         let low_us = ((lowest_us - taken_us) * known).max(0.0);
         Some(Bounds {
             low_us,
-            high_us: (self.lost == 0).then_some(most_us + moved_us + self.most_shortened_us()),
+            high_us: (self.lost == 0).then_some(most_us + moved_us + self.mean_shortened_us()),
         })
+    }
+
+    /// The most by which the mean can be without because requests were late: all of their lateness on these times, and none longer than
+    /// [`BEGUN_LATE_US`]; or the most on as many as can have found the target busy.
+    fn mean_shortened_us(&self) -> f64 {
+        let Some(lateness) = &self.begun_late else { return 0.0 };
+        let all = self.least.count().max(1) as f64;
+        let most_us = self.most_shortened_us();
+        let of_one = |us: u64| lateness.bucket_high_us(us).min(u64::from(BEGUN_LATE_US)) as f64;
+        let by_lateness_us: f64 =
+            lateness.to_sparse().buckets.iter().map(|&(us, number)| of_one(us) * number as f64).sum();
+        let by_busy_us = most_us * self.at_most_by_chance(all, self.busy);
+        (by_lateness_us.min(by_busy_us) / all).min(most_us)
     }
 
     /// Bounds of the shortest.

@@ -78,10 +78,35 @@ proptest! {
             .begun_late(histogram(times.iter().map(|time| time.1)))
             .busy(0.1);
         let truth = times.iter().map(|(seen, late, part)| seen + (*late).min(u64::from(BEGUN_LATE_US)) * part / 4);
-        let quantile = at_share(truth.collect(), share);
+        let truth: Vec<u64> = truth.collect();
+        let mean = truth.iter().sum::<u64>() as f64 / truth.len() as f64;
+        let quantile = at_share(truth, share);
         let bounds = error.quantile(share).unwrap();
         prop_assert!(bounds.low_us <= quantile && bounds.high_us.is_some_and(|high| quantile <= high), "{bounds:?} {quantile}");
+        let bounds = error.mean().unwrap();
+        prop_assert!(bounds.low_us <= mean && bounds.high_us.is_some_and(|high| mean <= high), "{bounds:?} {mean}");
     }
+}
+
+#[test]
+fn the_mean_allows_for_how_late_requests_were_and_for_how_busy_the_target_was() {
+    let all = histogram([10_000; 1_000]);
+    let allowed_us = |late: Histogram, busy: f64, arrivals: Option<RandomArrivals>| {
+        let error = OwnError::undisturbed(&all, Unrecorded::Fixed).busy(busy);
+        let without_us = error.mean().unwrap().high_us.unwrap();
+        let error = arrivals.into_iter().fold(error, OwnError::random_arrivals).begun_late(late);
+        error.mean().unwrap().high_us.unwrap() - without_us
+    };
+    let by_chance = Some(RandomArrivals { needs: 1.0, batch: 1.0 });
+    // A tenth of the requests were late by a second: 50 µs of each are no part of its time.
+    let few = histogram((0..1_000).map(|n| if n % 10 == 0 { 1_000_000 } else { 0 }));
+    assert_eq!(allowed_us(few, 0.5, None), 5.0);
+    assert_eq!(allowed_us(histogram([40; 1_000]), 0.5, None), 40.0);
+    // At most one in a hundred, and three standard deviations more, found the target busy.
+    let busy_us = allowed_us(histogram([40; 1_000]), 0.01, by_chance);
+    assert!((0.4..0.9).contains(&busy_us), "{busy_us}");
+    // Lateness of others, too, can have been of these: none has more than there is.
+    assert_eq!(allowed_us(histogram([40; 100_000]), 0.5, None), 40.0);
 }
 
 #[test]

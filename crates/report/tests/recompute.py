@@ -336,11 +336,14 @@ class Own:
         # Requests that were sent a moment late would have taken so much longer.
         self.shortened = [(0.0, 0.0)] if late is None else []
         self.most_shortened = min(late.largest, BEGUN_LATE_US) if late is not None and late.count else 0
+        self.mean_shortened = 0.0
         if late is not None:
             lengths = [highest(late.at(share)) for share in (0.5, 0.75, 0.9, 0.99)] if late.count else []
             self.shortened += [(us, late.longer_than(us) / every_one) for us in lengths if us < self.most_shortened]
             busy = self.at_most_by_chance(self.least.count, self.busy) / every_one
             self.shortened += [(0.0, busy), (self.most_shortened, 0.0)]
+            by_lateness = sum(min(high, BEGUN_LATE_US) * count for high, count in zip(late.high, late.counts)) / every_one
+            self.mean_shortened = min(by_lateness, self.most_shortened * busy, self.most_shortened)
 
     def at_most_by_chance(self, times, share):
         """How many of them can have needed the target while something was the case for this share of the time."""
@@ -401,7 +404,7 @@ class Own:
         moved = after.total / after.count * self.busy * (after.count / count) if after.count else 0.0
         taken = self.spread + self.least.largest * self.touched + moved
         low = max((self.lowest.total / count - taken) * (count / (count + self.lost)), 0.0)
-        return low, None if self.lost else self.most.total / count + moved + self.most_shortened
+        return low, None if self.lost else self.most.total / count + moved + self.mean_shortened
 
     def max(self):
         after = self.aftermath
