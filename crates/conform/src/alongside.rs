@@ -13,7 +13,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::case::Case;
 use crate::document::{CaseResult, Document, TargetInfo};
 use crate::origin::Origin;
-use crate::run::{Effort, Outcome, Target, settle, tried};
+use crate::run::{Outcome, Target, settle};
+use crate::schedule::{Effort, tried};
 use crate::tries::Contradiction;
 use crate::verdict::{Judgement, Times, Verdict};
 

@@ -3,7 +3,7 @@
 use crate::case::{Expect, FieldTest, Served, Step, Test};
 use crate::http2::frame::matches;
 use crate::message::Message;
-use crate::observe::{Arrival, Observation};
+use crate::observe::{Arrival, Observation, Received};
 use crate::template::{Values, with_values};
 
 /// What is found out about a step.
@@ -137,7 +137,11 @@ fn without_response(expect: &Expect, observation: &Observation, why: String) -> 
         // That the response breaks off before its head is what such a case looks for.
         _ if expect.incomplete || only_of_the_origin(expect) => Finding::Met,
         _ if is_closed && only_negative(expect) => Finding::Met,
-        Some(status) => Finding::Unmet(format!("after the interim response {status} no final one came")),
+        Some(status) => {
+            let why = format!("after the interim response {status} no final one came");
+            let is_over = observation.received.first().is_some_and(Received::is_over);
+            if is_over { Finding::Unmet(why) } else { Finding::Absent(why) }
+        }
         None if expect.responds => Finding::Absent(why),
         None => Finding::Nothing(why),
     }

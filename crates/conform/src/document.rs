@@ -237,16 +237,35 @@ impl Document {
         self.results.iter().filter_map(changed).collect()
     }
 
+    /// How many cases say nothing of a target, and the most frequent reason, if they are too many.
+    pub fn says_nothing(&self, target: &str) -> Option<String> {
+        let of_target: Vec<&CaseResult> =
+            self.results.iter().filter(|result| result.target == target).collect();
+        let open = |result: &&&CaseResult| result.verdict == Verdict::Inconclusive;
+        let musts = of_target.iter().filter(|result| result.level == Level::Must);
+        let (all, open_musts) = (musts.clone().count(), musts.filter(open).count());
+        if open_musts as f64 <= all as f64 * MOST_INCONCLUSIVE {
+            return None;
+        }
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for result in of_target.iter().filter(open) {
+            let reason = result.reason.as_str();
+            // Where it was seen differs from case to case.
+            let what = reason.strip_prefix("step ").and_then(|rest| rest.split_once(": "));
+            *reasons.entry(what.map_or(reason, |(_, what)| what)).or_default() += 1;
+        }
+        let (most, _) = reasons.iter().max_by_key(|(_, count)| **count)?;
+        let tried = of_target.iter().filter(|result| result.verdict != Verdict::NotApplicable).count();
+        Some(format!("{} of {tried} cases say nothing; most often: {most}", reasons.values().sum::<usize>()))
+    }
+
     /// What the results come to.
     pub fn conclusion(&self, baseline: Option<&Document>) -> Conclusion {
         if !self.failures(baseline).is_empty() {
             return Conclusion::Failed;
         }
         let is_undecided = |target: &TargetInfo| {
-            let all: usize =
-                Verdict::ALL.iter().map(|&verdict| self.count(&target.label, Level::Must, verdict)).sum();
-            let open = self.count(&target.label, Level::Must, Verdict::Inconclusive);
-            target.ended.is_some() || target.crashes.is_some() || open as f64 > all as f64 * MOST_INCONCLUSIVE
+            target.ended.is_some() || target.crashes.is_some() || self.says_nothing(&target.label).is_some()
         };
         if self.targets.iter().any(is_undecided) { Conclusion::Undecided } else { Conclusion::Fine }
     }

@@ -25,7 +25,11 @@ const TOKEN_DIGITS: usize = 10;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// Between an interim response and what follows it: that it comes before is what it is for.
-const INTERIM_PAUSE: Duration = Duration::from_millis(50);
+const INTERIM_PAUSE: Duration = Duration::from_millis(250);
+/// How often we look whether we stood still.
+const TICK: Duration = Duration::from_millis(100);
+/// By how much longer than that we may take before we stood still.
+const STILL: Duration = Duration::from_secs(1);
 /// What the code that starts a proxy requests until it is ready.
 const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nok\n";
 
@@ -69,7 +73,8 @@ pub struct Origin {
     pub address: SocketAddr,
     tries: Tries,
     next: Cell<u64>,
-    accepting: JoinHandle<()>,
+    stood_still: Rc<Cell<Option<Instant>>>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 type Tries = Rc<RefCell<HashMap<String, Rc<Try>>>>;
@@ -83,10 +88,14 @@ impl Origin {
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         let tries: Tries = Rc::default();
-        let accepting = spawn_local(accept(listener, Rc::clone(&tries)));
+        let stood_still = Rc::default();
+        let tasks = [
+            spawn_local(accept(listener, Rc::clone(&tries))),
+            spawn_local(watch_ourselves(Rc::clone(&stood_still))),
+        ];
         // Tokens of two evaluations of one running target must differ: they are keys in its cache.
         let first = (unix_s() % 1_000_000) * 10_000;
-        Ok(Self { address, tries, next: Cell::new(first), accepting })
+        Ok(Self { address, tries, next: Cell::new(first), stood_still, tasks })
     }
 
     /// Begins a try of a case, with a URL that was never used before, for clients that write this scheme and host.
@@ -105,6 +114,11 @@ impl Origin {
         new
     }
 
+    /// True if this process stood still while a try was under way: what did not come in time says nothing then.
+    pub fn stood_still_during(&self, attempt: &Try) -> bool {
+        self.stood_still.get().is_some_and(|ended| ended >= attempt.began)
+    }
+
     /// Forgets a try that is over.
     pub fn end(&self, over: &Try) {
         self.tries.borrow_mut().remove(&over.values.token);
@@ -113,7 +127,18 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Notes when this process stood still (it was suspended, or got no processor): it saw nothing of what it waited for then.
+async fn watch_ourselves(stood_still: Rc<Cell<Option<Instant>>>) {
+    loop {
+        let before = Instant::now();
+        sleep(TICK).await;
+        if before.elapsed() > TICK + STILL {
+            stood_still.set(Some(Instant::now()));
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -15,11 +14,12 @@ use crate::check::{Finding, check};
 use crate::client::{Client, Sent, written};
 use crate::observe::{Arrival, Observation, Received};
 use crate::origin::{Origin, Try, body};
-use crate::tries::{Contradiction, Tries};
+use crate::schedule::{Effort, SETTLE, Turn, tried};
+use crate::tries::Contradiction;
 use crate::verdict::{Judgement, Times, Verdict, judge, resolve};
 use crate::wire::{Place, Tls};
 
-/// Tries that are under way at the same time.
+/// Tries that are active at the same time.
 const AT_ONCE: usize = 150;
 /// The same for cases that may upset connections.
 const ISOLATED_AT_ONCE: usize = 8;
@@ -27,15 +27,6 @@ const ISOLATED_AT_ONCE: usize = 8;
 const ISOLATED_HTTP2_AT_ONCE: usize = 32;
 /// The same for floods, which are last.
 const FLOODS_AT_ONCE: usize = 8;
-/// Time between a response and the next step: a target may store a response after it has passed it on.
-const SETTLE: Duration = Duration::from_millis(300);
-/// The same when a case is tried again by itself.
-const SETTLE_AGAIN: Duration = Duration::from_millis(1000);
-/// Tries under way at the same time in the rounds after the first, at least.
-const LEAST_AT_ONCE: usize = 2;
-/// Rounds: all cases, those again that did not hold, a third try or those to be counted, and what became one of these in the third.
-const MOST_ROUNDS: usize = 4;
-
 /// What is tried.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -102,16 +93,18 @@ pub async fn run(
     told: impl Fn(usize, usize),
 ) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (isolated, is_flood) in [(false, false), (true, false), (false, true), (true, true)] {
-        let is_now = |case: &&Rc<Case>| case.isolated == isolated && case.is_flood() == is_flood;
+    // Those that may upset connections are tried behind the others, and those that keep a target busy last.
+    for (isolated, is_flood) in [(false, false), (true, false), (false, true)] {
+        let is_now =
+            |case: &&Rc<Case>| case.is_flood() == is_flood && (is_flood || case.isolated == isolated);
         let all: Vec<Rc<Case>> = cases.iter().filter(is_now).cloned().collect();
         let (apply, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|case| why_not(case, target).is_none());
-        let at_once = match (isolated, target.http2) {
-            _ if is_flood => FLOODS_AT_ONCE,
-            (false, _) => AT_ONCE,
-            (true, Http2::No) => ISOLATED_AT_ONCE,
-            (true, _) => ISOLATED_HTTP2_AT_ONCE,
+        let at_once = match (is_flood, isolated, target.http2) {
+            (true, ..) => FLOODS_AT_ONCE,
+            (_, false, _) => AT_ONCE,
+            (_, true, Http2::No) => ISOLATED_AT_ONCE,
+            (_, true, _) => ISOLATED_HTTP2_AT_ONCE,
         };
         let done = Cell::new(outcomes.len());
         let count = || {
@@ -156,6 +149,20 @@ fn not_applicable(case: Rc<Case>, target: &Target) -> Outcome {
     Outcome { case, judgement, seen: Vec::new(), tries: 0, times: Times::default() }
 }
 
+/// If a target gave no response to any request, and should have, it has refused nothing: all cases say nothing then.
+pub fn silence(outcomes: &mut [Outcome]) {
+    let received = || outcomes.iter().flat_map(|outcome| &outcome.seen).flat_map(|step| &step.received);
+    let should_have = outcomes.iter().any(|outcome| outcome.judgement.verdict == Verdict::Inconclusive);
+    if !should_have || received().any(|got| got.response.is_some()) {
+        return;
+    }
+    let problem = received().find_map(|got| got.problem.clone()).unwrap_or_default();
+    let reason = format!("the target gave no response to any request: {problem}");
+    for outcome in outcomes.iter_mut().filter(|outcome| !outcome.seen.is_empty()) {
+        outcome.judgement = Judgement::new(Verdict::Inconclusive, reason.clone());
+    }
+}
+
 /// Gives the outcomes of cases whose dependencies do not hold the verdict that says so.
 pub fn settle(outcomes: &mut [Outcome]) {
     let cases: Vec<Case> = outcomes.iter().map(|outcome| (*outcome.case).clone()).collect();
@@ -169,89 +176,22 @@ pub fn settle(outcomes: &mut [Outcome]) {
     }
 }
 
-/// How often cases are tried.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
-    /// Tries that are under way at the same time.
-    pub at_once: usize,
-    /// What is done about tries that contradict each other.
-    pub contradiction: Contradiction,
-}
-
-/// Tries all, and then those again that do not hold, or whose tries contradict each other.
-pub(crate) async fn tried(
-    cases: Vec<Rc<Case>>,
+/// One try of one case; `turn` is active while messages are exchanged.
+pub(crate) async fn one(
+    case: Rc<Case>,
     target: &Target,
     origin: &Rc<Origin>,
-    effort: Effort,
-    count: impl Fn(),
-) -> Vec<Outcome> {
-    let mut all: BTreeMap<String, Tries> = BTreeMap::new();
-    let mut open: Vec<(Rc<Case>, usize)> =
-        cases.into_iter().map(|case| (Rc::clone(&case), case.tries)).collect();
-    for round in 0..MOST_ROUNDS {
-        let pause = if round == 0 { SETTLE } else { SETTLE_AGAIN };
-        // A case that came too late is tried with less beside it.
-        let at_once = (effort.at_once >> (2 * round)).max(LEAST_AT_ONCE.min(effort.at_once));
-        for outcome in one_round(open, target, origin, at_once, pause, || (round == 0).then(&count)).await {
-            let tries = all.entry(outcome.case.name.clone()).or_default();
-            if round == 0 {
-                tries.crowded.push(outcome)
-            } else {
-                tries.quiet.push(outcome)
-            };
-        }
-        open = all.values().filter_map(|tries| tries.next(effort.contradiction)).collect();
-        if open.is_empty() {
-            break;
-        }
-    }
-    all.into_values().filter_map(|tries| tries.decided(effort.contradiction)).collect()
-}
-
-/// Each case so many times; `count` is called when the last try of a case is done.
-async fn one_round(
-    cases: Vec<(Rc<Case>, usize)>,
-    target: &Target,
-    origin: &Rc<Origin>,
-    at_once: usize,
     pause: Duration,
-    count: impl Fn() -> Option<()>,
-) -> Vec<Outcome> {
-    let slots = Rc::new(Semaphore::new(at_once));
-    let mut tasks = JoinSet::new();
-    let mut left: BTreeMap<String, usize> = BTreeMap::new();
-    for (case, times) in cases {
-        left.insert(case.name.clone(), times);
-        for _ in 0..times {
-            let case = Rc::clone(&case);
-            let (slots, origin, target) = (Rc::clone(&slots), Rc::clone(origin), target.clone());
-            tasks.spawn_local(async move {
-                // It is never closed.
-                let _slot = slots.acquire().await;
-                one(case, &target, &origin, pause).await
-            });
-        }
-    }
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        let Ok(outcome) = done else { continue };
-        if let Some(left) = left.get_mut(&outcome.case.name) {
-            *left -= 1;
-            if *left == 0 {
-                count();
-            }
-        }
-        outcomes.push(outcome);
-    }
-    outcomes
-}
-
-/// One try of one case.
-async fn one(case: Rc<Case>, target: &Target, origin: &Rc<Origin>, pause: Duration) -> Outcome {
+    mut turn: Turn,
+) -> Outcome {
     let attempt = origin.begin(&case, target.scheme(), &target.host);
-    let (seen, late) = exchanges(&attempt, target, pause).await;
+    let (seen, late) = exchanges(&attempt, target, pause, &mut turn).await;
     origin.end(&attempt);
+    let last = case.steps.len().saturating_sub(1);
+    let late = match origin.stood_still_during(&attempt) {
+        true => Some((last, "Assay itself stood still meanwhile, for more than a second".to_owned())),
+        false => late,
+    };
     let findings: Vec<Finding> = match late {
         Some((step, why)) => (0..=step)
             .map(|index| if index == step { Finding::Nothing(why.clone()) } else { Finding::Met })
@@ -272,13 +212,14 @@ async fn exchanges(
     attempt: &Rc<Try>,
     target: &Target,
     pause: Duration,
+    turn: &mut Turn,
 ) -> (Vec<Observation>, Option<(usize, String)>) {
     let mut client = Client::default();
     let mut seen: Vec<Observation> = Vec::new();
     let mut late = None;
     for (index, step) in attempt.case.steps.iter().enumerate() {
         if index > 0 {
-            sleep(pause.max(Duration::from_secs_f64(step.wait_s))).await;
+            turn.pause(pause, Duration::from_secs_f64(step.wait_s)).await;
             let before =
                 seen.last().and_then(|last| last.received.first()).map_or(0.0, |received| received.end_ms);
             let passed_s = (attempt.now_ms() - before) / 1000.0;
@@ -300,8 +241,8 @@ async fn exchanges(
             || attempt.case.isolated;
         let sent = written(&step.request, lingers, &values, target.is_forward);
         let sent_ms = attempt.now_ms();
-        let received =
-            copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt).await;
+        let exchange = copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt);
+        let received = turn.through(exchange).await;
         seen.push(Observation {
             sent_frames: sent.frames(),
             sent: sent.bytes,

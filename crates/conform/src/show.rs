@@ -29,6 +29,9 @@ pub fn terminal(document: &Document, baseline: Option<&Document>) -> String {
         if let Some(crashes) = &target.crashes {
             out.push_str(&format!("{}: {crashes}\n\n", target.label));
         }
+        if let Some(how) = document.says_nothing(&target.label) {
+            out.push_str(&format!("{}: {how}\n\n", target.label));
+        }
     }
     out.push_str(&overview(document));
     if let Some(baseline) = baseline {
@@ -225,8 +228,9 @@ pub fn markdown(document: &Document) -> String {
         out.push_str(&format!("| {name} | {} | {} | {} |\n", cells.join(" | "), open[0], open[1]));
     }
     for target in &document.targets {
-        if let Some(how) = target.ended.as_ref().or(target.crashes.as_ref()) {
-            out.push_str(&format!("\n{}: {}.\n", escaped(&target.label), escaped(how)));
+        let ended = target.ended.as_ref().or(target.crashes.as_ref());
+        if let Some(how) = ended.cloned().or_else(|| document.says_nothing(&target.label)) {
+            out.push_str(&format!("\n{}: {}.\n", escaped(&target.label), escaped(&how)));
         }
     }
     for level in [Level::Must, Level::Should] {

@@ -117,7 +117,8 @@ impl Suite {
         }
         let mut files = Vec::new();
         for path in paths {
-            let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+            let text = assay_files::text(&path, assay_files::SETTINGS_MAX)
+                .map_err(|error| unreadable(&path, error))?;
             files.push(read(&path.display().to_string(), &text)?);
         }
         let own: BTreeSet<String> =

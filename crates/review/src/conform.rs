@@ -132,6 +132,10 @@ fn findings(document: &Document, all: &[Row<'_>]) -> Vec<Finding> {
             text: how.clone(),
         })
     });
+    let silent = document.targets.iter().filter_map(|target| {
+        let text = document.says_nothing(&target.label)?;
+        Some(Finding { mood: "bad", title: format!("Little can be said of {}.", target.label), text })
+    });
     let of_target = document.targets.iter().map(|target| {
         let (holds, decided, _) = share(document, &target.label, Level::Must);
         let mood = if holds == decided { "good" } else { "bad" };
@@ -148,7 +152,7 @@ fn findings(document: &Document, all: &[Row<'_>]) -> Vec<Finding> {
         title: "Where do they disagree?".to_owned(),
         text: format!("In {differ} of {} cases, which are the first in the table.", all.len()),
     });
-    ended.chain(of_target).chain(differences).collect()
+    ended.chain(silent).chain(of_target).chain(differences).collect()
 }
 
 fn overview(document: &Document) -> TableView {

@@ -63,10 +63,15 @@ fn mistakes_are_shown_before_anything_is_started() {
     std::fs::create_dir(assay.path("empty")).unwrap();
     assay.file("cases/own.toml", "topic = \"own\"\n[[case]]\nname = \"one\"\nlevle = \"MUST\"\n");
     assay.file("not.json", "{}");
+    std::fs::create_dir(assay.path("device")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", assay.path("device/own.toml")).unwrap();
     for (typed, words) in [
         (&["builtin", "--case", "fresness"][..], "did you mean `freshness`?"),
         (&["builtin", "--cases", "cases"], "cases/own.toml:4: unknown field `levle`; did you mean `level`?"),
         (&["builtin", "--cases", "empty"], "has no file whose name ends in .toml"),
+        (&["builtin", "--cases", "device"], "own.toml: it is a device, and a regular file is needed"),
+        (&["builtin", "--baseline", "/dev/zero"], "it is a device, and a regular file is needed"),
+        (&["builtin", "--known-failures", "/dev/zero"], "it is a device, and a regular file is needed"),
         (&["builtin", "--baseline", "not.json"], "not.json has no results of `assay conform`"),
         (&["127.0.0.1:9"], "--origin-listen"),
         (&["8.8.8.8:80", "--origin-listen", "127.0.0.1:0"], "--i-own-this-target"),
@@ -223,6 +228,39 @@ fn a_must_that_is_met_sometimes_ends_with_99_and_is_never_taken_for_a_pass() {
     assert!(result["exchanges"][0]["received"].as_str().unwrap_or_default().contains("404"), "{result:#}");
     run(&["--baseline", "before.json"]).exits(0);
     assay.run(&["conform", "builtin", "--tries", "0"]).exits(2).complains("--tries");
+}
+
+/// A target that sends these bytes to everybody, and ends the connection.
+fn sending(bytes: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { break };
+            if matches!(stream.read(&mut [0; 65536]), Ok(1..)) {
+                let _ = stream.write_all(bytes);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_target_without_a_response_has_refused_nothing_and_that_is_said_first() {
+    let assay = Assay::new();
+    for bytes in [&b""[..], b"\x00\x01garbage\xff\xfe"] {
+        let target = sending(bytes).to_string();
+        let typed = ["conform", &target, "--origin-listen", "127.0.0.1:0", "--case", "bad-field-name"];
+        let said = assay.run(&[&typed[..], &["--case", "no-store-response"]].concat()).exits(96);
+        let first = said.stdout.lines().next().unwrap_or_default();
+        assert!(
+            first.contains("cases say nothing; most often: the target gave no response to any request"),
+            "{first}"
+        );
+        assert!(!said.stdout.contains("MUST not met"), "{}", said.stdout);
+        let line = said.stdout.lines().find(|line| line.contains(" of ") && line.contains(" dep, "));
+        assert!(line.is_some_and(|line| line.contains("0 of 0 ")), "{}", said.stdout);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::http2::frame::{self, Field, block, field_lines, line, payload, write}
 use crate::http2::incoming::Incoming;
 use crate::message::MOST_BYTES;
 use crate::observe::Received;
-use crate::template::Values;
+use crate::template::{Values, with_values};
 use crate::wire::{Place, Wire};
 
 /// What we allow on each stream and, with the update that follows, on the connection: no case needs more.
@@ -61,32 +61,31 @@ impl Outgoing {
         match self {
             Self::Request { fields, body } => {
                 let ends = if body.is_some() { 0 } else { flag::END_STREAM };
-                let head = wire.push(kind::HEADERS, flag::END_HEADERS | ends, stream, &block(fields));
+                let head = wire.push(kind::HEADERS, flag::END_HEADERS | ends, stream, &block(fields), 1);
                 wire.lines.push(head + &field_lines(fields));
                 if let Some(body) = body {
-                    let data = wire.push(kind::DATA, flag::END_STREAM, stream, body);
+                    let data = wire.push(kind::DATA, flag::END_STREAM, stream, body, 1);
                     wire.lines.push(data);
                 }
             }
             Self::Frames { frames, repeat, values } => {
                 wire.streams = *repeat;
-                for round in 0..*repeat {
-                    for frame in frames {
+                let payloads: Vec<Vec<u8>> = frames.iter().map(|frame| payload(frame, values)).collect();
+                // A flood is shown by its first round alone.
+                for (frame, payload) in frames.iter().zip(&payloads) {
+                    let at = frame.stream.unwrap_or(stream);
+                    let mut line = wire.push(frame.kind, frame.flags, at, payload, frame.times);
+                    if frame.times > 1 {
+                        line.push_str(&format!(", {} times", frame.times));
+                    }
+                    let fields = frame.fields().iter().map(|line| frame::field(&with_values(line, values)));
+                    wire.lines.push(line + &field_lines(&fields.collect::<Vec<_>>()));
+                }
+                for round in 1..*repeat {
+                    for (frame, payload) in frames.iter().zip(&payloads) {
                         let at = frame.stream.unwrap_or(stream + 2 * round);
-                        let payload = payload(frame, values);
-                        let mut line = String::new();
                         for _ in 0..frame.times {
-                            line = wire.push(frame.kind, frame.flags, at, &payload);
-                        }
-                        if frame.times > 1 {
-                            line.push_str(&format!(", {} times", frame.times));
-                        }
-                        if round == 0 {
-                            let fields = frame
-                                .fields()
-                                .iter()
-                                .map(|line| frame::field(&crate::template::with_values(line, values)));
-                            wire.lines.push(line + &field_lines(&fields.collect::<Vec<_>>()));
+                            write(&mut wire.bytes, frame.kind, frame.flags, at, payload);
                         }
                     }
                 }
@@ -136,8 +135,11 @@ impl Outgoing {
 }
 
 impl Written {
-    fn push(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> String {
-        write(&mut self.bytes, kind, flags, stream, payload);
+    /// A frame so many times, and the line that shows one of them.
+    fn push(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8], times: u32) -> String {
+        for _ in 0..times {
+            write(&mut self.bytes, kind, flags, stream, payload);
+        }
         line(FrameHead { length: payload.len() as u32, kind, flags, stream }, payload)
     }
 }
@@ -154,6 +156,10 @@ pub struct Connection {
     window: i64,
     /// The settings of the peer came, and were acknowledged.
     is_greeted: bool,
+    /// Frames that came in the exchange.
+    count: usize,
+    /// The last of them with its payload, and how many times it came in a row.
+    last: Option<(FrameHead, Vec<u8>, usize)>,
 }
 
 impl Connection {
@@ -177,6 +183,8 @@ impl Connection {
             block: None,
             window: i64::from(WINDOW),
             is_greeted: false,
+            count: 0,
+            last: None,
         })
     }
 
@@ -212,6 +220,7 @@ impl Connection {
         let own = outgoing.last_stream().unwrap_or(self.next);
         self.next += 2 * wire.streams;
         self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
+        (self.count, self.last) = (0, None);
         let mut incoming = Incoming::default();
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no response in time");
         while outgoing.is_flood() && !self.is_greeted && !received.closed {
@@ -239,12 +248,13 @@ impl Connection {
             match timeout_at(until, self.stream.read_buf(&mut self.buf)).await {
                 Err(_) => break,
                 Ok(Ok(0) | Err(_)) => received.closed = true,
-                Ok(Ok(_)) if self.is_too_much(&incoming, received) => {
+                Ok(Ok(_)) if self.is_too_much(&incoming) => {
                     return Err(io::Error::other("the response is too long"));
                 }
                 Ok(Ok(_)) => {}
             }
         }
+        self.end_of_row(received);
         received.interim = incoming.interim;
         received.bytes = incoming.bytes;
         received.fault = received.fault.take().or(incoming.fault);
@@ -272,10 +282,8 @@ impl Connection {
     }
 
     /// True if a target sends without end.
-    fn is_too_much(&self, incoming: &Incoming, received: &Received) -> bool {
-        self.buf.len() > MOST_BYTES
-            || incoming.bytes.len() > MOST_BYTES
-            || received.frames.len() > MOST_FRAMES
+    fn is_too_much(&self, incoming: &Incoming) -> bool {
+        self.buf.len() > MOST_BYTES || incoming.bytes.len() > MOST_BYTES || self.count > MOST_FRAMES
     }
 
     /// Takes whole frames from what was read.
@@ -320,7 +328,6 @@ impl Connection {
         received: &mut Received,
         out: &mut Vec<u8>,
     ) {
-        let mut shown = line(head, payload);
         let number = |at: usize| {
             payload.get(at..at + 4).and_then(|four| Some(u32::from_be_bytes(four.try_into().ok()?)))
         };
@@ -366,7 +373,9 @@ impl Connection {
             }
             _ => {}
         }
-        if matches!(head.kind, kind::HEADERS | kind::CONTINUATION) && head.has(flag::END_HEADERS) {
+        let has_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
+        let Some(mut shown) = self.shown(head, payload, has_block, received) else { return };
+        if has_block && head.has(flag::END_HEADERS) {
             let Some((stream, ends, block)) = self.block.take() else { return };
             let mut fields: Vec<Field> = Vec::new();
             let decoded =
@@ -385,6 +394,37 @@ impl Connection {
         }
         received.frames.push(shown);
     }
+
+    /// The line that shows a frame; none: it is the one before once more, as a flood is acknowledged.
+    fn shown(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        has_block: bool,
+        received: &mut Received,
+    ) -> Option<String> {
+        self.count += 1;
+        if let Some((last, content, times)) = &mut self.last
+            && *last == head
+            && content == payload
+        {
+            *times += 1;
+            return None;
+        }
+        self.end_of_row(received);
+        // What a header block says depends on those before it.
+        self.last = (!has_block).then(|| (head, payload.to_vec(), 1));
+        Some(line(head, payload))
+    }
+
+    /// Says how many times the last frame came.
+    fn end_of_row(&mut self, received: &mut Received) {
+        if let Some((_, _, times @ 2..)) = self.last.take()
+            && let Some(last) = received.frames.last_mut()
+        {
+            last.push_str(&format!(" ({times} times)"));
+        }
+    }
 }
 
 fn unpadded(head: FrameHead, payload: &[u8]) -> &[u8] {
@@ -393,5 +433,50 @@ fn unpadded(head: FrameHead, payload: &[u8]) -> &[u8] {
             &rest[..rest.len().saturating_sub(usize::from(padding))]
         }
         _ => payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Payload;
+
+    #[test]
+    fn a_flood_is_sent_whole_and_shown_in_a_line_for_each_frame_of_its_first_round() {
+        let frame =
+            |kind, times| Frame { kind, flags: 0, stream: None, payload: Payload::Bytes(vec![7; 4]), times };
+        let values = Values { token: "t1".into(), host: "h".into(), scheme: "http", now_unix_s: 0 };
+        let frames = vec![frame(kind::RST_STREAM, 1), frame(kind::CONTINUATION, 3)];
+        let written = Outgoing::Frames { frames, repeat: 2000, values }.written(5);
+        assert_eq!(written.bytes.len(), 2000 * 4 * (HEAD_BYTES + 4));
+        let last = written.bytes[written.bytes.len() - HEAD_BYTES - 4..].first_chunk().map(FrameHead::parse);
+        assert_eq!(last.map(|head| head.stream), Some(5 + 2 * 1999));
+        let lines: Vec<&str> = written.lines.iter().map(String::as_str).collect();
+        let repeated = "… 2000 times, each time two streams further";
+        assert_eq!(
+            lines,
+            ["RST_STREAM stream 5 error code 0x7070707", "CONTINUATION stream 5, 3 times", repeated]
+        );
+    }
+
+    #[test]
+    fn what_comes_over_and_over_is_one_line_with_its_count() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let target = Place { address: listener.local_addr().unwrap(), tls: None };
+            let mut connection = Connection::open(&target).await.unwrap();
+            let ping = FrameHead { length: 0, kind: kind::PING, flags: flag::ACK, stream: 0 };
+            let mut received = Received::default();
+            for stream in [0, 0, 0, 3, 0] {
+                let (mut incoming, mut out) = (Incoming::default(), Vec::new());
+                let head = FrameHead { stream, ..ping };
+                connection.one(head, &[], (1, "GET"), &mut incoming, &mut received, &mut out);
+            }
+            connection.end_of_row(&mut received);
+            assert_eq!(received.frames, ["PING ACK (3 times)", "PING stream 3 ACK", "PING ACK"]);
+            assert!(frame::matches(&received.frames[0], "PING ACK"));
+            assert_eq!(connection.count, 5);
+        });
     }
 }

@@ -202,7 +202,8 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
     let rfc = fields.get("rfc").map(|value| row.whole(&value, 1, 99_999)).transpose()?;
     let section = fields.need("section", "the section of the RFC, or where the behaviour is described")?;
     let rule = fields.need("rule", "the requirement, in one sentence")?;
-    let steps = fields.need("steps", "what is exchanged, as a list of tables")?.list()?;
+    let value = fields.need("steps", "what is exchanged, as a list of tables")?;
+    let steps = value.list().map_err(|_| value.wrong("the list is empty, and a case needs a step"))?;
     if steps.len() > MOST_STEPS {
         return Err(
             fields.wrong(&format!("a case has at most {MOST_STEPS} steps, and this one has {}", steps.len()))

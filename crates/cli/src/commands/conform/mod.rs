@@ -214,18 +214,19 @@ fn suite(directory: Option<&Path>) -> Result<Suite, Failure> {
 }
 
 fn known_failures(file: &Path) -> Result<Vec<known::Known>, Failure> {
-    known::read(&file.display().to_string(), &read(file)?).map_err(Failure::usage)
+    let text = read(file, assay_files::SETTINGS_MAX)?;
+    known::read(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 
 fn read_baseline(file: &Path) -> Result<Document, Failure> {
-    Document::from_json(&read(file)?).map_err(|why| {
+    Document::from_json(&read(file, assay_files::DOCUMENT_MAX)?).map_err(|why| {
         Failure::usage(anyhow!("{} has no results of `assay conform`: {why}", file.display()))
             .hint("make it with --json -o FILE")
     })
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file)
+fn read(file: &Path, most_bytes: u64) -> Result<String, Failure> {
+    assay_files::text(file, most_bytes)
         .with_context(|| format!("cannot read {}", file.display()))
         .map_err(Failure::usage)
 }
@@ -260,7 +261,10 @@ fn shown(name: &str, directory: Option<&Path>, is_toml: bool) -> Result<Exit, Fa
     if is_toml {
         let file = first.place.rsplit_once(':').map_or(first.place.as_str(), |(file, _)| file);
         let bundled = assay_conform::suite::BUNDLED.iter().find(|(name, _)| *name == file);
-        let text = bundled.map_or_else(|| read(Path::new(file)), |(_, text)| Ok((*text).to_owned()))?;
+        let text = bundled.map_or_else(
+            || read(Path::new(file), assay_files::SETTINGS_MAX),
+            |(_, text)| Ok((*text).to_owned()),
+        )?;
         output::stdout(&text)?;
         return Ok(Exit::Fine);
     }

@@ -1,4 +1,5 @@
-//! The targets of `assay conform`: each is started with an origin of its own behind it, twice where cases may upset connections.
+//! The targets of `assay conform`: each is started with an origin of its own behind it, more than once where cases may upset connections or
+//! keep a target busy.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
 use assay_conform::http2::connection::Connection;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Outcome, Target, run};
+use assay_conform::run::{Http2, Outcome, Target, run, settle, silence};
 use assay_conform::wire::{Place, Tls};
 use assay_lab::Mode;
 use assay_lab::led::Ground;
@@ -39,8 +40,18 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
         .context("cannot start")
         .map_err(Failure::failed)?;
     let document = runtime.block_on(LocalSet::new().run_until(all(args, subjects, cases)));
-    drop(temporary);
+    if let (Err(failure), Some(temporary)) = (&document, temporary) {
+        keep_what_is_named(failure, temporary);
+    }
     document
+}
+
+/// A message that says where the logs of a proxy are is of use only while they are there.
+fn keep_what_is_named(failure: &Failure, directory: tempfile::TempDir) {
+    let words = format!("{:#}", failure.error);
+    if directory.path().to_str().is_some_and(|path| words.contains(path)) {
+        let _kept = directory.keep();
+    }
 }
 
 /// Where configurations and logs go, and what removes it in the end.
@@ -145,7 +156,8 @@ async fn running(
     let target =
         Target { address, host, stores: at.stores, is_forward, several: false, tls: place.tls, http2 };
     let began = Instant::now();
-    let outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
+    let mut outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
+    silence(&mut outcomes);
     let info = TargetInfo { label, took_s: began.elapsed().as_secs_f64(), ..TargetInfo::default() };
     Ok((info, outcomes))
 }
@@ -172,16 +184,19 @@ async fn one(
     let (over_http2, others): (Vec<_>, Vec<_>) =
         cases.into_iter().partition(|case| case.uses_http2() && http2 != Http2::No);
     let (isolated, together): (Vec<_>, Vec<_>) = others.into_iter().partition(|case| case.isolated);
-    let (second, third) = (subject.another("isolated", false), subject.another("http2", true));
+    let (floods, over_http2): (Vec<_>, Vec<_>) = over_http2.into_iter().partition(|case| case.is_flood());
+    let second = subject.another("isolated", false);
+    let (third, fourth) = (subject.another("http2", true), subject.another("floods", true));
     let began = Instant::now();
-    let (first, second, third) = tokio::join!(
+    let (first, second, third, fourth) = tokio::join!(
         on_instance(&subject, (&at, Http2::No), &together, &progress),
         on_instance(&second, (&at, Http2::No), &isolated, &progress),
         on_instance(&third, (&at, http2), &over_http2, &progress),
+        on_instance(&fourth, (&at, http2), &floods, &progress),
     );
     info.took_s = began.elapsed().as_secs_f64();
     let mut outcomes = Vec::new();
-    for instance in [first?, second?, third?] {
+    for instance in [first?, second?, third?, fourth?] {
         outcomes.extend(instance.outcomes);
         info.ended = info.ended.or(instance.ended);
         info.crashes = info.crashes.or(instance.crashes);
@@ -190,7 +205,8 @@ async fn one(
         }
     }
     // All have the same cases to depend on only now.
-    assay_conform::run::settle(&mut outcomes);
+    settle(&mut outcomes);
+    silence(&mut outcomes);
     Ok((info, outcomes))
 }
 
