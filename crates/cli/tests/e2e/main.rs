@@ -5,6 +5,7 @@
 //! | `caught` | every kind of wrong response is counted under its own name, as often as it was given |
 //! | `alone::slow` | a slow target changes what is late, never what is due |
 //! | `browsing` | a browser and curl see through an evaluation what they see directly |
+//! | `conformance` | cases go through real caches that work together as through one |
 //! | `crowd` | many clients, six proxies, all kinds of faults: nothing is lost, the origin gets one request for each need |
 //! | `evaluation` | several proxies at once cost clients and the origin nothing, and each is held against the origin |
 //! | `alone::honest` | what Assay or the machine does to a run is found and named, and what the target does is not |
@@ -17,6 +18,7 @@
 mod alone;
 mod browsing;
 mod caught;
+mod conformance;
 mod crowd;
 mod evaluation;
 mod faulty;

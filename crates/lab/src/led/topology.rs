@@ -76,31 +76,43 @@ impl Led {
         let mut software = Vec::new();
         for (place, cache) in topology.caches.iter().enumerate() {
             let member = Member::of(topology, place, &listen);
+            let of_cache = |error| named(&cache.name, error);
             let body = match &cache.description {
                 None => {
                     software.push(format!("{}: Assay", cache.name));
                     let spec = spec(cache, member, listen[place], listener);
                     let directory = plan.directory.join(&cache.name);
                     // As above.
-                    Body::Builtin(start_builtin(&plan.exe, &directory, place as u16, &spec).await?.0)
+                    let started = start_builtin(&plan.exe, &directory, place as u16, &spec).await;
+                    Body::Builtin(started.map_err(of_cache)?.0)
                 }
                 Some(description) => {
-                    let version = real::version(description).await.map_err(LabError::run)?;
+                    let version =
+                        real::version(description).await.map_err(LabError::run).map_err(of_cache)?;
                     software.push(format!("{}: {} {version}", cache.name, description.title));
                     let has_http2 = plan.http2 && place == front;
                     let at = (listen[place], listener);
-                    Body::Real(start_real(plan, (description, cache), member, has_http2, at).await?)
+                    let started = start_real(plan, (description, cache), member, has_http2, at).await;
+                    Body::Real(started.map_err(of_cache)?)
                 }
             };
             led.started.push(Started { name: Some(cache.name.clone()), body });
         }
-        for one in &mut led.started {
+        for (one, cache) in led.started.iter_mut().zip(&topology.caches) {
             if let Body::Real(real) = &mut one.body {
-                real.wait_ready().await?;
+                real.wait_ready().await.map_err(|error| named(&cache.name, error))?;
             }
         }
         led.software = software.join(", ");
         Ok(led)
+    }
+}
+
+/// Why one of several did not start, with its name.
+fn named(name: &str, error: LabError) -> LabError {
+    match error {
+        LabError::Run(words) => LabError::Run(format!("the cache `{name}` of the topology: {words}")),
+        other => other,
     }
 }
 
