@@ -57,6 +57,7 @@ PAIRS = {
     "8.1.2.1/1": "http2-malformed-pseudo/unknown",
     "8.1.2.1/2": "http2-malformed-pseudo/status",
     "8.1.2.1/3": "http2-pseudo-in-trailers/method",
+    "8.1.2.1/4": "http2-pseudo-behind/all",
     "8.1.2.2/1": "http2-connection-specific/connection",
     "8.1.2.2/2": "http2-connection-specific/te-trailers-and-gzip",
     "8.1.2.3/1": "http2-missing-pseudo/empty-path",
