@@ -101,6 +101,21 @@ fn fields_are_compared_as_lists_and_as_numbers() {
 }
 
 #[test]
+fn the_case_of_names_and_spaces_before_parameters_do_not_hide_what_must_not_be_there() {
+    let request = "POST /assay-0000000001 HTTP/1.1\r\ncontent-length: 15\r\n\r\n";
+    assert!(!is_met("never = \"Content-Length: 15\"", seen(OK, &[(5.0, request)])));
+    assert!(!is_met("body-lacks = \"x-step: 1\"", seen(OK, &[])));
+    for line in ["a; hit", "a;hit", "a;x=y;  hit"].map(|value| format!("Cache-Status: {value}")) {
+        let hit = OK.replace("Age: 7", &line);
+        assert!(is_met("fields = [\"Cache-Status ~ ; hit\"]", seen(&hit, &[])), "{line}");
+    }
+    assert!(!is_met(
+        "fields = [\"Cache-Status ~ ; hit\"]",
+        seen(&OK.replace("Age: 7", "Cache-Status: white"), &[])
+    ));
+}
+
+#[test]
 fn what_the_origin_got_is_looked_at_even_without_a_response() {
     assert!(is_met("forwarded = [\"Host: h\"]", seen("", &[(5.0, GET)])));
     assert!(!is_met("not-forwarded = [\"Host\"]", seen(OK, &[(5.0, GET)])));
@@ -130,6 +145,9 @@ fn a_body_that_breaks_off_does_not_pass_for_a_whole_one() {
 #[test]
 fn a_body_is_recognised_by_the_step_that_it_was_made_in() {
     let case = case("{}, { expect = { from = 1 } }, { expect = { not-from = 1 } }");
+    let emptied = OK.replace("Content-Length: 3", "Content-Length: 0").replace("abc", "");
+    let found = check(&case.steps[1], 1, &[seen(OK, &[]), seen(&emptied, &[])], &values());
+    assert!(matches!(found, Finding::Unmet(_)), "a 200 without the body is not that of step 1: {found:?}");
     let other = Observation { origin_body: b"xyz".to_vec(), ..seen(OK, &[]) };
     let all = [seen(OK, &[]), other.clone(), other];
     assert_eq!(check(&case.steps[1], 1, &all, &values()), Finding::Met);

@@ -16,7 +16,7 @@ pub struct Values {
 }
 
 /// Names that stand for something in every case.
-const KNOWN: [&str; 4] = ["url", "token", "host", "scheme"];
+const KNOWN: [&str; 5] = ["url", "token", "host", "scheme", "other-scheme"];
 
 /// Replaces placeholders for which `value` has something; others stay.
 fn replaced(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
@@ -46,6 +46,7 @@ pub fn with_values(text: &str, values: &Values) -> String {
         "token" => Some(values.token.clone()),
         "host" => Some(values.host.clone()),
         "scheme" => Some(values.scheme.to_owned()),
+        "other-scheme" => Some(if values.scheme == "http" { "https" } else { "http" }.to_owned()),
         name => {
             if let Some(count) = repeat(name) {
                 return Some("a".repeat(count));
@@ -99,10 +100,10 @@ mod tests {
     fn placeholders_stand_for_the_url_the_host_and_dates() {
         let values =
             Values { token: "t1".into(), host: "h:80".into(), scheme: "http", now_unix_s: 784_111_777 };
-        let text = "{host}{url}?{token} {date} {date-60} {a-3} {none} {";
+        let text = "{scheme} {other-scheme} {host}{url}?{token} {date} {date-60} {a-3} {none} {";
         assert_eq!(
             with_values(text, &values),
-            "h:80/t1?t1 Sun, 06 Nov 1994 08:49:37 GMT Sun, 06 Nov 1994 08:48:37 GMT aaa {none} {"
+            "http https h:80/t1?t1 Sun, 06 Nov 1994 08:49:37 GMT Sun, 06 Nov 1994 08:48:37 GMT aaa {none} {"
         );
     }
 
