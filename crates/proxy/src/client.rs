@@ -273,7 +273,8 @@ async fn fetched(
             let fallback = stored.and_then(|stored| Fallback::new(&client.shared, client_request, stored));
             return Ok(Step::pass(order.or(fallback)));
         }
-        if client_request.ranges.is_some() && stored.is_none() && is_of_no_use(client, client_request, key) {
+        let is_partial = client_request.ranges.is_some() || client_request.has_conditions();
+        if is_partial && stored.is_none() && is_of_no_use(client, client_request, key) {
             return Ok(Step::pass(PassOrder::new(&client.shared, client_request, target, key, why)));
         }
         if may_join && !client_request.control.no_cache {
@@ -299,7 +300,7 @@ async fn fetched(
     }
 }
 
-/// Fetching the whole object for its parts is in vain: it is known that it would not be stored.
+/// Fetching the whole object for its parts, or to evaluate conditions on it, is in vain: it is known that it would not be stored.
 fn is_of_no_use(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
     client_request.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
 }
@@ -375,7 +376,7 @@ async fn respond_from(
             let response = &fetched.response;
             let age_s = response.has_age.then(|| response.freshness.age_s(shared.clock.now_ms()));
             let handling = handling(false, fetched.is_shared, fetched.source);
-            if response.is_not_modified_for(&client_request.conditions) {
+            if fetched.is_not_modified_for(&client_request.conditions) {
                 drop(reader);
                 client.send_not_modified(response, handling, age_s).await?;
                 return Ok(Step::Responded);
@@ -512,7 +513,7 @@ async fn join(
             }
             let age_s = Some(response.freshness.age_s(now_ms));
             let handling = handling(false, fetched.source);
-            if response.is_not_modified_for(&client_request.conditions) {
+            if fetched.is_not_modified_for(&client_request.conditions) {
                 drop(reader);
                 client.send_not_modified(response, handling, age_s).await?;
             } else {

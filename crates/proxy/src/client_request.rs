@@ -81,6 +81,11 @@ impl<'b> ClientRequest<'b> {
         client_request
     }
 
+    /// Whether it has conditions that a cache evaluates on what it has stored.
+    pub fn has_conditions(&self) -> bool {
+        self.conditions.if_none_match.is_some() || self.conditions.if_modified_since_s.is_some()
+    }
+
     /// Whether it may be served from the store.
     pub fn is_for_cache(&self) -> bool {
         matches!(self.class, MethodClass::Get | MethodClass::Head) && !self.is_for_origin

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
+use assay_cache::conditional::Conditions;
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 use assay_plane::exchange::{Exchange, Stream};
@@ -63,6 +64,12 @@ impl Fetched {
     /// Whether it may be the response to a request with these fields.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         self.is_shared && self.variant == variant(&self.response.vary, fields)
+    }
+
+    /// Whether a request with these conditions gets a 304 instead. On what is not stored they are not evaluated (RFC 9111, 4.3.2): they
+    /// were for the origin, and who has sent them gets all of it.
+    pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
+        self.is_shared && self.response.is_not_modified_for(conditions)
     }
 }
 

@@ -39,9 +39,7 @@ pub enum Went {
 /// Whether a response to this can go through on its own, if no other request may get it.
 pub fn may(shared: &Shared, client_request: &ClientRequest<'_>) -> bool {
     // What is evaluated or read here needs more of the response than goes by.
-    let is_plain = client_request.ranges.is_none()
-        && client_request.conditions.if_none_match.is_none()
-        && client_request.conditions.if_modified_since_s.is_none();
+    let is_plain = client_request.ranges.is_none() && !client_request.has_conditions();
     is_plain && !shared.peers.never_direct() && !shared.prefetcher.is_on()
 }
 

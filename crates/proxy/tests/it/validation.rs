@@ -94,6 +94,28 @@ fn conditional_requests_are_served_from_the_store() {
 }
 
 #[test]
+fn conditions_are_left_to_the_origin_where_nothing_is_stored() {
+    run(async {
+        let origin = Origin::start(|seen, _| {
+            let fields = "ETag: \"a\"\r\nCache-Control: no-store\r\n";
+            if seen.has("If-None-Match: \"a\"") { not_modified(fields) } else { ok(fields, "hello") }
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        // It might have been stored, and so it was fetched whole.
+        let first = bed.get("/x", "If-None-Match: *\r\n").await;
+        assert_eq!((first.status, first.body()), (200, "hello"));
+        // It is known now that it is not: the origin evaluates the condition.
+        let second = bed.get("/x", "If-None-Match: \"a\"\r\n").await;
+        assert_eq!((second.status, second.body()), (304, ""));
+        let changed = bed.get("/x", "If-None-Match: \"b\"\r\n").await;
+        assert_eq!((changed.status, changed.body()), (200, "hello"));
+        assert!(!origin.seen()[0].head.contains("If-None-Match"));
+        assert!(origin.seen()[2].has("If-None-Match: \"b\""));
+    });
+}
+
+#[test]
 fn a_conditional_miss_is_fetched_whole_and_stored() {
     run(async {
         let (origin, bed) = confirming().await;
