@@ -20,7 +20,7 @@ use tokio::task::{JoinSet, spawn_local};
 use crate::targets::{cache_at, on_one_thread};
 
 /// Changes a message as it passes.
-type Edit = fn(String) -> String;
+pub type Edit = fn(String) -> String;
 
 /// Where a rule is broken.
 enum Broken {
@@ -37,7 +37,7 @@ enum Broken {
 use Broken::{FromOrigin, ToClient, ToOrigin, ToProxy};
 
 /// The field lines of a message without those of this name.
-fn without(text: &str, name: &str) -> String {
+pub fn without(text: &str, name: &str) -> String {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
     let is_other =
         |line: &&str| !line.to_ascii_lowercase().starts_with(&format!("{}:", name.to_ascii_lowercase()));
@@ -205,6 +205,75 @@ const MUTANTS: &[(&str, Broken, &str)] = &[
         "bad-content-length/plus",
     ),
     (
+        "sends other bytes than a part is said to have",
+        ToClient(|text| text.replace("Content-Range: bytes 7-7/", "Content-Range: bytes 6-6/")),
+        "range-right/middle-byte",
+    ),
+    (
+        "sends a part for the whole",
+        ToClient(|text| match is_status(&text, 206) {
+            true => without(&text.replacen("206 Partial Content", "200 OK", 1), "Content-Range"),
+            false => text,
+        }),
+        "206-with-wrong-part",
+    ),
+    (
+        "sends the version of the origin's status line",
+        ToClient(|text| text.replacen("HTTP/1.1 200", "HTTP/1.0 200", 1)),
+        "version-is-own",
+    ),
+    (
+        "keeps for each user what may not be stored for anybody",
+        ToProxy(|text| match text.contains("\r\nAuthorization:") {
+            true => text.replacen(" HTTP", "?own HTTP", 1).replace("\r\nAuthorization:", "\r\nX-Own:"),
+            false => text,
+        }),
+        "authorization-same-user/max-age",
+    ),
+    (
+        "takes an empty query for none",
+        ToProxy(|text| text.replace("/a? HTTP", "/a HTTP")),
+        "key-has/empty-query",
+    ),
+    (
+        "sends a length with a 204",
+        ToClient(|text| if is_status(&text, 204) { with(&text, "Content-Length: 0") } else { text }),
+        "204-has-no-length/origin-sends-length",
+    ),
+    (
+        "evaluates conditions on what it may not store",
+        FromOrigin(|text| text.replace("no-store", "max-age=60")),
+        "condition-without-stored-response/star",
+    ),
+    (
+        "sends 304 for a stored error",
+        FromOrigin(|text| text.replacen("HTTP/1.1 404", "HTTP/1.1 200", 1)),
+        "no-304-for-stored-error/404",
+    ),
+    (
+        "keeps directives of clients from the origin",
+        ToOrigin(|text| without(&text, "Cache-Control")),
+        "directives-forwarded",
+    ),
+    (
+        "drops a field of what it has stored",
+        ToClient(|text| without(&text, "Content-Language")),
+        "keeps-fields/content-language",
+    ),
+    (
+        "sends a body with a 304",
+        ToClient(|text| if is_status(&text, 304) { text + "a body that is not in a 304" } else { text }),
+        "304-has-no-body",
+    ),
+    (
+        "says another length to a HEAD",
+        ToClient(|text| match text.ends_with("\r\n\r\n") {
+            true => text.replace("Content-Length: 10\r", "Content-Length: 9\r"),
+            false => text,
+        }),
+        "head-length-is-right",
+    ),
+    (
         "takes the first of two hosts",
         ToProxy(|text| text.replace("\r\nHost: other.example", "")),
         "host-twice/different",
@@ -306,7 +375,7 @@ fn spec(origin: SocketAddr) -> ProxySpec {
 }
 
 /// Passes messages on to `upstream`, each changed by its edit.
-async fn relay(upstream: SocketAddr, request: Edit, response: Edit) -> SocketAddr {
+pub async fn relay(upstream: SocketAddr, request: Edit, response: Edit) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     spawn_local(async move {
@@ -340,7 +409,11 @@ async fn exchanges(mut client: TcpStream, upstream: SocketAddr, request: Edit, r
 }
 
 /// The next message, and whether it is complete; bodies in these cases are ASCII. `method`: it is the response to such a request.
-async fn message(stream: &mut TcpStream, buf: &mut Vec<u8>, method: Option<&str>) -> Option<(String, bool)> {
+pub async fn message(
+    stream: &mut TcpStream,
+    buf: &mut Vec<u8>,
+    method: Option<&str>,
+) -> Option<(String, bool)> {
     let mut ended = false;
     loop {
         if let Some((mut head, length)) = Message::head(buf) {

@@ -9,8 +9,10 @@ use assay_conform::run::{Http2, Outcome, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
+
+use crate::mutants::{Edit, message, relay, without};
 
 /// Runs a test's future as the command does.
 pub fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
@@ -123,5 +125,64 @@ fn a_target_that_sends_no_http_says_nothing() {
         let outcome = outcomes.iter().find(|outcome| outcome.case.name == "no-store-response/plain").unwrap();
         assert_eq!(outcome.judgement.verdict, Verdict::Inconclusive);
         assert!(outcome.judgement.reason.contains("not HTTP"), "{}", outcome.judgement.reason);
+    });
+}
+
+/// What a case says of a gateway of which all is right but this edit of responses.
+async fn verdict_with(edit: Edit, case: &str) -> Verdict {
+    let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+    let target = Target { stores: false, ..cache_at(relay(origin.address, |text| text, edit).await) };
+    verdict(&run(&cases(&[case]), &target, &origin, |_, _| ()).await, case)
+}
+
+#[test]
+fn who_reads_by_the_length_what_has_a_coding_is_found_and_who_removes_the_length_is_right() {
+    on_one_thread(async {
+        let case = "response-coding-over-length";
+        let by_length = |text: String| without(&text, "Transfer-Encoding");
+        let by_coding = |text: String| without(&text, "Content-Length");
+        assert_eq!(verdict_with(by_length, case).await, Verdict::Fail);
+        assert_eq!(verdict_with(by_coding, case).await, Verdict::Pass);
+    });
+}
+
+/// A gateway that sends the second of two requests on first, and its response, or does so in order.
+async fn two_at_a_time(origin: SocketAddr, is_reversed: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    spawn_local(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            spawn_local(async move {
+                let mut buf = Vec::new();
+                let mut requests = Vec::new();
+                while requests.len() < 2 {
+                    requests.push(message(&mut client, &mut buf, None).await?.0);
+                }
+                if is_reversed {
+                    requests.reverse();
+                }
+                for request in requests {
+                    let (mut server, mut buf) = (TcpStream::connect(origin).await.ok()?, Vec::new());
+                    server.write_all(request.as_bytes()).await.ok()?;
+                    let (response, _) = message(&mut server, &mut buf, Some("GET")).await?;
+                    client.write_all(response.as_bytes()).await.ok()?;
+                }
+                Some(())
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn responses_in_another_order_than_their_requests_are_found() {
+    on_one_thread(async {
+        for (is_reversed, expected) in [(true, Verdict::Fail), (false, Verdict::Pass)] {
+            let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+            let address = two_at_a_time(origin.address, is_reversed).await;
+            let target = Target { stores: false, ..cache_at(address) };
+            let outcomes = run(&cases(&["pipelined"]), &target, &origin, |_, _| ()).await;
+            assert_eq!(verdict(&outcomes, "pipelined"), expected, "reversed: {is_reversed}");
+        }
     });
 }
