@@ -137,7 +137,7 @@ fn measure(name: &str, trace: &Trace, policies: &[Policy], seeds: std::ops::Rang
     let (count, mut least) = (seeds.end - seeds.start, [0; 2]);
     for seed in seeds {
         let sample = gathered(trace, Take::Share(RATE), seed);
-        let (documents, bytes) = sample.smallest_known();
+        let (documents, bytes) = sample.smallest_known(Admission::All);
         let known: Vec<u64> = sizes.iter().copied().filter(|size| *size >= documents).collect();
         let found = curves(&sample, &plan(policies, &known));
         for (which, from) in [documents, bytes].into_iter().enumerate() {

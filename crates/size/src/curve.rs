@@ -10,7 +10,7 @@ use crate::http;
 use crate::played::Part;
 use crate::policy::Policy;
 use crate::requests::Requests;
-use crate::sample::{GROUPS, Sampled, WarmUp};
+use crate::sample::{HALVES, Sampled, WarmUp};
 use crate::simulate::{self, Counts, Rules, Tally};
 use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 
@@ -31,7 +31,7 @@ pub enum Method {
 pub struct Estimate {
     /// Its figures; those of a sample are scaled to all requests.
     pub counts: Counts,
-    /// The same without each part of a sample, or of each stretch of time; empty: they are not known.
+    /// The same of each half of a sample, or of each stretch of time; empty: they are not known.
     pub parts: Vec<Counts>,
     /// Its figures by the labels of requests; empty: they have none, or they are not known.
     pub by: Vec<Counts>,
@@ -159,8 +159,8 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves 
     let labels = requests.labels.as_ref().map_or(0, |labels| labels.names.len());
     // What is admitted by its size is told by the room that it takes, which must be the same for all then.
     let only_drawn = matches!(plan.admission, Admission::UpTo(_));
-    let simulate = |without: Option<usize>| {
-        let (part, warm_up) = requests.part_of_sample(sampled, Part { without, only_drawn }, kept);
+    let simulate = |half: Option<usize>| {
+        let (part, warm_up) = requests.part_of_sample(sampled, Part { half, only_drawn }, kept);
         let requests = part.in_rooms();
         let rules = Rules { warm_up, admission: requests.admission_of(plan.admission), parts: 1 };
         let of = |tally: Tally| {
@@ -174,11 +174,11 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves 
         (infinite, points.collect::<Vec<Vec<(Method, Estimate)>>>())
     };
     let (mut infinite, mut all) = simulate(None);
-    for group in 0..GROUPS {
-        let (without, found) = simulate(Some(group));
-        infinite.parts.push(without.counts);
-        for (of_all, of_rest) in all.iter_mut().flatten().zip(found.into_iter().flatten()) {
-            of_all.1.parts.push(of_rest.1.counts);
+    for half in 0..HALVES {
+        let (of_half, found) = simulate(Some(half));
+        infinite.parts.push(of_half.counts);
+        for (of_all, of_half) in all.iter_mut().flatten().zip(found.into_iter().flatten()) {
+            of_all.1.parts.push(of_half.1.counts);
         }
     }
     let curve = |(&policy, points): (&Policy, Vec<(Method, Estimate)>)| {

@@ -309,7 +309,8 @@ impl Document {
     /// If the requests are a sample that is too small for any size.
     pub fn of(read: &Read, options: &Options) -> Result<Self, SizeError> {
         let requests = &read.requests;
-        let sample = requests.sampled.as_ref().map(|sampled| SampleInfo::of(requests, sampled));
+        let sample =
+            requests.sampled.as_ref().map(|sampled| SampleInfo::of(requests, sampled, options.admission));
         let (sizes, left_out) = sizes(requests, options, sample.as_ref())?;
         let plan = curve::Plan {
             policies: &options.policies,
@@ -422,8 +423,8 @@ impl InputInfo {
 }
 
 impl SampleInfo {
-    fn of(requests: &Requests, sampled: &Sampled) -> Self {
-        let (smallest_bytes, smallest_bytes_for_bhr) = requests.smallest_known();
+    fn of(requests: &Requests, sampled: &Sampled, admission: Admission) -> Self {
+        let (smallest_bytes, smallest_bytes_for_bhr) = requests.smallest_known(admission);
         Self {
             rate: sampled.rate,
             objects: requests.objects as u64,

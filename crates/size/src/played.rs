@@ -10,22 +10,22 @@ use assay_cache::policy::Admission;
 use crate::http::Http;
 use crate::labels::Labels;
 use crate::requests::{Request, Requests, UNCACHABLE};
-use crate::sample::{GROUPS, NOT_DRAWN, Sampled};
+use crate::sample::{Sampled, is_in_half};
 
 /// Room is counted in so many parts of a byte where all rooms together are less than [`SMALL`]: sizes of objects are rounded to them.
 const PARTS: u64 = 1024;
 const SMALL: u64 = 1 << 48;
 /// Objects that a simulated cache of a sample cannot hold may have this share of the requests.
 const TOO_LARGE: f64 = 0.001;
-/// A simulated cache has room for so many drawn objects of any size. Where it has room for fewer than there are groups, that a group is
-/// left out need not make room for one object more, and the differences among the groups are those of whole objects.
-const ROOM_FOR: f64 = GROUPS as f64;
+/// A simulated cache has room for so many drawn objects of any size, and for half as many in the simulation of a half. In a smaller one, the
+/// differences among halves are those of whole objects.
+const ROOM_FOR: f64 = 10.0;
 
 /// Which part of a sample is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The group that is left out.
-    pub without: Option<usize>,
+    /// One of its halves; none: all of it.
+    pub half: Option<usize>,
     /// Large objects that were not drawn are left out too.
     pub only_drawn: bool,
 }
@@ -34,13 +34,13 @@ impl Requests {
     /// A part of a sample, and how many of its requests are in the warm-up if the first `warm_up` of these are. Large objects are in
     /// no group: they are no matter of chance.
     pub fn part_of_sample(&self, sampled: &Sampled, part: Part, warm_up: usize) -> (Self, usize) {
+        let is_in = |request: &Request| part.half.is_none_or(|half| is_in_half(half, sampled.group(request)));
         let is_kept = |number: usize| {
             let request = &self.list[number];
             if part.only_drawn {
-                let is_drawn = sampled.groups.get(request.object as usize) != Some(&NOT_DRAWN);
-                return is_drawn && Some(sampled.group(request)) != part.without;
+                return sampled.is_drawn(request.object) && is_in(request);
             }
-            self.is_large(number) || Some(sampled.group(request)) != part.without
+            self.is_large(number) || is_in(request)
         };
         let kept: Vec<usize> = (0..self.list.len()).filter(|number| is_kept(*number)).collect();
         let http = self.http.as_ref().map(|http| {
@@ -51,8 +51,7 @@ impl Requests {
             let of = kept.iter().map(|number| labels.of[*number]).collect();
             Labels { by: labels.by, names: labels.names.clone(), of }
         });
-        let share = part.without.map_or(1.0, |_| (GROUPS - 1) as f64 / GROUPS as f64);
-        let rate = sampled.rate * share;
+        let rate = part.half.map_or(sampled.rate, |_| sampled.rate / 2.0);
         let unit = if self.footprint_bytes < SMALL { PARTS } else { 1 };
         let is_apart = !part.only_drawn && !self.large.is_empty();
         let rest = Self {
@@ -133,11 +132,16 @@ impl Requests {
 
     /// The smallest sizes of caches that this sample says something of: for documents and for bytes. What takes more room than the
     /// simulated cache has is no hit there. So a cache has room for [`ROOM_FOR`] drawn objects of any size, except sizes that
-    /// only [`TOO_LARGE`] of the requests, or of their bytes, exceed.
-    pub fn smallest_known(&self) -> (u64, u64) {
+    /// only [`TOO_LARGE`] of the requests, or of their bytes, exceed. What is not admitted for its size needs no room; where sizes decide, large
+    /// objects are drawn like all others ([`Part::only_drawn`]).
+    pub fn smallest_known(&self, admission: Admission) -> (u64, u64) {
         let Some(sampled) = &self.sampled else { return (0, 0) };
-        let is_drawn = |(number, request): &(usize, &Request)| {
-            request.object != UNCACHABLE && self.is_counted(*number) && !self.is_large(*number)
+        let takes_room = |(number, request): &(usize, &Request)| match admission {
+            Admission::UpTo(bytes) => request.bytes <= bytes && sampled.is_drawn(request.object),
+            _ => !self.is_large(*number),
+        };
+        let is_drawn = |numbered: &(usize, &Request)| {
+            numbered.1.object != UNCACHABLE && self.is_counted(numbered.0) && takes_room(numbered)
         };
         let drawn = self.list.iter().enumerate().filter(is_drawn);
         let mut sizes: Vec<(u64, u64)> =

@@ -5,8 +5,7 @@
 //! objects are estimated: those of the sample over the rate. Hits are the rest. Popular objects miss seldom, so whether one of them
 //! happens to be in the sample matters little. Large objects matter much, and all of them are in the sample ([`crate::large`]).
 //!
-//! *Does not:* compute the error; that comes from simulations that leave out a part of the sample each ([`GROUPS`],
-//! [`crate::played`], [`crate::spread`]).
+//! *Does not:* compute the error; that comes from simulations of halves of the sample ([`HALVES`], [`crate::played`], [`crate::spread`]).
 
 use assay_random::{fold, hash};
 
@@ -14,10 +13,17 @@ use crate::ids::Ids;
 use crate::request::Request;
 use crate::tally::Counts;
 
-/// Parts of a sample, by hash; each is left out of one simulation.
-pub const GROUPS: usize = 10;
+/// Parts of a sample, by hash.
+pub const GROUPS: usize = 12;
+/// Halves of a sample, of which everything is simulated once more: half of the groups each. What the half with an even number does not have, the next
+/// one has.
+pub const HALVES: usize = 2 * (GROUPS - 1);
 /// A sample of fewer objects says nothing.
-pub const FEWEST_OBJECTS: usize = 50 * GROUPS;
+pub const FEWEST_OBJECTS: usize = 500;
+/// The groups of the first half; those of each next pair are turned on by one place, and the last group stays (Plackett and Burman, Biometrika
+/// 33, 1946). Halves of different pairs have half of their groups in common.
+const FIRST_HALF: [bool; GROUPS - 1] =
+    [true, true, false, true, true, true, false, false, false, true, false];
 /// Sampling begins above so many requests, or objects, if it was not wanted before: what the requests of an input may take of memory.
 const MOST: Limits = Limits { requests: 1 << 25, objects: 1 << 23 };
 /// The size of a sample that was not asked for.
@@ -154,6 +160,11 @@ impl Sampled {
         self.groups.iter().filter(|group| **group != NOT_DRAWN).count()
     }
 
+    /// The object is in the sample by chance, or is none.
+    pub(crate) fn is_drawn(&self, object: u32) -> bool {
+        self.groups.get(object as usize) != Some(&NOT_DRAWN)
+    }
+
     /// The part of the sample that a request is in; none of them, if its object is there for its size.
     pub fn group(&self, request: &Request) -> usize {
         match self.groups.get(request.object as usize) {
@@ -166,6 +177,12 @@ impl Sampled {
 fn group(salt: u64, key: u64) -> usize {
     // The threshold looks at the upper half of the hash, the groups at the lower one.
     (((fold(salt, key) & 0xffff_ffff) * GROUPS as u64) >> 32) as usize
+}
+
+/// The group is in this half.
+pub(crate) fn is_in_half(half: usize, group: usize) -> bool {
+    let is_first = group + 1 < GROUPS && FIRST_HALF[(group + half / 2) % (GROUPS - 1)];
+    is_first == half.is_multiple_of(2)
 }
 
 #[derive(Debug, Clone, Copy)]

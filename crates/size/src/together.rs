@@ -8,7 +8,7 @@ use crate::document::{Figures, Points, Unit};
 use crate::played::Part;
 use crate::policy::Policy;
 use crate::requests::Requests;
-use crate::sample::{GROUPS, Totals, WarmUp};
+use crate::sample::{HALVES, Totals, WarmUp};
 use crate::simulate::Counts;
 use crate::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
 
@@ -87,7 +87,7 @@ impl Together {
         let (apart, one) = (hierarchy.apart(), hierarchy.as_one());
         let sample = requests.sampled.as_ref().map(|sampled| {
             let warm_up = sampled.warm_up(share);
-            let part = Part { without: None, only_drawn: false };
+            let part = Part { half: None, only_drawn: false };
             (sampled, warm_up, requests.part_of_sample(sampled, part, warm_up.kept).0)
         });
         let (played, without) = match &sample {
@@ -104,14 +104,14 @@ impl Together {
         let gained = match without {
             None => gained(Source::Time, &found.parts, &apart_found.parts, None),
             Some((sampled, kept, after)) => {
-                let of_group = |group: usize| {
-                    let part = Part { without: Some(group), only_drawn: false };
-                    let (rest, warm_up) = requests.part_of_sample(sampled, part, kept);
-                    let rest = Played { requests: &rest, warm_up, of: Some(after), parts: 1 };
-                    [hierarchy, &apart].map(|caches| rest.play(caches).total())
+                let of_half = |half: usize| {
+                    let part = Part { half: Some(half), only_drawn: false };
+                    let (played, warm_up) = requests.part_of_sample(sampled, part, kept);
+                    let played = Played { requests: &played, warm_up, of: Some(after), parts: 1 };
+                    [hierarchy, &apart].map(|caches| played.play(caches).total())
                 };
-                let groups: Vec<[Counts; 2]> = (0..GROUPS).map(of_group).collect();
-                let [more, less] = [0, 1].map(|which| groups.iter().map(|of| of[which]).collect::<Vec<_>>());
+                let halves: Vec<[Counts; 2]> = (0..HALVES).map(of_half).collect();
+                let [more, less] = [0, 1].map(|which| halves.iter().map(|of| of[which]).collect::<Vec<_>>());
                 gained(Source::Sample, &more, &less, Some([found.total(), apart_found.total()]))
             }
         };

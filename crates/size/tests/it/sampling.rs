@@ -60,7 +60,7 @@ fn within(trace: &[(u64, u64)]) -> [[u32; 2]; 2] {
     let mut within = [[0; 2]; 2];
     for seed in 0..100 {
         let sample = gathered(trace, Take::Share(0.1), seed);
-        let (documents, bytes) = sample.smallest_known();
+        let (documents, bytes) = sample.smallest_known(Admission::All);
         assert!(documents.max(bytes) <= SIZES[0], "{documents} {bytes}");
         let found = simulated(&sample, &policies);
         for (curve, within) in within.iter_mut().enumerate() {
@@ -197,7 +197,7 @@ fn figures_by_label_add_up_however_they_are_computed_and_a_sample_is_near_them()
 fn sizes_whose_part_cannot_hold_the_larger_objects_are_not_known() {
     let trace = zipf(60_000, 12_000, 0.8);
     let sample = gathered(&trace, Take::Share(0.1), 1);
-    let (documents, bytes) = sample.smallest_known();
+    let (documents, bytes) = sample.smallest_known(Admission::All);
     // Drawn objects are of less than the largest size, whose objects are all in the sample: a tenth of the cache must hold ten of them.
     let largest = |is_large| *kept(&sample, is_large).iter().max().unwrap();
     assert_eq!(largest(true), sample.largest_bytes);
@@ -207,7 +207,22 @@ fn sizes_whose_part_cannot_hold_the_larger_objects_are_not_known() {
         largest(false)
     );
     assert!(bytes >= documents, "{bytes}");
-    assert_eq!(gathered(&trace, Take::All, 1).smallest_known(), (0, 0));
+    assert_eq!(gathered(&trace, Take::All, 1).smallest_known(Admission::All), (0, 0));
+}
+
+#[test]
+fn with_admission_by_size_the_smallest_known_size_has_room_for_what_is_admitted_and_nothing_else() {
+    let trace = zipf(60_000, 12_000, 0.8);
+    let sample = gathered(&trace, Take::Share(0.1), 1);
+    let known = |admission| sample.smallest_known(admission).0;
+    // Ten drawn objects of the largest size that is admitted, each of which takes the room of ten, but for a thousandth of the requests.
+    let small = known(Admission::UpTo(1024));
+    assert!((50_000..=102_500).contains(&small), "{small}");
+    assert!(small < known(Admission::All));
+    // Large objects that are admitted are drawn like all others then, and take the room of ten each.
+    let everything = known(Admission::UpTo(u64::MAX));
+    let from = *kept(&sample, true).iter().min().unwrap();
+    assert!(everything > 100 * from && everything > known(Admission::All), "{everything} {from}");
 }
 
 #[test]
