@@ -39,6 +39,7 @@ use format::{Format, Recognised, recognise};
 use input::Input;
 pub use sheet::sheet;
 
+pub use analysis::printable;
 pub use set::{ReadSet, for_each_access};
 
 /// Analyses logs. Files of a rotated set may come in any order: they are read in the order of their first requests.

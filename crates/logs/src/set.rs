@@ -20,6 +20,9 @@ pub struct ReadSet {
     pub files: Vec<PathBuf>,
     /// Name of the format of the last of them.
     pub format: String,
+    /// Files that could not be read to their ends, and why: a compressed log that is still being written ends like this. What comes before
+    /// that was handed over.
+    pub broken: Vec<(PathBuf, String)>,
 }
 
 /// Hands over every line of these logs that can be read, with the format it is written in, until it is told to stop.
@@ -46,9 +49,7 @@ pub fn for_each_access(
         };
         read.format.clone_from(&recognised.format.name);
         let flow = read_file(&mut input, &recognised.format, &mut read, &mut each);
-        if let Some(source) = input.broken {
-            return Err(LogsError::Read { path: path.clone(), source });
-        }
+        read.broken.extend(input.broken.map(|why| (path.clone(), why.to_string())));
         read.files.push(path.clone());
         if flow.is_break() {
             break;
@@ -64,7 +65,8 @@ fn read_file(
     each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     while let Some(piece) = input.next_piece() {
-        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
+        // Of a line that was cut, the end of a number may be missing.
+        let (Piece::Lines(text) | Piece::Unended { line: text, cut: false }) = piece else {
             read.lines += 1;
             read.malformed += 1;
             continue;
@@ -109,6 +111,30 @@ mod tests {
         assert_eq!((seen.as_str(), counted.lines, counted.malformed), ("/a/b/c/d", 5, 1));
         assert_eq!(counted.files, [old.clone(), new.clone()]);
         assert_eq!(read(3).0, "/a/b/c");
+    }
+
+    #[test]
+    fn lines_before_the_place_where_a_compressed_log_breaks_off_are_handed_over() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("access.log.zst");
+        let line = |number: u32| {
+            format!("192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] \"GET /{number} HTTP/1.1\" 200 {number}\n")
+        };
+        // A second frame, of which the end is missing, and a line that continues in it.
+        let first: String = (0..99).map(line).collect();
+        let (first, last) = (first + &line(12345), line(7));
+        let coded = |text: &str| zstd::stream::encode_all(text.as_bytes(), 1).unwrap();
+        let second = coded(&last);
+        std::fs::write(&file, [&coded(&first[..first.len() - 3])[..], &second[..second.len() / 2]].concat())
+            .unwrap();
+        let mut seen = 0;
+        let read = for_each_access(std::slice::from_ref(&file), None, |_, _| {
+            seen += 1;
+            ControlFlow::Continue(())
+        });
+        let read = read.unwrap();
+        assert_eq!((seen, read.lines, read.malformed), (99, 100, 1), "a line without its end is not trusted");
+        assert_eq!(read.broken.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&file]);
     }
 
     #[test]

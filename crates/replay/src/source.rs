@@ -1,10 +1,12 @@
 //! Where a plan comes from. Logs and lists, read in a thread of their own, as far ahead as is needed.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
+use assay_logs::error::LogsError;
 use assay_logs::format::Format;
 use assay_logs::{ReadSet, for_each_access};
 use schemars::JsonSchema;
@@ -159,12 +161,22 @@ impl Source {
     }
 }
 
+/// A log that breaks off is not replayed: what it has is not what was requested.
+fn whole(read: ReadSet) -> Result<ReadSet, LogsError> {
+    match read.broken.first() {
+        Some((path, why)) => {
+            Err(LogsError::Read { path: path.clone(), source: io::Error::other(why.clone()) })
+        }
+        None => Ok(read),
+    }
+}
+
 impl Log {
     fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
         let mut fed = Fed::default();
         let mut plan = LogPlan::new(self.speed);
         let mut handed = 0;
-        let read: ReadSet = for_each_access(&self.files, self.format.as_ref(), |access, format| {
+        let read = for_each_access(&self.files, self.format.as_ref(), |access, format| {
             if let Some(entry) = self.entry(access, format, &mut fed) {
                 plan.push(entry);
             }
@@ -173,6 +185,7 @@ impl Log {
                 Err(Gone) => ControlFlow::Break(()),
             }
         })?;
+        let read = whole(read)?;
         plan.finish();
         let _ = self.hand_over(&mut plan, &mut handed, &mut fed.logged, to);
         fed.lines = read.lines;
@@ -213,6 +226,7 @@ impl Log {
             }
             ControlFlow::Continue(())
         })?;
+        let read = whole(read)?;
         Ok(Fed { lines: read.lines, malformed: read.malformed, ..fed })
     }
 

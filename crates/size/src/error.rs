@@ -35,7 +35,8 @@ pub enum SizeError {
     },
     /// Nothing to simulate.
     #[error(
-        "there is no request in {names} (lines or records that could not be read: {malformed}){}",
+        "there is no request in {names}{}{}",
+        left_out(*malformed),
         also(notes)
     )]
     NoRequests {
@@ -117,6 +118,13 @@ pub enum SizeError {
     /// The result cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+fn left_out(malformed: u64) -> String {
+    match malformed {
+        0 => String::new(),
+        count => format!(" (lines or records that could not be read: {count})"),
+    }
 }
 
 /// Further sentences behind a message.

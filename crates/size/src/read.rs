@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
+use assay_logs::error::LogsError;
 use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
 use assay_logs::input::{self, Input, Piece};
@@ -168,6 +169,13 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
         (Some(_), None) => traces(files, &forms, how)?,
     };
     if read.requests.read() == 0 {
+        // Standard input has no length.
+        let is_empty = |file: &PathBuf| file.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
+        if let [file] = &read.files[..]
+            && is_empty(file)
+        {
+            return Err(LogsError::Empty { name: file.display().to_string() }.into());
+        }
         let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
         return Err(SizeError::NoRequests {
             names: names.join(", "),
@@ -203,9 +211,7 @@ fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Read, SizeErr
             Form::Oracle => oracle(&mut input, &mut gather, &mut notes)?,
             _ => csv(path, &mut input, &mut gather, &how)?,
         };
-        if let Some(broken) = &input.broken {
-            notes.push(format!("{} ends early ({broken}): what comes before that is simulated", input.name));
-        }
+        notes.extend(input.broken.as_ref().map(|why| ends_early(path, why)));
     }
     let form = if forms[0] == Form::Oracle { "oracleGeneral" } else { "csv" };
     Ok(Read {
@@ -217,6 +223,11 @@ fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Read, SizeErr
         suggestions: None,
         notes,
     })
+}
+
+/// A file could not be read to its end.
+fn ends_early(path: &Path, why: &impl std::fmt::Display) -> String {
+    format!("{} ends early ({why}): what comes before that is simulated.", path.display())
 }
 
 fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
@@ -247,7 +258,7 @@ fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Re
     let left_over = oracle.left_over();
     if left_over > 0 {
         notes.push(format!(
-            "{} ends in the middle of a record ({left_over} of {RECORD_BYTES} bytes): the records before it are simulated",
+            "{} ends in the middle of a record ({left_over} of {RECORD_BYTES} bytes): the records before it are simulated.",
             input.name
         ));
     }
@@ -257,7 +268,8 @@ fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Re
 fn csv(path: &Path, input: &mut Input, gather: &mut Gather, how: &How) -> Result<u64, SizeError> {
     let (mut columns, mut malformed): (Option<Columns>, u64) = (None, 0);
     while let Some(piece) = input.next_piece() {
-        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
+        // Of a line that was cut, the end of a number may be missing.
+        let (Piece::Lines(text) | Piece::Unended { line: text, cut: false }) = piece else {
             malformed += 1;
             continue;
         };
@@ -338,6 +350,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         form: set.format,
         is_log: true,
         notes: [
+            set.broken.iter().map(|(path, why)| ends_early(path, why)).collect(),
             log.notes,
             log.told.notes(),
             log.logged.notes(),

@@ -151,11 +151,12 @@ pub(crate) fn input(document: &Document) -> String {
         requests => format!(", the first {} to fill the caches", count(requests)),
     };
     format!(
-        "{} ({}): {} requests{warm_up}, for {} objects{bytes}.",
+        "{} ({}): {} requests{warm_up}, for {} object{}{bytes}.",
         input.files.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
         input.format,
         count(input.requests),
-        count(input.objects)
+        count(input.objects),
+        if input.objects == 1 { "" } else { "s" }
     )
 }
 

@@ -552,7 +552,7 @@ fn plain_type(text: &[u8]) -> &[u8] {
 }
 
 /// Text that can be shown anywhere: what is no printable UTF-8 is escaped.
-pub(crate) fn printable(text: &[u8]) -> String {
+pub fn printable(text: &[u8]) -> String {
     let mut shown = String::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {

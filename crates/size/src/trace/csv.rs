@@ -4,6 +4,7 @@
 //! Columns are known by usual names, upper or lower case, with or without underscores: those of the published traces of
 //! Wikimedia's and Meta's content delivery networks are among them. Other columns are ignored.
 
+use assay_logs::printable;
 use thiserror::Error;
 
 use super::Record;
@@ -65,8 +66,7 @@ impl Columns {
         let names: Vec<String> = fields(line, separator).map(|field| normal(&field)).collect();
         let place = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
         let Some(key) = place(&KEYS).or(place(&[URL])) else {
-            let shown: String =
-                String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(100).collect();
+            let shown = printable(&line[..line.len().min(100)]).chars().take(100).collect();
             return Err(ColumnsError::NoObject { found: shown });
         };
         let (size, sent) = (place(&SIZES), place(&[SENT]));
