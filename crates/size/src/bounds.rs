@@ -2,11 +2,12 @@
 //!
 //! An interval lies between two requests for one object with the same size. Where objects expire, it counts for the upper bound if any
 //! response made until its begin is still fresh at its end, and for the lower bound if the cache without bounds has a hit at its end: what
-//! another cache stored later expires no sooner, as an object's `Expires` never moves back.
+//! another cache stored later expires no sooner, as an object's `Expires` never moves back. Where responses take time, they take room from their arrival
+//! on: for the upper bound, an interval begins where the last response for its object has arrived.
 
 use assay_cache::policy::bounds::{Bound, Interval, at_least, at_most};
 
-use crate::http::{self, Http};
+use crate::http::{self, Http, Meaning};
 use crate::requests::{Request, Requests, UNCACHABLE};
 use crate::tally::{Counts, Tally};
 
@@ -46,6 +47,8 @@ struct Last {
     slot: u32,
     bytes: u64,
     fresh_until_ms: u64,
+    /// When the last of all responses until now has arrived.
+    arrives_ms: u64,
 }
 
 /// All intervals that end at a counted request, and how many slots there are: one for each request that a cache may serve.
@@ -58,6 +61,13 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         Side::Above => requests.room_of(requests.size_of(number, request.bytes)) <= capacity,
         Side::Below => request.bytes <= capacity,
     };
+    let times = http.filter(|_| side == Side::Above).map(|http| times(requests, http));
+    // The slot after which a response takes room that was requested in one slot, for a request in another one.
+    let from = |last: &Last, until: u32| {
+        let arrived =
+            times.as_ref().map_or(0, |times| times.partition_point(|at_ms| *at_ms < last.arrives_ms));
+        last.slot.max(arrived.saturating_sub(1) as u32).min(until)
+    };
     let (mut intervals, mut slot) = (Vec::new(), 0u32);
     for (number, request) in requests.list.iter().enumerate() {
         if request.object == UNCACHABLE {
@@ -66,14 +76,17 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         let before = last[request.object as usize];
         let at_ms = http.map_or(0, |http| http.meanings[number].at_ms(request));
         let is_possible = |last: &Last| {
-            let is_fresh = unbounded.as_ref().map_or(at_ms < last.fresh_until_ms, |hits| hits[number]);
+            // A request that joins a fetch is served whether the response is fresh or not.
+            let is_joined = http.is_some_and(|http| http.behaviour.collapses) && at_ms < last.arrives_ms;
+            let may_be = at_ms < last.fresh_until_ms || is_joined;
+            let is_fresh = unbounded.as_ref().map_or(may_be, |hits| hits[number]);
             last.bytes == request.bytes && fits(number, request) && is_fresh
         };
         if let Some(last) =
             before.filter(is_possible).filter(|_| number >= warm_up && requests.is_counted(number))
         {
             intervals.push(Interval {
-                from: last.slot,
+                from: from(&last, slot),
                 until: slot,
                 bytes: request.bytes,
                 sent_bytes: request.sent_bytes,
@@ -87,12 +100,26 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
                 let own_ms = http.map_or(u64::MAX, |http| http.meanings[number].fresh_until_ms(at_ms));
                 // Of all copies that a cache may have kept until now.
                 let fresh_until_ms = before.map_or(0, |last| last.fresh_until_ms).max(own_ms);
-                Some(Last { slot, bytes: request.bytes, fresh_until_ms })
+                let own_ms = http.map_or(0, |http| http.arrives_ms(request, &http.meanings[number]));
+                let arrives_ms = before.map_or(0, |last| last.arrives_ms).max(own_ms);
+                Some(Last { slot, bytes: request.bytes, fresh_until_ms, arrives_ms })
             }
         };
         slot = slot.saturating_add(1);
     }
     (intervals, u64::from(slot))
+}
+
+/// By slot, the latest time until then.
+fn times(requests: &Requests, http: &Http) -> Vec<u64> {
+    let mut latest_ms = 0;
+    let numbered = requests.list.iter().zip(&http.meanings);
+    let slots = numbered.filter(|(request, _)| request.object != UNCACHABLE);
+    let time = |(request, meaning): (&Request, &Meaning)| {
+        latest_ms = meaning.at_ms(request).max(latest_ms);
+        latest_ms
+    };
+    slots.map(time).collect()
 }
 
 /// What a request leaves of its object in a cache that has room.

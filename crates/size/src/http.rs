@@ -4,12 +4,16 @@
 //! A copy that has expired is validated: if the object was not modified since the copy was made, and shows when it was modified,
 //! the origin confirms the copy (*validated*), which is no hit but spares the body; otherwise the object is fetched and stored
 //! anew. Where RFC 9111 leaves a cache a choice, [`Behaviour`] decides.
+//!
+//! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::arrivals)): before that it does not know how large it
+//! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`Room`]).
 
 pub use assay_cache::ideal::Behaviour;
 use assay_cache::ideal::Request as Kind;
 use assay_cache::policy::queues::Fifo;
 use assay_cache::policy::{Admission, Lookup, Order, Store};
 
+use crate::arrivals::Arrivals;
 use crate::requests::{Request, Requests, UNCACHABLE};
 use crate::tally::{Also, Counter, Rules, Tally};
 
@@ -103,13 +107,23 @@ impl Http {
     }
 }
 
-/// A stored copy.
+/// When a cache makes room for a response that takes time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    AtRequest,
+    AtArrival,
+}
+
+/// A copy, stored or on its way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Copied {
     fresh_until_ms: u64,
     /// When it is there for other requests.
     arrives_ms: u64,
+    bytes: u64,
     version: u32,
+    /// The arrival that it comes with; 0: it is not on its way.
+    arrival: u32,
 }
 
 /// What a request met.
@@ -126,7 +140,10 @@ enum Outcome {
 struct Cache<'a, O> {
     http: &'a Http,
     store: Store<O>,
+    capacity: u64,
+    room: Room,
     copies: Vec<Copied>,
+    arrivals: Arrivals,
     /// Requests that found a copy that had expired.
     stale: u64,
 }
@@ -135,7 +152,7 @@ struct Cache<'a, O> {
 pub(crate) fn run<O: Order>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64),
+    cache: (O, u64, Room),
     rules: Rules,
     before: impl FnMut(&mut O, usize),
 ) -> Tally {
@@ -159,7 +176,7 @@ pub fn keeps_one_list(requests: &Requests) -> bool {
 /// Which requests are hits of a cache without bounds.
 pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     let mut hits = Vec::with_capacity(requests.list.len());
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1);
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
     each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
     hits
 }
@@ -169,14 +186,14 @@ fn is_hit(http: &Http, outcome: Outcome) -> bool {
 }
 
 fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1);
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
     play(requests, http, cache, Rules { admission: Admission::All, ..rules }, |_, _| {})
 }
 
 fn play<O: Order>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64),
+    cache: (O, u64, Room),
     rules: Rules,
     before: impl FnMut(&mut O, usize),
 ) -> (Tally, u64) {
@@ -199,14 +216,16 @@ fn play<O: Order>(
 fn each<O: Order>(
     requests: &Requests,
     http: &Http,
-    (order, capacity): (O, u64),
+    (order, capacity, room): (O, u64, Room),
     admission: Admission,
     mut before: impl FnMut(&mut O, usize),
     mut after: impl FnMut(usize, Outcome),
 ) -> u64 {
     let store = Store::new(order, capacity, requests.objects).admitting(admission);
-    let mut cache = Cache { http, store, copies: vec![Copied::default(); requests.objects], stale: 0 };
+    let copies = vec![Copied::default(); requests.objects];
+    let mut cache = Cache { http, store, capacity, room, copies, arrivals: Arrivals::default(), stale: 0 };
     for (number, (request, meaning)) in requests.list.iter().zip(&http.meanings).enumerate() {
+        cache.arrive(meaning.at_ms(request));
         let outcome = if request.object == UNCACHABLE {
             Outcome::Missed
         } else {
@@ -219,14 +238,27 @@ fn each<O: Order>(
 }
 
 impl<O: Order> Cache<'_, O> {
+    /// Stores what has arrived by this time.
+    fn arrive(&mut self, at_ms: u64) {
+        while let Some(arrival) = self.arrivals.next_until(at_ms) {
+            let copied = self.copies[arrival.object as usize];
+            // Another one may have come in its place, or the object was dropped.
+            if copied.arrival == arrival.number {
+                self.keep(arrival.object, copied);
+            }
+        }
+    }
+
     fn request(&mut self, request: &Request, meaning: &Meaning) -> Outcome {
         let (object, bytes, at_ms) = (request.object, request.bytes, meaning.at_ms(request));
         let copied = self.copies[object as usize];
-        let is_stored = self.store.holds(object, bytes);
+        let is_coming = copied.arrival != 0 && copied.bytes == bytes;
+        let is_stored = copied.arrival == 0 && self.store.holds(object, bytes);
         match meaning.kind {
             Kind::Post => {
                 if self.http.behaviour.post_invalidates {
                     self.store.remove(object);
+                    self.copies[object as usize].arrival = 0;
                 }
                 return Outcome::Missed;
             }
@@ -236,6 +268,7 @@ impl<O: Order> Cache<'_, O> {
                 }
                 return Outcome::Missed;
             }
+            _ if is_coming => return Outcome::Collapsible,
             _ if is_stored && at_ms < copied.arrives_ms => {
                 if self.http.behaviour.collapses {
                     self.store.request(object, bytes);
@@ -263,15 +296,30 @@ impl<O: Order> Cache<'_, O> {
         Outcome::Missed
     }
 
-    /// Stores a response that is made now; what is stored goes first.
+    /// Stores a response that is made now, as soon as there is to be room for it.
     fn fetch(&mut self, request: &Request, meaning: &Meaning, at_ms: u64) {
-        self.store.remove(request.object);
-        if self.store.request(request.object, request.bytes) == Lookup::Stored {
-            self.copies[request.object as usize] = Copied {
-                fresh_until_ms: meaning.fresh_until_ms(at_ms),
-                arrives_ms: self.http.arrives_ms(request, meaning),
-                version: meaning.version,
-            };
+        let mut copied = Copied {
+            fresh_until_ms: meaning.fresh_until_ms(at_ms),
+            arrives_ms: self.http.arrives_ms(request, meaning),
+            bytes: request.bytes,
+            version: meaning.version,
+            arrival: 0,
+        };
+        let waits = self.room == Room::AtArrival && copied.arrives_ms > at_ms;
+        if waits && request.bytes <= self.capacity {
+            copied.arrival = self.arrivals.send(copied.arrives_ms, 0, request.object, request.bytes);
+            self.copies[request.object as usize] = copied;
+        } else {
+            self.keep(request.object, copied);
+        }
+    }
+
+    /// Makes room for a response and stores it; what is stored of its object goes first.
+    fn keep(&mut self, object: u32, copied: Copied) {
+        self.store.remove(object);
+        self.copies[object as usize].arrival = 0;
+        if self.store.request(object, copied.bytes) == Lookup::Stored {
+            self.copies[object as usize] = Copied { arrival: 0, ..copied };
         }
     }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::{Just, prop_oneof};
+
 use super::*;
 use crate::http_draws::{any_requests, draw, requests};
 use crate::policy::Policy;
@@ -59,6 +61,25 @@ fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arriv
     assert_eq!(simulate::infinite(&requests, 0.into()).total().hits, 3);
 }
 
+#[test]
+fn a_response_that_takes_time_takes_room_when_it_arrives() {
+    // Objects of ten bytes in a cache of ten: 1 is stored, 2 comes and takes its room at 2.5 s.
+    let list: Vec<_> =
+        [(1, 0), (2, 1), (1, 2), (2, 3), (1, 3)].map(|(key, at_s)| (key, at_s, Meaning::PLAIN)).to_vec();
+    for behaviour in [USUAL, Behaviour { collapses: false, ..USUAL }] {
+        let mut requests = requests(behaviour, &list);
+        let http = requests.http.as_mut().unwrap();
+        http.meanings.iter_mut().for_each(|meaning| meaning.takes_ms = 1500);
+        http.meanings[0].takes_ms = 500;
+        let hits: Vec<u64> = [Policy::LRU, Policy::Belady]
+            .map(|policy| simulate::cache(&requests, policy, 10, 0.into()).hits)
+            .to_vec();
+        // Room at the request, as for policies that know the future, has 1 evicted at 1 s.
+        assert_eq!(hits[0], 2, "1 at 2 s, 2 at 3 s");
+        assert!(hits[1] <= simulate::cache(&requests, Policy::BoundAbove, 10, 0.into()).hits);
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn an_infinite_cache_hits_what_the_ideal_cache_of_a_run_hits(list in any_requests()) {
@@ -79,9 +100,10 @@ proptest::proptest! {
 
     #[test]
     fn no_policy_is_above_the_upper_bound_and_one_pass_is_exact_where_it_may_be_used(
-        list in any_requests(), capacity in 0u64..140
+        list in any_requests(), capacity in 0u64..140, response_ms in prop_oneof![Just(0u64), 1u64..5000], collapses: bool
     ) {
-        let requests = requests(USUAL, &draw(&list));
+        let mut requests = requests(Behaviour { collapses, ..USUAL }, &draw(&list));
+        requests.http.as_mut().unwrap().response_ms = response_ms;
         // Not what the cache without bounds hits: one that has evicted a copy has a fresher one later.
         let above = simulate::cache(&requests, Policy::BoundAbove, capacity, 3.into());
         for policy in Policy::ALL {

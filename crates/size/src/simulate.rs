@@ -16,7 +16,7 @@ use assay_cache::policy::{Lookup, Order, Store};
 
 use crate::bounds::{self, Side};
 use crate::distance::{BATCH, Distances, Size};
-use crate::http;
+use crate::http::{self, Room};
 use crate::policy::Policy;
 use crate::requests::{Request, Requests, UNCACHABLE};
 use crate::tally::{Also, Counter};
@@ -101,7 +101,7 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
 
 fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity), rules, |_, _| {});
+        return http::run(requests, http, (order, capacity, Room::AtArrival), rules, |_, _| {});
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
     let mut warmed = 0;
@@ -134,7 +134,7 @@ fn knowing<O: Order>(
         tell(order, number as u64, if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) });
     };
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity), rules, before);
+        return http::run(requests, http, (order, capacity, Room::AtRequest), rules, before);
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
     let mut warmed = 0;
