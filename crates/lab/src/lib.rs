@@ -36,6 +36,7 @@ pub mod prepare;
 mod probe;
 pub mod process;
 pub mod quiet;
+mod readiness;
 pub mod real;
 pub mod realtime;
 pub mod resting;

@@ -14,8 +14,8 @@ use crate::deaths;
 use crate::description::{Circle, Description, Leg, Origin, Program, Settings, StopSignal, TLS_FILES};
 use crate::error::LabError;
 use crate::mode::Mode;
-use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
+use crate::readiness::{self, Requested, Seen};
 use crate::secure::{Probe, ProxyTls};
 use crate::shared_memory::instance;
 use crate::work::{self, WorkDir};
@@ -24,8 +24,6 @@ use crate::work::{self, WorkDir};
 const OUTPUT: &str = "output.log";
 /// How long a program that only prints something may take.
 pub(crate) const QUICK: Duration = Duration::from_secs(10);
-/// How long one attempt at a first request may take.
-const ATTEMPT: Duration = Duration::from_secs(5);
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -180,7 +178,8 @@ impl RealProxy {
         let patience = self.choice.description.ready_patience();
         let deadline = Instant::now() + patience;
         let path = self.choice.description.ready.path.clone();
-        for origin in self.choice.origins.clone() {
+        let origins = self.choice.origins.clone();
+        for origin in readiness::order(&origins) {
             let tls = self.choice.probe(&origin.authority)?;
             let mut seen = "no attempt was made".to_owned();
             loop {
@@ -195,18 +194,19 @@ impl RealProxy {
                     );
                     return Err(self.did_not_start(&what));
                 }
-                match request(
-                    self.choice.requested_from.as_ref(),
-                    (self.settings.listen, tls.as_ref()),
-                    self.choice.mode,
-                    &origin,
-                    &path,
-                )
-                .await
-                {
-                    Ok(200) => break,
-                    Ok(status) => seen = format!("status {status}"),
-                    Err(e) => seen = e.to_string(),
+                let requested = Requested {
+                    from: self.choice.requested_from.as_ref(),
+                    proxy: (self.settings.listen, tls.as_ref()),
+                    mode: self.choice.mode,
+                    origin,
+                    path: &path,
+                };
+                match readiness::attempt(requested).await {
+                    Seen::Ready => break,
+                    Seen::NotYet(what) => seen = what,
+                    Seen::Other(other) => {
+                        return Err(self.did_not_start(&readiness::mixed_up(requested, &other, &origins)));
+                    }
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -329,32 +329,6 @@ impl Drop for RealProxy {
     }
 }
 
-/// One request through a proxy (or straight to an origin) for an origin's object, from a network; the status.
-pub async fn request(
-    from: Option<&Namespace>,
-    proxy: (SocketAddr, Option<&Probe>),
-    mode: Mode,
-    origin: &Origin,
-    path: &str,
-) -> std::io::Result<u16> {
-    let target = match mode {
-        Mode::Reverse => path.to_owned(),
-        Mode::Forward => format!("http://{}{path}", SocketAddr::new(parse_ip(&origin.ip)?, origin.port)),
-    };
-    let host = match mode {
-        Mode::Reverse => origin.authority.clone(),
-        Mode::Forward => format!("{}:{}", origin.ip, origin.port),
-    };
-    match probe::get(from, proxy, &host, &target, ATTEMPT).await {
-        // What does not respond in HTTP/1 may speak HTTP/2 alone.
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            let seen = probe::get_over_http2(from, proxy, &host, &target, ATTEMPT).await;
-            seen.map(|(status, _)| status).map_err(|_| error)
-        }
-        seen => seen.map(|(status, _)| status),
-    }
-}
-
 /// The proxy at an address did not respond for an origin; `seen` came instead.
 pub(crate) fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
     let (authority, at) = (&origin.authority, format!("{}:{}", origin.ip, origin.port));
@@ -374,10 +348,6 @@ pub(crate) fn no_response(requested: SocketAddr, mode: Mode, origin: &Origin, se
          proxy that was running already, {remedy}",
         mode.name()
     ))
-}
-
-fn parse_ip(ip: &str) -> std::io::Result<std::net::IpAddr> {
-    ip.parse().map_err(std::io::Error::other)
 }
 
 fn no_user(choice: &Choice, user: &str) -> LabError {

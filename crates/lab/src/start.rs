@@ -29,6 +29,7 @@ use crate::placement;
 use crate::plan::{Part, TargetChoice};
 use crate::prepare::reachable;
 use crate::process::Launch;
+use crate::readiness::{self, Requested, Seen};
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
@@ -526,30 +527,28 @@ impl Session {
             }
             _ => addresses.to_vec(),
         };
-        let (origins, addresses) = (self.named_origins(&named), &named);
+        let origins = self.named_origins(&named);
+        let requested: Vec<_> = origins.iter().zip(named).collect();
         let from = self.namespace(RoleKind::Robots);
         let client = self.secured.probe.clone();
         let request_all = async {
-            for (origin, address) in origins.iter().zip(addresses) {
-                let (requested, mode) = target.unwrap_or((*address, Mode::Reverse));
+            for &(origin, address) in readiness::order(&requested) {
+                let (proxy, mode) = target.unwrap_or((address, Mode::Reverse));
                 let tls = client.as_ref().map(|client| Probe::new(client, &origin.authority)).transpose()?;
+                let proxy = (proxy, tls.as_ref());
+                let requested = Requested { from: from.as_ref(), proxy, mode, origin, path: HEALTH_PATH };
                 let deadline = Instant::now() + FIRST_RESPONSE;
                 loop {
-                    let seen = match real::request(
-                        from.as_ref(),
-                        (requested, tls.as_ref()),
-                        mode,
-                        origin,
-                        HEALTH_PATH,
-                    )
-                    .await
-                    {
-                        Ok(200) => break,
-                        Ok(status) => format!("status {status}"),
-                        Err(e) => e.to_string(),
+                    let seen = match readiness::attempt(requested).await {
+                        Seen::Ready => break,
+                        Seen::NotYet(seen) => seen,
+                        Seen::Other(other) => {
+                            let what = readiness::mixed_up(requested, &other, &origins);
+                            return Err(LabError::run(format!("{}: {what}", proxy.0)));
+                        }
                     };
                     if Instant::now() >= deadline {
-                        return Err(real::no_response(requested, mode, origin, &seen));
+                        return Err(real::no_response(proxy.0, mode, origin, &seen));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

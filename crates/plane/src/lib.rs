@@ -43,3 +43,6 @@ pub mod worker;
 /// Robots' origins, simulated origins, nodes and the Collector respond to a GET of this path with 200 and count it nowhere: the
 /// program that starts them, or a proxy before them, uses it to find out whether requests come through.
 pub const HEALTH_PATH: &str = "/assay/health";
+
+/// How the line of a response to a health check begins that names the origin of a run that responds.
+pub const HEALTH_ORIGIN: &str = "origin ";

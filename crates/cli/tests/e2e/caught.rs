@@ -1,5 +1,7 @@
 //! A faulty proxy is caught: each fault under its own name, every time.
 
+use std::process::Command;
+
 use crate::faulty::{Fault, Faulty};
 use crate::support::{Ran, own_address, run, workload};
 
@@ -47,6 +49,36 @@ fn a_body_cut_short_is_a_truncated_body() {
 #[test]
 fn another_object_is_a_wrong_object() {
     is_caught(Fault::SwappedObject, "plain.pg", "wrong_object", UNMET);
+}
+
+#[test]
+fn a_proxy_that_mixes_up_origins_is_told_before_the_run_and_one_that_passes_host_on_is_not() {
+    let through = |fault| {
+        let origins = [own_address(9000), own_address(9000)];
+        let forwarder = Faulty::start(&own_address(8080).to_string(), origins[0], fault);
+        let directory = tempfile::tempdir().expect("the temp directory is writable");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_assay"));
+        program
+            .args(["run", "demo", "--duration", "1s", "--no-live", "--run-dir"])
+            .arg(directory.path().join("run"));
+        program.args(["--proxy", &forwarder.address.to_string()]);
+        program.args(origins.iter().flat_map(|origin| ["--origin-listen".to_owned(), origin.to_string()]));
+        let output = program.output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), origins)
+    };
+    let (code, said, _) = through(Fault::None);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said, [first, second]) = through(Fault::OneOrigin);
+    assert_eq!(code, Some(1), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "origins are mixed up",
+        &format!("the origin at {first}"),
+        &format!("to {second}"),
+        "ProxyPreserveHost",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub enum Fault {
     HitOnUncachable,
     /// Lets one request at a time through to the origin.
     OneAtATime,
+    /// Puts the origin's address in place of `Host`, whichever origin was requested.
+    OneOrigin,
     /// Waits for two seconds before it sends the request to the origin.
     Slow,
 }
@@ -113,8 +115,8 @@ fn serve(client: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut writer = client;
     let mut last: Option<Response> = None;
-    while let Some(request) = read_request(&mut reader)? {
-        if !respond(&mut writer, &request, &mut last, shared)? || request.wants_close() {
+    while let Some(mut request) = read_request(&mut reader)? {
+        if !respond(&mut writer, &mut request, &mut last, shared)? || request.wants_close() {
             break;
         }
     }
@@ -124,7 +126,7 @@ fn serve(client: TcpStream, shared: &Shared) -> std::io::Result<()> {
 /// Responds to one request; false when the connection is to end.
 fn respond(
     client: &mut TcpStream,
-    request: &Request,
+    request: &mut Request,
     last: &mut Option<Response>,
     shared: &Shared,
 ) -> std::io::Result<bool> {
@@ -143,6 +145,10 @@ fn respond(
         thread::sleep(Duration::from_secs(2));
     }
     let gate = (shared.fault == Fault::OneAtATime).then(|| shared.gate.lock());
+    if shared.fault == Fault::OneOrigin {
+        request.headers.retain(|line| !line.to_ascii_lowercase().starts_with("host:"));
+        request.headers.push(format!("Host: {}", shared.origin));
+    }
     let response = fetch(request, shared.origin)?;
     drop(gate);
     let nth = if robot { shared.responded.fetch_add(1, Ordering::SeqCst) } else { 1 };

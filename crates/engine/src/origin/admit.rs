@@ -68,7 +68,7 @@ pub fn admit(
         counts.wire_bytes_in += arrival.bytes;
         match request.what {
             What::Object { .. } => counts.validations += u64::from(request.validates),
-            What::Plain(_) => counts.refused += 1,
+            What::Health | What::Plain(_) => counts.refused += 1,
         }
     }
     let site = local.world.sites.get(request.origin).filter(|_| request.is_for_object());

@@ -3,6 +3,7 @@
 use assay_http::date::DateCache;
 use assay_http::field::write_decimal;
 use assay_http::status::reason;
+use assay_plane::HEALTH_ORIGIN;
 use assay_workload::model::HttpVersion;
 
 use assay_role::mark::{HEADER, ResponseMark};
@@ -156,7 +157,6 @@ pub fn write_plain(
     dates: &mut DateWriters,
 ) {
     let (line, body): (&[u8], &[u8]) = match status {
-        200 => (b"200 OK", b"ok\n"),
         404 => (b"404 Not Found", b"no object of this universe\n"),
         405 => (b"405 Method Not Allowed", b"only GET, HEAD, POST and PUT\n"),
         414 => (b"414 URI Too Long", b"the request line is too long\n"),
@@ -170,6 +170,25 @@ pub fn write_plain(
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT\r\n");
     }
+    write_text(out, body, with_body);
+}
+
+/// Writes a response to a health check: it names the origin that responds, so that one that a proxy mixed up is recognised.
+pub fn write_health(
+    out: &mut Vec<u8>,
+    (version, connection): (HttpVersion, ConnectionField),
+    now_s: u64,
+    authority: &[u8],
+    with_body: bool,
+    dates: &mut DateWriters,
+) {
+    start(out, version, b"200 OK", connection);
+    date(out, b"Date: ", dates.now.at(now_s));
+    let body = [b"ok\n", HEALTH_ORIGIN.as_bytes(), authority, b"\n"].concat();
+    write_text(out, &body, with_body);
+}
+
+fn write_text(out: &mut Vec<u8>, body: &[u8], with_body: bool) {
     out.extend_from_slice(b"Cache-Control: no-store\r\nContent-Type: text/plain\r\nContent-Length: ");
     write_decimal(out, body.len() as u64);
     out.extend_from_slice(b"\r\n\r\n");
@@ -288,7 +307,7 @@ mod tests {
 
     #[test]
     fn plain_responses_are_never_stored_and_carry_no_mark() {
-        for status in [200, 400, 404, 405, 431, 505] {
+        for status in [400, 404, 405, 431, 505] {
             let mut out = Vec::new();
             let dates = &mut DateWriters::default();
             write_plain(&mut out, HttpVersion::Http10, status, ConnectionField::Close, NOW_S, true, dates);
@@ -297,6 +316,21 @@ mod tests {
             assert_eq!(parsed.body("GET"), BodyFraming::Length((out.len() - length) as u64));
             assert_eq!(parsed.header("cache-control"), Some(&b"no-store"[..]));
             assert!(parsed.header("x-assay").is_none() && !parsed.persists("GET"));
+        }
+    }
+
+    #[test]
+    fn a_health_check_names_the_origin_and_is_never_stored() {
+        for with_body in [true, false] {
+            let mut out = Vec::new();
+            let dates = &mut DateWriters::default();
+            let wire = (HttpVersion::Http11, ConnectionField::Unsaid);
+            write_health(&mut out, wire, NOW_S, b"a.example:81", with_body, dates);
+            let (parsed, length) = ResponseHead::parse(&out).expect("is HTTP").expect("is complete");
+            let body: &[u8] = b"ok\norigin a.example:81\n";
+            assert_eq!((parsed.status, parsed.header("cache-control")), (200, Some(&b"no-store"[..])));
+            assert_eq!(parsed.body("GET"), BodyFraming::Length(body.len() as u64));
+            assert_eq!(&out[length..], if with_body { body } else { b"" });
         }
     }
 }

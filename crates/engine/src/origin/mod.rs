@@ -11,7 +11,7 @@
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
 //!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
-//! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` to
+//! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
 //! every client and is not counted.
 
 mod admit;

@@ -22,6 +22,8 @@ pub enum What {
         /// `If-Modified-Since` of a GET or HEAD, in Unix seconds.
         since_s: Option<u64>,
     },
+    /// Whether the origin is there, and which it is.
+    Health,
     /// Something fixed with this status.
     Plain(u16),
 }
@@ -109,7 +111,7 @@ impl Request {
                     fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
                 What::Object { object: world.universe.object(id), since_s }
             }
-            Err(_) if path == HEALTH_PATH.as_bytes() => What::Plain(200),
+            Err(_) if is_health_path(path) => What::Health,
             Err(_) => What::Plain(404),
         };
         // What is known to be there needs no closer look.
@@ -121,7 +123,7 @@ impl Request {
             What::Object { object, .. } if fields.range || !world.is_plain(origin, object) => {
                 Some(Box::new(Special::read(method == Some(Method::Get), head, path)))
             }
-            What::Object { .. } | What::Plain(_) => None,
+            What::Object { .. } | What::Health | What::Plain(_) => None,
         };
         Ok(Self {
             what,
@@ -156,7 +158,7 @@ impl Request {
 
     /// True for a health check, which does not count.
     pub fn is_health(&self) -> bool {
-        self.what == What::Plain(200)
+        self.what == What::Health
     }
 }
 
@@ -257,6 +259,11 @@ pub fn split_target(target: &str) -> (Option<&[u8]>, &[u8]) {
     (Some(&rest[..end]), &rest[end..])
 }
 
+/// A query makes a request that no cache has seen.
+fn is_health_path(path: &[u8]) -> bool {
+    path.strip_prefix(HEALTH_PATH.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'?')
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing;
@@ -289,7 +296,7 @@ mod tests {
     fn since(request: &Request) -> Option<u64> {
         match request.what {
             What::Object { since_s, .. } => since_s,
-            What::Plain(status) => panic!("{status}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -342,8 +349,10 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused_by_name() {
         let what = |line: &str| request(&format!("{line}\r\nHost: a\r\n\r\n")).what;
-        assert_eq!(what("GET /assay/health HTTP/1.1"), What::Plain(200));
-        assert_eq!(what("GET http://x/assay/health HTTP/1.1"), What::Plain(200));
+        assert_eq!(what("GET /assay/health HTTP/1.1"), What::Health);
+        assert_eq!(what("GET http://x/assay/health HTTP/1.1"), What::Health);
+        assert_eq!(what("GET /assay/health?7 HTTP/1.1"), What::Health);
+        assert_eq!(what("GET /assay/health7 HTTP/1.1"), What::Plain(404));
         for line in ["GET / HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
             assert_eq!(what(line), What::Plain(404), "{line}");
         }

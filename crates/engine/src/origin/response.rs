@@ -6,7 +6,7 @@ use assay_workload::body::{Body, Pool, STAMP_BYTES};
 use assay_workload::model::{HttpVersion, OriginIndex};
 
 use super::fields::SpecialHead;
-use super::head::{ConnectionField, Dates, ObjectHead, write_plain};
+use super::head::{ConnectionField, Dates, ObjectHead, write_health, write_plain};
 use super::local::Local;
 use super::payload::{Outgoing, Payload};
 use super::request::{ClientWish, Request, Special, What};
@@ -80,6 +80,13 @@ impl Response {
                     (version, connection),
                     out,
                 );
+            }
+            What::Health => {
+                let now_s = local.clock.get().unix_s(made_ns);
+                let dates = &mut local.dates.borrow_mut();
+                let site = local.world.sites.get(request.origin);
+                let authority = site.map_or(&b""[..], |site| &site.authority);
+                write_health(out, (version, connection), now_s, authority, !request.head_only(), dates);
             }
             What::Plain(status) => {
                 let now_s = local.clock.get().unix_s(made_ns);

@@ -39,7 +39,7 @@ pub struct Site {
     /// Its index in the workload.
     pub index: OriginIndex,
     /// `Host` of requests for it.
-    authority: Box<[u8]>,
+    pub authority: Box<[u8]>,
     /// Version that it speaks.
     pub version: HttpVersion,
     think_s: Option<Sampler>,
