@@ -1,6 +1,6 @@
 //! The comparison in words: questions and their results.
 
-use super::document::{Comparison, Conclusion, Scenario};
+use super::document::{Comparison, Conclusion, Scenario, Verdict};
 use assay_report::document::Mood;
 use assay_report::format;
 
@@ -28,6 +28,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<Conclusion> {
         for (question, metrics) in questions {
             conclusions.extend(conclusion(comparison, question, metrics));
         }
+        conclusions.extend(too_few(comparison));
     }
     conclusions.extend(wrong(comparison));
     conclusions.push(trust(comparison));
@@ -113,6 +114,40 @@ fn conclusion(comparison: &Comparison, question: &str, metrics: &[(&str, &str)])
     Some(said(question, mood, text.join(" ")))
 }
 
+/// Why there are not enough runs where it was said that there are not, how many there are, and how many it takes.
+fn too_few(comparison: &Comparison) -> Option<Conclusion> {
+    let cells = comparison.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    let contrasts =
+        cells.filter(|cell| cell.text == Verdict::NotEnoughRuns.words()).flat_map(|cell| &cell.contrasts);
+    let mut reasons: Vec<&str> = Vec::new();
+    for contrast in contrasts.filter(|contrast| contrast.verdict == Verdict::NotEnoughRuns) {
+        let why = contrast.why.as_deref()?;
+        if !reasons.contains(&why) {
+            reasons.push(why);
+        }
+    }
+    let (first, others) = reasons.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        n => format!(
+            " Elsewhere there {} other {}, which the tables give.",
+            if n == 1 { "is one" } else { "are" },
+            if n == 1 { "reason" } else { "reasons" }
+        ),
+    };
+    let text = format!(
+        "{}. A repetition is a run of each with the same seed: repeat with other seeds (`--repetitions` of an experiment; `--seed` of \
+         single runs).{more}",
+        capital(first)
+    );
+    Some(said("Why are there not enough runs?", Mood::Doubtful, text))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mood)> {
     // Outcomes in the order in which they first occur, each with its scenarios.
     let mut outcomes: Vec<(String, bool, Vec<String>)> = Vec::new();
@@ -163,6 +198,10 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
 fn wrong(comparison: &Comparison) -> Option<Conclusion> {
     if comparison.tables.is_empty() {
         return None;
+    }
+    if comparison.tables.iter().all(|table| table.rows.is_empty()) {
+        let text = "Nothing was measured in these runs: no request came to its end, so no response could be checked.";
+        return Some(said("Was anything wrong?", Mood::Bad, text.to_owned()));
     }
     let mut wrong: Vec<String> = Vec::new();
     for (index, subject) in comparison.subjects.iter().enumerate() {
@@ -240,7 +279,8 @@ fn trust(comparison: &Comparison) -> Conclusion {
     if !comparison.finished {
         text.push("The experiment has not ended.".to_owned());
     }
-    let doubtful = short || !comparison.left_out.is_empty() || !comparison.finished;
+    let has_none = comparison.tables.iter().all(|table| table.rows.is_empty());
+    let doubtful = has_none || short || !comparison.left_out.is_empty() || !comparison.finished;
     said(question, if doubtful { Mood::Doubtful } else { Mood::Good }, text.join(" "))
 }
 

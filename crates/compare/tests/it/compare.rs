@@ -70,6 +70,26 @@ fn one_run_each_is_measured_and_not_judged() {
     let dhr = contrast(table(&found, "image", "top1"), "dhr");
     assert_eq!((dhr.verdict, dhr.pairs, dhr.interval), (Verdict::NotEnoughRuns, 1, None));
     assert!(dhr.difference.unwrap() > 0.05 && dhr.why.is_some());
+    let why = found.verdict.iter().find(|said| said.question == "Why are there not enough runs?").unwrap();
+    assert!(
+        why.text.starts_with("One repetition has a run of both that counts; it takes 3 to tell"),
+        "{}",
+        why.text
+    );
+    assert!(why.text.contains("--seed"), "{}", why.text);
+}
+
+#[test]
+fn why_runs_are_not_enough_is_said_where_they_are_not_and_nowhere_else() {
+    let again = experiments::Kind { label: "again", memory_mb: VARNISH.memory_mb + 1, ..VARNISH };
+    let alike = Plan { subjects: &[VARNISH, again], workloads: &["image"], ..Plan::default() };
+    for (plan, is_short) in [(Plan { repetitions: 1, ..Plan::default() }, true), (alike, false)] {
+        let found = compared(&plan);
+        let cells = found.scenarios.iter().flat_map(|scenario| &scenario.cells);
+        assert_eq!(cells.filter(|cell| cell.text == "not enough runs").count() > 0, is_short);
+        let why = found.verdict.iter().any(|said| said.question == "Why are there not enough runs?");
+        assert_eq!(why, is_short, "{:?}", found.verdict);
+    }
 }
 
 #[test]
