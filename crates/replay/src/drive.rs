@@ -16,6 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::error::ReplayError;
 use crate::exchange::{Route, Seen, exchange};
 use crate::options::Options;
+use crate::own::ThreadTimes;
 use crate::plan::Planned;
 use crate::results::{Results, Sent, Tally};
 use crate::source::{Fed, Source};
@@ -56,6 +57,9 @@ struct Shared {
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
+    /// What the thread had used when it was created.
+    thread: Option<ThreadTimes>,
+    made_ns: u64,
     /// Requests begun so far.
     begun: Cell<u64>,
     /// Someone should look whether there is room, or whether all is done.
@@ -85,6 +89,8 @@ pub async fn drive(
         open: Cell::new(0),
         scheduled: Cell::new(0),
         start_ns: Cell::new(0),
+        thread: ThreadTimes::now(),
+        made_ns: monotonic_ns(),
         begun: Cell::new(0),
         changed: Notify::new(),
         stopped: Cell::new(false),
@@ -260,6 +266,7 @@ impl Shared {
         results.to = self.options.to.to_string();
         results.forward = self.options.forward;
         results.under_way = self.open.get() as u64;
+        results.own = results.own.with_thread(self.thread, monotonic_ns().saturating_sub(self.made_ns));
         results.cache = self.options.simulated.as_deref().map(|from| self.tally.borrow().cache(from));
         results
     }

@@ -21,6 +21,7 @@ mod exchange;
 pub mod filter;
 mod options;
 pub mod origin;
+pub mod own;
 pub mod plan;
 pub mod request;
 pub mod results;

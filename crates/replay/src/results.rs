@@ -11,6 +11,7 @@ use crate::cache::{Cache, CacheTally};
 use crate::error::ReplayError;
 use crate::exchange::Seen;
 use crate::origin::Simulated;
+use crate::own::Own;
 use crate::request::Call;
 use crate::source::{Fed, UNVERIFIED};
 
@@ -70,6 +71,9 @@ pub struct Results {
     pub tls: Option<Handshakes>,
     /// How late requests were sent: our own fault.
     pub lateness_ms: Times,
+    /// What the replay itself did to times.
+    #[serde(default)]
+    pub own: Own,
     /// Requests that are missing from the table of requests, because the disk was too slow.
     pub rows_lost: u64,
     /// What the cache did, where the origins behind it were simulated.
@@ -172,6 +176,7 @@ pub(crate) struct Tally {
     head_bytes: u64,
     body_bytes: u64,
     response: Histogram,
+    from_due: Histogram,
     first_byte: Histogram,
     connect: Histogram,
     lateness: Histogram,
@@ -224,6 +229,9 @@ impl Tally {
         if let Some(status) = seen.status {
             *self.statuses.entry(status).or_default() += 1;
         }
+        if let Some(last_ns) = seen.last_ns {
+            self.from_due.record(last_ns.saturating_sub(sent.due_ns) / 1000);
+        }
         for (histogram, us) in
             [(&mut self.first_byte, after(seen.first_ns)), (&mut self.response, seen.response_us())]
         {
@@ -262,6 +270,7 @@ impl Tally {
             first_byte_ms: Times::of(&self.first_byte),
             connect_ms: Times::of(&self.connect),
             lateness_ms: Times::of(&self.lateness),
+            own: Own::of(&self.response, &self.from_due),
             tls: self.handshakes(),
             ..Results::default()
         }
@@ -296,11 +305,17 @@ impl Results {
         if let Some(failure) = self.tls_failure() {
             let _ = writeln!(text, "  TLS: {failure}.");
         }
+        if let Some(doubt) = self.own.doubt() {
+            let _ = writeln!(text, "  {doubt}.");
+        }
         text.push('\n');
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");
         };
-        line("requests", format!("{} sent, {} answered{}", self.requests, self.responses, self.rate_words()));
+        line(
+            "requests",
+            format!("{} sent, {} responses{}", self.requests, self.responses, self.rate_words()),
+        );
         line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
         if let Some(tls) = &self.tls {
             line("TLS", tls.to_terminal());
@@ -335,6 +350,10 @@ impl Results {
             text.push_str(&tls.handshake_ms.line("TLS handshake"));
         }
         text.push_str(&self.lateness_ms.line("sent late"));
+        text.push_str(&self.own.from_due_ms.line("due to last byte"));
+        if let Some(words) = self.own.words(&self.lateness_ms) {
+            let _ = writeln!(text, "\n{words}");
+        }
         if let Some(cache) = &self.cache {
             text.push_str(&cache.to_terminal(&self.read.logged));
         }

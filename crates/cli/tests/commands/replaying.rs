@@ -43,7 +43,8 @@ fn a_log_is_replayed_and_the_result_is_one_document() {
     let urls = assay.file("urls.txt", "/a\n/b\n/c\n");
     let said = assay.run(&["replay", "--urls", urls, "--to", &to, "--per-connection", "2", "--rate", "1000"]);
     let text = said.exits(0).stdout;
-    assert!(text.contains("4 sent, 4 answered") && text.contains("2 made"), "{text}");
+    assert!(text.contains("4 sent, 4 responses") && text.contains("2 made"), "{text}");
+    assert!(text.contains("its lateness is") && text.contains("due to last byte"), "{text}");
 }
 
 /// Twelve requests of a Squid log: three URLs that can be kept, requested four, three and two times, and one that cannot, three
@@ -205,7 +206,7 @@ fn a_replay_of_which_no_request_got_a_response_failed_and_says_so() {
     let replay = ["replay", "--urls", urls, "--to", &to, "--rate", "1000"];
     let said = assay.run(&replay).exits(1).complains("none of 3 requests got a whole response");
     assert!(said.stderr.contains(&to), "{}", said.stderr);
-    assert!(said.stdout.contains("3 sent, 0 answered"), "{}", said.stdout);
+    assert!(said.stdout.contains("3 sent, 0 responses"), "{}", said.stdout);
     let said = assay.run(&[&replay[..], &["--json"]].concat()).exits(1);
     let document: serde_json::Value =
         serde_json::from_str(&said.stdout).expect("the document is written all the same");

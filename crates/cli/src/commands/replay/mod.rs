@@ -185,6 +185,9 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
     output::result(&text, file)?;
     let lost = results.without_response();
+    if let Some(doubt) = results.own.doubt().filter(|_| args.json || args.output.is_some()) {
+        output::eprint(&format!("warning: {doubt}\n"));
+    }
     match lost {
         _ if results.proxy_ended.is_some() => Err(proxy_ended(&results)),
         _ if results.interrupted => Ok(Exit::Interrupted),
@@ -204,8 +207,19 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
             output::eprint(&format!("warning: {words}\n"));
             Ok(Exit::Fine)
         }
+        _ if results.requests == 0 => Err(nothing_sent(&results)),
         _ => Ok(Exit::Fine),
     }
+}
+
+/// All that was to be sent was not.
+fn nothing_sent(results: &Results) -> Failure {
+    let why = match results.skipped {
+        0 => "the log or list has no request that came due".to_owned(),
+        skipped => format!("{skipped} were due while too many were under way"),
+    };
+    Failure::failed(anyhow!("no request was sent, so nothing was measured: {why}"))
+        .hint("replay more of it (--for, --limit), or allow more requests under way (--most-open)")
 }
 
 /// The proxy did not last until the end: what came back is of the time before.
@@ -306,7 +320,7 @@ fn tell(args: &ReplayArgs, so_far: &Results) {
     let mean = so_far.response_ms.mean.map_or_else(String::new, |ms| format!(", {ms:.1} ms on average"));
     let failed: u64 = so_far.errors.values().sum();
     output::draw(&format!(
-        "\r{:.0} s: {} sent, {} under way, {} answered, {failed} failed{mean}\u{1b}[K",
+        "\r{:.0} s: {} sent, {} under way, {} responses, {failed} failed{mean}\u{1b}[K",
         so_far.duration_s, so_far.requests, so_far.under_way, so_far.responses
     ));
 }
