@@ -171,7 +171,7 @@ counts! {
         substituted: "requests sent on an idle connection to an address that stands for their own";
 
         joined: "requests completed whose times were joined with when the target waited for a processor: those that can have met that are among the disturbed ones";
-        dropped_samples: "samples that could not be kept (a full xact log queue); any makes the run invalid";
+        dropped_samples: "samples that could not be kept (a full xact log queue): the xact log has holes, and the report says so; counts and times have none";
     }
     beside {
         /// Ended in an error.

@@ -80,9 +80,10 @@ fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
     }
     let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
     let near = or_did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
+    let there = if near.is_empty() { "; there" } else { " There" };
     DescriptionError {
         message: format!(
-            "there is no proxy called `{name}`{near}; there are builtin, {}; or give the path of a description \
+            "there is no proxy called `{name}`{near}{there} are builtin, {}; or give the path of a description \
              (a file that ends in .toml), or the host:port of a proxy that runs",
             names.join(", ")
         ),

@@ -284,7 +284,14 @@ pub fn typed_as_run(typed: Vec<OsString>) -> Vec<OsString> {
 fn is_log(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let is_other = name.starts_with('-') || [".pg", ".toml", ".json"].iter().any(|end| name.ends_with(end));
-    !is_other && path.is_file() && Input::open(path).is_ok_and(|mut input| recognise(input.head()).is_some())
+    let is_recognised = || Input::open(path).is_ok_and(|mut input| recognise(input.head()).is_some());
+    !is_other && path.is_file() && (is_named_log(&name) || is_recognised())
+}
+
+/// True for a name that only a log has, whatever is in it: one that is empty, or of an unknown format, is not taken for a workload.
+fn is_named_log(name: &str) -> bool {
+    let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    name.ends_with(".log")
 }
 
 #[cfg(test)]
@@ -306,6 +313,10 @@ mod tests {
         assert_eq!(typed(&["assay", "run", log]), ["assay", "replay", log, "--proxy", "builtin"]);
         let named = typed(&["assay", "run", log, "--proxy=squid", "--speed", "9"]);
         assert_eq!(named, ["assay", "replay", log, "--proxy=squid", "--speed", "9"]);
+        let empty = tmp.path().join("empty.log.gz");
+        std::fs::write(&empty, "").unwrap();
+        let empty = empty.to_str().unwrap();
+        assert_eq!(typed(&["assay", "run", empty, "--to", "x"]), ["assay", "replay", empty, "--to", "x"]);
         let pgl = tmp.path().join("a.pg");
         std::fs::write(&pgl, line).unwrap();
         for other in [
