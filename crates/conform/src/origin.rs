@@ -29,7 +29,7 @@ const INTERIM_PAUSE: Duration = Duration::from_millis(250);
 /// How often we look whether we stood still.
 const TICK: Duration = Duration::from_millis(100);
 /// By how much longer than that we may take before we stood still.
-const STILL: Duration = Duration::from_secs(1);
+const STILL: Duration = Duration::from_secs(2);
 /// What the code that starts a proxy requests until it is ready.
 const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nok\n";
 

@@ -187,9 +187,10 @@ pub(crate) async fn one(
     let attempt = origin.begin(&case, target.scheme(), &target.host);
     let (seen, late) = exchanges(&attempt, target, pause, &mut turn).await;
     origin.end(&attempt);
+    let is_disturbed = origin.stood_still_during(&attempt);
     let last = case.steps.len().saturating_sub(1);
-    let late = match origin.stood_still_during(&attempt) {
-        true => Some((last, "Assay itself stood still meanwhile, for more than a second".to_owned())),
+    let late = match is_disturbed {
+        true => Some((last, "Assay itself stood still meanwhile, for more than two seconds".to_owned())),
         false => late,
     };
     let findings: Vec<Finding> = match late {
@@ -203,6 +204,7 @@ pub(crate) async fn one(
     let mut judgement = judge(&case, &findings);
     let ended = seen.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
     judgement.is_doubtful = judgement.verdict.holds() && ended;
+    judgement.is_disturbed = is_disturbed;
     let times = Times::of(judgement.verdict);
     Outcome { case, judgement, seen, tries: 1, times }
 }

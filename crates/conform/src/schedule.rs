@@ -28,6 +28,8 @@ const LONG: Duration = Duration::from_secs(1);
 const MOST_WAITING: usize = 96;
 /// Rounds of a case: the first beside all others, a second, a third or those to be counted, and what became one of these in the third.
 const MOST_ROUNDS: usize = 4;
+/// Tries of a case during which Assay stood still, for each that it is tried at first: these are made up for.
+const MOST_DISTURBED: usize = 5;
 
 /// How often cases are tried, and how many at a time.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +125,11 @@ impl Drop for Turn {
 struct Open {
     tries: Tries,
     round: usize,
+    /// The queue of this round.
+    queue: usize,
     left: usize,
+    /// How many disturbed tries are still made up for.
+    spare: usize,
 }
 
 /// Tries all, and those again that do not hold, or whose tries contradict each other. `count` is called when the first tries of a case are over.
@@ -174,7 +180,9 @@ impl Plan {
         for case in cases {
             due[0].extend(std::iter::repeat_n(Rc::clone(&case), case.tries));
             let left = case.tries;
-            open.insert(case.name.clone(), Open { tries: Tries::default(), round: 0, left });
+            let spare = MOST_DISTURBED * case.tries;
+            let name = case.name.clone();
+            open.insert(name, Open { tries: Tries::default(), round: 0, queue: 0, left, spare });
         }
         Self { effort, open, due }
     }
@@ -190,6 +198,11 @@ impl Plan {
     /// A try is over; true if it was the last of the first round of its case.
     fn ended(&mut self, outcome: Outcome) -> bool {
         let Some(open) = self.open.get_mut(&outcome.case.name) else { return false };
+        if outcome.judgement.is_disturbed && open.spare > 0 {
+            open.spare -= 1;
+            self.due[open.queue].push_back(outcome.case);
+            return false;
+        }
         let of_round = if open.round == 0 { &mut open.tries.crowded } else { &mut open.tries.quiet };
         of_round.push(outcome);
         open.left = open.left.saturating_sub(1);
@@ -202,8 +215,8 @@ impl Plan {
         {
             (open.round, open.left) = (open.round + 1, times);
             // Many are to be counted: it is not quiet that they need, and in turn they would take long.
-            let queue = if times > 1 { 1 } else { open.round };
-            self.due[queue].extend(std::iter::repeat_n(case, times));
+            open.queue = if times > 1 { 1 } else { open.round };
+            self.due[open.queue].extend(std::iter::repeat_n(case, times));
         }
         was_first
     }
@@ -259,6 +272,25 @@ mod tests {
             tried.push(round);
         }
         assert_eq!(tried, [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_try_during_which_we_stood_still_is_made_up_for_and_not_for_ever() {
+        let once = case("once", 1, 1);
+        let mut plan = Plan::of(vec![Rc::clone(&once)], EFFORT);
+        let mut disturbed = outcome(&once, Verdict::Inconclusive);
+        disturbed.judgement.is_disturbed = true;
+        for _ in 0..MOST_DISTURBED {
+            assert_eq!(begun(&mut plan, 0, 0), Some(("once".into(), 0)));
+            assert!(!plan.ended(disturbed.clone()), "it counts for nothing");
+        }
+        assert_eq!(begun(&mut plan, 0, 0), Some(("once".into(), 0)));
+        assert!(plan.ended(disturbed));
+        assert_eq!(
+            begun(&mut plan, 0, 0),
+            Some(("once".into(), 1)),
+            "it is an inconclusive try like any other"
+        );
     }
 
     #[test]

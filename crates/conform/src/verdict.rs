@@ -136,12 +136,21 @@ pub struct Judgement {
     pub is_absence: bool,
     /// It holds because a connection ended, which may have had another reason: it is tried once more.
     pub is_doubtful: bool,
+    /// Assay itself stood still meanwhile: it is tried again, as if it had not been tried.
+    pub is_disturbed: bool,
 }
 
 impl Judgement {
     /// With a reason.
     pub fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into(), is_refetch: false, is_absence: false, is_doubtful: false }
+        Self {
+            verdict,
+            reason: reason.into(),
+            is_refetch: false,
+            is_absence: false,
+            is_doubtful: false,
+            is_disturbed: false,
+        }
     }
 }
 
