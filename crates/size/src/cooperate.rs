@@ -4,7 +4,8 @@
 //! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
 //! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
 //! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
-//! Where responses take time and caches do not collapse requests, a cache makes room for a response when it arrives ([`arrivals`](crate::arrivals)).
+//! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::arrivals)). Until then, requests for it are hits of caches
+//! that collapse requests, and misses of others.
 //!
 //! *Does not:* know of delays between caches, false hits, or lost queries.
 
@@ -212,6 +213,7 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
             requests.objects,
         ),
         copies: vec![Copied::default(); requests.objects],
+        capacity: requests.room_of(node.capacity_bytes),
         factor: 1.0,
         served: [Served::default(); 2],
     };
@@ -267,6 +269,8 @@ struct Running {
     node: Node,
     store: Store<Box<dyn Order>>,
     copies: Vec<Copied>,
+    /// Its room in the simulation.
+    capacity: u64,
     /// By how much the room of the requested object is multiplied, in a sample.
     factor: f64,
     /// Of objects that were drawn, or of all, and of large ones.
@@ -347,7 +351,7 @@ impl Caches<'_> {
     fn keep(&mut self, at: usize, request: &Request, copied: Copied, at_ms: u64) {
         let node = &mut self.nodes[at];
         let room = node.room(request);
-        if copied.arrives_ms <= at_ms {
+        if copied.arrives_ms <= at_ms || room > node.capacity {
             node.keep(request.object, room, copied);
         } else {
             let arrival = self.arrivals.send(copied.arrives_ms, at, request.object, room);
@@ -377,8 +381,12 @@ impl Caches<'_> {
         let copied = node.copied(request);
         let is_reload = meaning.kind == Kind::Reload;
         if copied.arrival != 0 && !is_reload {
-            // Another request fetches it, and this cache does not join fetches.
-            return (Source::Origin, self.made(request, meaning));
+            // Another request fetches it, which this one joins or does not.
+            return if self.http.behaviour.collapses {
+                (Source::Own, copied)
+            } else {
+                (Source::Origin, self.made(request, meaning))
+            };
         }
         if node.is_fresh(request, at_ms) && !is_reload {
             node.touch(request);
@@ -463,10 +471,9 @@ impl Caches<'_> {
     /// What the origin makes for a request.
     fn made(&self, request: &Request, meaning: &Meaning) -> Copied {
         let at_ms = meaning.at_ms(request);
-        let collapses = self.http.behaviour.collapses;
         Copied {
             fresh_until_ms: meaning.fresh_until_ms(at_ms),
-            arrives_ms: if collapses { at_ms } else { self.http.arrives_ms(request, meaning) },
+            arrives_ms: self.http.arrives_ms(request, meaning),
             version: meaning.version,
             arrival: 0,
         }
