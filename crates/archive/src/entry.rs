@@ -36,6 +36,8 @@ pub enum State {
     Failed,
     /// The target served nothing at all.
     ServedNothing,
+    /// A run in which no request came to its end.
+    NothingMeasured,
     /// It was ended before its time, and has a result up to then.
     Interrupted,
     /// It still goes on, or it was killed; an experiment: cells wait.
@@ -52,6 +54,7 @@ impl State {
             State::Undecided => "undecided",
             State::Failed => "failed",
             State::ServedNothing => "served nothing",
+            State::NothingMeasured => "nothing was measured",
             State::Interrupted => "interrupted",
             State::Unfinished => "unfinished",
             State::Unknown => "not known",
@@ -144,6 +147,7 @@ impl Entry {
                 Conclusion::Undecided => State::Undecided,
                 Conclusion::Failed => State::Failed,
                 Conclusion::ServedNothing => State::ServedNothing,
+                Conclusion::NothingMeasured => State::NothingMeasured,
             },
         };
         self

@@ -76,7 +76,7 @@ fn whole(summary: &Summary) -> Outcome {
     let a_requirement_failed = summary.requirements.iter().any(|one| one.decision == Some(Decision::Failed));
     match summary.conclusion() {
         _ if summary.partial => Outcome::Skipped("it was ended before its schedule was over".into()),
-        Conclusion::ServedNothing => Outcome::Error(why),
+        Conclusion::ServedNothing | Conclusion::NothingMeasured => Outcome::Error(why),
         Conclusion::Failed if !a_requirement_failed => Outcome::Failed(why),
         Conclusion::Undecided if summary.requirements.is_empty() => Outcome::Skipped(why),
         Conclusion::Fine | Conclusion::Failed | Conclusion::Undecided => Outcome::Passed,
@@ -151,8 +151,10 @@ mod tests {
     #[test]
     fn a_run_has_a_case_for_itself_and_for_each_requirement() {
         let requirements = vec![judged("a", Some(true)), judged("b", Some(false)), judged("c", None)];
-        let summary =
+        let mut summary =
             Summary { workload: "demo".into(), proxy: "nginx".into(), requirements, ..Summary::default() };
+        assert!(matches!(run(&summary).cases[0].outcome, Outcome::Error(_)), "nothing was measured");
+        summary.total.counts.completed = 1;
         let suite = run(&summary);
         let outcomes: Vec<&Outcome> = suite.cases.iter().map(|case| &case.outcome).collect();
         let (failed, skipped) = (Outcome::Failed("seen".into()), Outcome::Skipped("seen".into()));

@@ -7,6 +7,8 @@ use assay_record::run::PhaseInfo;
 
 use crate::document::{Figures, Headline, Percentiles, Summary};
 use crate::figures::figures;
+use crate::left_out;
+use crate::origins_alone;
 use crate::require::Decision;
 use crate::tally::Tally;
 
@@ -23,10 +25,12 @@ pub enum Conclusion {
     Fine,
     /// A requirement cannot be decided; or nothing was required, and a headline number is not known.
     Undecided,
-    /// A requirement failed, content was wrong, or responses did not come.
+    /// A requirement failed, content was wrong, responses did not come, or most requests failed.
     Failed,
     /// The target served nothing at all.
     ServedNothing,
+    /// No request was sent, or none came to its end: there is nothing to conclude from.
+    NothingMeasured,
 }
 
 impl Summary {
@@ -34,17 +38,32 @@ impl Summary {
     pub fn conclusion(&self) -> Conclusion {
         let total = &self.total;
         let decided = |decision| self.requirements.iter().any(|one| one.decision == Some(decision));
-        if total.counts.completed == 0 && served_nothing(total) {
+        let has_nothing = total.counts.completed == 0 && !origins_alone::is_so(self);
+        if has_nothing && served_nothing(total) {
             Conclusion::ServedNothing
-        } else if decided(Decision::Failed) || wrong_content(total) > 0 || too_many_timed_out(total) {
+        } else if has_nothing && !self.is_own_fault() {
+            Conclusion::NothingMeasured
+        } else if decided(Decision::Failed)
+            || wrong_content(total) > 0
+            || too_many_timed_out(total)
+            || left_out::most_failed(total)
+        {
             Conclusion::Failed
-        } else if decided(Decision::Undecided)
+        } else if has_nothing
+            || decided(Decision::Undecided)
             || (self.requirements.is_empty() && !self.headline.unknown.is_empty())
         {
             Conclusion::Undecided
         } else {
             Conclusion::Fine
         }
+    }
+
+    /// Assay itself lost requests, or did not report all that became of them.
+    fn is_own_fault(&self) -> bool {
+        let total = &self.total;
+        let lost = total.errors.of(ErrorKind::is_own) + total.counts.unsent_late;
+        lost > 0 || self.headline.unknown.iter().any(|name| name == "errors")
     }
 }
 
@@ -202,7 +221,7 @@ mod tests {
     fn what_follows_from_a_run_is_seen_fine_undecided_failed_and_served_nothing() {
         let run = |errors: &[(&str, u64)], decision: Option<Decision>, unknown: &[&str]| {
             let mut summary = Summary::default();
-            summary.total.counts.due = 1_000;
+            (summary.total.counts.due, summary.total.counts.requests) = (1_000, 1_000);
             summary.total.counts.completed = 1_000 - errors.iter().map(|(_, count)| count).sum::<u64>();
             for (kind, count) in errors {
                 summary.total.errors.by_kind.insert((*kind).to_owned(), *count);
@@ -223,6 +242,12 @@ mod tests {
         assert_eq!(run(&[], Some(Decision::Failed), &[]), Conclusion::Failed);
         assert_eq!(run(&[("connect_failed", 1_000)], None, &[]), Conclusion::ServedNothing);
         assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), Conclusion::Undecided);
+        assert_eq!(run(&[("connection_lost", 500)], Some(Decision::Held), &[]), Conclusion::Fine);
+        assert_eq!(run(&[("connection_lost", 501)], Some(Decision::Held), &[]), Conclusion::Failed);
+        assert_eq!(Summary::default().conclusion(), Conclusion::NothingMeasured);
+        let mut unreported = Summary::default();
+        unreported.headline.unknown = vec!["errors".to_owned()];
+        assert_eq!(unreported.conclusion(), Conclusion::Undecided, "requests may have come to their end");
     }
 
     #[test]

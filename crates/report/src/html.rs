@@ -113,6 +113,8 @@ struct Page<'a> {
 #[derive(Serialize)]
 struct OwnView<'a> {
     doubts: Vec<DoubtView>,
+    /// They moved a headline number by more than a tenth, left one unknown, or a requirement undecided.
+    matters: bool,
     worth_knowing: Vec<DoubtView>,
     /// Some phases are hatched in the charts.
     hatched: bool,
@@ -247,6 +249,7 @@ fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) 
     let stalls = series.stalls.iter().map(|stall| own::sums::stall_health(stall, &summary.phases)).collect();
     OwnView {
         doubts: own::words::doubts(summary, true),
+        matters: own::words::matter(summary),
         worth_knowing: own::words::doubts(summary, false),
         hatched: summary.phases.iter().any(|phase| phase.disturbed),
         calibration: summary.calibration.as_ref().and_then(own::tables::calibration),

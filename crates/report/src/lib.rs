@@ -29,6 +29,7 @@ mod hierarchy;
 mod host;
 pub mod html;
 mod influence;
+mod left_out;
 mod origins_alone;
 mod own;
 pub mod page;

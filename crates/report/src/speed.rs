@@ -4,11 +4,9 @@ use assay_measurement::error_kind::ErrorKind;
 
 use crate::document::{Figures, Finding, Mood, Percentiles, Summary, Topic};
 use crate::figure_words::{in_words, time};
-use crate::format::{count, number, share};
-use crate::words::{capital, finding, in_headline, is_direct, reported, sentence};
-
-/// Share of requests without a response up to which a target is said to have kept up: when a phase ends, a few always wait.
-const KEPT_UP_SHORT: f64 = 0.01;
+use crate::format::{count, duration_s, number, share};
+use crate::left_out::{FEW, is_more_than_few};
+use crate::words::{capital, finding, in_headline, is_direct, rehearsed, reported, sentence};
 
 /// Requests below which a phase's shares and ratios say little.
 pub(crate) const ENOUGH: u64 = 2000;
@@ -17,11 +15,8 @@ pub(crate) const ENOUGH: u64 = 2000;
 pub(crate) fn speed(summary: &Summary) -> Finding {
     let total = &summary.total;
     if total.counts.due == 0 {
-        return finding(
-            Topic::Speed,
-            Mood::Doubtful,
-            "No request came due, so nothing can be said about speed.",
-        );
+        let mood = if summary.partial { Mood::Doubtful } else { Mood::Bad };
+        return finding(Topic::Speed, mood, nothing_due(summary));
     }
     let it = if is_direct(summary) { "they" } else { "it" };
     let times = headline_times(summary);
@@ -47,12 +42,26 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
                 share(some, total.counts.due)
             ),
         };
-        let lost = match own_losses(total) {
+        let due = total.counts.due;
+        let told = |number: u64, what: &str| match number {
             0 => String::new(),
-            lost => format!(", apart from {} that Assay itself lost", count(lost)),
+            number if is_more_than_few(number, due) => {
+                format!(", {what} {} ({})", count(number), share(number, due))
+            }
+            number => format!(", {what} {}", count(number)),
         };
-        let (mood, reported) = reported(summary, Mood::Good);
-        let text = sentence(&format!("{reported}{it} kept up: {most}{lost}"));
+        let (wrong, own) = (wrong_responses(total), own_losses(total));
+        // A few are said where errors are.
+        let errors =
+            if is_more_than_few(wrong, due) { told(wrong, "but an error was") } else { String::new() };
+        let lost = if own > 0 {
+            format!("{} that Assay itself lost", told(own, "apart from"))
+        } else {
+            String::new()
+        };
+        let is_good = !is_more_than_few(wrong.max(own), due);
+        let (mood, reported) = reported(summary, if is_good { Mood::Good } else { Mood::Doubtful });
+        let text = sentence(&format!("{reported}{it} kept up: {most}{errors}{lost}"));
         return finding(Topic::Speed, mood, format!("{text}{times}"));
     }
     let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
@@ -73,6 +82,26 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
             short.words(),
         ),
     )
+}
+
+/// Why there is nothing, and what to do.
+fn nothing_due(summary: &Summary) -> String {
+    let within = summary.total.duration_s.map_or_else(String::new, |s| format!(" in {}", duration_s(s)));
+    if summary.partial {
+        return format!("No request came due{within}, so nothing can be said about speed.");
+    }
+    let remedy = match rehearsed(summary.workload_info.scale) {
+        Some(rehearsed) => format!("the run was {rehearsed}, and ended before its first request; rehearse for longer"),
+        None => "let phases take longer (`--duration`, `goal`), or raise rates and loads; `assay check` shows how many requests \
+                 are expected"
+            .to_owned(),
+    };
+    format!("No request came due{within}, so nothing was measured: {remedy}.")
+}
+
+/// Responses that came and were errors.
+fn wrong_responses(figures: &Figures) -> u64 {
+    figures.errors.of(|kind| !kind.is_own() && !kind.is_without_response())
 }
 
 /// Requests that came due and never reached the target, or were never sent, because of Assay.
@@ -176,9 +205,8 @@ pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
 /// `disturbed`: pages can have come too late because of Assay.
 fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
     let few_short = |short: &dyn Fn(&Shortfall) -> u64| {
-        let few = |figures: &Figures| {
-            short(&Shortfall::of(figures)) as f64 <= figures.counts.due as f64 * KEPT_UP_SHORT
-        };
+        let few =
+            |figures: &Figures| short(&Shortfall::of(figures)) as f64 <= figures.counts.due as f64 * FEW;
         few(total) && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures))
     };
     if few_short(&Shortfall::sum) {

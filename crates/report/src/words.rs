@@ -7,6 +7,7 @@ use assay_record::run::RunInfo;
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
 use crate::figure_words::ratio;
 use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share};
+use crate::left_out::{self, LeftOut};
 use crate::own;
 use crate::require;
 use crate::speed::{self, ENOUGH};
@@ -64,7 +65,8 @@ pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
 /// The verdict: a finding per topic, in the order of a reader's questions.
 pub(crate) fn verdict(summary: &Summary) -> Vec<Finding> {
     let mut findings = vec![tested(summary), speed::speed(summary), savings(summary), correctness(summary)];
-    findings.extend(require::finding(&summary.requirements));
+    let required = require::finding(&summary.requirements);
+    findings.extend(required.map(|finding| left_out::qualified(finding, &summary.total)));
     findings.push(own::words::trust(summary));
     findings
 }
@@ -157,6 +159,19 @@ fn savings(summary: &Summary) -> Finding {
         _ => String::new(),
     };
     let shown = ratio(measured);
+    if let Some(left_out) = LeftOut::of(total) {
+        let ideal = total.dhr.ideal.map_or_else(String::new, |ideal| {
+            let against = if ideal - value > IDEAL_GAP { below_ideal(ideal - value) } else { String::new() };
+            format!(" ({} % ideal){against}", percent(Some(ideal)))
+        });
+        let text = format!(
+            "Of the plain GETs that got a correct response, it served {shown} from its store{ideal}. That says nothing of the \
+             others: {}.{}",
+            left_out.words(),
+            headline_savings(summary)
+        );
+        return finding(Topic::Savings, Mood::Doubtful, text);
+    }
     let Some(ideal) = total.dhr.ideal else {
         return finding(
             Topic::Savings,
@@ -171,10 +186,7 @@ fn savings(summary: &Summary) -> Finding {
         _ => value,
     };
     let (mood, against) = match ideal - nearest {
-        gap if gap > IDEAL_GAP => (
-            Mood::Doubtful,
-            format!(": {:.1} points less than an infinite cache would have reached", gap * 100.0),
-        ),
+        gap if gap > IDEAL_GAP => (Mood::Doubtful, below_ideal(gap)),
         gap if gap < -IDEAL_GAP => {
             (Mood::Doubtful, format!(": {:.1} points more than an infinite cache should reach", -gap * 100.0))
         }
@@ -192,6 +204,10 @@ fn savings(summary: &Summary) -> Finding {
     )
 }
 
+fn below_ideal(gap: f64) -> String {
+    format!(": {:.1} points less than an infinite cache would have reached", gap * 100.0)
+}
+
 fn correctness(summary: &Summary) -> Finding {
     let total = &summary.total;
     if total.errors.total == 0 {
@@ -205,7 +221,7 @@ fn correctness(summary: &Summary) -> Finding {
         };
         let (mood, _) = reported(summary, Mood::Good);
         let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
-        return finding(Topic::Correctness, mood, sentence(&text));
+        return left_out::qualified(finding(Topic::Correctness, mood, sentence(&text)), total);
     }
     let mut kinds: Vec<(&String, &u64)> = total.errors.by_kind.iter().collect();
     kinds.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));

@@ -61,6 +61,7 @@ fn open(summary: &Summary) -> String {
     let undecided = summary.requirements.iter().filter(|one| one.decision == Some(Decision::Undecided));
     let undecided: Vec<&str> = undecided.map(|one| one.text.as_str()).collect();
     match undecided.is_empty() {
+        true if summary.headline.unknown.is_empty() => "no request came to its end".to_owned(),
         true => format!("{} unknown", summary.headline.unknown.join(", ")),
         false => undecided.join(", "),
     }

@@ -200,7 +200,7 @@ fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<E
         return Ok(Exit::Interrupted);
     }
     Ok(match summary.conclusion() {
-        Conclusion::ServedNothing => Exit::Failed,
+        Conclusion::ServedNothing | Conclusion::NothingMeasured => Exit::Failed,
         _ if stopped => Exit::Unmet,
         Conclusion::Failed => Exit::Unmet,
         Conclusion::Undecided => Exit::Undecided,

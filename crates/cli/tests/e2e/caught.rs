@@ -82,6 +82,21 @@ fn a_proxy_that_mixes_up_origins_is_told_before_the_run_and_one_that_passes_host
 }
 
 #[test]
+fn nothing_is_good_about_a_run_that_lost_most_of_its_requests() {
+    let (injected, ran) = through(Fault::LostMost, "plain.pg", &["--require", "dhr >= 0"]);
+    assert!(injected > 100, "the forwarder lost only {injected} responses");
+    assert_eq!(ran.code, UNMET, "{}", ran.json["headline"]);
+    for about in ["speed", "savings", "correctness", "requirements"] {
+        let findings = ran.json["verdict"].as_array().expect("verdict is a list");
+        let found = findings.iter().find(|finding| finding["about"] == about).expect(about);
+        assert_ne!(found["mood"], "good", "{found}");
+        let text = found["text"].as_str().expect("text");
+        let says_how_many = text.contains("requests due (") || text.contains("ended in an error");
+        assert!(says_how_many && !text.contains("as good as an infinite cache"), "{text}");
+    }
+}
+
+#[test]
 fn an_expired_object_from_the_store_is_stale() {
     is_caught(Fault::StaleAfterExpiry, "expiring.pg", "stale", UNMET);
 }

@@ -33,6 +33,8 @@ pub enum Fault {
     OneAtATime,
     /// Puts the origin's address in place of `Host`, whichever origin was requested.
     OneOrigin,
+    /// Closes the connection in place of seven responses of eight.
+    LostMost,
     /// Waits for two seconds before it sends the request to the origin.
     Slow,
 }
@@ -152,6 +154,10 @@ fn respond(
     let response = fetch(request, shared.origin)?;
     drop(gate);
     let nth = if robot { shared.responded.fetch_add(1, Ordering::SeqCst) } else { 1 };
+    if robot && shared.fault == Fault::LostMost && !nth.is_multiple_of(8) {
+        shared.injected.fetch_add(1, Ordering::SeqCst);
+        return Ok(false);
+    }
     let every_third =
         robot && is_get && nth.is_multiple_of(3) && response.is_ok() && response.body.len() > 40;
     match shared.fault {

@@ -8,6 +8,8 @@ use serde::Serialize;
 use crate::document::{Figure, Finding, Mood, RoleHealth, Summary, Topic};
 use crate::figure_words;
 use crate::format::{moment_ms, number, time_ms};
+use crate::origins_alone;
+use crate::require::{Decision, Judged};
 use crate::words::{capital, finding, sentence};
 
 /// Doubts for one reason, as readers see them.
@@ -144,6 +146,16 @@ pub(crate) fn disturbance(doubts: &[Doubt]) -> Option<String> {
     Some(words.to_owned())
 }
 
+/// Whether what disturbed the run left something unknown that was to be known: its reader must see why.
+pub(crate) fn matter(summary: &Summary) -> bool {
+    let headline = &summary.headline;
+    let is_undecided = |judged: &Judged| judged.decision == Some(Decision::Undecided);
+    !headline.unknown.is_empty()
+        || !headline.roughly.is_empty()
+        || summary.requirements.iter().any(is_undecided)
+        || summary.total.counts.completed == 0
+}
+
 /// How well the numbers are known, and why.
 pub(crate) fn trust(summary: &Summary) -> Finding {
     let say = |mood, text: String| finding(Topic::Trust, mood, text);
@@ -163,6 +175,9 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
             Mood::Plain,
             format!("{} All other headline numbers are known to within a tenth.", sentence(&text)),
         );
+    }
+    if summary.total.counts.due == 0 && !origins_alone::is_so(summary) {
+        return say(Mood::Plain, "There is no number to know: no request came due.".to_owned());
     }
     let grounds = grounds(summary);
     if grounds.is_empty() {

@@ -28,6 +28,17 @@ fn a_run_of_an_hour_with_a_stall_every_second_makes_a_page_under_3_megabytes() {
 }
 
 #[test]
+fn what_disturbed_a_run_is_open_where_it_left_something_unknown_and_folded_where_it_did_not() {
+    for (story, is_open) in [(Story::Stalled, true), (Story::Failed, true), (Story::Ports, false)] {
+        let page = page(story);
+        let (_, rest) = page.split_once("<details class=\"banner doubtful disturbances\"").unwrap();
+        assert_eq!(rest.starts_with(" open>"), is_open, "{story:?}");
+        let summary = rest.lines().nth(1).unwrap();
+        assert!(summary.contains("What disturbed the run</strong>: "), "{story:?}: {summary}");
+    }
+}
+
+#[test]
 fn a_disturbed_run_says_what_was_seen_where_why_it_matters_and_what_to_do() {
     let page = page(Story::Stalled);
     let banner =

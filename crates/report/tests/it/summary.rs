@@ -401,6 +401,7 @@ fn wrong_content_and_responses_that_do_not_come_fail_a_run_of_which_nothing_was_
     assert!(summary.requirements.is_empty() && summary.total.errors.by_kind["stale"] > 0);
     assert_eq!(summary.conclusion(), Conclusion::Failed);
     assert_eq!(of(Story::Interrupted).conclusion(), Conclusion::Fine, "what ran was right");
+    assert_eq!(of(Story::Nothing).conclusion(), Conclusion::NothingMeasured);
 }
 
 #[test]

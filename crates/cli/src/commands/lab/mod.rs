@@ -14,6 +14,7 @@ use assay_experiment::cells::{Course, Ending, Experiment, ExperimentDir, differe
 use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_report::headline::Conclusion;
 use assay_report::require::Judged;
 use assay_report::summary::Summary;
 use assay_settings::suggest::or_did_you_mean;
@@ -252,10 +253,15 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     }
 }
 
-/// The headline numbers of a run that are unknown.
+/// The headline numbers of a run that are unknown. Of one without any it is all of them, whatever is known of how many there were.
 fn unknown(run_dir: &Path) -> Option<Vec<String>> {
     let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
-    Some(summary.headline.unknown)
+    match summary.conclusion() {
+        Conclusion::NothingMeasured => {
+            Some(vec!["all numbers, because no request came to its end".to_owned()])
+        }
+        _ => Some(summary.headline.unknown),
+    }
 }
 
 fn go_on(file: &Path, dir: &Path) -> String {
