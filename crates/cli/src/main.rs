@@ -19,6 +19,7 @@ mod leftovers;
 mod listeners;
 mod live;
 mod manual;
+mod opened;
 mod output;
 mod overrides;
 mod prepared;

@@ -10,6 +10,7 @@ use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::Style;
+use crate::opened;
 use crate::output;
 
 /// Flags for watching a run from outside.
@@ -63,6 +64,12 @@ impl WatchArgs {
         let watching = Watching { watcher: watcher.map_err(Failure::usage)?, said, keep: self.keep_serving };
         if let Some(url) = watching.url() {
             output::eprint(&format!("watch at {url}\n"));
+        }
+        let open = watching.watcher.address();
+        if let Some(note) =
+            open.and_then(|at| opened::note(at, "read the live report and its metrics", "--serve"))
+        {
+            output::eprint(&note);
         }
         Ok(Some(watching))
     }

@@ -267,7 +267,13 @@ impl Document {
         let is_undecided = |target: &TargetInfo| {
             target.ended.is_some() || target.crashes.is_some() || self.says_nothing(&target.label).is_some()
         };
-        if self.targets.iter().any(is_undecided) { Conclusion::Undecided } else { Conclusion::Fine }
+        let is_open = !self.has_decided() || self.targets.iter().any(is_undecided);
+        if is_open { Conclusion::Undecided } else { Conclusion::Fine }
+    }
+
+    /// Whether anything was found out at all: cases can apply to none of the targets.
+    pub fn has_decided(&self) -> bool {
+        self.results.iter().any(|result| result.verdict.is_decided())
     }
 }
 

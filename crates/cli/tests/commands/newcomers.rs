@@ -190,3 +190,35 @@ fn going_on_with_an_experiment_that_never_began_says_how_to_begin() {
             .complains("leave --resume out");
     }
 }
+
+#[test]
+fn a_run_or_a_replay_that_sent_nothing_is_no_success() {
+    let assay = Assay::new();
+    let said = assay.run(&["run", "demo", "--rehearse", "1ms", "--run-dir", "r"]).exits(1);
+    assert!(
+        said.stdout.contains("No request came due") && said.stdout.contains("rehearse for longer"),
+        "{said:?}"
+    );
+    assert!(!said.stdout.contains('✓'), "{}", said.stdout);
+    assert!(assay.run(&["runs", "--dir", "."]).exits(0).stdout.contains("nothing was measured"));
+    let said = assay.run(&["compare", "r", "r"]);
+    assert!(said.stdout.contains("Nothing was measured") && !said.stdout.contains('✓'), "{}", said.stdout);
+    let said = assay.run(&["conform", "builtin", "--no-cache", "--case", "freshness"]).exits(96);
+    assert!(said.stderr.contains("nothing was found out"), "{}", said.stderr);
+    let said =
+        assay.run(&["spe", "--listen", "127.0.0.1:0", "--proxy", "builtin", "--duration", "100ms"]).exits(1);
+    assert!(said.stderr.contains("no client sent a request"), "{}", said.stderr);
+    assay.file("empty.log", "");
+    for command in ["run", "size", "logs"] {
+        let said = assay.run(&[command, "empty.log"]);
+        assert!(
+            said.code.is_some_and(|code| code > 0) && !said.stderr.contains("PGL"),
+            "{command}: {said:?}"
+        );
+        assert!(
+            said.stderr.contains("empty") || said.stderr.contains("no request"),
+            "{command}: {}",
+            said.stderr
+        );
+    }
+}

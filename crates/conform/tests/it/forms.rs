@@ -82,6 +82,9 @@ fn a_target_that_ended_leaves_its_results_undecided() {
     let mut document = document();
     document.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
     assert_eq!(document.conclusion(None), Conclusion::Fine);
+    document.results.iter_mut().for_each(|result| result.verdict = Verdict::NotApplicable);
+    assert_eq!(document.conclusion(None), Conclusion::Undecided, "nothing was found out");
+    document.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
     document.targets[0].ended = Some("it crashed".into());
     assert_eq!(document.conclusion(None), Conclusion::Undecided);
     assert!(

@@ -197,6 +197,12 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
         output::eprint(&format!("note: the known failure of `{}` was not seen\n", unused.case));
     }
     write(args, &document, baseline.as_ref())?;
+    if !document.has_decided() {
+        output::eprint(
+            "warning: nothing was found out: none of the cases applies to a target, or could be decided; choose others with --case \
+             (`assay conform list` lists them), or leave out --no-cache or --forward if that is why\n",
+        );
+    }
     Ok(match document.conclusion(baseline.as_ref()) {
         _ if args.report_only => Exit::Fine,
         Conclusion::Fine => Exit::Fine,

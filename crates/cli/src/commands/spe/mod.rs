@@ -8,12 +8,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
-use assay_evaluation::{SpeEvent, SpeOutcome, SpePlan};
+use anyhow::{Context, anyhow};
+use assay_evaluation::{SpeEvent, SpeOutcome, SpePlan, Standing};
 use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
 use assay_record::spe::How;
-use assay_role::evaluation::{Turns, When};
+use assay_role::evaluation::{TargetCounters, Turns, When};
 use clap::{Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 
@@ -21,7 +21,7 @@ use super::spe_report::{self, SpeReportArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::target::resolve;
-use crate::{leftovers, output, run_name, units};
+use crate::{leftovers, opened, output, run_name, units};
 
 /// How long whoever should be there already may take to let us in.
 const KNOCK: Duration = Duration::from_secs(1);
@@ -169,8 +169,14 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     leftovers::clear();
     let plan = plan(args)?;
     assay_evaluation::check(&plan).map_err(Failure::usage)?;
-    if !plan.listen.ip().is_loopback() {
-        output::eprint("note: everybody who can reach this machine may use it as a proxy\n");
+    let can = match &plan.origin {
+        Some((origin, _)) => format!("send requests to {origin} through it"),
+        None => "use it as a proxy to every host that this machine reaches".to_owned(),
+    };
+    let to_clients = opened::note(plan.listen, &can, "--listen");
+    let to_proxies = plan.listeners.and_then(|address| opened::note(address, &can, "--collector-listen"));
+    for note in to_clients.into_iter().chain(to_proxies) {
+        output::eprint(&note);
     }
     for note in forebodings(&plan) {
         output::eprint(&format!("note: {note}\n"));
@@ -183,7 +189,10 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     match runtime.block_on(watched(plan))? {
         Some(outcome) => {
             output::stdout(&words::summary(&outcome))?;
-            Ok(exit(&outcome))
+            match nothing_compared(&outcome) {
+                Some(why) if matches!(outcome.how, How::Finished) => Err(Failure::failed(anyhow!("{why}"))),
+                _ => Ok(exit(&outcome)),
+            }
         }
         None => Ok(Exit::Interrupted),
     }
@@ -217,6 +226,27 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Why nothing is known of a proxy that was to be compared, and what to do; none: something is known of all.
+fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
+    let Standing { labels, multiplier, .. } = &outcome.standing;
+    if multiplier.requests == 0 {
+        let why = "no client sent a request, so nothing was measured; let clients use the address that is told when it is ready, \
+                   and end it later (--duration)";
+        return Some(why.to_owned());
+    }
+    let silent = |(_, target): &(&String, &TargetCounters)| {
+        target.requested + target.dropped > 0 && target.responses == 0
+    };
+    let named: Vec<&str> =
+        labels.iter().zip(&multiplier.targets).filter(silent).map(|(label, _)| label.as_str()).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "no whole response came from {}, so nothing was compared with it; see its log in the directory of results",
+            named.join(" and ")
+        )
+    })
 }
 
 fn exit(outcome: &SpeOutcome) -> Exit {
