@@ -155,10 +155,15 @@ fn tiles(document: &Document) -> Vec<Tile> {
         Some(Tile {
             title: format!("Enough for {}", curve.policy.title()),
             value: size(enough.size_bytes?, document.input.unit),
-            detail: format!("at most {} points below an infinite cache", enough.within_points),
+            detail: within(enough.within_points),
         })
     });
     [infinite].into_iter().chain(enough).collect()
+}
+
+fn within(points: f64) -> String {
+    let plural = if points == 1.0 { "" } else { "s" };
+    format!("at most {points} point{plural} below an infinite cache")
 }
 
 fn plot(document: &Document, id: &'static str, title: &str, (of, band): Column) -> Plot {
@@ -223,5 +228,17 @@ fn table(document: &Document, title: &str, (of, band): Column) -> Table {
         first: "size".into(),
         heads: document.curves.iter().map(|curve| curve.policy.title().into()).collect(),
         rows: rows.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_point_is_no_points() {
+        assert_eq!(within(1.0), "at most 1 point below an infinite cache");
+        assert_eq!(within(5.0), "at most 5 points below an infinite cache");
+        assert_eq!(within(0.5), "at most 0.5 points below an infinite cache");
     }
 }
