@@ -22,8 +22,8 @@ pub enum TargetError {
     /// A host with characters that no host has.
     #[error("the host is not a host name or address with an optional port")]
     Authority,
-    /// https and others.
-    #[error("only http URLs are served here")]
+    /// Another scheme than that of the connection.
+    #[error("only http URLs are served here, and https URLs over TLS")]
     Scheme,
     /// CONNECT.
     #[error("tunnels are not served here")]
@@ -53,8 +53,14 @@ pub struct Target<'b> {
 }
 
 impl<'b> Target<'b> {
-    /// Of a request. `Host` must be right even where an absolute URL overrules it (RFC 9112, 3.2).
+    /// Of a request in clear. `Host` must be right even where an absolute URL overrules it (RFC 9112, 3.2).
     pub fn of(head: &RequestHead<'b>) -> Result<Self, TargetError> {
+        Self::of_scheme(head, "http")
+    }
+
+    /// Of a request over a connection whose scheme this is: an absolute URL with another is another resource than the path alone
+    /// (RFC 9112, 3.3).
+    pub fn of_scheme(head: &RequestHead<'b>, scheme: &str) -> Result<Self, TargetError> {
         if head.method == "CONNECT" {
             return Err(TargetError::Tunnel);
         }
@@ -62,7 +68,7 @@ impl<'b> Target<'b> {
         if head.target.starts_with('/') || (head.target == "*" && head.method == "OPTIONS") {
             return Ok(Self { authority, path: path(head.target)?, is_absolute: false });
         }
-        let target = Self::of_url(head.target)?;
+        let target = Self::of_url_with(head.target, scheme)?;
         // The server as a whole: the last proxy sends it in the form of servers (RFC 9112, 3.2.4).
         let is_whole_server = target.path.is_empty() && head.method == "OPTIONS";
         Ok(Self { path: if is_whole_server { "*" } else { target.path }, ..target })
@@ -70,8 +76,12 @@ impl<'b> Target<'b> {
 
     /// Of an absolute URL.
     pub fn of_url(url: &'b str) -> Result<Self, TargetError> {
+        Self::of_url_with(url, "http")
+    }
+
+    fn of_url_with(url: &'b str, wanted: &str) -> Result<Self, TargetError> {
         let (scheme, rest) = url.split_once("://").ok_or(TargetError::Form)?;
-        if !scheme.eq_ignore_ascii_case("http") {
+        if !scheme.eq_ignore_ascii_case(wanted) {
             return Err(if is_scheme(scheme) { TargetError::Scheme } else { TargetError::Form });
         }
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -214,6 +224,17 @@ mod tests {
         assert_eq!(target("GET http://b?q HTTP/1.1\r\nHost: a\r\n\r\n"), ok("b", "/?q", true));
         assert_eq!(target("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), ok("a", "*", false));
         assert_eq!(target("GET / HTTP/1.0\r\n\r\n"), Ok((None, "/".into(), false)));
+    }
+
+    #[test]
+    fn an_absolute_url_has_the_scheme_of_its_connection() {
+        let over_tls = |text: &str| {
+            let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+            Target::of_scheme(&head, "https").map(|target| target.path.to_owned())
+        };
+        assert_eq!(over_tls("GET HTTPS://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Ok("/x".to_owned()));
+        assert_eq!(over_tls("GET /x HTTP/1.1\r\nHost: a\r\n\r\n"), Ok("/x".to_owned()));
+        assert_eq!(over_tls("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(TargetError::Scheme));
     }
 
     #[test]

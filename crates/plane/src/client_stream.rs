@@ -58,6 +58,14 @@ impl ClientStream {
         address.map(|address| address.ip())
     }
 
+    /// What the scheme of an absolute URL must be. Requests of HTTP/2 have none of these.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Self::Socket(stream) if stream.is_secured() => "https",
+            Self::Socket(_) | Self::Http2(..) => "http",
+        }
+    }
+
     /// Writes what there is room for now.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

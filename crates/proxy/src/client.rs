@@ -89,7 +89,7 @@ async fn origin_response(
     head: &RequestHead<'_>,
     received: Received,
 ) -> io::Result<Step> {
-    let target = match Target::of(head) {
+    let target = match Target::of_scheme(head, client.exchange.connection.stream.scheme()) {
         Ok(target) => target,
         Err(error) => {
             Box::pin(refuse(client, error.status(), &error.to_string(), head.method == "HEAD")).await?;
