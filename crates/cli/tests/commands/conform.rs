@@ -89,7 +89,7 @@ fn cases_are_listed_and_explained() {
     assert!(list.starts_with("storing: ") && list.contains("no-store-response/plain"), "{list}");
     let shown = assay.run(&["conform", "show", "stale-max-age/one"]).exits(0).stdout;
     for words in
-        ["(MUST, RFC 9111, 4.2)", "relies on: stores", "Step 2, 3 s later", "Cache-Control: max-age=1"]
+        ["(MUST, RFC 9111, 4.2.4)", "relies on: stores", "Step 2, 3 s later", "Cache-Control: max-age=1"]
     {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -161,7 +161,7 @@ fn over_tls_and_over_http2_there_the_built_in_proxy_meets_what_it_meets_in_clear
     let said = assay.run(&typed).exits(0);
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     let results = document["results"].as_array().expect("results");
-    assert!(results.len() > 20, "{results:#?}");
+    assert!(results.len() >= 20, "{results:#?}");
     for one in results {
         let expected = if one["level"] == "MUST" { "pass" } else { "yes" };
         assert_eq!(one["verdict"], expected, "{one:#?}");

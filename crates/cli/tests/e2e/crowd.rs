@@ -147,7 +147,8 @@ fn a_crowd_does_not_notice_that_proxies_and_origin_fail_and_that_others_leave() 
     assert!(cut.len() < "/cut".repeat(3000).len(), "{} bytes", cut.len());
     crowd(going.listen, origin, true);
     let (_, rows, code) = going.end();
-    assert_eq!(code, Some(0));
+    // Four of them gave no whole response at all.
+    assert_eq!(code, Some(1));
     let leaving = CLIENTS / 10;
     let of_the_sound: Vec<_> =
         rows.iter().filter(|row| row.target == 1 && row.verdict != Verdict::Ok).collect();

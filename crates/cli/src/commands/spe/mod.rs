@@ -243,8 +243,8 @@ fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
         labels.iter().zip(&multiplier.targets).filter(silent).map(|(label, _)| label.as_str()).collect();
     (!named.is_empty()).then(|| {
         format!(
-            "no whole response came from {}, so nothing was compared with it; see its log in the directory of results",
-            named.join(" and ")
+            "no whole response came from {}, so nothing was compared there; see the logs in the directory of results",
+            named.join(", ")
         )
     })
 }
