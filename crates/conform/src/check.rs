@@ -209,19 +209,26 @@ fn refused(observation: &Observation) -> Finding {
     }
 }
 
+/// `1 request reached the origin`.
+fn arrived(observation: &Observation) -> String {
+    match observation.arrivals.len() {
+        1 => "1 request reached the origin".to_owned(),
+        many => format!("{many} requests reached the origin"),
+    }
+}
+
 /// What the origin got.
 fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
     let unmet = |text: String| Some(Finding::Unmet(text));
     if let Some(most) = expect.most_requests
         && observation.arrivals.len() > most
     {
-        return unmet(format!("{} requests reached the origin", observation.arrivals.len()));
+        return unmet(arrived(observation));
     }
     if let Some(least) = expect.least_requests
         && observation.arrivals.len() < least
     {
-        let why = format!("{} requests reached the origin, not {least}", observation.arrivals.len());
-        return Some(Finding::Absent(why));
+        return Some(Finding::Absent(format!("{}, not {least}", arrived(observation))));
     }
     let looks_at_request = !expect.forwarded.is_empty()
         || expect.target.is_some()
