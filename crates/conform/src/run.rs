@@ -27,6 +27,7 @@ const ISOLATED_AT_ONCE: usize = 8;
 const ISOLATED_HTTP2_AT_ONCE: usize = 32;
 /// The same for floods, which are last.
 const FLOODS_AT_ONCE: usize = 8;
+
 /// What is tried.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -160,6 +161,8 @@ pub fn silence(outcomes: &mut [Outcome]) {
     let reason = format!("the target gave no response to any request: {problem}");
     for outcome in outcomes.iter_mut().filter(|outcome| !outcome.seen.is_empty()) {
         outcome.judgement = Judgement::new(Verdict::Inconclusive, reason.clone());
+        // What held, held because nothing came.
+        outcome.times = Times::default();
     }
 }
 

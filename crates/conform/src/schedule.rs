@@ -5,18 +5,19 @@
 //! own tries have shown that it must be, and there is little enough beside it.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::case::Case;
 use crate::origin::Origin;
 use crate::run::{Outcome, Target, one};
 use crate::tries::{Contradiction, Tries};
+use crate::verdict::{Judgement, Times, Verdict};
 
 /// Time between a response and the next step: a target may store a response after it has passed it on.
 pub(crate) const SETTLE: Duration = Duration::from_millis(300);
@@ -143,24 +144,44 @@ pub(crate) async fn tried(
     let mut plan = Plan::of(cases, effort);
     let active: Rc<Active> = Rc::default();
     let mut tasks = JoinSet::new();
+    let mut under_way: HashMap<Id, Rc<Case>> = HashMap::new();
     loop {
         while let Some((case, round)) = plan.next(active.count.get(), tasks.len()) {
             let (turn, target, origin) = (active.begin(), target.clone(), Rc::clone(origin));
             let pause = if round == 0 { SETTLE } else { SETTLE_AGAIN };
-            tasks.spawn_local(async move { one(case, &target, &origin, pause, turn).await });
+            let tried = Rc::clone(&case);
+            let task = tasks.spawn_local(async move { one(case, &target, &origin, pause, turn).await });
+            under_way.insert(task.id(), tried);
         }
-        tokio::select! {
-            ended = tasks.join_next() => match ended {
-                Some(Ok(outcome)) => if plan.ended(outcome) { count() },
-                // One that did not end in an orderly way says nothing.
-                Some(Err(_)) => {}
-                None => break,
+        let ended = tokio::select! {
+            ended = tasks.join_next_with_id() => ended,
+            () = active.changed.notified() => continue,
+        };
+        let outcome = match ended {
+            Some(Ok((id, outcome))) => {
+                under_way.remove(&id);
+                outcome
+            }
+            Some(Err(error)) => match under_way.remove(&error.id()) {
+                Some(case) => broken_off(case),
+                None => continue,
             },
-            () = active.changed.notified() => {}
+            None => break,
+        };
+        if plan.ended(outcome) {
+            count();
         }
     }
     let open = plan.open.into_values();
     open.filter_map(|open| open.tries.decided(effort.contradiction)).collect()
+}
+
+/// A try that did not come to its end says nothing, and is missed: without it, its case would have no result.
+fn broken_off(case: Rc<Case>) -> Outcome {
+    let why = "the try was broken off by a fault of Assay; please report it";
+    let judgement = Judgement::new(Verdict::Inconclusive, why);
+    let times = Times::of(judgement.verdict);
+    Outcome { case, judgement, seen: Vec::new(), tries: 1, times }
 }
 
 /// What is still to be tried.
@@ -225,7 +246,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Judgement, Times, Verdict};
 
     const EFFORT: Effort = Effort { at_once: 8, contradiction: Contradiction::Counted };
 
@@ -291,6 +311,18 @@ mod tests {
             Some(("once".into(), 1)),
             "it is an inconclusive try like any other"
         );
+    }
+
+    #[test]
+    fn a_case_whose_tries_were_all_broken_off_has_a_result() {
+        let once = case("once", 1, 1);
+        let mut plan = Plan::of(vec![Rc::clone(&once)], EFFORT);
+        while begun(&mut plan, 0, 0).is_some() {
+            plan.ended(broken_off(Rc::clone(&once)));
+        }
+        let open = plan.open.remove("once").unwrap();
+        let outcome = open.tries.decided(EFFORT.contradiction).unwrap();
+        assert_eq!(outcome.judgement.verdict, Verdict::Inconclusive);
     }
 
     #[test]
