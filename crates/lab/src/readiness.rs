@@ -60,16 +60,20 @@ pub(crate) async fn attempt(requested: Requested<'_>) -> Seen {
     if status != 200 {
         return Seen::NotYet(format!("status {status}"));
     }
-    if other(&body, requested.origin).is_none() {
-        return Seen::Ready;
-    }
+    let Some(named) = other(&body, requested.origin) else { return Seen::Ready };
     // A proxy that stores what must not be stored can have this response from an earlier run, whose origins were others at the same
     // addresses. It has not seen this query.
     let path = format!("{}?{}", requested.path, monotonic_ns());
     match request(Requested { path: &path, ..requested }).await {
         Ok((200, body)) => other(&body, requested.origin).map_or(Seen::Ready, Seen::Other),
-        _ => Seen::Ready,
+        Ok((status, _)) => not_confirmed(&named, &format!("status {status}")),
+        Err(error) => not_confirmed(&named, &error.to_string()),
     }
+}
+
+/// Another origin's response came, and no second one that would show whether it was stored earlier.
+fn not_confirmed(named: &str, seen: &str) -> Seen {
+    Seen::NotYet(format!("the response of {named}, and with a query {seen}"))
 }
 
 /// The origin that the response to a health check names, if it is another one. None is named by what is no origin of a run.
@@ -132,6 +136,9 @@ pub(crate) fn mixed_up(requested: Requested<'_>, other: &str, origins: &[Origin]
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
 
     fn origins(count: u8) -> Vec<Origin> {
@@ -148,6 +155,44 @@ mod tests {
         for same in ["ok\norigin O0.Test:80\r\n", "ok\n", "", "<html>origin x</html>"] {
             assert_eq!(other(same, origin), None, "{same}");
         }
+    }
+
+    /// A proxy that gives these responses, one for each request.
+    fn responds(responses: &'static [(u16, &str)]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for (status, body) in responses {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                let length = body.len();
+                write!(
+                    stream,
+                    "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                )
+                .unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn another_origins_response_is_confirmed_or_the_proxy_is_not_ready() {
+        const OWN: (u16, &str) = (200, "ok\norigin o0.test:80\n");
+        const OTHER: (u16, &str) = (200, "ok\norigin o1.test:80\n");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let origin = &origins(1)[0];
+        let seen = |responses: &'static [(u16, &str)]| {
+            let proxy = (responds(responses), None);
+            let requested = Requested { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
+            runtime.block_on(attempt(requested))
+        };
+        assert_eq!(seen(&[OWN]), Seen::Ready);
+        assert_eq!(seen(&[OTHER, OTHER]), Seen::Other("o1.test:80".into()));
+        assert_eq!(seen(&[OTHER, OWN]), Seen::Ready, "the first one was stored in an earlier run");
+        let open = seen(&[OTHER, (404, "")]);
+        assert_eq!(open, Seen::NotYet("the response of o1.test:80, and with a query status 404".into()));
+        assert_eq!(seen(&[(502, "")]), Seen::NotYet("status 502".into()));
     }
 
     #[test]
