@@ -121,10 +121,7 @@ fn too_few(comparison: &Comparison) -> Option<Conclusion> {
         cells.filter(|cell| cell.text == Verdict::NotEnoughRuns.words()).flat_map(|cell| &cell.contrasts);
     let mut reasons: Vec<&str> = Vec::new();
     for contrast in contrasts.filter(|contrast| contrast.verdict == Verdict::NotEnoughRuns) {
-        let why = contrast.why.as_deref()?;
-        if !reasons.contains(&why) {
-            reasons.push(why);
-        }
+        reasons.extend(contrast.why.as_deref().filter(|why| !reasons.contains(why)));
     }
     let (first, others) = reasons.split_first()?;
     let more = match others.len() {
