@@ -104,17 +104,25 @@ PAIRS = {
 DECIDED = {"pass": True, "yes": True, "fail": False, "sometimes": False, "no": False}
 
 
-def main():
-    with open(sys.argv[1]) as file:
+def results_of(path, cases):
+    """By target and case; none: a case of a pair is in none of them, which is said."""
+    with open(path) as file:
         results = {(one["target"], one["case"]): one for one in json.load(file)["results"]}
+    there = {case for _, case in results}
+    unknown = [case for case in cases if case not in there]
+    if unknown:
+        print(f"no such case: {', '.join(unknown)}", file=sys.stderr)
+        return None
+    return results
+
+
+def main():
+    results = results_of(sys.argv[1], [case.lstrip("!") for case in PAIRS.values()])
+    if results is None:
+        return 2
     with open(sys.argv[2]) as file:
         sets = json.load(file)
     depends = {test["id"]: test.get("depends_on", []) for one in sets for test in one["tests"]}
-    cases = {case for _, case in results}
-    unknown = [case for case in PAIRS.values() if case.lstrip("!") not in cases]
-    if unknown:
-        print(f"no such case: {', '.join(unknown)}", file=sys.stderr)
-        return 2
     all_same = all_decided = 0
     print("| target | requirements that both decide | same | share |\n|---|--:|--:|--:|")
     differences = []

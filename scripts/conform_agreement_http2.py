@@ -11,12 +11,11 @@ minute keeps it there.
 Usage: conform_agreement_http2.py CONFORM.json LABEL=H2SPEC.xml...
 """
 
-import json
 import re
 import sys
 import xml.etree.ElementTree
 
-from conform_agreement import DECIDED
+from conform_agreement import DECIDED, results_of
 
 PAIRS = {
     "4.1/1": "http2-unknown-is-ignored/frame",
@@ -90,11 +89,8 @@ def tests(path):
 
 
 def main():
-    with open(sys.argv[1]) as file:
-        results = {(one["target"], one["case"]): one for one in json.load(file)["results"]}
-    unknown = [case for case in PAIRS.values() if case not in {name for _, name in results}]
-    if unknown:
-        print(f"no such case: {', '.join(unknown)}", file=sys.stderr)
+    results = results_of(sys.argv[1], PAIRS.values())
+    if results is None:
         return 2
     sums, differences = [0, 0, 0], []
     print("| target | requirements that both decide | same | share | `responds` |\n|---|--:|--:|--:|--:|")
