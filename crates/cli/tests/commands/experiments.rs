@@ -202,6 +202,17 @@ fn an_experiment_whose_runs_are_all_disturbed_ends_early_and_says_by_what() {
 }
 
 #[test]
+fn cells_in_which_no_request_came_due_are_no_result() {
+    let assay = set_up();
+    let said = assay.run(&["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "1ms"]).exits(96);
+    let why = "all numbers, because no request came to its end";
+    assert!(said.stderr.contains(why), "{}", said.stderr);
+    let after = info(&assay.path("e"));
+    assert!(after.cells.iter().all(|cell| cell.state != CellState::Done), "{:?}", after.cells);
+    assert_nothing_left(&assay.path("e"));
+}
+
+#[test]
 fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
     let assay = set_up();
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().expect("sleep");

@@ -232,7 +232,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
 fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
     let Standing { labels, multiplier, .. } = &outcome.standing;
     if multiplier.requests == 0 {
-        let why = "no client sent a request, so nothing was measured; let clients use the address that is told when it is ready, \
+        let why = "no client sent a request, so nothing was measured; let clients use the address that is printed when it is ready, \
                    and end it later (--duration)";
         return Some(why.to_owned());
     }
