@@ -43,21 +43,19 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
             ),
         };
         let due = total.counts.due;
-        let told = |number: u64, what: &str| match number {
-            0 => String::new(),
-            number if is_more_than_few(number, due) => {
-                format!(", {what} {} ({})", count(number), share(number, due))
-            }
-            number => format!(", {what} {}", count(number)),
+        let with_share = |number: u64| match is_more_than_few(number, due) {
+            true => format!("{} ({})", count(number), share(number, due)),
+            false => count(number),
         };
         let (wrong, own) = (wrong_responses(total), own_losses(total));
         // A few are said where errors are.
-        let errors =
-            if is_more_than_few(wrong, due) { told(wrong, "but an error was") } else { String::new() };
-        let lost = if own > 0 {
-            format!("{} that Assay itself lost", told(own, "apart from"))
-        } else {
-            String::new()
+        let errors = match is_more_than_few(wrong, due) {
+            true => format!(", but {} were errors", with_share(wrong)),
+            false => String::new(),
+        };
+        let lost = match own {
+            0 => String::new(),
+            own => format!(", apart from {} that Assay itself lost", with_share(own)),
         };
         let is_good = !is_more_than_few(wrong.max(own), due);
         let (mood, reported) = reported(summary, if is_good { Mood::Good } else { Mood::Doubtful });
