@@ -116,10 +116,10 @@ impl Own {
         match (rough.is_empty(), is_busy) {
             (true, false) => None,
             (true, true) => {
-                Some(format!("Assay's own thread was at its limit, so times can be too long: {remedy}"))
+                Some(format!("Assay's own thread was at its limit, so times may be too long: {remedy}"))
             }
             (false, _) => Some(format!(
-                "Assay was late itself, so of response times it is known only: {}; {remedy}",
+                "Assay itself was late, so response times are known only within intervals: {}; {remedy}",
                 rough.join(", ")
             )),
         }
