@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use assay_measurement::outcome::Outcome;
 use serde_json::Value;
 
 use crate::machine::side_by_side;
@@ -61,7 +62,8 @@ const ENOUGH: u64 = 500;
 ///
 /// Where the run itself calls a phase disturbed, robots may have seen responses long after a proxy that joins no requests had
 /// them; where a proxy stood still, it read requests long after they were sent. In both cases any object requested before may
-/// have been a hit, which no machine changes.
+/// have been a hit, which no machine changes. A proxy that has neither the old nor the new copy while it stores an object again
+/// may miss it for as long as it does so.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
     for kind in CONTENT_ERRORS {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
@@ -82,9 +84,11 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         } else {
             ideal
         };
+        let least =
+            ideal - if REPLACING.contains(&proxy) { missed_while_stored_again(ran, index) } else { 0.0 };
         assert!(
-            (ideal - points..=most + points).contains(&measured),
-            "{proxy}, {}: ideal {ideal:.4}, at most {most:.4}, measured {measured:.4}, disturbed {}, times {}",
+            (least - points..=most + points).contains(&measured),
+            "{proxy}, {}: ideal {ideal:.4}, at least {least:.4}, at most {most:.4}, measured {measured:.4}, disturbed {}, times {}",
             phase["name"],
             phase["disturbed"],
             phase["response_time_ms"]
@@ -259,6 +263,42 @@ fn requested_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
         }
     }
     [0, 1].map(|place| before[place] as f64 / (all[place] as f64).max(1.0))
+}
+
+/// Those of which a store of an object that they have, because several requests missed it at once, takes it away until it is over
+/// (`proxies/httpd.toml`). On a machine that runs nothing else that is a few milliseconds.
+const REPLACING: [&str; 1] = ["httpd"];
+
+/// The share of a phase's basic xacts that missed what had arrived before they were sent, while another miss of the same object was
+/// under way.
+fn missed_while_stored_again(ran: &Ran, phase: usize) -> f64 {
+    let rows = ran.xacts();
+    let mut misses: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+    let mut arrived: HashMap<u64, i64> = HashMap::new();
+    for row in &rows {
+        let Some((sent_us, last_us)) = row.sent_us.zip(row.last_byte_us) else { continue };
+        let first_us = arrived.entry(row.object).or_insert(last_us);
+        *first_us = last_us.min(*first_us);
+        if row.outcome == Some(Outcome::Miss) {
+            misses.entry(row.object).or_default().push((sent_us, last_us));
+        }
+    }
+    let (mut basic, mut missed) = (0, 0);
+    for row in rows.iter().filter(|row| usize::from(row.phase) == phase && row.request_type == "basic") {
+        let (Some(outcome), Some((sent_us, last_us))) = (row.outcome, row.sent_us.zip(row.last_byte_us))
+        else {
+            continue;
+        };
+        basic += 1;
+        if outcome != Outcome::Miss || !row.cachable || arrived[&row.object] >= sent_us {
+            continue;
+        }
+        // The xact itself is one of them.
+        let at_once =
+            misses[&row.object].iter().filter(|(sent, last)| *sent < last_us && *last > sent_us).count();
+        missed += u32::from(at_once > 1);
+    }
+    f64::from(missed) / f64::from(basic).max(1.0)
 }
 
 /// Documents and bytes of a run: measured is not above ideal, as far as the proxy's declared behaviour decides about it.
