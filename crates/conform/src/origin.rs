@@ -171,21 +171,23 @@ async fn serve(mut stream: TcpStream, tries: &Tries) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request with its bytes; none when the connection ended.
+/// The next request with its bytes; none when the connection ended. One that expects a 100 gets it, even if its content is there
+/// already: a server may leave it out then (RFC 9110, 10.1.1), and what a target does with it would depend on how its writes fell.
 async fn next_request(stream: &mut TcpStream, buf: &mut Vec<u8>) -> io::Result<Option<(Message, Vec<u8>)>> {
     let mut told_to_go_on = false;
     loop {
         if let Some((mut request, length)) = Message::head(buf) {
-            let framing = request.request_framing();
-            if let Some(used) = request.take_body(&buf[length..], framing, false) {
-                let bytes = buf.drain(..length + used).collect();
-                return Ok(Some((request, bytes)));
-            }
             if !told_to_go_on
                 && request.values("Expect").any(|value| value.eq_ignore_ascii_case("100-continue"))
             {
                 stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
                 told_to_go_on = true;
+                sleep(INTERIM_PAUSE).await;
+            }
+            let framing = request.request_framing();
+            if let Some(used) = request.take_body(&buf[length..], framing, false) {
+                let bytes = buf.drain(..length + used).collect();
+                return Ok(Some((request, bytes)));
             }
         }
         if buf.len() > MOST_BYTES || stream.read_buf(buf).await? == 0 {
