@@ -52,6 +52,12 @@ def of_phases(t, phases):
 
 
 def select(phases, side, metric, classes=(*ENDED, "timed_out", "all"), interval=None):
+    frozen = lambda these: None if these is None else frozenset(these)
+    return selected(frozen(phases), side, tuple(metric), frozen(classes), frozen(interval))
+
+
+@functools.cache  # Most figures are of the same times.
+def selected(phases, side, metric, classes, interval):
     def of(parts):
         t = of_phases(pd.concat([parts.get((side, name), parts[None]) for name in metric]), phases)
         wanted = t["class"].isin(classes)
