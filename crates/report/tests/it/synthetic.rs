@@ -1,6 +1,8 @@
 //! Made-up runs that are the same every time, bit by bit.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
@@ -83,6 +85,28 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
 const PEAK_RATE: f64 = 2400.0;
 
 pub fn run(story: Story) -> Run {
+    // Made once, and kept as the files that it is: most of what these tests would do is to make the same runs.
+    static MADE: [OnceLock<Vec<(PathBuf, Vec<u8>)>>; Story::ALL.len()] =
+        [const { OnceLock::new() }; Story::ALL.len()];
+    let files = MADE[story as usize].get_or_init(|| files_in(make(story).dir.path()));
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    Run { _tmp: tmp, dir }
+}
+
+/// The files in a directory, by name.
+fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .filter(|path| path.is_file())
+        .map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+fn make(story: Story) -> Run {
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     let mut info = info(story);
