@@ -22,6 +22,8 @@ use crate::verdict::{Judgement, Times, Verdict};
 const EVERY: Duration = Duration::from_millis(250);
 /// Cases that are under way at the same time; most of their time is waiting for lifetimes to end.
 const AT_ONCE: usize = 32;
+/// What is said of a case of which no try came to its end.
+const CUT_SHORT: &str = "the load ended before a try of it did";
 /// A case is tried over and over, and its tries are counted here.
 const EFFORT: Effort = Effort { at_once: 1, contradiction: Contradiction::Outvoted };
 
@@ -33,8 +35,8 @@ pub fn is_fit(case: &Case) -> bool {
     !case.isolated && case.steps.iter().all(is_ordinary)
 }
 
-/// Tries cases in turn until `stop` is ready. The document has those that were tried to an end at least once; `info` describes the target.
-/// Call it in a `LocalSet`.
+/// Tries cases in turn until `stop` is ready. The document has all of them; those of which no try came to its end are inconclusive. `info`
+/// describes the target. Call it in a `LocalSet`.
 pub async fn alongside(
     cases: &[Rc<Case>],
     (target, info): (&Target, TargetInfo),
@@ -66,13 +68,21 @@ pub async fn alongside(
     }
     // What is under way was cut short by the end, and says nothing.
     under_way.shutdown().await;
+    let mut ended = |case: &Rc<Case>| seen.remove(&case.name).and_then(Seen::ended);
     let (times, mut outcomes): (Vec<Times>, Vec<Outcome>) =
-        seen.into_values().filter_map(Seen::ended).unzip();
+        cases.iter().map(|case| ended(case).unwrap_or_else(|| untried(case))).unzip();
     settle(&mut outcomes);
     document.add(info, &outcomes);
     let counted = document.results.iter_mut().zip(times);
     counted.for_each(|(result, times): (&mut CaseResult, Times)| result.under_load = Some(times));
     document
+}
+
+/// The load was too short for a case, or for as many cases as there are.
+fn untried(case: &Rc<Case>) -> (Times, Outcome) {
+    let judgement = Judgement::new(Verdict::Inconclusive, CUT_SHORT);
+    let times = Times::default();
+    (times, Outcome { case: Rc::clone(case), judgement, seen: Vec::new(), tries: 0, times })
 }
 
 /// A busy cache may have evicted what a requirement was to be tried on.
@@ -148,6 +158,14 @@ mod tests {
         assert_eq!(worst(&[Verdict::Inconclusive, Verdict::Fail]).0, Verdict::Fail);
         assert_eq!(worst(&[Verdict::No, Verdict::Yes]).0, Verdict::Yes);
         assert_eq!(worst(&[Verdict::Inconclusive, Verdict::No]).0, Verdict::No);
+    }
+
+    #[test]
+    fn a_case_without_a_whole_try_is_inconclusive() {
+        let case = Rc::clone(Suite::bundled().unwrap().find("age-sent").unwrap());
+        let (times, outcome) = untried(&case);
+        assert_eq!((times, outcome.tries), (Times::default(), 0));
+        assert_eq!(outcome.judgement.verdict, Verdict::Inconclusive);
     }
 
     #[test]

@@ -21,8 +21,14 @@ const MOST_NAMED: usize = 5;
 /// Cases that were tried beside the load. The exchanges are in `conform.json` of the run directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnderLoad {
-    /// Cases that were tried to an end at least once.
+    /// Cases that were to be tried, with those that they rely on.
     pub cases: usize,
+    /// Those of them that are a MUST.
+    pub musts: usize,
+    /// Those of MUST of which it is known whether they hold.
+    pub musts_decided: usize,
+    /// Cases of MUST of which it is not, and why, as many as a sentence names.
+    pub undecided: Vec<String>,
     /// How often, all together.
     pub tries: usize,
     /// How many cases have each verdict; of several tries of a case, a failure counts.
@@ -67,6 +73,13 @@ fn of(document: &Document) -> UnderLoad {
         let Times { held, unheld, open } = result.under_load.unwrap_or_default();
         found.tries += held + unheld + open;
         *found.verdicts.entry(name(result.verdict)).or_default() += 1;
+        if result.level == Level::Must {
+            found.musts += 1;
+            found.musts_decided += usize::from(result.verdict.is_decided());
+            if !result.verdict.is_decided() && found.undecided.len() < MOST_NAMED {
+                found.undecided.push(format!("{}: {}", result.case, result.reason));
+            }
+        }
         if result.fails() {
             found.failures.push(CaseUnderLoad {
                 case: result.case.clone(),
@@ -94,20 +107,23 @@ impl UnderLoad {
     pub(crate) fn judged(&self) -> Judged {
         let must = Level::Must.word();
         let failed: Vec<&CaseUnderLoad> = self.failures.iter().filter(|one| one.level == must).collect();
-        let decided: usize = ["pass", "fail", "sometimes", "yes", "no"]
-            .iter()
-            .filter_map(|name| self.verdicts.get(*name))
-            .sum();
-        let decision = match (failed.len(), decided) {
+        // A case that does not hold takes longer than one that does: if no MUST was decided, it says nothing that none failed.
+        let decision = match (failed.len(), self.musts_decided) {
             (1.., _) => Decision::Failed,
             (0, 1..) => Decision::Held,
             (0, 0) => Decision::Undecided,
         };
-        let tried = format!("{} cases, tried {} times beside the load", self.cases, self.tries);
+        let tried = format!(
+            "{} of {} MUST cases decided, {} cases tried {} times beside the load",
+            self.musts_decided, self.musts, self.cases, self.tries
+        );
         let seen = match decision {
-            Decision::Held => format!("{tried}; {}", self.others()),
+            Decision::Held => format!("{tried}; {}{}", self.others(), self.open()),
+            Decision::Undecided | Decision::TooEarly if self.musts == 0 => {
+                format!("{tried}: choose a case or a topic that has a MUST")
+            }
             Decision::Undecided | Decision::TooEarly => {
-                format!("{tried}, and none of them found anything out")
+                format!("{tried}{}; a longer run may tell", self.open())
             }
             Decision::Failed => {
                 let one = |one: &&CaseUnderLoad| {
@@ -141,6 +157,18 @@ impl UnderLoad {
         }
     }
 
+    /// The cases of MUST that were not decided.
+    fn open(&self) -> String {
+        let more = match (self.musts - self.musts_decided).saturating_sub(self.undecided.len()) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        match self.undecided.is_empty() {
+            true => String::new(),
+            false => format!("; not decided: {}{more}", self.undecided.join("; ")),
+        }
+    }
+
     fn others(&self) -> String {
         let should: Vec<&str> = self.failures.iter().map(|one| one.case.as_str()).collect();
         match should.len() {
@@ -169,8 +197,12 @@ mod tests {
     #[test]
     fn a_must_that_failed_once_fails_the_run_and_a_should_does_not() {
         let of = |failures: Vec<CaseUnderLoad>, verdicts: &[(&str, usize)]| {
+            let known = |name: &&(&str, usize)| name.0 != "inconclusive";
+            let musts_decided = verdicts.iter().filter(known).map(|(_, count)| count).sum();
             let verdicts = verdicts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-            UnderLoad { cases: 3, tries: 9, verdicts, failures }.judged()
+            let open = vec!["date-added: too short".to_owned(); 3 - musts_decided];
+            UnderLoad { cases: 4, musts: 3, musts_decided, undecided: open, tries: 9, verdicts, failures }
+                .judged()
         };
         let must = of(vec![failed("MUST")], &[("pass", 2), ("fail", 1)]);
         assert_eq!((must.decision, must.held), (Some(Decision::Failed), Some(false)));
@@ -178,7 +210,19 @@ mod tests {
         let should = of(vec![failed("SHOULD")], &[("pass", 2), ("fail", 1)]);
         assert_eq!(should.decision, Some(Decision::Held));
         assert!(should.seen.ends_with("SHOULD not met: age-sent"), "{}", should.seen);
+        let partly = of(Vec::new(), &[("pass", 2), ("inconclusive", 1)]);
+        assert_eq!(partly.decision, Some(Decision::Held));
+        assert!(partly.seen.starts_with("2 of 3 MUST cases decided"), "{}", partly.seen);
+        assert!(partly.seen.ends_with("not decided: date-added: too short"), "{}", partly.seen);
         assert_eq!(of(Vec::new(), &[("inconclusive", 3)]).decision, Some(Decision::Undecided));
+    }
+
+    #[test]
+    fn behaviour_alone_meets_no_must() {
+        let yes = BTreeMap::from([("yes".to_owned(), 4)]);
+        let only = UnderLoad { cases: 4, tries: 9, verdicts: yes, ..UnderLoad::default() }.judged();
+        assert_eq!(only.decision, Some(Decision::Undecided));
+        assert!(only.seen.contains("that has a MUST"), "{}", only.seen);
     }
 
     #[test]

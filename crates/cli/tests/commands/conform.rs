@@ -139,6 +139,19 @@ fn cases_beside_load_are_a_requirement_of_the_run_and_change_no_figure_of_it() {
     assert_eq!(again["conform"]["failures"][0]["level"], "MUST");
 }
 
+/// The case waits for longer than the load lasts. What it relies on is tried, and is no MUST.
+#[test]
+fn a_load_that_is_too_short_for_a_case_leaves_its_must_undecided() {
+    let assay = Assay::new();
+    let load = ["--duration", "2s", "--rate", "20", "--robots", "5", "--memory", "16MB", "--no-report"];
+    let typed = [&["run", "demo", "--with-conform", "age-sent", "--run-dir", "short"][..], &load].concat();
+    assay.run(&typed).exits(96);
+    let said = assay.run(&["report", "short", "--json"]).exits(0).stdout;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["requirements"][0]["decision"], "undecided", "{}", said["requirements"]);
+    assert_eq!((&said["conform"]["musts"], &said["conform"]["musts_decided"]), (&1.into(), &0.into()));
+}
+
 #[test]
 fn cases_that_cannot_be_tried_beside_load_are_refused_before_the_run() {
     let assay = Assay::new();

@@ -22,11 +22,10 @@ use tokio::task::spawn_local;
 use crate::targets::{cache_at, on_one_thread};
 
 /// What even such a gateway does not get wrong: it forwards what it is sent, and never pushes, stores or floods.
-const MET: [&str; 20] = [
+const MET: [&str; 19] = [
     "http2-body-reaches-origin",
     "http2-chunked-response",
     "http2-continuation",
-    "http2-expect-continue",
     "http2-head-has-length",
     "http2-host-from-authority",
     "http2-no-content",

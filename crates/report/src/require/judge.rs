@@ -103,10 +103,7 @@ pub(crate) fn finding(judged: &[Judged]) -> Option<Finding> {
     let undecided = of(Decision::Undecided).count();
     let all = judged.len();
     let left = if undecided > 0 {
-        format!(
-            " {undecided} of {all} cannot be decided, because of what disturbed the machine: {}.",
-            told(Decision::Undecided)
-        )
+        format!(" {undecided} of {all} cannot be decided: {}.", told(Decision::Undecided))
     } else {
         String::new()
     };

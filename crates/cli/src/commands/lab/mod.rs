@@ -15,7 +15,7 @@ use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::headline::Conclusion;
-use assay_report::require::Judged;
+use assay_report::require::{Decision, Judged};
 use assay_report::summary::Summary;
 use assay_settings::suggest::or_did_you_mean;
 use clap::Parser;
@@ -302,14 +302,15 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     }
     let judged = judged(dir, info);
     junit::of_experiment(args.junit.as_deref(), info, &judged)?;
-    let unmet = unmet(&judged);
-    unmet.iter().for_each(|line| output::eprint(&format!("{line}\n")));
-    Ok(match (ending.interrupted, failed, invalid) {
+    let [unmet, undecided] = not_held(&judged);
+    unmet.iter().chain(&undecided).for_each(|line| output::eprint(&format!("{line}\n")));
+    Ok(match (ending.interrupted, failed, invalid + undecided.len()) {
         (true, ..) => Exit::Interrupted,
         (_, 1.., _) => Exit::Failed,
+        // What did not hold did not, whatever else is unknown.
+        _ if !unmet.is_empty() => Exit::Unmet,
         (_, _, 1..) => Exit::Undecided,
         _ if ending.hopeless.is_some() => Exit::Undecided,
-        _ if !unmet.is_empty() => Exit::Unmet,
         _ => Exit::Fine,
     })
 }
@@ -328,13 +329,17 @@ fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
     judged.collect()
 }
 
-/// Requirements that did not hold, a line each.
-fn unmet(judged: &[(String, Vec<Judged>)]) -> Vec<String> {
-    let failed = judged.iter().flat_map(|(cell, judged)| {
-        let failed = judged.iter().filter(|one| one.held == Some(false));
-        failed.map(move |one| format!("{cell}: requirement failed: {} ({})", one.text, one.seen))
-    });
-    failed.collect()
+/// Requirements that did not hold, and those that could not be decided, a line each.
+fn not_held(judged: &[(String, Vec<Judged>)]) -> [Vec<String>; 2] {
+    let lines = |wanted: Decision, what: &str| {
+        let of_cell = |(cell, judged): &(String, Vec<Judged>)| {
+            let chosen = judged.iter().filter(|one| one.decision == Some(wanted));
+            let line = |one: &Judged| format!("{cell}: requirement {what}: {} ({})", one.text, one.seen);
+            chosen.map(line).collect::<Vec<_>>()
+        };
+        judged.iter().flat_map(of_cell).collect()
+    };
+    [lines(Decision::Failed, "failed"), lines(Decision::Undecided, "undecided")]
 }
 
 /// The form of the comparison, where it goes to the user.
