@@ -82,12 +82,12 @@ pub struct Target<'h> {
     pub host: Option<&'h [u8]>,
 }
 
-/// The target of a request (RFC 9112, 3.2).
-pub fn target<'h>(head: &RequestHead<'h>) -> Result<Target<'h>, Refusal> {
+/// The target of a request over a connection whose scheme this is (RFC 9112, 3.2 and 3.3).
+pub fn target<'h>(head: &RequestHead<'h>, scheme: &str) -> Result<Target<'h>, Refusal> {
     if head.method == "TRACE" {
         return Err(Refusal::Trace);
     }
-    let target = target::Target::of(head)?;
+    let target = target::Target::of_scheme(head, scheme)?;
     Ok(Target {
         path: if target.path.is_empty() { "/" } else { target.path },
         host: target.authority.map(str::as_bytes),
@@ -186,7 +186,7 @@ mod tests {
         let limits = Limits { body_bytes: Some(10), ..Limits::default() };
         let parsed = RequestHead::parse(text.as_bytes()).map_err(exchange::Refusal::from)?;
         let (head, length) = parsed.expect("is complete");
-        let target = target(&head)?;
+        let target = target(&head, "http")?;
         let facts = facts(&head, &limits)?;
         let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], false);
         let mut out = Vec::new();

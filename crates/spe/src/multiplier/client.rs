@@ -144,7 +144,8 @@ impl Handler for Client {
         }
         let number = self.shared.next_request.get();
         let came = (head, *received);
-        let order = match Order::new(came, (number, self.ip), self.shared.is_forward, &self.shared.name) {
+        let server_scheme = (!self.shared.is_forward).then(|| self.exchange.connection.stream.scheme());
+        let order = match Order::new(came, (number, self.ip), server_scheme, &self.shared.name) {
             Ok(order) => order,
             Err(refusal) => {
                 count(&self.shared.board.refused);

@@ -83,14 +83,18 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`.
+    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`. `server_scheme` is that of the client's connection;
+    /// none: the client takes us for its forward proxy.
     pub fn new(
         (head, received): (&RequestHead<'_>, Received),
         (number, client): (u64, IpAddr),
-        is_forward: bool,
+        server_scheme: Option<&str>,
         name: &str,
     ) -> Result<Self, Refusal> {
-        let requested = if is_forward { Requested::of_proxy(head)? } else { Requested::of_server(head)? };
+        let requested = match server_scheme {
+            Some(scheme) => Requested::of_server(head, scheme)?,
+            None => Requested::of_proxy(head)?,
+        };
         if fields::has_passed(head.headers(), name) == Some(true) {
             return Err(Refusal::Loop);
         }
@@ -226,8 +230,8 @@ impl<'b> Requested<'b> {
         }
     }
 
-    /// Of a server.
-    fn of_server(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+    /// Of a server, over a connection whose scheme this is.
+    fn of_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, Refusal> {
         if head.method == "CONNECT" {
             return Err(TargetError::Tunnel.into());
         }
@@ -236,7 +240,7 @@ impl<'b> Requested<'b> {
             let url = format!("http://{host}{}", head.target);
             return Ok(Self { url, target: head.target.into(), host: None });
         }
-        let requested = Target::of(head)?;
+        let requested = Target::of_scheme(head, scheme)?;
         let mut path = Vec::with_capacity(requested.path.len() + 1);
         requested.write_path(&mut path);
         let path = String::from_utf8_lossy(&path).into_owned();
@@ -254,7 +258,8 @@ mod tests {
     }
 
     fn order_in(received: Received, head: &RequestHead<'_>, is_forward: bool) -> Result<Order, Refusal> {
-        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), is_forward, "me-1")
+        let server_scheme = (!is_forward).then_some("http");
+        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), server_scheme, "me-1")
     }
 
     fn text(bytes: Vec<u8>) -> String {
@@ -345,6 +350,17 @@ mod tests {
             assert!(order(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"), false).is_err(), "{target}");
         }
         assert!(order("GET / HTTP/1.1\r\nHost: u@b\r\n\r\n", false).is_err());
+    }
+
+    #[test]
+    fn a_whole_url_to_a_server_has_the_scheme_of_the_connection() {
+        let request = "GET https://b/x HTTP/1.1\r\nHost: a\r\n\r\n";
+        let (head, _) = RequestHead::parse(request.as_bytes()).unwrap().unwrap();
+        let came = || (&head, head.facts.version.into());
+        let by = |scheme| Order::new(came(), (3, IpAddr::from([192, 0, 2, 1])), Some(scheme), "me-1");
+        let sent = text(by("https").unwrap().for_proxies());
+        assert!(sent.starts_with("GET /x HTTP/1.1\r\nHost: b\r\n"), "{sent}");
+        assert!(by("http").is_err());
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Client {
         let exchange::Request { head, received, .. } = request;
         let setup = self.shared.setup();
         let limits = &setup.config.limits;
-        let target = request::target(head)?;
+        let target = request::target(head, self.exchange.connection.stream.scheme())?;
         let facts = request::facts(head, limits)?;
         let class = setup.classes.of(head, target.path.as_bytes());
         let requested = Request { class, document: document(target.path.as_bytes()) };

@@ -65,6 +65,14 @@ impl Stream {
         }
     }
 
+    /// What the scheme of an absolute URL must be. Requests of HTTP/2 have none of these.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Self::Secured(_) => "https",
+            Self::Clear(_) | Self::Http2(_) => "http",
+        }
+    }
+
     /// Writes what there is room for now.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

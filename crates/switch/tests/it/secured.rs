@@ -113,6 +113,24 @@ fn clients_get_the_certificate_of_the_name_that_they_send_in_either_version_of_h
 }
 
 #[test]
+fn over_tls_a_whole_url_is_taken_with_the_scheme_of_the_connection_alone() {
+    let (files, server) = (Files::new(), Server::named("a"));
+    let switch = switch(&file("", &[&server], &files.toml(&["one"])));
+    let (at, ca) = (secured(&switch), files.path("ca.pem"));
+    let whole = |scheme: &str| {
+        let target = format!("{scheme}://one.test/x?y");
+        curl_over_tls("one", at, &ca, &["--http1.1", "--request-target", &target])
+    };
+    assert_eq!(whole("https").as_deref(), Ok("a HTTP/1.1"));
+    assert!(
+        server.last().head.starts_with("GET /x?y HTTP/1.1\r\nHost: one.test\r\n"),
+        "{}",
+        server.last().head
+    );
+    assert_ne!(whole("http").as_deref(), Ok("a HTTP/1.1"));
+}
+
+#[test]
 fn an_older_version_than_allowed_is_refused_and_http_2_can_be_switched_off() {
     let (files, server) = (Files::new(), Server::named("a"));
     let tls = files.toml(&["one"]).replacen("[tls]\n", "[tls]\nmin-version = \"1.3\"\n", 1);
