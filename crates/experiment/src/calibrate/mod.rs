@@ -133,7 +133,7 @@ impl Bench {
         }
         let cpus = placement::available();
         let placement = prepare::place(&plan, &cpus)?;
-        let temp = tempfile::Builder::new().prefix("assay-calibration-").tempdir().map_err(|e| {
+        let temp = assay_lab::leftovers::temporary_dir("calibration").map_err(|e| {
             LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
         })?;
         let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);

@@ -62,7 +62,7 @@ fn directory(args: &ConformArgs) -> Result<(PathBuf, Option<tempfile::TempDir>),
             Ok((directory, None))
         }
         None => {
-            let made = tempfile::Builder::new().prefix("assay-conform-").tempdir();
+            let made = assay_lab::leftovers::temporary_dir("conform");
             let made = made.context("cannot make a temporary directory").map_err(Failure::failed)?;
             Ok((made.path().to_owned(), Some(made)))
         }

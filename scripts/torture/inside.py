@@ -1,0 +1,147 @@
+"""Injects one fault; to be started in namespaces of its own, as their first process. Prints what came of it as one JSON line.
+
+Usage: inside.py SEED NUMBER ASSAY
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import aftermath
+from commands import COMMANDS
+
+# Room for everything that is written: Varnish and Squid need some for stores and shared memory.
+ROOM_MB = 768
+# How long a fault lasts that is taken back.
+PAUSE_S = (0.3, 3.0)
+# By when a command is over whose fault is.
+MOST_S = 90
+
+
+def mounted():
+    """Everything that is written is in memory, and gone with the namespaces."""
+    run = lambda *command: subprocess.run(command, check=True)
+    run("mount", "--make-rprivate", "/")
+    run("mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs", "/tmp")
+    run("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/dev/shm")
+    run("ip", "link", "set", "lo", "up")
+    os.makedirs("/tmp/work")
+    os.chmod("/tmp/work", 0o755)
+    os.chdir("/tmp/work")
+
+
+def processes():
+    """All processes but this one, with what they were started as."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            with open(f"/proc/{name}/stat") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            found[int(name)] = " ".join(word.decode(errors="replace") for word in words if word)[:80]
+    return found
+
+
+def signalled(victim, number):
+    try:
+        os.kill(victim, number)
+    except ProcessLookupError:
+        pass
+
+
+def kill(victim, _):
+    signalled(victim, signal.SIGKILL)
+
+
+def end(victim, _):
+    signalled(victim, signal.SIGTERM)
+
+
+def interrupt(victim, _):
+    signalled(victim, signal.SIGINT)
+
+
+def stop(victim, pause_s):
+    signalled(victim, signal.SIGSTOP)
+    time.sleep(pause_s)
+    signalled(victim, signal.SIGCONT)
+
+
+def starve(victim, _):
+    """No more memory than it has."""
+    try:
+        with open(f"/proc/{victim}/statm") as file:
+            pages = int(file.read().split()[0])
+    except OSError:
+        return
+    limit = str((pages + 64) * os.sysconf("SC_PAGESIZE"))
+    subprocess.run(["prlimit", f"--pid={victim}", f"--as={limit}"], capture_output=True)
+
+
+def fill(_, pause_s):
+    """No more room, until later."""
+    try:
+        with open("/tmp/fill", "wb") as file:
+            block = b"\0" * (1 << 20)
+            while True:
+                file.write(block)
+                file.flush()
+    except OSError:
+        pass
+    time.sleep(pause_s)
+    os.remove("/tmp/fill")
+
+
+def cut(_, pause_s):
+    """Nothing arrives, until later."""
+    subprocess.run(["iptables", "-I", "INPUT", "-j", "DROP"], check=True)
+    time.sleep(pause_s)
+    subprocess.run(["iptables", "-D", "INPUT", "-j", "DROP"], check=True)
+
+
+FAULTS = [kill, kill, kill, end, interrupt, stop, stop, starve, fill, cut]
+
+
+def main():
+    seed, number, assay = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    chance = random.Random(seed * 1_000_003 + number)
+    mounted()
+    command = chance.choice(COMMANDS)
+    typed = command.prepare(assay, chance)
+    fault = chance.choice(FAULTS)
+    at_s = round(chance.uniform(0.0, command.takes_s), 2)
+    pause_s = chance.uniform(*PAUSE_S)
+    result = {"number": number, "command": command.name, "typed": " ".join(typed), "fault": fault.__name__, "at_s": at_s}
+    with open("stdout", "wb") as out, open("stderr", "wb") as err:
+        going = subprocess.Popen(typed, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    clients = command.clients()
+    deadline = time.monotonic() + at_s
+    while time.monotonic() < deadline and going.poll() is None:
+        time.sleep(0.02)
+    alive = sorted(processes().items())
+    victim, words = chance.choice(alive) if alive else (None, "nothing")
+    result["victim"] = words
+    if victim is not None:
+        fault(victim, pause_s)
+    try:
+        code = going.wait(MOST_S)
+    except subprocess.TimeoutExpired:
+        code = None
+        going.kill()
+    clients()
+    is_own_end = victim == going.pid and fault in (kill, starve)
+    result |= {"code": code} | aftermath.of(command, typed, code, is_own_end, processes)
+    print(json.dumps(result))
+
+
+main()
