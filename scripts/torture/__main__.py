@@ -64,8 +64,6 @@ def main():
     parser.add_argument("--dir", default=os.path.join(ROOT, "target", "torture"), help="where results are kept")
     args = parser.parse_args()
     assay = os.path.abspath(os.environ.get("ASSAY", os.path.join(ROOT, "target", "release", "assay")))
-    if assay.startswith(("/tmp/", "/dev/shm/")):
-        parser.error(f"ASSAY ({assay}) must not be below /tmp or /dev/shm: commands get file systems of their own there")
     if args.only is not None:
         result = injected(args.seed, args.only, assay)
         print(json.dumps(result, indent=1))

@@ -22,16 +22,20 @@ PAUSE_S = (0.3, 3.0)
 MOST_S = 90
 
 
-def mounted():
-    """Everything that is written is in memory, and gone with the namespaces."""
+def mounted(assay):
+    """Everything that is written is in memory, and gone with the namespaces. The program, wherever it lies, is below /mnt."""
     run = lambda *command: subprocess.run(command, check=True)
     run("mount", "--make-rprivate", "/")
+    run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/mnt")
+    open("/mnt/assay", "w").close()
+    run("mount", "--bind", assay, "/mnt/assay")
     run("mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs", "/tmp")
     run("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/dev/shm")
     run("ip", "link", "set", "lo", "up")
     os.makedirs("/tmp/work")
     os.chmod("/tmp/work", 0o755)
     os.chdir("/tmp/work")
+    return "/mnt/assay"
 
 
 def processes():
@@ -115,7 +119,7 @@ FAULTS = [kill, kill, kill, end, interrupt, stop, stop, starve, fill, cut]
 def main():
     seed, number, assay = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     chance = random.Random(seed * 1_000_003 + number)
-    mounted()
+    assay = mounted(assay)
     command = chance.choice(COMMANDS)
     typed = command.prepare(assay, chance)
     fault = chance.choice(FAULTS)
@@ -140,7 +144,8 @@ def main():
         going.kill()
     clients()
     is_own_end = victim == going.pid and fault in (kill, starve)
-    result |= {"code": code} | aftermath.of(command, typed, code, is_own_end, processes)
+    is_starved = fault is starve and words.startswith(assay)
+    result |= {"code": code} | aftermath.of(command, typed, code, is_own_end, is_starved, processes)
     print(json.dumps(result))
 
 

@@ -460,8 +460,10 @@ fn launch(
     let command = settings.fill_command(&program.command).map_err(|e| cannot(&e))?;
     let (name, arguments) = command.split_first().ok_or_else(|| cannot(&"no program is named"))?;
     let found = process::find_program(name).ok_or_else(|| cannot(&"it is not installed"))?;
-    let environment: Result<_, minijinja::Error> =
-        program.environment.iter().map(|(key, value)| Ok((key.clone(), settings.fill(value)?))).collect();
+    // Its temporary files, those of Varnish's compiler among them, go with the work directory, however it ends.
+    let temporary = ("TMPDIR".to_owned(), work.path().display().to_string());
+    let described = program.environment.iter().map(|(key, value)| Ok((key.clone(), settings.fill(value)?)));
+    let environment: Result<_, minijinja::Error> = std::iter::once(Ok(temporary)).chain(described).collect();
     Process::start(Launch {
         program: found.into(),
         arguments: arguments.iter().map(Into::into).collect(),

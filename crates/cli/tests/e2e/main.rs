@@ -13,6 +13,7 @@
 //! | `alone::links` | links do what they were told, and nothing of them is left behind |
 //! | `real` | the published listings run through real proxies, and ratios are what they must be |
 //! | `tls` | every real proxy serves the same requests over TLS, on each leg that it can, and verifies whom it is to trust |
+//! | `tortured` | faults at random instants leave nothing behind, and records that can be read |
 //! | `replaying` | a log goes through real proxies before simulated origins, and what was there before is a hit |
 
 mod alone;
@@ -28,3 +29,4 @@ mod replaying;
 mod site;
 mod support;
 mod tls;
+mod tortured;

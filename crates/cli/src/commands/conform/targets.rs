@@ -40,18 +40,25 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
         .context("cannot start")
         .map_err(Failure::failed)?;
     let document = runtime.block_on(LocalSet::new().run_until(all(args, subjects, cases)));
-    if let (Err(failure), Some(temporary)) = (&document, temporary) {
-        keep_what_is_named(failure, temporary);
+    match (document, temporary) {
+        (Err(failure), Some(temporary)) => Err(keep_what_is_named(failure, temporary)),
+        (document, _) => document,
     }
-    document
 }
 
-/// A message that says where the logs of a proxy are is of use only while they are there.
-fn keep_what_is_named(failure: &Failure, directory: tempfile::TempDir) {
+/// A message that says where the logs of a proxy are is of use only while they are there. They are kept under a name that no later start
+/// of Assay takes for something left behind.
+fn keep_what_is_named(mut failure: Failure, directory: tempfile::TempDir) -> Failure {
     let words = format!("{:#}", failure.error);
-    if directory.path().to_str().is_some_and(|path| words.contains(path)) {
-        let _kept = directory.keep();
+    let path = directory.path().display().to_string();
+    if words.contains(&path) {
+        let kept = std::env::temp_dir().join(format!("assay-conform-{}", std::process::id()));
+        let marked = directory.keep();
+        if std::fs::rename(&marked, &kept).is_ok() {
+            failure.error = anyhow!(words.replace(&path, &kept.display().to_string()));
+        }
     }
+    failure
 }
 
 /// Where configurations and logs go, and what removes it in the end.
