@@ -17,6 +17,8 @@ KNOWN_CODES = {0, 1, 2, 96, 99, 105}
 # How long what watches over a killed command may take to clean up.
 SOON_S = 12
 MOST_S = 60
+# Where there is room even if the disk is full.
+STDOUT, STDERR = "/mnt/stdout", "/mnt/stderr"
 
 
 def left():
@@ -41,7 +43,7 @@ def text(name):
 
 def of(command, typed, code, is_own_end, is_starved, processes):
     problems = []
-    said = text("stdout") + text("stderr")
+    said = text(STDOUT) + text(STDERR)
     # A signal that no command asks for, or that came before it did, ends it as it does any program.
     is_signal = code is not None and code < 0 and (is_own_end or -code in (signal.SIGTERM, signal.SIGINT))
     if code is None:

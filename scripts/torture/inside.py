@@ -26,7 +26,7 @@ def mounted(assay):
     """Everything that is written is in memory, and gone with the namespaces. The program, wherever it lies, is below /mnt."""
     run = lambda *command: subprocess.run(command, check=True)
     run("mount", "--make-rprivate", "/")
-    run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/mnt")
+    run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", "/mnt")
     open("/mnt/assay", "w").close()
     run("mount", "--bind", assay, "/mnt/assay")
     run("mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs", "/tmp")
@@ -126,7 +126,7 @@ def main():
     at_s = round(chance.uniform(0.0, command.takes_s), 2)
     pause_s = chance.uniform(*PAUSE_S)
     result = {"number": number, "command": command.name, "typed": " ".join(typed), "fault": fault.__name__, "at_s": at_s}
-    with open("stdout", "wb") as out, open("stderr", "wb") as err:
+    with open(aftermath.STDOUT, "wb") as out, open(aftermath.STDERR, "wb") as err:
         going = subprocess.Popen(typed, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
     clients = command.clients()
     deadline = time.monotonic() + at_s

@@ -110,9 +110,15 @@ impl Process {
         Some((self.child.stdin.take()?, self.child.stdout.take()?))
     }
 
-    /// How it ended; none while it runs.
+    /// How it ended; none while it runs. When this is first seen, what it left behind in its group is killed: workers of a proxy outlive
+    /// a main process that was killed. (Later, the group's id may be that of others.)
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let is_known = self.child.id().is_none();
+        let status = self.child.try_wait().ok().flatten();
+        if status.is_some() && !is_known && self.leads_group {
+            self.kill_group();
+        }
+        status
     }
 
     /// Waits until it ends by itself.
@@ -389,6 +395,38 @@ mod tests {
         assert_eq!(find_program("/bin/sh"), Some(PathBuf::from("/bin/sh")));
         assert_eq!(find_program("no-such-program-anywhere"), None);
         assert_eq!(find_program("/etc/passwd"), None);
+    }
+
+    #[tokio::test]
+    async fn what_a_program_that_ended_left_running_ends_when_that_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let (output, procs_files) = (dir.path().join("out"), Vec::new());
+        let mut started = Process::start(Launch {
+            program: "/bin/sh".into(),
+            arguments: ["-c", "sleep 600 & echo $! >&2; kill -KILL $$"].map(Into::into).to_vec(),
+            environment: BTreeMap::new(),
+            directory: dir.path(),
+            cpus: &[],
+            talks: false,
+            output: &output,
+            group: None,
+            procs_files: &procs_files,
+            namespace: None,
+            inherit: Vec::new(),
+        })
+        .unwrap();
+        while started.ended().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let left: i32 = std::fs::read_to_string(&output).unwrap().trim().parse().unwrap();
+        // It is a child of the process that reaps orphans then, or gone altogether.
+        let is_over = || {
+            let stat = std::fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
+            stat.is_empty() || stat.contains(") Z ")
+        };
+        while !is_over() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[test]

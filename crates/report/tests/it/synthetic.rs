@@ -86,8 +86,7 @@ const PEAK_RATE: f64 = 2400.0;
 
 pub fn run(story: Story) -> Run {
     // Made once, and kept as the files that it is: most of what these tests would do is to make the same runs.
-    static MADE: [OnceLock<Vec<(PathBuf, Vec<u8>)>>; Story::ALL.len()] =
-        [const { OnceLock::new() }; Story::ALL.len()];
+    static MADE: [OnceLock<Files>; Story::ALL.len()] = [const { OnceLock::new() }; Story::ALL.len()];
     let files = MADE[story as usize].get_or_init(|| files_in(make(story).dir.path()));
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
@@ -97,8 +96,11 @@ pub fn run(story: Story) -> Run {
     Run { _tmp: tmp, dir }
 }
 
-/// The files in a directory, by name.
-fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// Files, by name.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// The files in a directory.
+fn files_in(dir: &Path) -> Files {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
         .filter(|path| path.is_file())
