@@ -224,12 +224,14 @@ fn a_search_for_a_limit_runs_on_agents() {
     let assay = Assay::new();
     let Some(up) = Up::start(&assay, "4") else { return };
     let steps = ["--find-peak", "errors < 1%", "--peak-warm", "1s", "--peak-step", "1s", "--peak-from", "40"];
-    let said = run_on(&assay, &up, &[&steps[..], &["--rehearse", "8s", "--run-dir", "peak"]].concat());
+    let said = run_on(&assay, &up, &[&steps[..], &["--rehearse", "12s", "--run-dir", "peak"]].concat());
     assert!(said.code != Some(1) && said.code != Some(2), "{said:?}");
     let text = std::fs::read_to_string(assay.path("peak/peak.json")).expect("the result is kept");
     let peak: Peak = serde_json::from_str(&text).expect("a peak");
     assert!(peak.steps.len() >= 2, "{peak:?}");
-    assert!(peak.steps[1].rate_per_s > peak.steps[0].rate_per_s, "orders reach all robots: {peak:?}");
+    // A step in which the machine stood still is repeated at the same rate.
+    let first_per_s = peak.steps[0].rate_per_s;
+    assert!(peak.steps.iter().any(|step| step.rate_per_s > first_per_s), "orders reach all robots: {peak:?}");
     assert!(info(&assay.path("peak")).fleet.is_some_and(|fleet| fleet.machines.len() == 4));
 }
 

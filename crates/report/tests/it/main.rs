@@ -8,6 +8,7 @@ mod figures;
 mod formulas;
 mod hands;
 mod live;
+mod once;
 mod own;
 mod page;
 mod python;

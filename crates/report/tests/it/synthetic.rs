@@ -1,8 +1,6 @@
 //! Made-up runs that are the same every time, bit by bit.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
@@ -18,6 +16,7 @@ use assay_record::run::{
 };
 use assay_record::series::SeriesWriter;
 
+pub use crate::once::{Run, run};
 use crate::own::{self, Delay};
 pub use assay_testbed::pages::{HOSTILE, drawn};
 
@@ -64,12 +63,6 @@ impl Story {
     ];
 }
 
-/// A made-up run in a directory that goes away with it.
-pub struct Run {
-    _tmp: tempfile::TempDir,
-    pub dir: RunDir,
-}
-
 /// (name, seconds, load at start, load at end).
 const SCHEDULE: [(&str, u64, f64, f64); 9] = [
     ("warm", 4, 0.1, 0.5),
@@ -84,31 +77,8 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
 ];
 const PEAK_RATE: f64 = 2400.0;
 
-pub fn run(story: Story) -> Run {
-    // Made once, and kept as the files that it is: most of what these tests would do is to make the same runs.
-    static MADE: [OnceLock<Files>; Story::ALL.len()] = [const { OnceLock::new() }; Story::ALL.len()];
-    let files = MADE[story as usize].get_or_init(|| files_in(make(story).dir.path()));
-    let tmp = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(&tmp.path().join("run")).unwrap();
-    for (name, bytes) in files {
-        std::fs::write(dir.path().join(name), bytes).unwrap();
-    }
-    Run { _tmp: tmp, dir }
-}
-
-/// Files, by name.
-type Files = Vec<(PathBuf, Vec<u8>)>;
-
-/// The files in a directory.
-fn files_in(dir: &Path) -> Files {
-    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .filter(|path| path.is_file())
-        .map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap()))
-        .collect()
-}
-
-fn make(story: Story) -> Run {
+/// Makes the run of a story; `run` copies one that was made before.
+pub fn make(story: Story) -> Run {
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     let mut info = info(story);
