@@ -14,7 +14,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 missing=""
 for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
     apache2:apache2 chromium:chromium nats-server:nats-server prometheus:prometheus valgrind:valgrind curl:curl zsh:zsh fish:fish man:man-db \
-    objcopy:binutils rpmbuild:rpm ip:iproute2; do
+    objcopy:binutils rpmbuild:rpm ip:iproute2 iptables:iptables unshare:util-linux; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
 # Readers of Parquet and of HdrHistogram's logs that share no code with us; what tests, checks and builds the package for Python.
