@@ -6,6 +6,7 @@
 - What it recorded can be read.
 """
 
+import glob
 import json
 import os
 import signal
@@ -64,9 +65,20 @@ def of(command, typed, code, is_own_end, is_starved, processes):
         running, files = gone(processes)
         if running or files:
             problems.append(f"left after the next start: {running} {files}")
-    if command.record and os.path.exists(os.path.join(command.record, "run.json")):
-        problems += read(typed[0], command.record)
+    if command.record:
+        problems += [problem for directory in recorded(command.record) for problem in read(typed[0], directory)]
     return {"problems": problems, "said": said[-600:] if problems else ""}
+
+
+def recorded(directory):
+    """What `assay report` must read: a run, each run of an experiment, and an experiment of which a run is done."""
+    runs = [os.path.dirname(path) for path in glob.glob(f"{directory}/run.json") + glob.glob(f"{directory}/cells/*/run.json")]
+    try:
+        with open(os.path.join(directory, "experiment.json")) as file:
+            is_done = any(cell["state"] == "done" for cell in json.load(file)["cells"])
+    except FileNotFoundError:
+        is_done = False
+    return runs + [directory] * is_done
 
 
 def read(assay, directory):

@@ -51,9 +51,11 @@ pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>,
 fn keep_what_is_named(mut failure: Failure, directory: tempfile::TempDir) -> Failure {
     let words = format!("{:#}", failure.error);
     let path = directory.path().display().to_string();
-    if words.contains(&path) {
-        let kept = std::env::temp_dir().join(format!("assay-conform-{}", std::process::id()));
-        let marked = directory.keep();
+    if words.contains(&path)
+        && let Ok(unmarked) = tempfile::Builder::new().prefix("assay-conform-").tempdir()
+    {
+        let (marked, kept) = (directory.keep(), unmarked.keep());
+        // It takes the place of one that is empty.
         if std::fs::rename(&marked, &kept).is_ok() {
             failure.error = anyhow!(words.replace(&path, &kept.display().to_string()));
         }

@@ -304,15 +304,20 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     junit::of_experiment(args.junit.as_deref(), info, &judged)?;
     let [unmet, undecided] = not_held(&judged);
     unmet.iter().chain(&undecided).for_each(|line| output::eprint(&format!("{line}\n")));
-    Ok(match (ending.interrupted, failed, invalid + undecided.len()) {
+    let unknown = invalid + undecided.len() + usize::from(ending.hopeless.is_some());
+    Ok(exit(ending.interrupted, failed, unmet.len(), unknown))
+}
+
+/// The exit code, by cells that failed, requirements that were not met, and what is not known. What did not hold did not, whatever else is
+/// unknown.
+fn exit(interrupted: bool, failed: usize, unmet: usize, unknown: usize) -> Exit {
+    match (interrupted, failed, unmet, unknown) {
         (true, ..) => Exit::Interrupted,
-        (_, 1.., _) => Exit::Failed,
-        // What did not hold did not, whatever else is unknown.
-        _ if !unmet.is_empty() => Exit::Unmet,
-        (_, _, 1..) => Exit::Undecided,
-        _ if ending.hopeless.is_some() => Exit::Undecided,
+        (_, 1.., ..) => Exit::Failed,
+        (_, _, 1.., _) => Exit::Unmet,
+        (.., 1..) => Exit::Undecided,
         _ => Exit::Fine,
-    })
+    }
 }
 
 /// What was required of cells that are done, and what came of it, by the name of the cell.
@@ -350,4 +355,34 @@ fn form(args: &LabArgs) -> Result<Form, Failure> {
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.
 fn compare(args: &LabArgs, dir: &Path) -> Result<(), Failure> {
     report::make_comparison(dir, form(args)?, true, args.output.as_deref(), Some(&args.take))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_that_is_not_met_comes_before_what_is_unknown_and_behind_what_failed() {
+        assert!(matches!(exit(false, 0, 0, 0), Exit::Fine));
+        assert!(matches!(exit(false, 0, 0, 1), Exit::Undecided));
+        assert!(matches!(exit(false, 0, 1, 1), Exit::Unmet));
+        assert!(matches!(exit(false, 1, 1, 1), Exit::Failed));
+        assert!(matches!(exit(true, 1, 1, 1), Exit::Interrupted));
+    }
+
+    #[test]
+    fn requirements_that_failed_or_are_undecided_are_told_apart_by_cell() {
+        let one = |decision| Judged { text: "t".into(), decision: Some(decision), ..Judged::default() };
+        let cell = |name: &str, decision| (name.to_owned(), vec![one(decision)]);
+        let [failed, undecided] = not_held(&[
+            cell("a", Decision::Held),
+            cell("b", Decision::Failed),
+            cell("c", Decision::Undecided),
+        ]);
+        assert!(failed.len() == 1 && failed[0].starts_with("b: requirement failed"), "{failed:?}");
+        assert!(
+            undecided.len() == 1 && undecided[0].starts_with("c: requirement undecided"),
+            "{undecided:?}"
+        );
+    }
 }
