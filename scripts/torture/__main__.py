@@ -17,6 +17,8 @@ import os
 import subprocess
 import sys
 
+from namespaces import UNSHARE
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # A fault, its command and all checks; more than all time limits in there together.
@@ -26,7 +28,7 @@ MOST_S = 240
 def injected(seed, number, assay):
     """Injects one fault, in namespaces of its own. What came of it."""
     inside = [sys.executable, "-B", os.path.join(HERE, "inside.py"), str(seed), str(number), assay]
-    command = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc", *inside]
+    command = [*UNSHARE, *inside]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:

@@ -13,6 +13,7 @@ import time
 
 import aftermath
 from commands import COMMANDS
+from namespaces import mounted, processes, signalled
 
 # Room for everything that is written: Varnish and Squid need some for stores and shared memory.
 ROOM_MB = 768
@@ -20,47 +21,6 @@ ROOM_MB = 768
 PAUSE_S = (0.3, 3.0)
 # By when a command is over whose fault is.
 MOST_S = 90
-
-
-def mounted(assay):
-    """Everything that is written is in memory, and gone with the namespaces. The program, wherever it lies, is below /mnt."""
-    run = lambda *command: subprocess.run(command, check=True)
-    run("mount", "--make-rprivate", "/")
-    run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", "/mnt")
-    open("/mnt/assay", "w").close()
-    run("mount", "--bind", assay, "/mnt/assay")
-    run("mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs", "/tmp")
-    run("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/dev/shm")
-    run("ip", "link", "set", "lo", "up")
-    os.makedirs("/tmp/work")
-    os.chmod("/tmp/work", 0o755)
-    os.chdir("/tmp/work")
-    return "/mnt/assay"
-
-
-def processes():
-    """All processes but this one, with what they were started as."""
-    found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            with open(f"/proc/{name}/stat") as file:
-                state = file.read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            found[int(name)] = " ".join(word.decode(errors="replace") for word in words if word)[:80]
-    return found
-
-
-def signalled(victim, number):
-    try:
-        os.kill(victim, number)
-    except ProcessLookupError:
-        pass
 
 
 def kill(victim, _):
@@ -119,7 +79,8 @@ FAULTS = [kill, kill, kill, end, interrupt, stop, stop, starve, fill, cut]
 def main():
     seed, number, assay = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     chance = random.Random(seed * 1_000_003 + number)
-    assay = mounted(assay)
+    assay = mounted(assay, ROOM_MB)
+    os.chdir("/tmp/work")
     command = chance.choice(COMMANDS)
     typed = command.prepare(assay, chance)
     fault = chance.choice(FAULTS)
