@@ -7,12 +7,16 @@ one seed and is counted in a run that keeps every request (each origin has a con
 time, too: a value is right if the interval holds any time from the think time to that much more. The true rate is that of requests
 due, which are all answered.
 
+In `busy-proxy` and `proxy`, nginx forwards each request between them on a processor of its own (nothing may be cached), with a busy
+loop beside it and without. What nginx takes is part of the true time, too, and more than the kernel takes (PROXY_PATH_MS).
+
 Disturbances, one in each run: a busy loop on the robots' processor, on the origins', on both (`busy-robots`, `busy-origins`,
 `busy-both`); robots or origins stopped for so many milliseconds (`robots-50`, `robots-300`, `robots-2000`, `origins-300`); a program
 that takes memory and gives it back all the time (`memory`); a second load generator (`second-load`); and none (`none`).
 
 A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
-Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
+Needs a build of assay (the release build, or the one that ASSAY names), and nginx for the two cases with a proxy. Everything happens
+on loopback.
 Usage: own_error.py [--times N] [--seconds S] [--json FILE] [CASE]...
 """
 
@@ -30,7 +34,7 @@ import kept_runs
 from kept_runs import ASSAY
 
 CPUS = sorted(os.sched_getaffinity(0))
-QUICK_MS, SLOW_MS, PATH_MS = 8.0, 40.0, 0.3
+QUICK_MS, SLOW_MS, PATH_MS, PROXY_PATH_MS = 8.0, 40.0, 0.3, 0.6
 PERCENTILES = {"p50": QUICK_MS, "p90": SLOW_MS, "p99": SLOW_MS, "p999": SLOW_MS}
 
 WORKLOAD = """
@@ -108,6 +112,11 @@ def share_of_slow(seed, seconds):
     return sum(row["content"] == "1" for row in rows) / len(rows)
 
 
+def has_proxy(case):
+    """True if requests go through nginx."""
+    return case in ("proxy", "busy-proxy")
+
+
 def disturbed(case, seed, seconds):
     """The summary of one run."""
     with tempfile.TemporaryDirectory(prefix="own-error-") as directory:
@@ -118,7 +127,7 @@ def disturbed(case, seed, seconds):
         robots, origins = {CPUS[0]}, {CPUS[-1]}
         if case == "busy-robots":
             others = [beside(BUSY, robots)]
-        elif case == "busy-origins":
+        elif case in ("busy-origins", "busy-proxy"):
             others = [beside(BUSY, origins)]
         elif case == "busy-both":
             others = [beside(BUSY, robots), beside(BUSY, origins)]
@@ -127,8 +136,15 @@ def disturbed(case, seed, seconds):
         elif case == "second-load":
             others = [load(directory)]
             time.sleep(2)
-        command = [ASSAY, "run", path, "--direct", "--no-live", "--no-report", "--seed", str(seed), "--run-dir", run_dir]
-        command += ["--robot-cpus", str(CPUS[0]), "--origin-cpus", str(CPUS[-1])]
+        command = [ASSAY, "run", path, "--no-live", "--no-report", "--seed", str(seed), "--run-dir", run_dir]
+        if has_proxy(case):
+            cpus = {"robot": CPUS[0], "origin": CPUS[0], "proxy": CPUS[-1]}
+            command += ["--proxy", "nginx"]
+        else:
+            cpus = {"robot": CPUS[0], "origin": CPUS[-1]}
+            command += ["--direct"]
+        for role, cpu in cpus.items():
+            command += [f"--{role}-cpus", str(cpu)]
         run = None
         try:
             run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -155,6 +171,7 @@ def looked_at(case, seed, code, summary, slow_share):
     figures = summary["phases"][0]
     times = figures["response_time_ms"]["all"]
     numbers = {}
+    path_ms = PROXY_PATH_MS if has_proxy(case) else PATH_MS
 
     def number(name, value, own, low, high):
         if own["certainty"] == "unknown":
@@ -170,16 +187,16 @@ def looked_at(case, seed, code, summary, slow_share):
         }
 
     for name, think_ms in PERCENTILES.items():
-        number(name, times[name], times["own"][name], think_ms, think_ms + PATH_MS)
+        number(name, times[name], times["own"][name], think_ms, think_ms + path_ms)
     mean = QUICK_MS + slow_share * (SLOW_MS - QUICK_MS)
-    number("mean", times["mean"], times["own"]["mean"], mean, mean + PATH_MS)
+    number("mean", times["mean"], times["own"]["mean"], mean, mean + path_ms)
     rate, offered = figures["rate"]["measured"], figures["rate"]["offered"]
     own = figures.get("own", {}).get("rate.measured", {"low": rate, "high": rate, "certainty": "known"})
     number("rate", rate, own, offered, offered)
     return {"case": case, "seed": seed, "code": code, "disturbance": summary["disturbance"], "numbers": numbers}
 
 
-CASES = ["none", "busy-robots", "busy-origins", "busy-both", "robots-50", "robots-300", "robots-2000", "origins-300", "memory", "second-load"]
+CASES = ["none", "busy-robots", "busy-origins", "busy-both", "robots-50", "robots-300", "robots-2000", "origins-300", "memory", "second-load", "proxy", "busy-proxy"]
 
 
 def report(records):
