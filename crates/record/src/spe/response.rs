@@ -156,7 +156,7 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
             Column::optional(
                 "first_byte_us",
                 Kind::Int,
-                "from sending the request to the response's first byte",
+                "from sending the request to the response's first byte; null with a status: sent before its turn, and since when it was served is not known",
             ),
             Column::optional("transfer_us", Kind::Int, "from the first byte to the last"),
             Column::new("head_bytes", Kind::Uint, "bytes of the response's head"),

@@ -1,7 +1,7 @@
 //! One connection of a client.
 //!
-//! Requests are read one after the other; each is served from the Collector before the next is looked at, so one that
-//! pipelines gets its responses in order.
+//! Requests are served one after the other from the Collector. Those of a client that pipelines are sent to the Collector before
+//! their turn ([`super::pipeline`]); it gets its responses in order.
 
 use std::cell::Cell;
 use std::io;
@@ -10,11 +10,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_http::head::RequestHead;
 use assay_plane::byte_stream::ByteStream;
 use assay_plane::client_stream::{ClientStream, serve_client};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
+use assay_plane::fields::Received;
 use assay_plane::upstream::{Patience, Pool};
+use assay_record::spe::ResponseError;
 use assay_role::evaluation::{Turns, When};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -24,7 +27,8 @@ use super::board::{Board, count};
 use super::exchange::Exchange;
 use super::lanes::ToProxies;
 use super::later::Later;
-use super::message::Order;
+use super::message::{self, Order};
+use super::pipeline::Pipeline;
 use super::tunnel;
 use crate::validate::Rules;
 
@@ -97,6 +101,8 @@ pub struct Client {
     pub id: u64,
     /// Who it is.
     pub ip: IpAddr,
+    /// Requests that have come before their turn.
+    pub pipeline: Pipeline,
     _connected: Rc<Connected>,
 }
 
@@ -114,8 +120,14 @@ pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), share
     let connected = Rc::new(Connected { shared: Rc::clone(&shared), id });
     let serve = |exchange| {
         let (shared, _connected) = (Rc::clone(&shared), Rc::clone(&connected));
-        let mut client = Client { shared, exchange, id, ip, _connected };
-        async move { drop(exchange::serve(&mut client).await) }
+        let mut client = Client { shared, exchange, id, ip, pipeline: Pipeline::default(), _connected };
+        async move {
+            let error = match exchange::serve(&mut client).await {
+                Ok(_) => ResponseError::Reset,
+                Err(_) => ResponseError::ClientGone,
+            };
+            client.pipeline.end(id, &client.shared, error);
+        }
     };
     serve_client(stream, &shared.resources, limits, serve).await;
 }
@@ -142,25 +154,25 @@ impl Handler for Client {
         if head.max_forwards() == Some(0) {
             return self.respond_as_last(head.method).await;
         }
-        let number = self.shared.next_request.get();
-        let came = (head, *received);
-        let server_scheme = (!self.shared.is_forward).then(|| self.exchange.connection.stream.scheme());
-        let order = match Order::new(came, (number, self.ip), server_scheme, &self.shared.name) {
-            Ok(order) => order,
+        let known = match self.pipeline.next() {
+            Some(known) => Ok(known),
+            None => self.order(head, *received).map(|order| (order, None)),
+        };
+        let (order, ahead) = match known {
+            Ok(known) => known,
             Err(refusal) => {
                 count(&self.shared.board.refused);
                 self.send_refusal(refusal.status(), &refusal.to_string(), head.method == "HEAD").await?;
                 return Ok(Next::Request);
             }
         };
-        self.shared.next_request.set(number + 1);
         self.exchange.persists = order.persists;
         count(&self.shared.board.requests);
         if order.about.method == "CONNECT" {
             count(&self.shared.board.connects);
             return tunnel::run(self, order).await;
         }
-        Exchange::new(self, order).run().await.map(|()| Next::Request)
+        Exchange::new(self, order).run(ahead).await.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -170,6 +182,15 @@ impl Handler for Client {
 }
 
 impl Client {
+    /// What is to be sent on of a request, which gets the next number.
+    pub fn order(&self, head: &RequestHead<'_>, received: Received) -> Result<Order, message::Refusal> {
+        let number = self.shared.next_request.get();
+        let server_scheme = (!self.shared.is_forward).then(|| self.exchange.connection.stream.scheme());
+        let order = Order::new((head, received), (number, self.ip), server_scheme, &self.shared.name)?;
+        self.shared.next_request.set(number + 1);
+        Ok(order)
+    }
+
     /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.
     async fn respond_as_last(&mut self, method: &str) -> io::Result<Next> {
         if !self.exchange.is_read() {

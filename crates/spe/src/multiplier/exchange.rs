@@ -2,9 +2,12 @@
 //!
 //! The client's own way comes first: what arrives is written to it before anything else is done with it.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
@@ -22,6 +25,7 @@ use assay_role::evaluation::When;
 use super::board::count;
 use super::client::{Client, Shared};
 use super::message::Order;
+use super::pipeline::Ahead;
 use super::response;
 use super::rest::{Kept, Rest, Taken};
 use crate::collector;
@@ -81,6 +85,10 @@ pub struct Exchange<'c> {
     client: &'c mut Client,
     shared: Rc<Shared>,
     rest: Rest,
+    /// When the Collector began with it is known.
+    is_timed: bool,
+    /// The client was slow to take the response.
+    has_waited: bool,
 }
 
 impl<'c> Exchange<'c> {
@@ -88,12 +96,12 @@ impl<'c> Exchange<'c> {
     pub fn new(client: &'c mut Client, order: Order) -> Self {
         let shared = Rc::clone(&client.shared);
         let rest = Rest::new(client.id, order, Rc::clone(&shared));
-        Self { client, shared, rest }
+        Self { client, shared, rest, is_timed: true, has_waited: false }
     }
 
-    /// Serves it.
-    pub async fn run(mut self) -> io::Result<()> {
-        match self.request().await {
+    /// Serves it; `ahead` is where it was sent already.
+    pub async fn run(mut self, ahead: Option<Ahead>) -> io::Result<()> {
+        match self.request(ahead).await {
             Ok((upstream, response)) => self.relay(upstream, response).await,
             Err(Trouble::Client(error)) => {
                 count(&self.shared.board.client_gone);
@@ -118,8 +126,17 @@ impl<'c> Exchange<'c> {
     }
 
     /// Sends the request to the Collector and waits for the head of its response.
-    async fn request(&mut self) -> Result<(Box<Upstream>, Response), Trouble> {
+    async fn request(&mut self, ahead: Option<Ahead>) -> Result<(Box<Upstream>, Response), Trouble> {
         let shared = Rc::clone(&self.shared);
+        if let Some(Ahead { mut upstream, since_ns }) = ahead {
+            self.rest.measured.sent_ns = since_ns.unwrap_or_else(monotonic_ns);
+            self.is_timed = since_ns.is_some();
+            match self.hear(&mut upstream).await {
+                Err(Trouble::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
+                found => return found.map(|response| (upstream, response)),
+            }
+            self.is_timed = true;
+        }
         let head = self.rest.order.for_collector();
         let may_repeat = !self.rest.order.has_body()
             && matches!(
@@ -129,7 +146,7 @@ impl<'c> Exchange<'c> {
         if may_repeat && let Some(mut upstream) = shared.pool.take(&shared.collector) {
             match self.converse(&mut upstream, &head).await {
                 // It may just have been closed.
-                Err(Trouble::Collector(UpstreamError::Lost(_))) => {}
+                Err(Trouble::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
                 found => return found.map(|response| (upstream, response)),
             }
         }
@@ -149,13 +166,34 @@ impl<'c> Exchange<'c> {
         {
             return Ok(response);
         }
+        self.hear(upstream).await
+    }
+
+    /// Waits for the head of the response, and sends on what the client pipelines meanwhile.
+    async fn hear(&mut self, upstream: &mut Upstream) -> Result<Response, Trouble> {
         if self.shared.when == When::AtOnce {
             self.rest.request_proxies();
         }
+        let patience = self.shared.limits.collector;
+        let mut may_be_more = self.client.look_ahead();
         loop {
-            let heard = upstream.head(patience.response, |received| self.heard(&received)).await;
-            if let Some(response) = self.pass_interim(upstream, heard).await? {
-                return Ok(response);
+            let unsent = self.client.pipeline.take_unsent();
+            if !unsent.is_empty() {
+                upstream.send(&[&unsent], patience).await.map_err(Trouble::Collector)?;
+            }
+            let (order, how) = (&self.rest.order, (self.shared.name.as_str(), &self.shared.rules));
+            let exchange = &mut self.client.exchange;
+            tokio::select! {
+                biased;
+                heard = upstream.head(patience.response, |received| Heard::new(&received, order, how)) => {
+                    if let Some(response) = self.pass_interim(upstream, heard).await? {
+                        return Ok(response);
+                    }
+                }
+                // One that has sent its last request may still read.
+                came = exchange.connection.fill(exchange.limits.read), if may_be_more => {
+                    may_be_more = matches!(came, Ok(1..)) && self.client.look_ahead();
+                }
             }
         }
     }
@@ -190,10 +228,6 @@ impl<'c> Exchange<'c> {
         Ok(None)
     }
 
-    fn heard(&self, received: &Received<'_>) -> Heard {
-        Heard::new(received, &self.rest.order, (&self.shared.name, &self.shared.rules))
-    }
-
     /// What was heard, if it is final. Interim responses go to clients that know them.
     async fn pass_interim(
         &mut self,
@@ -221,7 +255,8 @@ impl<'c> Exchange<'c> {
         let Response { status, framing, persists: upstream_persists, bytes: head_bytes, passing, digester } =
             response;
         self.rest.measured.status = Some(status);
-        self.rest.measured.first_byte_ns = Some(first_ns.saturating_sub(self.rest.measured.sent_ns));
+        let first_byte_ns = first_ns.saturating_sub(self.rest.measured.sent_ns);
+        self.rest.measured.first_byte_ns = self.is_timed.then_some(first_byte_ns);
         self.rest.measured.head_bytes = head_bytes.len() as u64;
         let out = Outgoing::new(&self.rest.order, framing);
         self.client.exchange.persists &= out.is_delimited && !shared.is_stopping.get();
@@ -254,7 +289,12 @@ impl<'c> Exchange<'c> {
         let is_whole = body.is_done();
         let is_bodiless = self.rest.order.about.method == "HEAD" || status == 304;
         if is_whole && upstream_persists && !self.client.exchange.leaves_unread {
-            shared.pool.put_back(upstream);
+            match self.client.pipeline.is_ahead() {
+                true => self.client.pipeline.keep(upstream, (!self.has_waited).then_some(last_ns)),
+                false => shared.pool.put_back(upstream),
+            }
+        } else {
+            self.client.pipeline.lose();
         }
         let is_gone = self.is_gone();
         if is_gone {
@@ -290,7 +330,16 @@ impl<'c> Exchange<'c> {
         if self.is_gone() {
             return;
         }
-        if self.client.exchange.write(pieces).await.is_err() {
+        let mut written = pin!(self.client.exchange.write(pieces));
+        let at_once = poll_fn(|cx| Poll::Ready(written.as_mut().poll(cx))).await;
+        let written = match at_once {
+            Poll::Ready(written) => written,
+            Poll::Pending => {
+                self.has_waited = true;
+                written.await
+            }
+        };
+        if written.is_err() {
             self.rest.measured.error = Some(ResponseError::ClientGone);
         }
     }

@@ -16,6 +16,7 @@ mod later;
 mod log;
 mod message;
 mod order;
+mod pipeline;
 mod response;
 mod rest;
 mod role;

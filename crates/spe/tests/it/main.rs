@@ -7,5 +7,6 @@ mod honest;
 mod multiplier;
 mod multiplier_bed;
 mod multiplier_faults;
+mod pipelining;
 mod reverse;
 mod secured;
