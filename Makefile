@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-working-set verify docs fuzz torture man dist dist-check dist-try site gallery screenshots grammar bench-size
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots grammar bench-size
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -18,7 +18,9 @@ help:
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
 	@echo "make fuzz    the property tests, a thousand times as long"
-	@echo "make torture 500 faults at random instants, and what they leave (needs root; half an hour)"
+	@echo "make torture 500 faults at random instants, and what they leave; an hour of work under disturbance (needs root; two hours)"
+	@echo "make soak    eight hours of work under disturbance: does anything grow, is anything lost? (needs root, nats-server, nginx)"
+	@echo "make bench-slow     measure what 10,000 slow clients and servers cost others (needs nginx)"
 	@echo "make dist    packages, in target/dist: a tarball with an install script, .deb, .rpm, checksums, a list of materials"
 	@echo "make dist-check     build and package twice, and compare (needs twice the time)"
 	@echo "make dist-try       install each package in an empty Debian system, use it, remove it (needs root and debootstrap)"
@@ -85,9 +87,18 @@ fuzz:
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
 
-# Results are kept in target/torture; what was interrupted is gone on with.
+# Results are kept in target/torture and target/soak; what was interrupted is gone on with. An hour cannot decide whether something grows
+# by a thousandth in it: what stays undecided is told, and is no failure here.
 torture: build
 	ASSAY=$(ASSAY) scripts/torture.sh
+	scripts/soak.sh --self-test
+	ASSAY=$(ASSAY) scripts/soak.sh --hours 1 --undecided-is-fine
+
+soak: build
+	ASSAY=$(ASSAY) scripts/soak.sh
+
+bench-slow: build
+	ASSAY=$(ASSAY) scripts/slow-clients.sh
 
 # Static, with the C library of GNU. What it needs beside Rust: binutils, dpkg-deb, python3; for the .rpm, rpmbuild; for the wheel, maturin.
 dist:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Injects faults at random instants into commands of Assay, and counts what they leave (scripts/torture/__main__.py says how).
-# Usage: torture.sh [--faults N] [--seed N] [--at-once N] [--only N]
+# Usage: torture.sh [--faults N] [--seed N] [--at-once N] [--of COMMANDS] [--only N]
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null || { echo "torture needs python3" >&2; exit 2; }

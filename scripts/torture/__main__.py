@@ -6,7 +6,7 @@ Every fault has a number, and with the seed that number decides everything: the 
 `aftermath.py`.
 
 Results are kept in --dir, a JSON line each, so that a series that was interrupted is gone on with. Exit code 1: something was not as it must be.
-Usage: torture [--faults N] [--seed N] [--at-once N] [--dir DIR] [--only N]
+Usage: torture [--faults N] [--seed N] [--at-once N] [--dir DIR] [--of COMMANDS] [--only N]
 """
 
 import argparse
@@ -14,9 +14,11 @@ import collections
 import concurrent.futures
 import json
 import os
+import statistics
 import subprocess
 import sys
 
+from commands import chance_of, chosen
 from namespaces import UNSHARE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -50,6 +52,9 @@ def told(results):
     for fault, row in sorted(rows.items()):
         print(f"| {fault} | {' | '.join(str(row[command]) for command in commands)} |")
     bad = [result for result in results if result["problems"]]
+    behind = [behind_s for result in results for behind_s in result.get("behind_s", [])]
+    if behind:
+        print(f"\n{len(behind)} records of killed commands end {statistics.median(behind):.2f} s before the fault (median), {max(behind):.2f} s at most")
     print(f"\n{len(results)} faults, {len(bad)} with a problem")
     for result in bad:
         what = f"{result.get('fault')} of {result.get('victim')} after {result.get('at_s')} s of {result.get('command')}"
@@ -62,6 +67,7 @@ def main():
     parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--of", default="", help="faults of these commands only, as `switch,agent`: as many of the numbers as have them")
     parser.add_argument("--only", type=int, help="repeat this fault alone, and print all that is known of it")
     parser.add_argument("--dir", default=os.path.join(ROOT, "target", "torture"), help="where results are kept")
     args = parser.parse_args()
@@ -76,7 +82,9 @@ def main():
     if os.path.exists(kept):
         with open(kept) as lines:
             results = {result["number"]: result for result in map(json.loads, lines)}
-    missing = [number for number in range(args.faults) if number not in results]
+    of = set(filter(None, args.of.split(",")))
+    wanted = [number for number in range(args.faults) if not of or chosen(chance_of(args.seed, number)).name in of]
+    missing = [number for number in wanted if number not in results]
     with open(kept, "a") as file, concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         going = [pool.submit(injected, args.seed, number, assay) for number in missing]
         for done in concurrent.futures.as_completed(going):
@@ -86,8 +94,8 @@ def main():
             if "fault" in result:
                 file.write(json.dumps(result) + "\n")
                 file.flush()
-            print(f"{len(results)}/{args.faults}", end="\r", file=sys.stderr, flush=True)
-    return 1 if told([results[number] for number in range(args.faults)]) else 0
+            print(f"{len(results)}/{len(wanted)}", end="\r", file=sys.stderr, flush=True)
+    return 1 if told([results[number] for number in wanted]) else 0
 
 
 if __name__ == "__main__":

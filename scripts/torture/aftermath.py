@@ -3,9 +3,10 @@
 - The command ends by itself, with an exit code that the manual names, or by the signal that was sent to it. Where it fails, it says something.
 - Nothing panics.
 - Soon after, no process, no directory in /tmp and no shared memory of it is left. What a killed command leaves, the next start removes.
-- What it recorded can be read.
+- What it recorded can be read; where the command itself was killed, up to the last whole second before, and what it takes to hand that over.
 """
 
+import calendar
 import glob
 import json
 import os
@@ -18,6 +19,8 @@ KNOWN_CODES = {0, 1, 2, 96, 99, 105}
 # How long what watches over a killed command may take to clean up.
 SOON_S = 12
 MOST_S = 60
+# By how much a record may end before a kill: roles report once a second, and a busy machine takes some time for that.
+MOST_BEHIND_S = 2.5
 # Where there is room even if the disk is full.
 STDOUT, STDERR = "/mnt/stdout", "/mnt/stderr"
 
@@ -93,3 +96,41 @@ def read(assay, directory):
     except ValueError as error:
         return [f"report printed no document: {error}"]
     return []
+
+
+def journalled(directory, fault_ms):
+    """By how many seconds the measurements of a run that was under way end before the fault; none: its schedule had not begun, or was over."""
+    with open(os.path.join(directory, "run.json")) as file:
+        info = json.load(file)
+    ended_ms, begun_ms = 0, info["started_unix_ms"]
+    with open(os.path.join(directory, "journal.jsonl")) as file:
+        for line in file:
+            try:
+                interval = json.loads(line).get("robots")
+            except ValueError:
+                continue  # the line that was being written
+            if interval:
+                ended_ms = max(ended_ms, interval["start_ms"] + interval["length_ms"])
+    into_ms = min(fault_ms - begun_ms, max(phase["planned_end_ms"] or 0 for phase in info["phases"]))
+    return (into_ms - ended_ms) / 1000 if begun_ms and into_ms > 0 else None
+
+
+def logged(fault_unix_s):
+    """The same of the switch's access log, which has instants to the second: of its last line."""
+    with open("access.log", errors="replace") as file:
+        lines = [line for line in file if line.endswith("\n")]
+    if not lines:
+        return None
+    at = time.strptime(lines[-1].split("[", 1)[1].split(" ", 1)[0], "%d/%b/%Y:%H:%M:%S")
+    # Its second, to the end.
+    return fault_unix_s - calendar.timegm(at) - 1
+
+
+def reach(command, fault_unix_s):
+    """By how much each record ends before the fault that killed the command."""
+    if command.name == "switch":
+        found = [logged(fault_unix_s)] if os.path.exists("access.log") else []
+    else:
+        journals = glob.glob("kept/journal.jsonl") + glob.glob("kept/cells/*/journal.jsonl")
+        found = [journalled(os.path.dirname(path), fault_unix_s * 1000) for path in journals]
+    return [round(behind_s, 2) for behind_s in found if behind_s is not None]

@@ -5,14 +5,13 @@ Usage: inside.py SEED NUMBER ASSAY
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 
 import aftermath
-from commands import COMMANDS
+from commands import chance_of, chosen
 from namespaces import mounted, processes, signalled
 
 # Room for everything that is written: Varnish and Squid need some for stores and shared memory.
@@ -78,36 +77,48 @@ FAULTS = [kill, kill, kill, end, interrupt, stop, stop, starve, fill, cut]
 
 def main():
     seed, number, assay = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    chance = random.Random(seed * 1_000_003 + number)
+    chance = chance_of(seed, number)
     assay = mounted(assay, ROOM_MB)
     os.chdir("/tmp/work")
-    command = chance.choice(COMMANDS)
+    command = chosen(chance)
     typed = command.prepare(assay, chance)
     fault = chance.choice(FAULTS)
     at_s = round(chance.uniform(0.0, command.takes_s), 2)
     pause_s = chance.uniform(*PAUSE_S)
     result = {"number": number, "command": command.name, "typed": " ".join(typed), "fault": fault.__name__, "at_s": at_s}
+    beside = lambda _: []
+    if command.name == "agent":
+        beside = command.beside(assay)
     with open(aftermath.STDOUT, "wb") as out, open(aftermath.STDERR, "wb") as err:
         going = subprocess.Popen(typed, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-    clients = command.clients()
+    if command.name != "agent":
+        beside = command.beside(assay)
     deadline = time.monotonic() + at_s
     while time.monotonic() < deadline and going.poll() is None:
         time.sleep(0.02)
     alive = sorted(processes().items())
     victim, words = chance.choice(alive) if alive else (None, "nothing")
     result["victim"] = words
+    fault_unix_s = time.time()
     if victim is not None:
         fault(victim, pause_s)
+    problems = list(beside(going)) if command.endless else []
     try:
         code = going.wait(MOST_S)
     except subprocess.TimeoutExpired:
         code = None
         going.kill()
-    clients()
+    if not command.endless:
+        problems += beside(going)
     is_own_end = victim == going.pid and fault in (kill, starve)
     is_starved = fault is starve and words.startswith(assay)
-    result |= {"code": code} | aftermath.of(command, typed, code, is_own_end, is_starved, processes)
-    print(json.dumps(result))
+    after = aftermath.of(command, typed, code, is_own_end, is_starved, processes)
+    problems += after["problems"]
+    if victim == going.pid and fault is kill:
+        reach = aftermath.reach(command, fault_unix_s)
+        result["behind_s"] = reach
+        problems += [f"the record ends {behind_s:.2f} s before the fault" for behind_s in reach if behind_s > aftermath.MOST_BEHIND_S]
+    print(json.dumps(result | {"code": code} | after | {"problems": problems}))
 
 
 main()
