@@ -166,7 +166,7 @@ impl<'r> Seen<'r> {
                     "deviation/mean",
                     "How unequally the nodes' processors are used, second by second: 0 is perfect balance.",
                 ),
-                |_, point| Some((point.balance.processor, None)),
+                |_, point| Some((terminal::balance(point)?.processor, None)),
             ),
             self.over_load(
                 ("uneven-disk", "Balance of disks", "deviation/mean", "The same of their disks."),

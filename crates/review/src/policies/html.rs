@@ -199,8 +199,9 @@ fn row(result: &ClusterResult, point: &ClusterPoint) -> Vec<String> {
     let mut cells = vec![terminal::load(point), point.policy.clone(), terminal::responses(point), gain];
     cells.extend([times.p50, times.p90, times.p95, times.p99, times.max].map(terminal::ms));
     cells.push(format!("{:.2}", megabits_per_s(result, point)));
-    let balance = &point.balance;
-    cells.extend([balance.processor, balance.disk, balance.in_flight].map(|value| format!("{value:.2}")));
+    let balance = terminal::balance(point).map(|known| [known.processor, known.disk, known.in_flight]);
+    let shares = balance.map(|known| known.map(|value| format!("{value:.2}")));
+    cells.extend(shares.unwrap_or_else(|| [(); 3].map(|()| format::NOTHING.to_owned())));
     cells.extend([
         format::count(point.failed),
         reference.map_or(String::new(), |there| format!("{there:.1}")),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
+use assay_record::cluster::{Balance, ClusterPoint, ClusterResult, Origin};
 
 use super::{Against, Estimate, MeasuredGain, gain, measured_gain, megabits_per_s, nodes, scenes, within};
 use assay_report::format::{NOTHING, duration_s};
@@ -88,20 +88,25 @@ pub(super) fn ms(micros: Option<u64>) -> String {
     micros.map_or(NOTHING.into(), |us| format!("{:.1}", us as f64 / 1e3))
 }
 
+/// How unequally nodes were used; none: nobody has looked at them for a whole second, and perfect balance is something else.
+pub(super) fn balance(point: &ClusterPoint) -> Option<Balance> {
+    (!point.nodes.is_empty() || point.balance != Balance::default()).then_some(point.balance)
+}
+
 fn row(text: &mut String, result: &ClusterResult, point: &ClusterPoint) {
     let gain =
         gain(result, point).map_or(String::new(), |gain| format!("{:+.1} %", (gain.mean - 1.0) * 100.0));
     let times = &point.response_us;
     let _ = write!(
         text,
-        "{:>10}  {:<12} {:>17} {gain:>10} {:>8} {:>8} {:>8} {:>7.2}",
+        "{:>10}  {:<12} {:>17} {gain:>10} {:>8} {:>8} {:>8} {:>7}",
         load(point),
         point.policy,
         responses(point),
         ms(times.p50),
         ms(times.p95),
         ms(times.p99),
-        point.balance.processor
+        balance(point).map_or(NOTHING.into(), |balance| format!("{:.2}", balance.processor))
     );
     if let Some(reference) = point.reference_per_s {
         let _ = write!(text, " {reference:>9.2} {:>+6.1}%", (point.mean_per_s() / reference - 1.0) * 100.0);

@@ -186,3 +186,15 @@ fn the_published_schema_is_that_of_the_code_and_the_document_is_true_to_it() {
     false_one["points"][0]["node_series"][0]["processor"] = "much".into();
     assert!(!validator.is_valid(&false_one));
 }
+
+#[test]
+fn nodes_that_nobody_has_looked_at_are_not_in_perfect_balance() {
+    let mut seen = result("r", [1.1, 1.3]);
+    assert!(words(&seen).contains("0.17"), "{}", words(&seen));
+    for point in &mut seen.points {
+        (point.nodes, point.balance, point.balance_by_second) = Default::default();
+    }
+    let unseen = words(&seen);
+    assert!(!unseen.contains("0.17") && !unseen.contains(" 0.00"), "{unseen}");
+    assert_eq!(unseen.matches('–').count(), 4, "{unseen}");
+}
