@@ -26,8 +26,10 @@ use tokio::task::spawn_local;
 use crate::error::NodeError;
 use crate::front::{Front, Own};
 use crate::pace::{Alarm, Pace};
-use crate::serve::WORK_FIELD;
+use crate::serve::{STATE_PATH, WORK_FIELD};
 
+/// Largest response to a request for a node's state that is read.
+const STATE_BYTES: u64 = 4096;
 /// Most kinds of failure that are told apart.
 const MOST_KINDS: usize = 16;
 
@@ -172,12 +174,7 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     let patience = Patience { connect: spec.patience, response: spec.patience };
     let resources = Resources::new();
     resources.keep_deadlines();
-    let http_client = HttpClient(Rc::new(HttpClientInner {
-        pool: Pool::new(&resources),
-        keep_alive: spec.keep_alive,
-        patience,
-        failures: RefCell::default(),
-    }));
+    let http_client = HttpClient::new(&resources, patience, spec.keep_alive);
     let mut reports = None;
     let (front, named) = match spec.target {
         Target::One(address) => (Front::One(address), address.to_string()),
@@ -345,6 +342,18 @@ impl Crowd {
 }
 
 impl HttpClient {
+    /// One that waits so long, and may use its connections again.
+    pub(crate) fn new(resources: &Rc<Resources>, patience: Patience, keep_alive: bool) -> Self {
+        let (pool, failures) = (Pool::new(resources), RefCell::default());
+        Self(Rc::new(HttpClientInner { pool, keep_alive, patience, failures }))
+    }
+
+    /// The state of a node, as the text that it says; none if it does not.
+    pub(crate) async fn state(&self, node: SocketAddr, patience: Patience) -> Option<Vec<u8>> {
+        let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {node}\r\n\r\n");
+        self.fetch(node, head.as_bytes(), patience, STATE_BYTES).await
+    }
+
     /// Counts a failure under its kind.
     fn complain(&self, kind: String) {
         let mut failures = self.0.failures.borrow_mut();
@@ -365,7 +374,7 @@ impl HttpClient {
     }
 
     /// A small body; none if it could not be had or is too large.
-    pub(crate) async fn fetch(
+    async fn fetch(
         &self,
         address: SocketAddr,
         head: &[u8],

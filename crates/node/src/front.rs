@@ -13,12 +13,9 @@ use tokio::task::spawn_local;
 
 use crate::clients::{Exchange, HttpClient};
 use crate::pace::Pace;
-use crate::serve::STATE_PATH;
 
 /// A probe may take so long.
 const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
-/// Largest response to a probe that is read.
-const STATE_BYTES: u64 = 4096;
 
 /// Where requests go.
 pub(crate) enum Front {
@@ -95,11 +92,8 @@ impl Own {
         let (own, http_client, address) =
             (Rc::clone(self), http_client.clone(), self.servers[server.0 as usize]);
         spawn_local(async move {
-            let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-            let Some(body) = http_client.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else {
-                return;
-            };
-            let Ok(state) = serde_json::from_slice::<NodeState>(&body) else { return };
+            let Some(text) = http_client.state(address, PROBE).await else { return };
+            let Ok(state) = serde_json::from_slice::<NodeState>(&text) else { return };
             let state = ServerState {
                 processor: state.processor,
                 disk: state.disk,

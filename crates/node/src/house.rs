@@ -5,12 +5,12 @@
 
 use std::cell::RefCell;
 
-use assay_dispatch::node::{Busy, Node, Refused, Work};
+use assay_dispatch::node::{Busy, Node, NodeSpec, Refused, Work};
 use assay_dispatch::{Moment, ServerState};
 use assay_measurement::histogram::Histogram;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::timer::{Ticket, Timer};
-use assay_record::cluster::NodeUse;
+use assay_record::cluster::{NodeTime, NodeUse};
 use assay_simulate::{Group, Links};
 use slab::Slab;
 use tokio::sync::oneshot::{self, Receiver, Sender};
@@ -50,6 +50,7 @@ pub(crate) struct Waits {
 #[derive(Debug)]
 struct Member {
     node: Node,
+    spec: NodeSpec,
     planned: Option<(Moment, Ticket)>,
     sampled: (Moment, Busy),
     /// How long its link had been busy when it was sampled.
@@ -85,6 +86,7 @@ impl House {
         let now = pace.now();
         let member = |group: &Group| Member {
             node: Node::new(group.node),
+            spec: group.node,
             planned: None,
             sampled: (now, Busy::default()),
             sampled_link_s: 0.0,
@@ -180,6 +182,20 @@ impl House {
         member.told = (now, told);
         member.sent = 0;
         told
+    }
+
+    /// What a node has used since it started.
+    pub(crate) fn used(&self, node: usize) -> NodeTime {
+        let now = self.pace.now();
+        let state = self.state.borrow();
+        let member = &state.members[node];
+        let (busy, spec) = (member.node.busy(now), member.spec);
+        NodeTime {
+            at_s: now.secs_since(Moment::START),
+            processor_s: busy.processor_s / f64::from(spec.processors.max(1)),
+            disk_s: busy.disk_s / f64::from(spec.disks.max(1)),
+            network_s: state.links.busy_s(node as u32, now),
+        }
     }
 
     /// How all nodes are, since somebody looked last.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_dispatch::node::{NodeSpec, Work};
 use assay_dispatch::{Moment, ServerState};
-use assay_record::cluster::NodeUse;
+use assay_record::cluster::{NodeTime, NodeUse};
 use assay_simulate::Group;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -129,6 +129,18 @@ impl RealNode {
         self.reported.set(now);
         let in_flight = self.in_flight.get();
         ServerState { processor, disk, network: 0.0, in_flight, latency_nanos: self.latency_nanos.get() }
+    }
+
+    /// What it has used since it started.
+    pub(crate) fn used(&self) -> NodeTime {
+        let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.pace.scale();
+        let bits = self.sent.get() as f64 * 8.0;
+        NodeTime {
+            at_s: self.pace.now().secs_since(Moment::START),
+            processor_s: used(&self.used.0) / f64::from(self.spec.processors.max(1)),
+            disk_s: used(&self.used.1) / f64::from(self.spec.disks.max(1)),
+            network_s: self.link_bits_per_s.map_or(0.0, |per_s| bits / per_s),
+        }
     }
 
     /// How it is, since somebody looked last.

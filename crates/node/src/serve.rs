@@ -160,7 +160,7 @@ fn work_of(field: &[u8]) -> Option<(f64, f64)> {
 
 /// The state as ORCA says it, in a field: so switches that know ORCA learn it too.
 fn load_metrics(state: &NodeState) -> String {
-    let NodeState { processor, disk, network, in_flight, latency_us } = state;
+    let NodeState { processor, disk, network, in_flight, latency_us, .. } = state;
     let latency = latency_us.map_or(String::new(), |us| format!(", named_metrics.latency_ns={}", us * 1_000));
     format!(
         "endpoint-load-metrics: TEXT cpu_utilization={processor:.6}, named_metrics.disk={disk:.6}, \
@@ -204,12 +204,17 @@ impl Server {
             Machine::Virtual(house) => house.report(self.number),
             Machine::Real(node) => node.report(),
         };
+        let used = match &self.machine {
+            Machine::Virtual(house) => house.used(self.number),
+            Machine::Real(node) => node.used(),
+        };
         NodeState {
             processor: state.processor,
             disk: state.disk,
             network: state.network,
             in_flight: state.in_flight,
             latency_us: state.latency_nanos.map(|nanos| nanos / 1_000),
+            used: Some(used),
         }
     }
 }

@@ -31,6 +31,46 @@ pub struct NodeState {
     pub in_flight: u32,
     /// How long it thinks that a request takes which comes now.
     pub latency_us: Option<u64>,
+    /// What it has used since it started, for those who look at intervals of their own; none: it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<NodeTime>,
+}
+
+/// Time in which the resources of a node were busy since it started; of several processors or disks, on average.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeTime {
+    /// How long ago it started.
+    pub at_s: f64,
+    /// Processors.
+    pub processor_s: f64,
+    /// Disks.
+    pub disk_s: f64,
+    /// Its link, if it has one.
+    pub network_s: f64,
+}
+
+/// What is read of the state of a node that is watched: a server that is not Assay's may say no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct NodeUsed {
+    /// What it has used since it started.
+    pub used: NodeTime,
+    /// Requests that it has now.
+    #[serde(default)]
+    pub in_flight: u32,
+}
+
+impl NodeTime {
+    /// How busy it was since an earlier reading, and how many requests it has now; none: it was started again between them.
+    pub fn since(&self, earlier: &Self, in_flight: u32) -> Option<NodeUse> {
+        let passed_s = self.at_s - earlier.at_s;
+        let share = |now: f64, before: f64| ((now - before) / passed_s).clamp(0.0, 1.0);
+        (passed_s > 0.0).then(|| NodeUse {
+            processor: share(self.processor_s, earlier.processor_s),
+            disk: share(self.disk_s, earlier.disk_s),
+            network: share(self.network_s, earlier.network_s),
+            in_flight: f64::from(in_flight),
+        })
+    }
 }
 
 /// Where results come from.
@@ -109,7 +149,7 @@ pub struct ClusterPoint {
     #[schemars(with = "Vec<BTreeMap<String, f64>>")]
     pub nodes: Vec<NodeUse>,
     /// Each node second by second, in the first repetition: the values of each measurement, rounded to four places. Empty if the
-    /// nodes are not Assay's own.
+    /// nodes do not say how busy they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_series: Vec<NodeSeries>,
     /// What somebody else measured there.

@@ -1,11 +1,11 @@
 //! `assay cluster`, `assay webstone` and `assay policies`, as people use them.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Assay, Said, send, wait_for};
+use crate::support::{Assay, Said, python, read, root, send, wait_for};
 
 /// Two nodes, a file and a program.
 const SMALL: &str = "title = \"Small\"\npolicies = [\"rand\", \"cap\"]\nclients = [2, 4]\nrepetitions = 1\n\
@@ -163,6 +163,45 @@ fn a_cluster_is_measured_as_it_is_simulated() {
         // How far they are apart depends on what else the machine does: never above, unless by chance of a short run.
         assert_eq!(document["against"]["points"].as_array().map(Vec::len), Some(4));
     }
+}
+
+#[test]
+fn servers_that_are_already_running_are_watched_if_all_of_them_say_how_busy_they_are() {
+    let assay = Assay::new();
+    let small = assay.file("small.toml", SMALL);
+    let (_running, nodes) = start(&assay, &[small]);
+    let Some(python) = python() else { return };
+    let script = root().join("contrib/node-state.py");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(script).args(["--listen", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("Python");
+    let mut line = String::new();
+    let out = child.stdout.take().expect("a pipe");
+    BufReader::new(out).read_line(&mut line).expect("an address");
+    let _machine = Running(child);
+    let machine = line.trim().strip_prefix("http://").expect("an address").to_owned();
+    let run = |addresses: &[&str]| {
+        let nodes = addresses.join(",");
+        let (load, time) =
+            (["--clients", "2", "--policy", "rand"], ["--measure", "2200ms", "--csv", "nodes.csv"]);
+        assay.run(
+            &[&["cluster", small, "--run", "--json", "--nodes", &nodes][..], &load[..], &time[..]].concat(),
+        )
+    };
+    let both = run(&[&nodes[0], &nodes[1]]).exits(0);
+    let series = json(&both.stdout)["points"][0]["node_series"].clone();
+    assert_eq!(series.as_array().map(Vec::len), Some(2), "{series}");
+    let busy = |node: usize| series[node]["processor"].as_array().expect("seconds").clone();
+    assert!(busy(0).len() >= 2 && busy(0)[1].as_f64() > Some(0.1), "{series}");
+    assert!(
+        read(&assay.path("nodes.csv")).contains("80/20,two,rand,2,,1,1,"),
+        "{}",
+        read(&assay.path("nodes.csv"))
+    );
+    // The other fails what it does not serve, and still says how its machine is.
+    let machine_too = json(&run(&[&nodes[0], &machine]).stdout);
+    let share = machine_too["points"][0]["node_series"][1]["processor"][0].as_f64();
+    assert!(share.is_some_and(|share| (0.0..=1.0).contains(&share)), "{machine_too}");
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod nodes;
 mod stream;
 mod support;
+mod watched;

@@ -10,6 +10,7 @@ use assay_measurement::histogram::Histogram;
 use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Share, Target, run_unless as request};
 use assay_node::nodes::{Nodes, NodesSpec};
+use assay_node::watched::Watched;
 use assay_record::cluster::{Origin, Tally};
 use assay_simulate::{Cell, Experiment, cells, choice};
 use tokio::sync::watch;
@@ -36,7 +37,9 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (Some(clients), _) => format!("{clients} clients"),
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
-        let Some((tally, late_us)) = measure(args, experiment, cell, stop.clone())? else { break };
+        let Some((tally, late_us)) = measure(args, experiment, (cell, number == 0), stop.clone())? else {
+            break;
+        };
         let late_ms = late_us.mean_us().map(|us| us / 1e3);
         latest_ms = late_ms.unwrap_or(0.0).max(latest_ms);
         output::eprint(&format!(
@@ -71,11 +74,11 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
     Ok(shown)
 }
 
-/// Fresh nodes, a fresh switch, and clients, for one repetition; none: it was interrupted.
+/// Fresh nodes, a fresh switch, and clients, for one repetition, which may be the first of all; none: it was interrupted.
 fn measure(
     args: &ClusterArgs,
     experiment: &Experiment,
-    cell: &Cell,
+    (cell, is_first): (&Cell, bool),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Option<(Tally, Histogram)>, Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
@@ -90,6 +93,7 @@ fn measure(
     };
     let addresses: Vec<SocketAddr> =
         nodes.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
+    let watched = if nodes.is_none() { watch(&addresses, pace, is_first)? } else { None };
     let chosen = &experiment.policies[cell.policy].choice;
     let mut switch = None;
     let target = if args.without_switch {
@@ -131,9 +135,21 @@ fn measure(
         ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);
     let mut late_us = Histogram::new();
     // The first of them looks back on some of the warm-up.
-    for look in nodes.iter().flat_map(Nodes::samples).filter(|look| counted.contains(&look.at)) {
+    let looks = nodes.iter().flat_map(Nodes::samples).chain(watched.iter().flat_map(Watched::samples));
+    for look in looks.filter(|look| counted.contains(&look.at)) {
         tally.sampled(look.nodes);
         late_us.merge(&look.late_us);
     }
     Ok(Some((tally, late_us)))
+}
+
+/// Watches nodes that somebody else started, if they say how busy they are.
+fn watch(addresses: &[SocketAddr], pace: Pace, is_first: bool) -> Result<Option<Watched>, Failure> {
+    let watched = Watched::start(addresses.to_vec(), pace).map_err(Failure::failed)?;
+    if let (Err(silent), true) = (&watched, is_first) {
+        output::eprint(&format!(
+            "nodes are not watched: {silent} does not say at /assay/state how busy it is, as nodes of `assay cluster` do\n"
+        ));
+    }
+    Ok(watched.ok())
 }
