@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn counters_keep_their_names_in_the_record() {
         let mut all = ProxyCounters::default();
-        assert_eq!(by_name(&all).len(), 11, "nothing is said of what a cache alone does not do");
+        assert_eq!(by_name(&all).len(), 13, "nothing is said of what a cache alone does not do");
         (all.peers.loops, all.prefetch.prefetched_used) = (1, 2);
         let names: Vec<String> = by_name(&all).into_keys().collect();
         assert_eq!(
             names.join(" "),
-            "collapsed evictions false_hits hits icp_answered icp_answered_hits icp_bytes icp_hits icp_refused icp_replies \
-             icp_sent icp_timeouts icp_wait_us loops misses objects origin_errors origin_requests parent_bytes \
+            "collapsed dismissed_clients evictions false_hits hits icp_answered icp_answered_hits icp_bytes icp_hits \
+             icp_refused icp_replies icp_sent icp_timeouts icp_wait_us loops misses objects origin_errors origin_requests parent_bytes \
              parent_fetches parent_hits passed peer_errors peer_hits peer_requests prefetched prefetched_bytes \
-             prefetched_used prefetches_dropped requests revalidated sibling_bytes sibling_hits stored_bytes"
+             prefetched_used prefetches_dropped requests revalidated sibling_bytes sibling_hits slow_clients stored_bytes"
         );
     }
 

@@ -83,6 +83,10 @@ impl Stream for ClientStream {
         }
     }
 
+    fn is_opening(&self) -> bool {
+        matches!(self, Self::Socket(stream) if !stream.is_open())
+    }
+
     fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(..))
     }

@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::clock::monotonic_ns;
 use crate::limits::{LINGER, LINGER_READS};
 use crate::memory::{Input, Memory, write_all};
-use crate::watch::{Deadline, TICK_NS, Watch};
+use crate::watch::{Awaits, Deadline, TICK_NS, Watch};
 
 /// What all connections of a thread share: buffers, and the watch over their deadlines.
 pub struct Resources {
@@ -78,9 +78,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         limit: Duration,
         take: impl FnOnce(&[u8], &mut Input, &Memory) -> T,
     ) -> impl Future<Output = io::Result<T>> {
-        self.deadline.set(limit);
-        let (memory, input) = (&self.resources.memory, &mut self.input);
-        memory.read(&mut self.stream, &self.deadline, |bytes| take(bytes, input, memory))
+        self.deadline.await_peer(limit);
+        let (memory, input, deadline) = (&self.resources.memory, &mut self.input, &self.deadline);
+        memory.read(&mut self.stream, deadline, |bytes| {
+            deadline.earn(bytes.len() as u64);
+            take(bytes, input, memory)
+        })
     }
 
     /// What it is made of, for those who read it in their own way: the stream, its deadline, its input and the memory for that.
@@ -96,12 +99,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         })
     }
 
-    /// Waits for bytes under the deadline as it is, and adds them to `input`; how many (none: the other side has closed). One that
-    /// is idle may be sent away meanwhile ([`Watch::dismiss_idle`]).
-    pub(crate) async fn wait(&mut self, input: &mut Input, is_idle: bool) -> io::Result<usize> {
-        self.deadline.set_idle(is_idle);
+    /// Waits for bytes of a request under the deadline as it is, and adds them to `input`; how many (none: the other side has
+    /// closed). It may be sent away meanwhile ([`Watch::dismiss_idle`], [`Watch::dismiss`]).
+    pub(crate) async fn wait(&mut self, input: &mut Input, awaits: Awaits) -> io::Result<usize> {
+        self.deadline.set_awaits(awaits);
         let filled = self.resources.memory.fill(&mut self.stream, &self.deadline, input).await;
-        self.deadline.set_idle(false);
+        if filled.is_err() {
+            self.deadline.set_awaits(Awaits::Other);
+        }
         filled
     }
 

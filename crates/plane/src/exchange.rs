@@ -23,12 +23,18 @@ use tokio::net::TcpStream;
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
 use crate::fields::{self, Received};
-use crate::limits::HEAD;
+use crate::limits::{HEAD, LEAST_RATE};
+use crate::watch::Awaits;
 
 /// What a connection lies on.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// From now on, closing it shows the other side that something is missing.
     fn reset_on_close(&self);
+
+    /// Its handshake is not over: nothing can have come on it yet.
+    fn is_opening(&self) -> bool {
+        false
+    }
 
     /// It carries one request of a client that speaks HTTP/2.
     fn is_http2(&self) -> bool {
@@ -58,6 +64,8 @@ pub struct ClientLimits {
     pub head_bytes: usize,
     /// Longest target of a request, in bytes.
     pub target_bytes: usize,
+    /// Least bytes of a body that it has to send or take in a second, after the time for a part; 0: any.
+    pub least_rate: u64,
 }
 
 impl ClientLimits {
@@ -65,7 +73,8 @@ impl ClientLimits {
     /// longer than [`HEAD`].
     pub fn new(read: Duration, write: Duration) -> Self {
         let (head_bytes, target_bytes) = (MAX_HEAD_BYTES, MAX_HEAD_BYTES);
-        Self { idle: read, head: read.min(HEAD), read, write, head_bytes, target_bytes }
+        let least_rate = LEAST_RATE;
+        Self { idle: read, head: read.min(HEAD), read, write, head_bytes, target_bytes, least_rate }
     }
 
     /// A request may go on with so many bytes of which the head is not complete.
@@ -187,13 +196,18 @@ pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
             Ok(Some(next)) => Ok(next),
             Err(error) => Err(error),
         };
+        // What a client does not take would stay in the system's memory for as long as it likes.
+        if ended.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            handler.exchange().connection.stream.reset_on_close();
+        }
         handler.ended(ended.is_ok());
         if ended? == Next::Detached {
             return Ok(Next::Detached);
         }
         let exchange = handler.exchange();
         if !exchange.persists || exchange.leaves_unread {
-            if exchange.leaves_unread || !exchange.connection.input.unread().is_empty() {
+            let leaves_some = exchange.leaves_unread || !exchange.connection.input.unread().is_empty();
+            if leaves_some && !exchange.connection.deadline.is_dismissed() {
                 Box::pin(exchange.connection.linger()).await;
             }
             return Ok(Next::Request);
@@ -207,7 +221,14 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
     // The head lies here while it is needed, and what follows it in the input of the connection.
     let mut input = std::mem::take(&mut exchange.connection.input);
     let mut has_begun = !input.unread().is_empty();
-    exchange.connection.deadline.set(if has_begun { exchange.limits.head } else { exchange.limits.idle });
+    // A handshake has as long as a head.
+    let is_opening = exchange.connection.stream.is_opening();
+    let has_time_of_head = has_begun || is_opening;
+    exchange.connection.deadline.set(if has_time_of_head {
+        exchange.limits.head
+    } else {
+        exchange.limits.idle
+    });
     let next = loop {
         let parsed = if has_begun { RequestHead::parse(input.unread()) } else { Ok(None) };
         let exchange = handler.exchange();
@@ -232,7 +253,8 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
             },
             Err(error) => break refuse(handler, error.into(), input.unread()).await,
         }
-        match exchange.connection.wait(&mut input, !has_begun).await {
+        let awaits = if has_begun || is_opening { Awaits::Head } else { Awaits::Request };
+        match exchange.connection.wait(&mut input, awaits).await {
             Ok(0) => break Ok(None),
             Ok(_) if has_begun => {}
             Ok(_) => {
@@ -261,6 +283,7 @@ impl<S: Stream> Exchange<S> {
 
     /// On a connection of which something may have been read.
     pub fn of(connection: Connection<S>, limits: ClientLimits) -> Self {
+        connection.deadline.set_pace(limits.least_rate);
         Self {
             connection,
             version: Version::Http11,
@@ -277,7 +300,8 @@ impl<S: Stream> Exchange<S> {
         self.persists = head.persists();
         self.body = BodyReader::new(head.body());
         self.leaves_unread = !self.body.is_done();
-        self.connection.deadline.set_idle(false);
+        self.connection.deadline.set_awaits(Awaits::Other);
+        self.connection.deadline.forgive();
         if !rest.is_empty() {
             let memory = &self.connection.resources().clone().memory;
             self.connection.input.append(rest, memory);

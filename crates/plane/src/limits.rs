@@ -13,6 +13,17 @@ pub const MOST_INTERIM_RESPONSES: u32 = 32;
 /// read does not bound it: a client that sends a byte now and then would hold its connection for ever.
 pub const HEAD: Duration = Duration::from_secs(30);
 
+/// How many bytes of a body a client has to send or take in a second at least, where its role says nothing else: one that sends a
+/// byte now and then would have all the time of each read again and again.
+pub const LEAST_RATE: u64 = 500;
+
+/// A connection that waits for its client is not ended for the sake of others before it has waited for so long.
+pub const SPARED: Duration = Duration::from_secs(1);
+
+/// So many connections are ended together when there may be no more: looking for those that have waited longest takes as long
+/// for some as for one, and ending many would keep others waiting.
+pub const ENDED_AT_ONCE: usize = 8;
+
 /// Most bytes that one read takes.
 pub const READ_BYTES: usize = 64 * 1024;
 

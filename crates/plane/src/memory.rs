@@ -166,11 +166,13 @@ pub fn write_all<'p>(
     poll_fn(move |cx| {
         loop {
             if begins && let Some(step) = step {
-                deadline.set(step);
+                deadline.await_peer(step);
             }
             let written = match parts.size_hint() {
-                (_, Some(..=FEW_PARTS)) => poll_step::<FEW_PARTS>(stream, cx, &mut parts, &mut sent),
-                _ => poll_step::<MANY_PARTS>(stream, cx, &mut parts, &mut sent),
+                (_, Some(..=FEW_PARTS)) => {
+                    poll_step::<FEW_PARTS>((stream, deadline), cx, &mut parts, &mut sent)
+                }
+                _ => poll_step::<MANY_PARTS>((stream, deadline), cx, &mut parts, &mut sent),
             };
             match written {
                 Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
@@ -188,7 +190,7 @@ pub fn write_all<'p>(
 /// Writes once of `parts`, of which `sent` bytes are gone already; true: that was all.
 #[inline]
 fn poll_step<'p, const MOST: usize>(
-    stream: &mut (impl AsyncWrite + Unpin),
+    (stream, deadline): (&mut (impl AsyncWrite + Unpin), &Deadline),
     cx: &mut Context<'_>,
     parts: &mut (impl Iterator<Item = &'p [u8]> + Clone),
     sent: &mut usize,
@@ -213,6 +215,7 @@ fn poll_step<'p, const MOST: usize>(
         [one] => ready!(stream.poll_write(cx, one))?,
         several => ready!(stream.poll_write_vectored(cx, several))?,
     };
+    deadline.earn(written as u64);
     if written == 0 {
         return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
     }

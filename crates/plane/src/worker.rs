@@ -86,6 +86,11 @@ pub fn raise_descriptor_limit() {
     make_room_for_descriptors();
 }
 
+/// How many descriptors this process may have.
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Has the system make room for descriptors now. It doubles its table when that is full, and when the process has threads,
 /// whoever opened one too many then stands still for 10 ms and more, waiting for all processors to have seen it.
 fn make_room_for_descriptors() {

@@ -20,7 +20,7 @@ use crate::store::{Found, Key, Stored};
 use crate::target::Target;
 use crate::way::Way;
 use assay_plane::body::{BodyError, BodyReader};
-use assay_plane::exchange::Framing;
+use assay_plane::exchange::{Framing, Refusal};
 use assay_plane::fields;
 use assay_plane::interim::{self, Interim};
 use assay_plane::upstream::{Received, SWITCHING, Upstream, UpstreamError};
@@ -130,6 +130,8 @@ enum PassError {
     Client(io::Error),
     /// The client's body makes no sense.
     BadBody(ChunkError),
+    /// The client's body does not come.
+    Slow,
     /// The origin.
     Origin(Failure),
 }
@@ -144,6 +146,11 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
         Err(PassError::BadBody(error)) => {
             client.exchange.give_up();
             return client.send_error(400, &error.to_string(), None, false).await;
+        }
+        Err(PassError::Slow) => {
+            client.exchange.give_up();
+            let refusal = Refusal::TooSlow;
+            return client.send_error(refusal.status(), &refusal.to_string(), None, false).await;
         }
         Err(PassError::Origin(failure)) => failure,
     };
@@ -258,6 +265,7 @@ fn upstream_fault(error: UpstreamError) -> PassError {
 fn client_fault(error: BodyError) -> PassError {
     match error {
         BodyError::Truncated => PassError::Client(io::ErrorKind::UnexpectedEof.into()),
+        BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => PassError::Slow,
         BodyError::Io(error) => PassError::Client(error),
         BodyError::Coding(error) => PassError::BadBody(error),
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_plane::byte_stream::ByteStream;
+use assay_plane::limits::{ENDED_AT_ONCE, SPARED};
 use assay_plane::listen::{accept, listen};
 use assay_plane::tls;
 use assay_plane::upstream::UpstreamTls;
@@ -16,7 +17,7 @@ use assay_tls::client::Name;
 use assay_tls::server::Server;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::access_log::AccessLog;
 use crate::client;
@@ -24,6 +25,8 @@ use crate::error::ProxyError;
 use crate::peers::Peers;
 use crate::shared::{Clock, Limits, Shared};
 
+/// When it is looked again for connections that can be ended, where there may be no more.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How often idle origin connections are looked through.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -86,12 +89,20 @@ impl Proxy {
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let is_full = self.is_full();
             tokio::select! {
-                (stream, _) = accept(&self.listener) => {
+                // A connection that has not waited for long enough to be ended may have by then.
+                () = sleep(LOOK_AGAIN), if is_full => {}
+                () = self.shared.client_left.notified(), if is_full => {}
+                (stream, _) = accept(&self.listener), if !is_full => {
                     // A session that cannot begin is a client that gets no response.
                     let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
-                    spawn_local(client::serve(stream, Rc::clone(&self.shared)));
+                    let connected = Connected::new(&self.shared);
+                    spawn_local(async move {
+                        client::serve(stream, Rc::clone(&connected.0)).await;
+                        drop(connected);
+                    });
                 }
                 () = &mut listening => {}
                 _ = sweep.tick() => {
@@ -100,6 +111,35 @@ impl Proxy {
                 }
             }
         }
+    }
+}
+
+impl Proxy {
+    /// Whether no more connections may be accepted now. Those that their clients keep without a use then end, the longest first.
+    fn is_full(&self) -> bool {
+        let most = self.shared.limits.clients;
+        let is_full = self.shared.clients.get() >= most;
+        if is_full {
+            self.shared.resources.watch.dismiss(ENDED_AT_ONCE, SPARED, |_, _| true);
+        }
+        is_full
+    }
+}
+
+/// A connection of a client, as it is counted.
+struct Connected(Rc<Shared>);
+
+impl Connected {
+    fn new(shared: &Rc<Shared>) -> Self {
+        shared.clients.set(shared.clients.get() + 1);
+        Self(Rc::clone(shared))
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.clients.set(self.0.clients.get() - 1);
+        self.0.client_left.notify_one();
     }
 }
 

@@ -18,7 +18,9 @@ use crate::target::{Routes, Target};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::ClientLimits;
 use assay_plane::upstream::{Patience, Pool, UpstreamTls};
+use assay_plane::worker::descriptor_limit;
 use assay_role::proxy::ProxySpec;
+use tokio::sync::Notify;
 
 /// Where the time comes from.
 #[derive(Debug, Clone)]
@@ -54,6 +56,8 @@ pub struct Limits {
     pub origin_response: Duration,
     /// An origin connection that is not used.
     pub origin_idle: Duration,
+    /// Most connections of clients.
+    pub clients: usize,
 }
 
 impl Default for Limits {
@@ -64,8 +68,17 @@ impl Default for Limits {
             origin_connect: Duration::from_secs(10),
             origin_response: Duration::from_secs(60),
             origin_idle: Duration::from_secs(60),
+            clients: most_clients(),
         }
     }
+}
+
+/// Descriptors for what is neither a client's connection nor an origin's.
+const OTHER_DESCRIPTORS: u64 = 200;
+/// As many connections of clients as this process may have if each needs one to an origin; where there is no limit of
+/// descriptors, as many as there are ports at one address.
+fn most_clients() -> usize {
+    (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, 1 << 16) as usize
 }
 
 impl Limits {
@@ -91,6 +104,10 @@ pub struct Shared {
     pub pool: Pool,
     /// Buffers and deadlines.
     pub resources: Rc<Resources>,
+    /// Connections of clients.
+    pub clients: Cell<usize>,
+    /// One of them has ended.
+    pub client_left: Notify,
     /// Which origin is where.
     pub routes: Routes,
     /// The time.
@@ -129,6 +146,8 @@ impl Shared {
             fetches: RefCell::default(),
             pool: Pool::with_tls(&resources, origin_tls),
             resources,
+            clients: Cell::new(0),
+            client_left: Notify::new(),
             routes: Routes::new(&spec.origins),
             clock,
             limits,
@@ -154,6 +173,8 @@ impl Shared {
             evictions: store.evictions(),
             peers: self.peers.counters(),
             prefetch: self.prefetcher.counters(),
+            slow_clients: self.resources.watch.ended().slow,
+            dismissed_clients: self.resources.watch.ended().dismissed,
             ..*self.counters.borrow()
         }
     }

@@ -14,6 +14,7 @@ use assay_http::status::reason;
 use assay_metrics::text;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_plane::limits::LEAST_RATE;
 use assay_plane::listen;
 use assay_plane::own_host::is_own_host;
 use assay_plane::places::{Place, Places};
@@ -36,6 +37,7 @@ const LIMITS: ClientLimits = ClientLimits {
     write: Duration::from_secs(30),
     head_bytes: 16 * 1024,
     target_bytes: 16 * 1024,
+    least_rate: LEAST_RATE,
 };
 /// Shorter bodies are not worth coding.
 const GZIP_MIN_BYTES: usize = 1024;

@@ -52,6 +52,8 @@ fn families(all: &Snapshot) -> Vec<Family> {
     let gauge = |stem, help, count| one(Kind::Gauge, stem, help, count);
     let counter = |stem, help, count| one(Kind::Counter, stem, help, count);
     let refused = "Requests that were refused because they are not HTTP, or too large";
+    let slow = "Clients that took too long with a handshake, a head, or with sending or taking a body";
+    let dismissed = "Connections of clients that were waited for, and ended to make room for others";
     let mut families = vec![
         gauge("switch_clients", "Connections of clients, now", all.clients),
         gauge("switch_in_flight", "Requests that have a server, now", all.in_flight),
@@ -60,6 +62,8 @@ fn families(all: &Snapshot) -> Vec<Family> {
         counter("switch_refused", refused, all.refused),
         counter("switch_left", "Requests whose client left while they waited for a server", all.left),
         counter("switch_connects", "Connections that were opened to servers", all.connects),
+        counter("switch_slow", slow, all.slow),
+        counter("switch_dismissed", dismissed, all.dismissed),
         counter("switch_log_lost", "Lines of the access log that could not be written", all.log_lost),
     ];
     families.extend(of_classes(all));

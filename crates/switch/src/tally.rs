@@ -196,6 +196,10 @@ pub struct Snapshot {
     pub left: u64,
     /// Connections that were opened to servers.
     pub connects: u64,
+    /// Clients that took too long with a handshake, a head, or with sending or taking a body.
+    pub slow: u64,
+    /// Connections of clients that were waited for, and ended to make room for others.
+    pub dismissed: u64,
     /// Lines of the access log that could not be written.
     pub log_lost: u64,
 }
@@ -240,6 +244,8 @@ impl Snapshot {
         self.refused += other.refused;
         self.left += other.left;
         self.connects += other.connects;
+        self.slow += other.slow;
+        self.dismissed += other.dismissed;
         self.log_lost += other.log_lost;
     }
 

@@ -64,6 +64,7 @@ const LIMITS: ClientLimits = ClientLimits {
     write: Duration::from_secs(5),
     head_bytes: 2000,
     target_bytes: 1000,
+    least_rate: 0,
 };
 
 /// What comes back when all of this is sent in pieces of so many bytes, what `serve` gave, and how the requests ended. The client

@@ -18,6 +18,7 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::exchange::{ClientLimits, Stream};
 use crate::memory::wait;
+use crate::watch::Awaits;
 
 /// No more of bodies is made into frames while so many bytes have not been written.
 pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;
@@ -210,7 +211,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             Patience::Gone => PROBE,
             Patience::Handlers => Duration::MAX,
         });
-        deadline.set_idle(patience == Patience::Idle);
+        deadline.set_awaits(if patience == Patience::Idle { Awaits::Request } else { Awaits::Other });
     }
 
     /// Acts on bytes that were read.

@@ -31,6 +31,7 @@ pub use self::connection::serve;
 pub use self::pipe::{Pipe, UNPROCESSED};
 use crate::connection::Connection;
 use crate::exchange::{ClientLimits, Stream};
+use crate::watch::Awaits;
 
 /// Most streams that a client may have open.
 pub const MOST_STREAMS: u32 = 128;
@@ -42,16 +43,19 @@ pub const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 /// Whether a client begins with the preface of HTTP/2 (RFC 9113, 3.4), over TLS or in clear with prior knowledge. What it has sent
 /// stays in the input.
 pub async fn is_begun<S: Stream>(connection: &mut Connection<S>, limits: &ClientLimits) -> io::Result<bool> {
-    connection.deadline.set(limits.idle);
+    let is_opening = connection.stream.is_opening();
+    connection.deadline.set(if is_opening { limits.head } else { limits.idle });
     loop {
         let unread = connection.input.unread();
         let is_open = unread.len() < assay_http2::PREFACE.len() && assay_http2::PREFACE.starts_with(unread);
         if !is_open {
+            connection.deadline.set_awaits(Awaits::Other);
             return Ok(unread.starts_with(assay_http2::PREFACE));
         }
         let is_idle = unread.is_empty();
         let mut input = std::mem::take(&mut connection.input);
-        let read = connection.wait(&mut input, is_idle).await;
+        let awaits = if is_idle && !is_opening { Awaits::Request } else { Awaits::Head };
+        let read = connection.wait(&mut input, awaits).await;
         connection.input = input;
         if read? == 0 {
             return Ok(false);

@@ -103,6 +103,7 @@ pub(super) const LIMITS: ClientLimits = ClientLimits {
     write: Duration::from_secs(5),
     head_bytes: MAX_HEAD_BYTES,
     target_bytes: 1000,
+    least_rate: 0,
 };
 
 /// What a stream brought.

@@ -13,7 +13,7 @@ const COUNTERS: &str = "The target’s own counters beside ours";
 /// Counters in words of the target's own that are drawn; the rest is in the list of the last readings.
 const MOST_FOREIGN: usize = 8;
 /// Names that mean the same for every target, as far as it has them.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 13] = [
     "requests",
     "hits",
     "collapsed",
@@ -25,6 +25,8 @@ const KNOWN: [&str; 11] = [
     "stored_bytes",
     "origin_requests",
     "origin_errors",
+    "slow_clients",
+    "dismissed_clients",
 ];
 
 /// One chart: id, title, unit, what is seen, and its lines by counter.

@@ -174,6 +174,13 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
         "a server has {:?} to accept a connection and {:?} to respond; a client has {:?} for each step of a request",
         times.connect, times.response, times.client_request
     )?;
+    if limits.client_rate > 0 {
+        writeln!(
+            out,
+            "after that, it sends and takes bodies at {} bytes a second at least",
+            limits.client_rate
+        )?;
+    }
     writeln!(
         out,
         "idle connections are closed after {:?} (clients) and {:?} (servers), those of another protocol after {:?}",

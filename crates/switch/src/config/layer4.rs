@@ -9,7 +9,7 @@ use super::{Mode, Splice};
 const OF_REQUESTS: [&str; 8] =
     ["tls", "certificate", "http2", "name", "access-log", "trusted-proxies", "upgrades", "class"];
 /// The same of `[limits]` and of `[timeouts]`.
-const LIMITS: [&str; 4] = ["head-size", "head-fields", "target-size", "body-size"];
+const LIMITS: [&str; 5] = ["head-size", "head-fields", "target-size", "body-size", "client-rate"];
 const TIMEOUTS: [&str; 4] = ["client-idle", "client-request", "response", "server-idle"];
 
 /// Reads `mode` and `splice`; an error names what the mode has no use for.
@@ -17,7 +17,7 @@ pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
     let mode = top.get("mode").map_or(Ok(Mode::Http), |value| value.read(named))?;
     let splice = top.get("splice").map_or(Ok(Splice::Auto), |value| value.read(moved))?;
     if mode == Mode::Tcp {
-        let nested = [("limits", &LIMITS), ("timeouts", &TIMEOUTS)];
+        let nested = [("limits", &LIMITS[..]), ("timeouts", &TIMEOUTS[..])];
         refuse(top, &OF_REQUESTS)?;
         for (section, keys) in nested {
             if let Some(value) = top.get(section) {

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_dispatch::Choice;
+use assay_plane::limits::LEAST_RATE;
 use assay_role::tls::Version;
 
 use crate::classes::Condition;
@@ -311,6 +312,8 @@ pub struct Limits {
     pub target_bytes: u64,
     /// Bytes of a request's body; more are refused with 413.
     pub body_bytes: Option<u64>,
+    /// Bytes of a body that a client has to send or take in a second at least, after `client-request`; 0: any.
+    pub client_rate: u64,
 }
 
 impl Default for Limits {
@@ -322,6 +325,7 @@ impl Default for Limits {
             head_fields: 100,
             target_bytes: 8 << 10,
             body_bytes: None,
+            client_rate: LEAST_RATE,
         }
     }
 }

@@ -47,8 +47,16 @@ const TOP: [&str; 25] = [
 ];
 const TIMEOUTS: [&str; 8] =
     ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "tunnel", "stop"];
-const LIMITS: [&str; 7] =
-    ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
+const LIMITS: [&str; 8] = [
+    "connections",
+    "server-connections",
+    "queue",
+    "head-size",
+    "head-fields",
+    "target-size",
+    "body-size",
+    "client-rate",
+];
 const CHECK: [&str; 8] = ["path", "host", "interval", "timeout", "rise", "fall", "status", "connect"];
 const PASSIVE: [&str; 3] = ["failures", "within", "out"];
 const SERVER: [&str; 10] =
@@ -168,6 +176,7 @@ fn limits(fields: Option<&Fields<'_>>, workers: usize) -> Result<(Limits, u32), 
         head_fields: whole_or(fields, "head-fields", u64::from(usual.head_fields), (1, 100))? as u32,
         target_bytes: size(fields, "target-size", (16, 64 << 10))?.unwrap_or(usual.target_bytes),
         body_bytes: size(fields, "body-size", (0, u64::MAX >> 1))?,
+        client_rate: size(fields, "client-rate", (0, 1 << 30))?.unwrap_or(usual.client_rate),
     };
     let server = whole_or(fields, "server-connections", u64::from(usual_server), each)? as u32;
     Ok((limits, server))

@@ -166,6 +166,7 @@ fn limits(config: &Config) -> ClientLimits {
         write: timeouts.client_request,
         head_bytes: bytes(config.limits.head_bytes),
         target_bytes: bytes(config.limits.target_bytes),
+        least_rate: config.limits.client_rate,
     }
 }
 

@@ -38,6 +38,14 @@ use assay_plane::relay::{Part, next_part};
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
 
+/// Whose place a client keeps whose request has no server.
+const NOBODY: u32 = 0;
+
+/// How the place of a server is called that a client keeps ([`assay_plane::watch::Deadline::keep`]).
+pub fn keeper_of(server: ServerId) -> u32 {
+    server.0 + 1
+}
+
 /// Why a server gave no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Loss {
@@ -105,6 +113,8 @@ impl Client {
                     };
                 }
             };
+            // While the client is waited for, it keeps a place of that server.
+            self.exchange.connection.deadline.keep(keeper_of(slot.server.id));
             let fault = match self.attempt(&slot, order).await {
                 Ok(response) if response.facts.status == 101 => {
                     return Box::pin(self.tunnel(slot, order, response)).await;
@@ -326,7 +336,8 @@ impl Client {
             slot.has_response = true;
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
-            self.exchange.connection.deadline.set(timeouts.client_request);
+            self.exchange.connection.deadline.keep(NOBODY);
+            self.exchange.connection.deadline.await_peer(timeouts.client_request);
             // A client that has said that it sends nothing more gets the response and the end in one packet; but some send a line
             // end after a body.
             let is_last = !order.facts.persists
@@ -337,7 +348,7 @@ impl Client {
             done.bytes = carrier.payload;
             return Ok(done);
         }
-        self.exchange.connection.deadline.set(timeouts.client_request);
+        self.exchange.connection.deadline.await_peer(timeouts.client_request);
         self.send_on(0, &upstream.input.unread()[taken - plain..taken]).await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.resources.memory);
@@ -370,6 +381,7 @@ impl Client {
             self.tell_failure(slot);
             return Ok(false);
         }
+        let mut earned = carrier.payload;
         while !carrier.is_done() {
             self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();
@@ -391,9 +403,11 @@ impl Client {
                 }
             }
             if !self.out.is_empty() {
-                self.exchange.connection.deadline.set(timeouts.client_request);
+                self.exchange.connection.deadline.await_peer(timeouts.client_request);
                 self.send_on(0, &[]).await?;
             }
+            self.exchange.connection.deadline.earn(carrier.payload - earned);
+            earned = carrier.payload;
         }
         Ok(true)
     }

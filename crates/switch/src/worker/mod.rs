@@ -33,6 +33,9 @@ use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
 use assay_plane::connection::Resources;
+use assay_plane::limits::{ENDED_AT_ONCE, SPARED};
+use assay_plane::watch::Awaits;
+use exchange::keeper_of;
 use runtime::{Started, spawn};
 use server::Server;
 use setup::{Registry, Setup};
@@ -41,6 +44,8 @@ use socket::Listener;
 
 /// Idle connections to servers are looked through, and the log is written, every so many ticks.
 const TICKS_PER_SWEEP: u64 = 20;
+/// Above so many quarters of the requests that a server may have, those go first whose client does not send or take.
+const CROWDED_QUARTERS: u32 = 3;
 /// How long no connection is accepted when no descriptor is left: others end, and then there are some again.
 const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
 
@@ -134,6 +139,7 @@ async fn tick(shared: Rc<Shared>) {
             shared.resources.watch.dismiss_idle();
         }
         let setup = shared.setup();
+        setup.servers.values().for_each(|server| make_room(server, &shared));
         if let Some(every) = setup.config.state.interval
             && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
         {
@@ -145,6 +151,17 @@ async fn tick(shared: Rc<Shared>) {
             setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
             shared.flush_log();
         }
+    }
+}
+
+/// Ends requests whose clients neither send nor take, where a server has not much room left for others.
+fn make_room(server: &Server, shared: &Shared) {
+    let most = server.most.get() / 4 * CROWDED_QUARTERS;
+    let beyond = server.in_flight.get().saturating_sub(most.max(1));
+    if beyond > 0 {
+        let own = keeper_of(server.id);
+        let chosen = |awaits, keeps| awaits == Awaits::Peer && keeps == own;
+        shared.resources.watch.dismiss(beyond as usize, SPARED, chosen);
     }
 }
 
@@ -195,6 +212,8 @@ fn snapshot(shared: &Shared) -> Snapshot {
         refused: counts.refused.get(),
         left: counts.left.get(),
         connects: counts.connects.get(),
+        slow: shared.resources.watch.ended().slow,
+        dismissed: shared.resources.watch.ended().dismissed,
         log_lost: counts.log_lost.get(),
         ..Snapshot::default()
     };
@@ -257,7 +276,13 @@ impl Accepting {
 async fn accept(listener: Rc<RefCell<Listener>>, address: SocketAddr, shared: Rc<Shared>) {
     let mut pause_ticks = 0;
     loop {
-        if pause_ticks > 0 || shared.counts.clients.get() >= shared.setup.borrow().most_clients {
+        let most = shared.setup.borrow().most_clients;
+        let is_full = shared.counts.clients.get() >= most;
+        if is_full {
+            // Those that their clients keep without a use go first.
+            shared.resources.watch.dismiss(ENDED_AT_ONCE, SPARED, |_, _| true);
+        }
+        if pause_ticks > 0 || is_full {
             listener.borrow_mut().rest();
             shared.changed.notified().await;
             pause_ticks = u32::saturating_sub(pause_ticks, 1);

@@ -103,13 +103,14 @@ async fn fill(
 /// Has a client take all that is in the pipe; each step may take `limit`.
 async fn empty(client: &Socket, pipe: &mut Pipe, (deadline, limit): (&Deadline, Duration)) -> io::Result<()> {
     while pipe.filled > 0 {
-        deadline.set(limit);
+        deadline.await_peer(limit);
         let from = pipe.ends()?.0;
         let taken = poll_fn(|cx| match client.poll_fill_from(from, pipe.filled, cx) {
             Poll::Ready(taken) => Poll::Ready(taken),
             Poll::Pending => wait(deadline, cx),
         })
         .await?;
+        deadline.earn(taken as u64);
         if taken == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

@@ -226,6 +226,10 @@ impl exchange::Stream for Stream {
         }
     }
 
+    fn is_opening(&self) -> bool {
+        matches!(self, Self::Secured(secured) if !secured.stream.is_open())
+    }
+
     fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(_))
     }

@@ -88,7 +88,7 @@ impl Client {
         slot.responded_ns = Some(agreed_ns);
         self.exchange.persists = false;
         let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
-        deadline.set(timeouts.client_request);
+        deadline.await_peer(timeouts.client_request);
         write_all(client, deadline, None, iter::once(&self.out[..])).await?;
         let mut upstream = response.upstream;
         let mut up = Way::new(std::mem::take(input));

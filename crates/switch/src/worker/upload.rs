@@ -20,6 +20,7 @@ use super::server::Upstream;
 use super::slot::Slot;
 use crate::request::Refusal;
 use assay_plane::carrier::Carrier;
+use assay_plane::connection::Connection;
 use assay_plane::interim;
 use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::wait;
@@ -74,7 +75,7 @@ impl Client {
             client_limit: config.timeouts.client_request,
             server_limit: config.timeouts.response,
         };
-        self.exchange.connection.deadline.set(upload.client_limit);
+        self.exchange.connection.deadline.await_peer(upload.client_limit);
         let end = poll_fn(|cx| upload.poll(self, &config.name, cx)).await;
         let waits_for_server = upload.written < upload.out.len();
         shared.resources.memory.give(std::mem::take(&mut upload.out));
@@ -133,7 +134,7 @@ impl Upload<'_> {
             if self.written > 0 {
                 self.out.clear();
                 self.written = 0;
-                client.exchange.connection.deadline.set(self.client_limit);
+                client.exchange.connection.deadline.await_peer(self.client_limit);
             }
             match self.poll_client(client, cx) {
                 Poll::Ready(Ok(None)) => {}
@@ -183,8 +184,9 @@ impl Upload<'_> {
         let memory = &shared.resources.memory;
         let Self { carrier, out, .. } = self;
         let (taken, has_ended) = if client.exchange.connection.input.unread().is_empty() {
-            let input = &mut client.exchange.connection.input;
-            let read = memory.poll_read(&mut client.exchange.connection.stream, cx, |bytes| {
+            let Connection { stream, input, deadline, .. } = &mut client.exchange.connection;
+            let read = memory.poll_read(stream, cx, |bytes| {
+                deadline.earn(bytes.len() as u64);
                 let taken = carrier.take(bytes, out);
                 if let Ok(taken) = taken {
                     input.append(&bytes[taken..], memory);

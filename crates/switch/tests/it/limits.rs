@@ -164,15 +164,18 @@ fn a_client_that_leaves_while_its_request_waits_gives_up_its_place() {
 
 #[test]
 fn connections_above_the_limit_wait_to_be_accepted() {
-    let server = Server::named("s");
+    let (server, go) = on_command("s");
     let switch = switch(&file("", &[&server], "[limits]\nconnections = 2\n"));
     let mut all: Vec<Client> = (0..3).map(|_| Client::new(&switch)).collect();
-    assert_eq!(all[0].get("/").0, 200);
-    assert_eq!(all[1].get("/").0, 200);
-    all[2].send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    all.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    eventually("two have a server", || server.count() == 2);
     all[2].stream.set_read_timeout(Some(std::time::Duration::from_millis(150))).expect("a socket");
     assert!(all[2].stream.read(&mut [0]).is_err(), "nobody has accepted it");
+    assert_eq!(server.count(), 2);
     all[2].stream.set_read_timeout(Some(crate::harness::PATIENCE)).expect("a socket");
-    all.remove(0);
-    assert_eq!(all[1].response().0, 200);
+    go.send(()).expect("it waits");
+    go.send(()).expect("it waits");
+    drop(all.drain(..2));
+    go.send(()).expect("it waits");
+    assert_eq!(all[0].response().0, 200);
 }

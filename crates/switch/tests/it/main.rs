@@ -23,6 +23,7 @@ mod secured;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
 mod serving;
+mod slow;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
 mod upgrading;
