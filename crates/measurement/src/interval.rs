@@ -138,6 +138,8 @@ pub struct RobotInterval {
     pub lateness: SparseHistogram,
     /// Open waits of what was never sent: phase end − due.
     pub unsent_wait: SparseHistogram,
+    /// The same waits, as short as they can have been without Assay's delays of the requests before them.
+    pub unsent_least: SparseHistogram,
     /// How long responses lay unread: from the kernel's receipt of their last bytes until the robot had read them.
     /// Only where the kernel tells when it received something. The first 0.1 ms of it is in none of the times above.
     pub unread: SparseHistogram,
@@ -182,6 +184,7 @@ impl RobotInterval {
         times.chain([
             ("lateness", "all", &self.lateness),
             ("unsent_wait", "all", &self.unsent_wait),
+            ("unsent_least", "all", &self.unsent_least),
             ("unread", "all", &self.unread),
             ("handshake", "all", &self.handshake),
         ])
@@ -196,6 +199,7 @@ impl RobotInterval {
             ("timed_out", metric) => self.timed_out.histogram_mut(metric),
             (_, "lateness") => Some(&mut self.lateness),
             (_, "unsent_wait") => Some(&mut self.unsent_wait),
+            (_, "unsent_least") => Some(&mut self.unsent_least),
             (_, "unread") => Some(&mut self.unread),
             (_, "handshake") => Some(&mut self.handshake),
             _ => None,

@@ -4,7 +4,7 @@
 use crate::censored::Censored;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{Disturbance, Disturbed, Times};
-use crate::own_error::{OwnError, Unrecorded};
+use crate::own_error::{DISTURBED_US, OwnError, Unrecorded};
 
 /// Which span of time in the life of an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,16 @@ impl TimesRecorder {
     /// An xact that Assay did not disturb, with its response time.
     pub fn record_response(&mut self, response_us: u64) {
         self.undisturbed[0].record(response_us);
+    }
+
+    /// The response time of an xact of which Assay's delays, before it was sent, can have been so much.
+    pub fn record_response_delayed(&mut self, response_us: u64, delayed_us: u64) {
+        if delayed_us < DISTURBED_US {
+            return self.record_response(response_us);
+        }
+        let [seen, least] = &mut self.disturbed.get_or_insert_default().response;
+        seen.record(response_us);
+        least.record(response_us.saturating_sub(delayed_us));
     }
 
     /// The service time and the time to the first byte of an xact that Assay did not disturb.
@@ -203,7 +213,20 @@ impl TimesSum {
         }
     }
 
-    /// What Assay can have done to the times of a span; `all` are these, and perhaps open waits, which it did not disturb.
+    /// Adds what Assay did to open waits that these times are stated with: to those of `open`, which are none of these times yet, and
+    /// to response times as they were `seen`, which can have been as short as `least`.
+    pub fn disturb_open(&mut self, open: &TimesSum, seen: &Histogram, least: &Histogram) {
+        if let Some(from) = &open.disturbed {
+            self.disturbed.get_or_insert_default().merge(from);
+        }
+        if seen.count() > 0 && seen.count() == least.count() {
+            let [all_seen, all_least] = &mut self.disturbed.get_or_insert_default().response;
+            all_seen.merge(seen);
+            all_least.merge(least);
+        }
+    }
+
+    /// What Assay can have done to the times of a span; `all` are these, and perhaps open waits.
     pub fn own_error(&self, span: SpanOf, all: &Censored, unrecorded: Unrecorded) -> OwnError {
         let all = all.shortest();
         match &self.disturbed {

@@ -134,7 +134,8 @@ impl Tally {
                 (Some(sum), times)
             }
             Class::All => {
-                let sum = self.completed_sum();
+                let mut sum = self.completed_sum();
+                sum.disturb_open(&self.timed_out, &self.unsent_wait, &self.unsent_least);
                 let waits = [self.timed_out.of(span), &self.unsent_wait];
                 let waits = if span == SpanOf::Response { &waits[..] } else { &waits[..1] };
                 let times = Censored::new(sum.of(span).clone(), waits);
@@ -303,6 +304,23 @@ mod tests {
             (None, Certainty::Roughly),
             "the lost could be the longest"
         );
+    }
+
+    #[test]
+    fn what_waited_behind_delays_of_assay_until_the_end_is_not_called_known() {
+        let mut tally = tally();
+        // Twice as many were never sent, and all of what they waited for was Assay's doing.
+        (0..200).for_each(|_| tally.unsent_wait.record(4_000_000));
+        let median = |tally: &Tally| tally.times(SpanOf::Response, Class::All).quantile(0.5).unwrap();
+        assert!(
+            median(&tally).own.low.is_some_and(|us| us > 3_900_000.0),
+            "the target's, for all that is known"
+        );
+        (0..200).for_each(|_| tally.unsent_least.record(5_000));
+        let median = median(&tally);
+        assert!(median.value > 3_900_000.0);
+        assert_eq!(median.own.certainty, Certainty::Roughly);
+        assert!(median.own.low.is_some_and(|us| us <= 5_100.0), "{median:?}");
     }
 
     #[test]

@@ -216,6 +216,8 @@ pub struct Tally {
     pub(crate) unread: Histogram,
     pub(crate) handshake: Histogram,
     pub(crate) unsent_wait: Histogram,
+    /// The least that each of these can have been without Assay's delays; empty where records are of before that was counted.
+    pub(crate) unsent_least: Histogram,
     pub(crate) origin_service: Histogram,
     pub(crate) origin_lateness: Histogram,
     pub(crate) peaks: RobotLevels,
@@ -295,6 +297,7 @@ impl Tally {
         self.unread.merge(&part.unread);
         self.handshake.merge(&part.handshake);
         self.unsent_wait.merge(&part.unsent_wait);
+        self.unsent_least.merge(&part.unsent_least);
         self.origin_service.merge(&part.origin_service);
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
@@ -317,6 +320,7 @@ impl Tally {
         self.unread.merge_sparse(&interval.unread);
         self.handshake.merge_sparse(&interval.handshake);
         self.unsent_wait.merge_sparse(&interval.unsent_wait);
+        self.unsent_least.merge_sparse(&interval.unsent_least);
         self.raise_peaks(interval.levels);
     }
 

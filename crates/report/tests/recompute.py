@@ -67,6 +67,12 @@ def selected(phases, side, metric, classes, interval):
     return int(heads["count"].sum()), int(heads.sum_us.sum()), heads.max_us.max(), buckets
 
 
+def together(one, other):
+    """Two selections of times as one."""
+    counts, totals, largest, buckets = zip(one, other)
+    return sum(counts), sum(totals), max(each for each in (0, *largest) if each == each), buckets[0].add(buckets[1], fill_value=0)
+
+
 def quantile(chosen, share):
     count, _, largest, buckets = chosen
     if count == 0:
@@ -499,7 +505,13 @@ def figures(phases, spans):
             which = (name,) if name in ENDED else ENDED
             every = times_of([metric, *waits], *ENDED, "timed_out", "all") if name == "all" else times_of([metric], *which)
             every = Spread.of(every)
-            disturbed = [Spread.of(times_of([f"{metric}_{part}"], *which)) for part in ("disturbed", "least")]
+            open_too = (*which, "timed_out") if name == "all" else which
+            disturbed = [times_of([f"{metric}_{part}"], *open_too) for part in ("disturbed", "least")]
+            if name == "all" and waits:
+                unsent = [times_of([part], "all") for part in (*waits, "unsent_least")]
+                if len({count for count, *_ in unsent}) == 1:
+                    disturbed = [together(*both) for both in zip(disturbed, unsent)]
+            disturbed = [Spread.of(part) for part in disturbed]
             aftermath = [Spread.of(times_of([part], *which)) for part in ("aftermath", "passing")]
             late = Spread.of(times_of(["lateness"], "all")) if metric == "response" else None
             if every.count:

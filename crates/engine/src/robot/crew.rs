@@ -98,6 +98,8 @@ pub struct Robot {
     pub waiting_last: u32,
     /// How many.
     pub waiting: u32,
+    /// By how much Assay had delayed the xact that let one of its connections go last, in microseconds: what waits, waits longer by that.
+    pub held_up_us: u32,
     /// Best-effort robots only.
     pub closed: Option<Box<Closed>>,
     /// What it remembers, if anything.
@@ -329,6 +331,7 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             waiting_first: NONE,
             waiting_last: NONE,
             waiting: 0,
+            held_up_us: 0,
             closed,
             memory: Memory::of(universe, index),
             tls: None,

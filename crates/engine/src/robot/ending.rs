@@ -99,10 +99,11 @@ impl Crew {
         if xact.sent_ns != 0 {
             self.levels.in_flight -= 1;
         }
+        let delayed_us = self.delayed_so_far_us(&xact);
         let recorder = self.recorder(xact.phase);
         recorder.error(kind);
         if kind == ErrorKind::TimedOut {
-            recorder.gave_up(&xact.instants(now_ns));
+            recorder.gave_up(&xact.instants(now_ns), delayed_us);
         }
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
         self.notes.extend(xact.failed(&self.control.clock, now_ns));
@@ -118,12 +119,17 @@ impl Crew {
         }
     }
 
+    /// By how much Assay has delayed an xact that ends without a response. If it was never sent, it waits behind others of its robot.
+    fn delayed_so_far_us(&self, xact: &Xact) -> u64 {
+        let held_up_us = if xact.sent_ns == 0 { self.robots[xact.robot as usize].held_up_us } else { 0 };
+        u64::from(xact.own.until(0)) + u64::from(held_up_us)
+    }
+
     /// The phase of an xact that has not been sent is over.
     pub fn cancel(&mut self, place: u32, phase_end_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
-        let recorder = self.recorder(xact.phase);
-        recorder.counts.unsent += 1;
-        recorder.unsent_wait.record(tally::micros(xact.due_ns, phase_end_ns));
+        let delayed_us = self.delayed_so_far_us(&xact);
+        self.recorder(xact.phase).unsent(tally::micros(xact.due_ns, phase_end_ns), delayed_us);
         self.log(&xact, End::default());
         if xact.is_page() {
             self.give_up_children(xact.page);

@@ -259,6 +259,7 @@ impl Crew {
         let exposed_since_ns = self.xacts[place as usize].exposed_since_ns();
         self.close_and_go_on(slot);
         self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
+        self.robots[robot as usize].held_up_us = delayed_us;
         (self.freed_late_us, self.freed_since_ns) = (delayed_us, exposed_since_ns);
         self.fill_slots(robot);
         (self.freed_late_us, self.freed_since_ns) = (0, 0);
@@ -285,12 +286,14 @@ impl Crew {
     fn finish(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
+        let robot = connection.robot;
         let Some(opening) = connection.response.opening().cloned() else { return };
         // The response came before the body was sent: the other side may wait for that.
         let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.freed_late_us = self.delayed_us(place);
         self.freed_since_ns = self.xacts[place as usize].exposed_since_ns();
+        self.robots[robot as usize].held_up_us = self.freed_late_us;
         self.let_go(slot, persists);
         (self.freed_late_us, self.freed_since_ns) = (0, 0);
         self.settle(place, &opening, body_bytes, now_ns);

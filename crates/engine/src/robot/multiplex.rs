@@ -311,8 +311,11 @@ impl Crew {
                 let Some(carried) = streams.take(stream) else { return };
                 // The response came before all of the request was sent: the rest is not wanted.
                 streams.wire.reset(stream, ErrorCode::NO_ERROR);
-                self.connections[slot as usize].is_fresh = false;
+                let connection = &mut self.connections[slot as usize];
+                connection.is_fresh = false;
+                let robot = connection.robot;
                 self.freed_late_us = self.delayed_us(carried.xact);
+                self.robots[robot as usize].held_up_us = self.freed_late_us;
                 self.freed_since_ns = self.xacts[carried.xact as usize].exposed_since_ns();
                 self.finish_on_stream(&carried, now_ns);
                 (self.freed_late_us, self.freed_since_ns) = (0, 0);

@@ -147,6 +147,7 @@ impl Merger {
             lateness: recorder.lateness.to_sparse(),
             handshake: recorder.handshake.to_sparse(),
             unsent_wait: recorder.unsent_wait.to_sparse(),
+            unsent_least: recorder.unsent_least.to_sparse(),
             unread: recorder.unread.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.
             levels: if phase == cut.phase { levels } else { RobotLevels::default() },

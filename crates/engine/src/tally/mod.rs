@@ -55,6 +55,8 @@ pub struct Recorder {
     pub lateness: Histogram,
     /// How long what was never sent had waited.
     pub unsent_wait: Histogram,
+    /// The least that each of these waits can have been without Assay's delays.
+    pub unsent_least: Histogram,
     /// How long the last bytes of responses lay unread.
     pub unread: Histogram,
     /// How long TLS handshakes took.
@@ -251,10 +253,18 @@ impl Recorder {
         self.errors[kind as usize] += 1;
     }
 
-    /// Counts how long an xact had waited when it was given up, at `at.last_byte`. What it never came to is 0.
-    pub fn gave_up(&mut self, at: &Instants) {
+    /// Counts an xact that was never sent, and how long it had waited, of which Assay's delays were so much.
+    pub fn unsent(&mut self, waited_us: u64, delayed_us: u64) {
+        self.counts.unsent += 1;
+        self.unsent_wait.record(waited_us);
+        self.unsent_least.record(waited_us.saturating_sub(delayed_us));
+    }
+
+    /// Counts how long an xact had waited when it was given up, at `at.last_byte`, of which Assay's delays were so much. What it never
+    /// came to is 0.
+    pub fn gave_up(&mut self, at: &Instants, delayed_us: u64) {
         let times = &mut self.timed_out;
-        times.record_response(micros(at.begin, at.last_byte));
+        times.record_response_delayed(micros(at.begin, at.last_byte), delayed_us);
         if at.sent != 0 {
             let first_byte = if at.first_byte != 0 { at.first_byte } else { at.last_byte };
             times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, first_byte));
@@ -289,6 +299,7 @@ impl Recorder {
         self.timed_out.merge(&other.timed_out);
         self.lateness.merge(&other.lateness);
         self.unsent_wait.merge(&other.unsent_wait);
+        self.unsent_least.merge(&other.unsent_least);
         self.unread.merge(&other.unread);
         self.handshake.merge(&other.handshake);
         self.flights.extend_from_slice(&other.flights);
@@ -413,14 +424,10 @@ mod tests {
     #[test]
     fn a_wait_that_was_given_up_counts_from_where_it_had_come() {
         let (mut recorder, end) = (Recorder::default(), 5_000_000);
-        recorder.gave_up(&Instants { begin: 1_000_000, sent: 0, first_byte: 0, last_byte: end });
-        recorder.gave_up(&Instants { begin: 1_000_000, sent: 2_000_000, first_byte: 0, last_byte: end });
-        recorder.gave_up(&Instants {
-            begin: 1_000_000,
-            sent: 2_000_000,
-            first_byte: 2_500_000,
-            last_byte: end,
-        });
+        let given_up = |sent, first_byte| Instants { begin: 1_000_000, sent, first_byte, last_byte: end };
+        recorder.gave_up(&given_up(0, 0), 0);
+        recorder.gave_up(&given_up(2_000_000, 0), 0);
+        recorder.gave_up(&given_up(2_000_000, 2_500_000), 0);
         let waits = sum(&recorder.timed_out);
         let [response, service, ttfb] =
             [waits.response, waits.service, waits.ttfb].map(|waits| (waits.count(), waits.mean_us()));
@@ -428,6 +435,22 @@ mod tests {
         assert_eq!(service, (2, Some(3000.0)));
         assert_eq!(ttfb, (2, Some((3000.0 + 500.0) / 2.0)));
         assert_eq!(sum(&recorder.miss).response.count() + sum(&recorder.other).response.count(), 0);
+    }
+
+    #[test]
+    fn a_wait_without_an_end_can_have_been_shorter_by_what_assay_delayed_it() {
+        let mut recorder = Recorder::default();
+        recorder.unsent(4_000, 3_000);
+        recorder.unsent(4_000, 5_000);
+        assert_eq!(recorder.counts.unsent, 2);
+        assert_eq!(recorder.unsent_wait.to_sparse().sum_us, 8_000);
+        assert_eq!(recorder.unsent_least.to_sparse().sum_us, 1_000);
+        let at = Instants { begin: 1_000_000, sent: 0, first_byte: 0, last_byte: 5_000_000 };
+        recorder.gave_up(&at, 3_000);
+        let times = recorder.timed_out.to_times();
+        assert_eq!(times.response.sum_us, 4_000);
+        let disturbed = times.disturbed.response;
+        assert_eq!((disturbed.seen.sum_us, disturbed.least.sum_us), (4_000, 1_000));
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
         timed_out: times(start_ms + 7),
         lateness: histogram(9),
         unsent_wait: SparseHistogram::default(),
+        unsent_least: SparseHistogram::default(),
         unread: histogram(10),
         handshake: histogram(11),
         levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },
