@@ -6,8 +6,10 @@
 mod agree;
 #[path = "../../crates/http/tests/corpus/ending.rs"]
 mod ending;
-#[path = "../../crates/http/tests/it/server.rs"]
-mod server;
+#[path = "../../crates/http/tests/corpus/reader.rs"]
+mod reader;
+#[path = "../../crates/http/tests/corpus/response_reader.rs"]
+mod response_reader;
 #[path = "../../crates/http/tests/corpus/strict.rs"]
 mod strict;
 
@@ -19,5 +21,5 @@ fuzz_target!(|bytes: &[u8]| {
             panic!("{what}");
         }
     }
-    server::serve(bytes);
+    reader::serve(bytes);
 });

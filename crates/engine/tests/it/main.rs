@@ -1,8 +1,12 @@
 //! Robots against small servers of the tests' own, and against real origins, within one process.
 
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
 mod faults;
@@ -15,6 +19,8 @@ mod identity;
 mod multiplexed;
 mod origins;
 mod pipelines;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
 mod robots;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;

@@ -1,10 +1,8 @@
 //! This crate and a reader that forgives nothing, held against each other on what a stream begins with.
 
-use assay_http::framing::BodyFraming;
-use assay_http::head::ResponseHead;
-
 use crate::ending::Ending;
-use crate::server::{Taken, take, unchunk};
+use crate::reader::{Taken, take};
+use crate::response_reader::take_response;
 use crate::strict::{Read, request, response};
 
 /// Of a request; an error tells what they disagree on.
@@ -47,23 +45,6 @@ pub fn judge_response(bytes: &[u8], method: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-fn take_response(bytes: &[u8], method: &str) -> Result<(u16, Vec<u8>, usize), Ending> {
-    let parsed = ResponseHead::parse(bytes).map_err(|_| Ending::Refused { status: 502, in_body: false })?;
-    let (head, length) = parsed.ok_or(Ending::Waits { in_body: false })?;
-    let rest = &bytes[length..];
-    let (body, used) = match head.body(method) {
-        BodyFraming::None => (Vec::new(), 0),
-        BodyFraming::UntilClose => (rest.to_vec(), rest.len()),
-        BodyFraming::Length(bytes) => {
-            let size = usize::try_from(bytes).ok().filter(|size| *size <= rest.len());
-            let size = size.ok_or(Ending::Waits { in_body: true })?;
-            (rest[..size].to_vec(), size)
-        }
-        BodyFraming::Chunked => unchunk(rest)?,
-    };
-    Ok((head.status, body, length + used))
 }
 
 /// The message as an intermediary would write it.

@@ -12,11 +12,11 @@ use crate::strict::Message;
 
 /// Sends a case to an intermediary whose server responds with `recorder::response_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
-    seen::front(front, case, is_response_to)
+    seen::front(front, (case, AFTER), is_response_to)
 }
 
 /// Whether this is the server's response to that request.
-fn is_response_to(response: &Message, method: &str, target: &str) -> Result<(), String> {
+pub fn is_response_to(response: &Message, method: &str, target: &str) -> Result<(), String> {
     let seen = response.values("x-seen").next().map(String::from_utf8_lossy).unwrap_or_default();
     let meant = format!("{method} {target}");
     if response.start[1] != "200" || seen != meant {

@@ -30,7 +30,7 @@ pub struct Recorder {
     pub address: SocketAddr,
     log: Arc<Mutex<Vec<Record>>>,
     is_over: Arc<AtomicBool>,
-    accepting: JoinHandle<Vec<JoinHandle<()>>>,
+    accepting: Option<JoinHandle<Vec<JoinHandle<()>>>>,
 }
 
 impl Recorder {
@@ -58,18 +58,23 @@ impl Recorder {
                 connections
             })
         };
-        Self { address, log, is_over, accepting }
+        Self { address, log, is_over, accepting: Some(accepting) }
     }
 
     /// All that it got. Whoever stands in front must have ended before.
-    pub fn finish(self) -> Vec<Record> {
+    pub fn finish(mut self) -> Vec<Record> {
         self.is_over.store(true, Ordering::SeqCst);
         // Refused where a last connection of whoever stood in front has ended the accepting already.
         drop(TcpStream::connect(self.address));
-        for connection in self.accepting.join().unwrap() {
-            connection.join().unwrap();
-        }
-        Arc::into_inner(self.log).expect("all threads have ended").into_inner().unwrap()
+        let accepting = self.accepting.take().expect("it is finished once");
+        let connections = accepting.join().unwrap();
+        connections.into_iter().for_each(|connection| connection.join().unwrap());
+        self.take()
+    }
+
+    /// What it got since this was last called.
+    pub fn take(&self) -> Vec<Record> {
+        std::mem::take(&mut *self.log.lock().unwrap())
     }
 }
 

@@ -16,6 +16,13 @@ pub struct Responded {
     pub lacks: Vec<String>,
 }
 
+impl Responded {
+    /// The methods of requests to which it is tried.
+    pub fn methods(&self) -> Vec<&str> {
+        self.method.as_deref().map_or(vec!["GET", "POST"], |method| vec![method])
+    }
+}
+
 /// What a client gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {

@@ -1,7 +1,7 @@
 //! Every request of the corpus is read, or refused, as it says.
 
 use crate::format::requests;
-use crate::server::serve;
+use crate::reader::serve;
 
 #[test]
 fn every_request_of_the_corpus_is_read_or_refused_as_it_says() {

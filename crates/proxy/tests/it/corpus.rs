@@ -9,10 +9,12 @@ use assay_role::proxy::{OriginRoute, ProxySpec};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 
-use crate::format::requests;
+use crate::answered;
+use crate::derived;
+use crate::format::{Case, requests};
 use crate::judge;
 use crate::recorder::Recorder;
-use crate::responses::responses;
+use crate::responses::{Responded, responses};
 
 /// A proxy on a thread of its own.
 struct Running {
@@ -61,39 +63,50 @@ impl Running {
     }
 }
 
+/// What is wrong with a case, at the front or at the back.
+fn requested(case: &Case) -> Vec<String> {
+    let recorder = Recorder::start();
+    let proxy = Running::before(recorder.address);
+    let front = judge::front(proxy.address, case);
+    proxy.end();
+    let back = judge::back(&recorder.finish(), case);
+    [front, back].into_iter().filter_map(Result::err).map(|what| format!("{}: {what}", case.name())).collect()
+}
+
+/// What is wrong with what a client sees of a response to a request of this method.
+fn responded(case: &Responded, method: &str) -> Vec<String> {
+    let recorder = judge::misbehaving(case);
+    let proxy = Running::before(recorder.address);
+    let seen = judge::responded(proxy.address, case, method);
+    proxy.end();
+    recorder.finish();
+    seen.err().map(|what| format!("{} ({method}): {what}", case.name)).into_iter().collect()
+}
+
 #[test]
 fn no_request_of_the_corpus_comes_out_in_a_way_that_could_be_read_in_two() {
     let mut cases = requests();
     // It speaks HTTP/2 to whoever begins with it.
     cases.retain(|case| !case.name().contains("the first bytes of HTTP/2"));
-    let mut wrong = Vec::new();
-    for case in &cases {
-        let recorder = Recorder::start();
-        let proxy = Running::before(recorder.address);
-        let front = judge::front(proxy.address, case);
-        proxy.end();
-        let back = judge::back(&recorder.finish(), case);
-        wrong.extend(
-            [front, back].into_iter().filter_map(Result::err).map(|what| format!("{}: {what}", case.name())),
-        );
-    }
+    let wrong: Vec<String> = cases.iter().flat_map(requested).collect();
     assert!(wrong.is_empty(), "{} things in {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
 #[test]
 fn no_response_of_the_corpus_reaches_another_client() {
     let cases = responses();
-    let mut wrong = Vec::new();
-    for case in &cases {
-        let methods = case.method.as_deref().map_or(vec!["GET", "POST"], |method| vec![method]);
-        for method in methods {
-            let recorder = judge::misbehaving(case);
-            let proxy = Running::before(recorder.address);
-            let seen = judge::responded(proxy.address, case, method);
-            proxy.end();
-            recorder.finish();
-            wrong.extend(seen.err().map(|what| format!("{} ({method}): {what}", case.name)));
-        }
-    }
+    let each =
+        cases.iter().flat_map(|case| case.methods().into_iter().flat_map(|method| responded(case, method)));
+    let wrong: Vec<String> = each.collect();
     assert!(wrong.is_empty(), "{} things in {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_request_at_random_is_read_in_two_ways_before_and_behind_the_proxy() {
+    derived::requests(requested);
+}
+
+#[test]
+fn no_response_at_random_is_read_in_two_ways_before_and_behind_the_proxy() {
+    answered::responses(true, responded);
 }

@@ -1,11 +1,17 @@
 //! The proxy between a scripted origin and raw clients, in one process and on a clock that stands still.
 
+#[path = "../../../http/tests/corpus/answered.rs"]
+mod answered;
 mod caching;
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod collapse;
 mod cooperation;
 mod corpus;
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
 mod failing;
@@ -21,8 +27,12 @@ mod policies;
 mod prefetch;
 mod protocol;
 mod ranges;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
+#[path = "../../../http/tests/corpus/response_reader.rs"]
+mod response_reader;
 #[path = "../../../http/tests/corpus/responses.rs"]
 mod responses;
 mod role;

@@ -1,9 +1,15 @@
 //! The switch between servers that the tests make and raw clients.
 
+#[path = "../../../http/tests/corpus/answered.rs"]
+mod answered;
 mod bodies;
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
 mod failing;
@@ -14,9 +20,13 @@ mod harness;
 mod judge;
 mod layer4;
 mod limits;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 mod reloading;
+#[path = "../../../http/tests/corpus/response_reader.rs"]
+mod response_reader;
 #[path = "../../../http/tests/corpus/responses.rs"]
 mod responses;
 mod secured;

@@ -1,0 +1,87 @@
+//! Cases made of random requests, for intermediaries between sockets: what this crate understands of a stream is what must be seen on
+//! both sides of each, and a reader that shares no code with it ([`crate::strict`]) reads both.
+
+use std::cell::Cell;
+
+use proptest::prelude::*;
+
+use crate::change::{config, streams};
+use crate::ending::Ending;
+use crate::format::{Case, Pass};
+use crate::reader::{Taken, serve};
+
+/// So many streams in a test; `PROPTEST_CASES` says more.
+const LEAST: u32 = 300;
+
+/// What intermediaries have their own rules for, none of which matters here.
+const OTHER_RULES: &[&str] =
+    &["connect ", "trace ", "max-forwards", "upgrade", "pri *", "only-if-cached", "http2"];
+
+/// Fields that are not passed on, or not as they came.
+const NOT_PASSED: &[&str] = &[
+    "connection",
+    "content-length",
+    "content_length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "transfer_encoding",
+    "via",
+];
+
+/// Tries requests at random; `tried` says what was wrong with a case.
+pub fn requests(tried: impl Fn(&Case) -> Vec<String>) {
+    let [streams_tried, passed, refused] = [const { Cell::new(0) }; 3];
+    proptest!(config(LEAST), |(bytes in streams())| {
+        let Some(case) = case(bytes) else { return Ok(()) };
+        streams_tried.set(streams_tried.get() + 1);
+        passed.set(passed.get() + case.passes.len());
+        refused.set(refused.get() + usize::from(matches!(case.end, Ending::Refused { .. } | Ending::Waits { .. })));
+        let wrong = tried(&case);
+        prop_assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), case.bytes.escape_ascii());
+    });
+    let [streams, passed, refused] = [&streams_tried, &passed, &refused].map(Cell::get);
+    println!(
+        "{streams} streams: {passed} requests were to go on, {refused} were to be refused or waited for"
+    );
+    assert!(passed > streams / 4 && refused > streams / 4, "the generator makes nothing of either kind");
+}
+
+/// What must become of a stream of requests; none: it is not for here.
+fn case(bytes: Vec<u8>) -> Option<Case> {
+    let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+    if OTHER_RULES.iter().any(|rule| text.contains(rule)) {
+        return None;
+    }
+    let (taken, end) = serve(&bytes);
+    let passes = taken.iter().map(pass).collect();
+    Some(Case { rule: "at random".into(), bytes, passes, end, ..Case::default() })
+}
+
+fn pass(taken: &Taken) -> Pass {
+    let named = |name: &str| {
+        let connection = taken.fields.iter().filter(|field| field.0.eq_ignore_ascii_case(b"connection"));
+        let mut tokens = connection.flat_map(|field| field.1.split(|byte| *byte == b','));
+        tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let each = taken.fields.iter().map(|(name, value)| {
+        (String::from_utf8_lossy(name).to_ascii_lowercase(), value.trim_ascii().to_vec())
+    });
+    // A value that ends with `*` stands for those that begin with the rest.
+    let is_plain = |(name, value): &(String, Vec<u8>)| {
+        !NOT_PASSED.contains(&name.as_str()) && !value.ends_with(b"*") && !named(name)
+    };
+    let host = taken.authority.iter().map(|authority| ("host".to_owned(), authority.clone().into_bytes()));
+    Pass {
+        method: taken.method.clone(),
+        target: taken.target.clone(),
+        body: taken.body.clone(),
+        has: host.chain(each.filter(is_plain)).collect(),
+        lacks: vec!["transfer_encoding".into(), "content_length".into()],
+    }
+}
