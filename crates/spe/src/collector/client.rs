@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use assay_cache::storage::MethodClass;
 use assay_http::digest::ContentMd5;
+use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
+use assay_http::target;
 use assay_plane::HEALTH_PATH;
 use assay_plane::body::{BodyError, Chunk};
 use assay_plane::clock::monotonic_ns;
@@ -71,11 +73,7 @@ impl Client {
     async fn served(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
         let shared = Rc::clone(&self.shared);
         if head.method == "CONNECT" {
-            self.tunnel = shared.routes.tunnel(head.target);
-            return match self.tunnel {
-                Some(_) => Ok(Next::Detached),
-                None => refuse(self, 501, "tunnels are not served in front of an origin", false).await,
-            };
+            return self.begin_tunnel(head).await;
         }
         let target = match Target::of(head, shared.routes.fallback_authority()) {
             Ok(target) => target,
@@ -99,6 +97,22 @@ impl Client {
         let served = serve_request(self, &client_request, &key, body).await;
         self.key = key;
         served.map(|()| Next::Request)
+    }
+
+    /// What follows the head of a CONNECT belongs to the tunnel, so nothing may say that it is a body (RFC 9110, 9.3.6).
+    async fn begin_tunnel(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
+        let Some(place) = self.shared.routes.tunnel(head.target) else {
+            return refuse(self, 501, "tunnels are not served in front of an origin", false).await;
+        };
+        if !matches!(head.body(), BodyFraming::None) {
+            return refuse(self, 400, "a request for a tunnel has no body", false).await;
+        }
+        let host = head.host.map(target::authority).transpose();
+        if let Err(error) = host.and(target::authority(head.target.as_bytes())) {
+            return refuse(self, error.status(), &error.to_string(), false).await;
+        }
+        self.tunnel = Some(place);
+        Ok(Next::Detached)
     }
 
     /// Puts a request and its response into the log, if there is one. Tunnels are not in it.

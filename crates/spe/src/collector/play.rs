@@ -170,7 +170,10 @@ impl Client {
 
     fn framing(&mut self, response: &Response, method: &str) -> Framing {
         match (response.framing, response.length) {
-            (BodyFraming::None, Some(bytes)) if method == "HEAD" => Framing::Described(bytes),
+            // A recording of what failed has a text, which a HEAD does not get.
+            (BodyFraming::None | BodyFraming::Length(_), Some(bytes)) if method == "HEAD" => {
+                Framing::Described(bytes)
+            }
             (framing, _) => self.exchange.framing_of(response.status, framing),
         }
     }

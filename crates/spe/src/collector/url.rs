@@ -3,17 +3,15 @@
 //! Pure: text in, text out. The document lost a result to `~`, which one proxy writes as `%7E`.
 
 use assay_http::head::RequestHead;
+use assay_http::target::{self, TargetError};
 use thiserror::Error;
 
 /// Why a request's target cannot be fetched. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// Neither a path nor an absolute URL.
-    #[error("the request target is neither a path nor an http URL")]
-    Form,
-    /// A host with characters that no host has.
-    #[error("the host is not a host name or address with an optional port")]
-    Authority,
+    /// A target, or a host, that is none.
+    #[error(transparent)]
+    Target(TargetError),
     /// https and others.
     #[error("only http URLs are fetched here; others go through a tunnel")]
     Scheme,
@@ -22,11 +20,21 @@ pub enum UrlError {
     NoHost,
 }
 
+impl From<TargetError> for UrlError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Scheme => UrlError::Scheme,
+            other => UrlError::Target(other),
+        }
+    }
+}
+
 impl UrlError {
     /// The status that says so.
     pub fn status(self) -> u16 {
         match self {
-            UrlError::Form | UrlError::Authority | UrlError::NoHost => 400,
+            UrlError::Target(error) => error.status(),
+            UrlError::NoHost => 400,
             UrlError::Scheme => 501,
         }
     }
@@ -44,19 +52,9 @@ pub struct Target<'b> {
 impl<'b> Target<'b> {
     /// Of a request that is no CONNECT; `fallback` is the host of a request that names none.
     pub fn of(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
-        if head.target.starts_with('/') || (head.target == "*" && head.method == "OPTIONS") {
-            let authority = match head.host {
-                Some(host) => authority(host)?,
-                None => fallback.ok_or(UrlError::NoHost)?,
-            };
-            return Ok(Self { authority, path: head.target });
-        }
-        let (scheme, rest) = head.target.split_once("://").ok_or(UrlError::Form)?;
-        if !scheme.eq_ignore_ascii_case("http") {
-            return Err(UrlError::Scheme);
-        }
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        Ok(Self { authority: authority(&rest.as_bytes()[..end])?, path: &rest[end..] })
+        let target = target::Target::of(head)?;
+        let authority = target.authority.or(fallback).ok_or(UrlError::NoHost)?;
+        Ok(Self { authority, path: target.path })
     }
 
     /// The path as in a request to an origin.
@@ -64,14 +62,14 @@ impl<'b> Target<'b> {
         if !self.path.starts_with(['/', '*']) {
             out.push(b'/');
         }
-        out.extend_from_slice(without_fragment(self.path).as_bytes());
+        out.extend_from_slice(self.path.as_bytes());
     }
 
     /// Appends the normalised URL: what all spellings of one resource have in common.
     pub fn write_normalised(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"http://");
         write_authority(self.authority, out);
-        write_path_and_query(without_fragment(self.path), out);
+        write_path_and_query(self.path, out);
     }
 }
 
@@ -94,19 +92,6 @@ pub fn split_port(authority: &str) -> (&str, &str) {
         Some(colon) => (&authority[..after_address + colon], &authority[after_address + colon + 1..]),
         None => (authority, ""),
     }
-}
-
-/// Only what hosts, addresses and ports are made of: with a `/` in it, two resources could share a name.
-fn authority(bytes: &[u8]) -> Result<&str, UrlError> {
-    let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(b);
-    if bytes.is_empty() || !bytes.iter().all(fits) {
-        return Err(UrlError::Authority);
-    }
-    std::str::from_utf8(bytes).map_err(|_| UrlError::Authority)
-}
-
-fn without_fragment(path: &str) -> &str {
-    path.split('#').next().unwrap_or(path)
 }
 
 fn write_path_and_query(path: &str, out: &mut Vec<u8>) {
@@ -210,7 +195,7 @@ mod tests {
         for same in [
             "http://a/~joe/%C3%A9?q=%7e&x=%2f",
             "HTTP://A:80/%7Ejoe/%c3%a9?q=~&x=%2F",
-            "http://a:/b/../%7ejoe/./%c3%A9?q=~&x=%2f#part",
+            "http://a:/b/../%7ejoe/./%c3%A9?q=~&x=%2f",
             "http://%41/%2E%2e/~joe/%c3%A9?q=~&x=%2f",
         ] {
             assert_eq!(normalised(same).unwrap(), "http://a/~joe/%C3%A9?q=~&x=%2F", "{same}");
@@ -257,9 +242,10 @@ mod tests {
 
     #[test]
     fn targets_that_could_be_taken_for_others_are_refused() {
-        assert_eq!(normalised("x"), Err(UrlError::Form));
+        assert_eq!(normalised("x"), Err(UrlError::Target(TargetError::Form)));
         assert_eq!(normalised("https://a/"), Err(UrlError::Scheme));
-        assert_eq!(normalised("http://u@b/"), Err(UrlError::Authority));
+        assert_eq!(normalised("http://u@b/"), Err(UrlError::Target(TargetError::Authority)));
+        assert_eq!(normalised("http://b/#x"), Err(UrlError::Target(TargetError::Character)));
         let (head, _) = RequestHead::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap().unwrap();
         assert_eq!(Target::of(&head, None), Err(UrlError::NoHost));
         assert_eq!(Target::of(&head, Some("a")).unwrap().authority, "a");

@@ -12,7 +12,7 @@ use std::task::Poll;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
-use assay_http::head::Version;
+use assay_http::head::{ResponseHead, Version};
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::exchange::Framing;
@@ -68,7 +68,7 @@ impl Response {
         let length = bytes[..line_end].iter().rposition(|byte| !is_line_end(byte)).map_or(0, |at| at + 1);
         passing.extend_from_slice(&bytes[..length]);
         passing.extend_from_slice(b"\r\n");
-        fields::append_passing(&mut passing, head.headers(), is_the_collectors);
+        append_fields(&mut passing, head);
         Self {
             status: head.status,
             framing: head.body(method),
@@ -77,6 +77,25 @@ impl Response {
             passing,
             digester: Digester::new(head, rules),
         }
+    }
+}
+
+/// The fields of a response that go on, as they came. Only the length is written from what was understood where it was said twice, or
+/// `Connection` names it; and where there can be none, it is left out.
+fn append_fields(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
+    let length = head.facts.content_length.filter(|_| head.status != 204);
+    let text = length.map(|bytes| bytes.to_string());
+    let mut is_written = false;
+    fields::append_passing(out, head.headers(), |field| {
+        if !field.is("content-length") {
+            return is_the_collectors(field);
+        }
+        let is_right = !is_written && text.as_ref().is_some_and(|text| text.as_bytes() == field.value);
+        is_written |= is_right;
+        !is_right
+    });
+    if let Some(bytes) = length.filter(|_| !is_written) {
+        fields::append_number(out, "Content-Length", bytes);
     }
 }
 

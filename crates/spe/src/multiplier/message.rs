@@ -43,12 +43,15 @@ pub enum Refusal {
     /// Another scheme.
     #[error("only http URLs are served here; others go through CONNECT")]
     Scheme,
+    /// A tunnel whose request says that it has a body.
+    #[error("a request for a tunnel has no body")]
+    TunnelWithBody,
     /// It was here before.
     #[error(
         "the request has been here before: a proxy under test leads back to the Multiplier instead of its listener"
     )]
     Loop,
-    /// A target, or a host, that is none in front of one origin.
+    /// A target, or a host, that is none.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
@@ -57,7 +60,7 @@ impl Refusal {
     /// The status that says so.
     pub fn status(self) -> u16 {
         match self {
-            Refusal::NotAbsolute => 400,
+            Refusal::NotAbsolute | Refusal::TunnelWithBody => 400,
             Refusal::Scheme => 501,
             Refusal::Target(error) => error.status(),
             Refusal::Loop => 508,
@@ -181,7 +184,7 @@ fn written(
     }
     let ours = |field: &Field<'_>| {
         ["content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
-            || (host.is_some() && field.is("host"))
+            || field.is("host")
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
     fields::append_end_to_end(&mut out, head.headers(), (received, name), ours);
@@ -211,40 +214,47 @@ struct Requested<'b> {
     url: String,
     /// The request target.
     target: Cow<'b, str>,
-    /// What `Host` is to be in place of what it was; none: it stays.
+    /// What `Host` is to be; none: there is none, in HTTP/1.0.
     host: Option<&'b str>,
 }
 
 impl<'b> Requested<'b> {
-    /// Of a forward proxy: a whole URL, or a tunnel.
+    /// Of a forward proxy: a whole URL, or a tunnel. Its host is the URL's, whatever `Host` says (RFC 9112, 3.2.2).
     fn of_proxy(head: &RequestHead<'b>) -> Result<Self, Refusal> {
-        let is_whole = head.method == "CONNECT"
-            || match head.target.split_once("://") {
-                Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => true,
-                Some((scheme, _)) if !scheme.starts_with('/') => return Err(Refusal::Scheme),
-                _ => false,
-            };
-        match is_whole {
-            true => Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: None }),
-            false => Err(Refusal::NotAbsolute),
+        if head.method == "CONNECT" {
+            return Self::of_tunnel(head);
         }
+        let requested = Target::of(head).map_err(|error| match error {
+            TargetError::Scheme => Refusal::Scheme,
+            other => Refusal::Target(other),
+        })?;
+        if !requested.is_absolute {
+            return Err(Refusal::NotAbsolute);
+        }
+        Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: requested.authority })
+    }
+
+    /// What follows its head belongs to the tunnel, so nothing may say that it is a body (RFC 9110, 9.3.6).
+    fn of_tunnel(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+        if !matches!(head.body(), BodyFraming::None) {
+            return Err(Refusal::TunnelWithBody);
+        }
+        head.host.map(target::authority).transpose()?;
+        let place = target::authority(head.target.as_bytes())?;
+        Ok(Self { url: place.to_owned(), target: place.into(), host: Some(place) })
     }
 
     /// Of a server, over a connection whose scheme this is.
     fn of_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, Refusal> {
-        if head.method == "CONNECT" {
-            return Err(TargetError::Tunnel.into());
-        }
-        if head.target.starts_with('/') || head.target == "*" {
-            let host = head.host.map(target::authority).transpose()?.unwrap_or("-");
-            let url = format!("http://{host}{}", head.target);
-            return Ok(Self { url, target: head.target.into(), host: None });
-        }
         let requested = Target::of_scheme(head, scheme)?;
         let mut path = Vec::with_capacity(requested.path.len() + 1);
         requested.write_path(&mut path);
         let path = String::from_utf8_lossy(&path).into_owned();
-        Ok(Self { url: head.target.to_owned(), target: path.into(), host: requested.authority })
+        let url = match (requested.is_absolute, requested.authority) {
+            (true, _) => head.target.to_owned(),
+            (false, host) => format!("http://{}{path}", host.unwrap_or("-")),
+        };
+        Ok(Self { url, target: path.into(), host: requested.authority })
     }
 }
 
@@ -272,7 +282,7 @@ mod tests {
         let order = order(request, true).unwrap();
         assert_eq!(
             text(order.for_proxies()),
-            "GET http://a/~x?y HTTP/1.0\r\nReferer: http://a/\r\nHost: a\r\nVia: 1.0 me-1\r\nX-Assay-Request: 3\r\n\
+            "GET http://a/~x?y HTTP/1.0\r\nHost: a\r\nReferer: http://a/\r\nVia: 1.0 me-1\r\nX-Assay-Request: 3\r\n\
              Connection: keep-alive\r\n\r\n"
         );
         assert_eq!(order.about.url, "http://a/~x?y");
@@ -361,6 +371,36 @@ mod tests {
         let sent = text(by("https").unwrap().for_proxies());
         assert!(sent.starts_with("GET /x HTTP/1.1\r\nHost: b\r\n"), "{sent}");
         assert!(by("http").is_err());
+    }
+
+    #[test]
+    fn a_forward_proxy_sends_the_host_of_the_url_and_refuses_what_has_none() {
+        for (target, host) in [("http://b/x?y", "b"), ("HTTP://b.:81", "b.:81"), ("http://[::1]?q", "[::1]")]
+        {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: Host\r\n\r\n");
+            let sent = text(order(&request, true).unwrap().for_proxies());
+            assert!(sent.starts_with(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nVia")), "{sent}");
+        }
+        for target in ["http://u@b/", "http:///x", "http://b:x/", "http://b/#f", "http://b/\u{e9}", "b:80"] {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert!(matches!(order(&request, true), Err(Refusal::Target(_))), "{target}");
+        }
+        assert!(order("GET http://b/ HTTP/1.1\r\nHost: u@b\r\n\r\n", true).is_err());
+    }
+
+    #[test]
+    fn a_tunnel_leads_to_a_host_and_has_no_body() {
+        let connect = |target: &str, fields: &str| {
+            order(&format!("CONNECT {target} HTTP/1.1\r\nHost: else\r\n{fields}\r\n"), true)
+        };
+        let sent = text(connect("b:443", "").unwrap().for_collector());
+        assert!(sent.starts_with("CONNECT b:443 HTTP/1.1\r\nHost: b:443\r\nVia"), "{sent}");
+        for target in ["/x", "http://b/x", "u@b:443", "b:x"] {
+            assert!(matches!(connect(target, ""), Err(Refusal::Target(_))), "{target}");
+        }
+        for fields in ["Content-Length: 3\r\n", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"] {
+            assert_eq!(connect("b:443", fields).unwrap_err(), Refusal::TunnelWithBody, "{fields}");
+        }
     }
 
     #[test]

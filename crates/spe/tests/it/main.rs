@@ -1,12 +1,41 @@
 //! The Multiplier and the Collector over real sockets.
 
+mod absolute;
+#[path = "../../../http/tests/corpus/answered.rs"]
+mod answered;
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
+#[path = "../../../http/tests/corpus/client.rs"]
+mod client;
 mod collector;
 mod collector_harness;
 mod collector_pace;
+mod corpus;
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
+#[path = "../../../http/tests/corpus/ending.rs"]
+mod ending;
+#[path = "../../../http/tests/corpus/format.rs"]
+mod format;
 mod honest;
+#[path = "../../../http/tests/corpus/judge.rs"]
+mod judge;
 mod multiplier;
 mod multiplier_bed;
 mod multiplier_faults;
 mod pipelining;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
+#[path = "../../../http/tests/corpus/recorder.rs"]
+mod recorder;
+#[path = "../../../http/tests/corpus/response_reader.rs"]
+mod response_reader;
+#[path = "../../../http/tests/corpus/responses.rs"]
+mod responses;
 mod reverse;
 mod secured;
+#[path = "../../../http/tests/corpus/seen.rs"]
+mod seen;
+#[path = "../../../http/tests/corpus/strict.rs"]
+mod strict;
+mod threads;

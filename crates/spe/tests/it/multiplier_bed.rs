@@ -1,7 +1,7 @@
 //! A Multiplier between a scripted Collector, scripted proxies and raw clients.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use assay_record::spe::{ResponseRow, read_responses};
@@ -17,6 +17,26 @@ pub struct Bed {
     multiplier: Rc<Multiplier>,
     serving: JoinHandle<()>,
     pub directory: tempfile::TempDir,
+}
+
+/// What a Multiplier before a Collector and without proxies is told.
+pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
+    MultiplierSpec {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        tls: None,
+        collector,
+        proxies: Vec::new(),
+        forward: false,
+        when: When::After,
+        turns: Turns::Fixed,
+        seed: 1,
+        most_waiting: 100,
+        patience_ms: 10_000,
+        rules: None,
+        directory: directory.to_owned(),
+        text_log: false,
+        cpus: Vec::new(),
+    }
 }
 
 impl Bed {
@@ -39,22 +59,8 @@ impl Bed {
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let name = |(index, &address)| ProxyUnderTest { label: format!("p{index}"), address };
-        let mut spec = MultiplierSpec {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            tls: None,
-            collector: collector.address,
-            proxies: proxies.iter().enumerate().map(name).collect(),
-            forward: false,
-            when: When::After,
-            turns: Turns::Fixed,
-            seed: 1,
-            most_waiting: 100,
-            patience_ms: 10_000,
-            rules: None,
-            directory: directory.path().to_owned(),
-            text_log: false,
-            cpus: Vec::new(),
-        };
+        let mut spec = spec(collector.address, directory.path());
+        spec.proxies = proxies.iter().enumerate().map(name).collect();
         set(&mut spec);
         let multiplier = Rc::new(Multiplier::bind(&spec, limits).unwrap());
         let server = Rc::clone(&multiplier);
