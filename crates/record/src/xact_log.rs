@@ -98,7 +98,7 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
             .map(|name| columns::error_kind(name).ok_or_else(|| table.unknown("error", name)))
             .transpose()?,
         status: table.opt_uint("status", row)?.map(|v| table.narrow("status", v)).transpose()?,
-        body_bytes: table.uint("body_bytes", row)?,
+        body_bytes: table.count("body_bytes", row)?,
         connection: table.opt_uint("connection", row)?.map(|v| table.narrow("connection", v)).transpose()?,
         fault: known("fault")?
             .map(|name| PlannedFault::from_name(name).ok_or_else(|| table.unknown("fault", name)))

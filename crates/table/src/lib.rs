@@ -11,7 +11,7 @@ mod read;
 mod write;
 
 pub use error::FileError;
-pub use read::{Table, columns_of};
+pub use read::{MOST, Table, columns_of};
 pub use write::{TableWriter, partial_path};
 
 /// Rows per row group.

@@ -13,6 +13,10 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use crate::{Cell, FileError, Kind, ROWS_PER_GROUP};
 
+/// The most that one value of a column that is added up can be: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such
+/// values fit into 64 bits.
+pub const MOST: u64 = 1 << 48;
+
 /// All values of a column, null where there is none.
 enum Values {
     Int(Vec<Option<i64>>),
@@ -166,6 +170,13 @@ impl Table {
         Ok(self.int(name, row)?.cast_unsigned())
     }
 
+    /// An unsigned integer that is added to others, as counts, bytes and times are; null is an error, and so is more than [`MOST`]: it
+    /// was not counted, and a sum of such numbers could not be held.
+    pub fn count(&self, name: &str, row: usize) -> Result<u64, FileError> {
+        let value = self.uint(name, row)?;
+        if value > MOST { Err(self.out_of_range(name, value)) } else { Ok(value) }
+    }
+
     /// A double; null is an error.
     pub fn float(&self, name: &str, row: usize) -> Result<f64, FileError> {
         let value = self.values(name, Values::floats)?.get(row).copied().flatten();
@@ -230,7 +241,16 @@ fn for_each_group(
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let reader = SerializedFileReader::new(file).map_err(bad)?;
         for index in 0..reader.num_row_groups() {
-            each(reader.get_row_group(index).map_err(bad)?.as_ref()).map_err(bad)?;
+            let group = reader.get_row_group(index).map_err(bad)?;
+            // A few bytes can claim any number of rows without a value, which takes time and memory for each.
+            let rows = group.metadata().num_rows();
+            if !(0..=ROWS_PER_GROUP as i64).contains(&rows) {
+                let detail = format!(
+                    "a group of rows claims {rows} of them, where Assay writes up to {ROWS_PER_GROUP}"
+                );
+                return Err(FileError::damaged(path, detail));
+            }
+            each(group.as_ref()).map_err(bad)?;
         }
         Ok(())
     }));
@@ -275,8 +295,7 @@ where
     let mut reader = parquet::column::reader::get_typed_column_reader::<T>(reader);
     let rows = group.metadata().num_rows().max(0).unsigned_abs() as usize;
     let optional = group.metadata().schema_descr().column(index).max_def_level() > 0;
-    // A damaged file may claim any number of rows.
-    let (mut values, mut levels) = (Vec::with_capacity(rows.min(ROWS_PER_GROUP)), Vec::new());
+    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
     reader.read_records(rows, optional.then_some(&mut levels), None, &mut values)?;
     if !optional {
         all.extend(values.into_iter().map(Some));

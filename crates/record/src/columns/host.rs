@@ -87,7 +87,7 @@ pub(crate) fn read_seeks(table: &Table, blocks: &mut [BlockInterval]) -> Result<
         let number = table.uint("block", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let block = blocks.get_mut(index).ok_or_else(|| table.unknown("block", &number.to_string()))?;
-        block.distances.push((table.uint("low_sectors", row)?, table.uint("count", row)?));
+        block.distances.push((table.count("low_sectors", row)?, table.count("count", row)?));
     }
     Ok(())
 }

@@ -301,8 +301,8 @@ fn head(number: u64, start_ms: u64, length_ms: u64, phase: u16) -> Vec<Cell<'sta
 /// Reads a row of robots.parquet; histograms and maps come from other tables.
 pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, FileError> {
     Ok(RobotInterval {
-        start_ms: table.uint("start_ms", row)?,
-        length_ms: table.uint("length_ms", row)?,
+        start_ms: table.count("start_ms", row)?,
+        length_ms: table.count("length_ms", row)?,
         phase: table.narrow("phase", table.uint("phase", row)?)?,
         counts: rows::read(table, row)?,
         levels: rows::read(table, row)?,
@@ -313,11 +313,11 @@ pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, Fi
 /// Reads a row of origins.parquet; histograms come from another table.
 pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, FileError> {
     Ok(OriginInterval {
-        start_ms: table.uint("start_ms", row)?,
-        length_ms: table.uint("length_ms", row)?,
+        start_ms: table.count("start_ms", row)?,
+        length_ms: table.count("length_ms", row)?,
         phase: table.narrow("phase", table.uint("phase", row)?)?,
         counts: rows::read(table, row)?,
-        connections: table.uint("connections", row)?,
+        connections: table.count("connections", row)?,
         ..OriginInterval::default()
     })
 }

@@ -6,6 +6,9 @@ use assay_table::{Cell, Column, FileError, Kind, Table};
 /// Columns that were once called otherwise: today's name, and the one that older files have.
 pub(crate) const BEFORE: [(&str, &str); 1] = [("listener", "door")];
 
+/// Columns that hold any number of 64 bits: they are never added up as counts are.
+const DIGESTS: [&str; 1] = ["due_digest"];
+
 /// The columns of a type, one for each field.
 pub(crate) fn columns<T: Described>() -> Vec<Column> {
     let column = |name, kind, about| match kind {
@@ -43,8 +46,10 @@ pub(crate) fn read<T: Described>(table: &Table, row: usize) -> Result<T, FileErr
             continue;
         }
         let value = match field.kind {
-            Declared::Uint => Value::Uint(table.uint(name, row)?),
-            Declared::OptionalUint => table.opt_uint(name, row)?.map_or(Value::None, Value::Uint),
+            Declared::Uint if DIGESTS.contains(&name) => Value::Uint(table.uint(name, row)?),
+            Declared::Uint => Value::Uint(table.count(name, row)?),
+            Declared::OptionalUint if table.opt_uint(name, row)?.is_none() => Value::None,
+            Declared::OptionalUint => Value::Uint(table.count(name, row)?),
             Declared::Float => Value::Float(table.float(name, row)?),
             Declared::Text => Value::Text(table.text(name, row)?),
         };

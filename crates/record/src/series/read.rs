@@ -253,7 +253,7 @@ fn robots_of<'a>(
 }
 
 fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
-    let (by, value, count) = (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
+    let (by, value, count) = (table.text("by", row)?, table.text("value", row)?, table.count("count", row)?);
     let counts = &mut robots_of(series, table, row)?.counts;
     match by {
         "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
@@ -271,13 +271,13 @@ fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), File
 fn read_error(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
     let name = table.text("kind", row)?;
     let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
-    let count = table.uint("count", row)?;
+    let count = table.count("count", row)?;
     *robots_of(series, table, row)?.counts.errors.entry(kind).or_default() += count;
     Ok(())
 }
 
 fn read_head(series: &mut Series, heads: &Table, row: usize) -> Result<(), FileError> {
-    let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
+    let (sum_us, max_us) = (heads.count("sum_us", row)?, heads.count("max_us", row)?);
     *histogram_of(series, heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
     Ok(())
 }
@@ -300,7 +300,7 @@ fn read_buckets(
         }
         let histogram = histogram_of(series, heads, *head)?;
         while row < group.rows() && group.uint("histogram", row)? == number {
-            histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
+            histogram.buckets.push((group.count("low_us", row)?, group.count("count", row)?));
             row += 1;
         }
         histogram.buckets.shrink_to_fit();

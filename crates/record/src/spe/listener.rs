@@ -52,7 +52,7 @@ mod tests {
         let row = |n: u32| ListenerRow {
             at_s: n,
             listener: (n % 3) as u16,
-            requests: u64::MAX - u64::from(n),
+            requests: assay_table::MOST - u64::from(n),
             fetches: 1,
             replays: 2,
             joined: 3,
