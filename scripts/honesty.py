@@ -1,8 +1,8 @@
-"""Counts how often Assay finds out that it, or the machine, shaped a result, and how often it says so of a sound run.
+"""Counts how often Assay finds out that it, or the machine, shaped a result, and whether it calls a number known that it shaped.
 
-Every case spoils a run in one way and looks for the doubt under its own name and role:
+Every case spoils a run in one way, looks for the doubt under its own name and role, and goes through the numbers:
 
-  robots-busy-loop    robots on one processor with a busy loop, origins on the other
+  robots-busy-loop    robots on one processor with busy loops, origins on the other
   origins-busy-loop   the same for origins
   robots-stopped      robots are stopped (SIGSTOP) for 300 ms in the middle of the second phase
   origins-stopped     the same for origins
@@ -13,15 +13,18 @@ Every case spoils a run in one way and looks for the doubt under its own name an
   slow-target         a target that thinks for two seconds, thousands waiting: nothing may be held against Assay
   sound               an undisturbed run through the built-in proxy
 
-The last two are counted on a quiet machine apart: a bare timer was on time before the run (no doubt `unquiet`), and so
-was an observer of this script's own, which sleeps and wakes on every processor during the run, in 99 of 100 cases. What
-other programs used of the machine is shown beside, because this script cannot keep them away; `chrt -f 1` before it does.
+*Spoiled* are, where robots request directly from origins that do not think, all times (mean, percentiles, maximum; of all requests, hits,
+misses; response, service and first byte) of more than QUIET_MS, which no response takes unless something was late; and, where requests
+were lost, all times, rates and hit ratios of that phase. None may be called known, and each interval must hold a time without the
+disturbance. The last two cases count which headline numbers are not known, and which doubts there were without a disturbance by this
+script: other programs may be the reason, and what they used of the machine is shown beside.
 
+A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
 Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
-Usage: honesty.py [--times N] [--sound N] [--seconds S] [--json FILE] [CASE]...
+Usage: honesty.py [--times N] [--json FILE] [CASE]...
 """
 
-import argparse
+import collections
 import json
 import os
 import re
@@ -35,13 +38,20 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
+import kept_runs
+from kept_runs import ASSAY, HERE
+
 WORKLOADS = os.path.join(HERE, "crates/cli/tests/e2e/workloads")
 CPUS = sorted(os.sched_getaffinity(0))
-OBSERVED = ("slow-target", "sound")
-UNDECIDED = 96
 REFUSED = 2
+# Less than this takes a response of an origin that does not think, on this machine, if nothing is late.
+QUIET_MS = 5.0
+# Beside one busy loop alone, a role that sleeps often waits for some microseconds only, which changes little.
+LOOPS = 3
+SOUND_SECONDS = 12
+SPANS = ("response_time_ms", "service_time_ms", "ttfb_ms")
+CLASSES = ("all", "completed", "hit", "miss", "other")
+NAMES = ("mean", "p50", "p90", "p99", "p999", "max")
 UP = "ip link set lo up && "
 PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
 
@@ -63,15 +73,19 @@ class Ended:
 
     def __init__(self, code, stderr, run_dir):
         self.code, self.stderr = code, stderr
-        try:
-            with open(os.path.join(run_dir, "run.json")) as file:
-                self.info = json.load(file)
-        except FileNotFoundError:
-            self.info = None
+        self.info, self.summary = (self.read(os.path.join(run_dir, name)) for name in ("run.json", "summary.json"))
 
-    def doubts(self, serious=True):
+    @staticmethod
+    def read(path):
+        try:
+            with open(path) as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return None
+
+    def doubts(self):
         found = self.info["verdict"]["doubts"] if self.info else []
-        return [doubt for doubt in found if doubt["serious"] or not serious]
+        return [doubt for doubt in found if doubt["serious"]]
 
     def found(self, reasons, role=""):
         """A serious doubt, of one of these reasons and of this role."""
@@ -117,20 +131,53 @@ def pid_of(info, role):
     return next(placed["pid"] for placed in info["placement"] if placed["role"] == role)
 
 
+def numbers(phase, classes=CLASSES):
+    """The times of a phase: what each is, its value, and how well it is known."""
+    for span in SPANS:
+        for kind in classes:
+            times = phase[span].get(kind) or {}
+            for name in NAMES:
+                own = (times.get("own") or {}).get(name)
+                if own and times.get(name) is not None:
+                    yield f"{phase['name']} {span} {kind} {name}", times[name], own
+
+
+def spoiled_times(ended):
+    """Of times that something was late in: how many there are, and which are called known or have an interval without a quiet time."""
+    spoiled, wrong = 0, []
+    for phase in ended.summary["phases"]:
+        for what, value, own in numbers(phase):
+            if value > QUIET_MS:
+                spoiled += 1
+                if own["certainty"] == "known" or (own.get("low") or 0) > QUIET_MS:
+                    wrong.append(f"{what}: {value} {own}")
+    return spoiled, wrong
+
+
+def spoiled_by_loss(ended):
+    """The same of a phase that lost requests: anything about it could have been different."""
+    phase = ended.summary["phases"][1]
+    owns = [(what, own) for what, _, own in numbers(phase, ("all",))]
+    rates = ("rate.measured", "dhr.measured", "bhr.measured")
+    owns += [(name, phase["own"].get(name, {"certainty": "known"})) for name in rates]
+    return len(owns), [f"{what}: {own}" for what, own in owns if own["certainty"] == "known"]
+
+
 def beside_a_busy_loop(burnt):
     cpus = {"robots": CPUS[0], "origins": CPUS[-1]}
-    burner = subprocess.Popen(
-        [sys.executable, "-c", "while True: pass"],
-        preexec_fn=lambda: os.sched_setaffinity(0, {cpus[burnt]}),
-    )
+    burners = []
     try:
+        for _ in range(LOOPS):
+            command = [sys.executable, "-c", "while True: pass"]
+            burners.append(subprocess.Popen(command, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[burnt]})))
         args = ["--direct", "--robot-cpus", str(cpus["robots"]), "--origin-cpus", str(cpus["origins"])]
         ended = Going(workload("busy.pg"), args).end()
     finally:
-        burner.kill()
-        burner.wait()
+        for burner in burners:
+            burner.kill()
+            burner.wait()
     reasons = ["starved", "stalled"] + (["late"] if burnt == "robots" else [])
-    return ended.found(reasons, burnt), ended
+    return ended.found(reasons, burnt), ended, spoiled_times(ended)
 
 
 def times(seen):
@@ -149,13 +196,13 @@ def stopped(role):
     ended = going.end()
     mine = [d for d in ended.doubts() if d["reason"] == "stalled" and d["role"] == role]
     right = [d for d in mine if 1 in d["phases"] and any(abs(at - at_ms) < 1000 for at in times(d["seen"]))]
-    return bool(right), ended
+    return bool(right), ended, spoiled_times(ended)
 
 
 def descriptors_plan():
     going = Going(workload("plain.pg"), ["--direct"], ["sh", "-c", 'ulimit -n 64 && exec "$0" "$@"'])
     ended = going.end()
-    return ended.code == REFUSED and "descriptors of robots" in ended.stderr, ended
+    return ended.code == REFUSED and "descriptors of robots" in ended.stderr, ended, (0, [])
 
 
 def descriptors_run():
@@ -163,7 +210,7 @@ def descriptors_run():
     info = going.wait_for(1, 0)
     resource.prlimit(pid_of(info, "robots"), resource.RLIMIT_NOFILE, (12, 4096))
     ended = going.end()
-    return ended.found(["descriptors"], "robots"), ended
+    return ended.found(["descriptors"], "robots"), ended, spoiled_by_loss(ended)
 
 
 def own_network(script):
@@ -173,7 +220,7 @@ def own_network(script):
 def ports_plan():
     going = Going(workload("short.pg"), ["--direct"], own_network(f"{UP} echo 20000 20099 >{PORTS} && "))
     ended = going.end()
-    return ended.code == REFUSED and "ports" in ended.stderr, ended
+    return ended.code == REFUSED and "ports" in ended.stderr, ended, (0, [])
 
 
 def ports_run():
@@ -184,7 +231,7 @@ def ports_run():
         going.wait_for(1, 0)
         open(less, "w").close()
         ended = going.end()
-    return ended.found(["ports"], "robots"), ended
+    return ended.found(["ports"], "robots"), ended, spoiled_by_loss(ended)
 
 
 class SlowTarget:
@@ -225,54 +272,16 @@ def slow_target():
     ended = Going(workload("waiting.pg"), ["--proxy", target.address]).end()
     target.listener.shutdown(socket.SHUT_RDWR)
     target.listener.close()
-    return not ended.doubts(), ended
+    return not ended.doubts(), ended, (0, [])
 
 
-def sound(seconds):
+def sound():
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "sound.pg")
         with open(path, "w") as file:
-            file.write(SOUND.format(seconds=seconds))
+            file.write(SOUND.format(seconds=SOUND_SECONDS))
         ended = Going(path, []).end()
-    return ended.code == 0 and not ended.doubts(), ended
-
-
-OBSERVER = """
-import os, signal, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-lags = []
-def end(*_):
-    lags.sort()
-    print(lags[int(len(lags) * 0.99)] if lags else 0.0, lags[-1] if lags else 0.0)
-    sys.stdout.flush()
-    os._exit(0)
-signal.signal(signal.SIGTERM, end)
-due = time.monotonic()
-while True:
-    due += 0.007
-    time.sleep(max(0.0, due - time.monotonic()))
-    now = time.monotonic()
-    lags.append(now - due)
-    due = max(due, now - 0.007)
-"""
-
-
-class Observer:
-    """How late a sleeper wakes on each processor: what the machine does to anybody."""
-
-    def __init__(self):
-        command = [sys.executable, "-c", OBSERVER]
-        self.processes = [
-            subprocess.Popen([*command, str(cpu)], stdout=subprocess.PIPE, text=True) for cpu in CPUS
-        ]
-
-    def end(self):
-        """The 99th percentile and the maximum of the worst processor, in seconds."""
-        for process in self.processes:
-            process.terminate()
-        seen = [process.communicate()[0].split() for process in self.processes]
-        numbers = [[float(word) for word in words] for words in seen if len(words) == 2]
-        return [max(column) for column in zip(*numbers)] or [0.0, 0.0]
+    return not ended.doubts(), ended, (0, [])
 
 
 def busy_s():
@@ -283,76 +292,73 @@ def busy_s():
     return sum(ticks[:3] + ticks[5:7]) / os.sysconf("SC_CLK_TCK"), children.ru_utime + children.ru_stime
 
 
-def judge(case, run):
+def looked_at(case, seed, run):
     """One run of a case, as a record."""
     begun, (machine, own) = time.monotonic(), busy_s()
-    observer = Observer() if case in OBSERVED else None
-    right, ended = run()
-    lag = observer.end() if observer else None
+    right, ended, (spoiled, wrong) = run()
     machine, own = (after - before for after, before in zip(busy_s(), (machine, own)))
     wall = (time.monotonic() - begun) * os.cpu_count()
-    told = [f"{d['reason']} {d['role']}".strip() for d in ended.doubts()]
+    headline = ended.summary["headline"] if ended.summary else {"roughly": [], "unknown": []}
     return {
         "case": case,
+        "seed": seed,
         "right": right,
         "code": ended.code,
-        "serious": told,
-        "worth_knowing": [d["reason"] for d in ended.doubts(serious=False) if not d["serious"]],
-        "lag": lag,
-        "quiet": lag and lag[0] < 0.001 and not any(d["reason"] == "unquiet" for d in ended.doubts(serious=False)),
+        "doubts": [f"{doubt['reason']} {doubt['role']}".strip() for doubt in ended.doubts()],
+        "spoiled": spoiled,
+        "wrong": wrong,
+        "not_known": headline["roughly"] + headline["unknown"],
         "others": max(0.0, machine - own) / wall,
-        "seen": [d["seen"] for d in ended.doubts()],
-        "stderr": ended.stderr.strip()[-300:] if ended.code not in (0, UNDECIDED) else "",
+        "stderr": "" if ended.summary else ended.stderr.strip()[-300:],
     }
+
+
+CASES = {
+    "robots-busy-loop": lambda: beside_a_busy_loop("robots"),
+    "origins-busy-loop": lambda: beside_a_busy_loop("origins"),
+    "robots-stopped": lambda: stopped("robots"),
+    "origins-stopped": lambda: stopped("origins"),
+    "descriptors-plan": descriptors_plan,
+    "descriptors-run": descriptors_run,
+    "ports-plan": ports_plan,
+    "ports-run": ports_run,
+    "slow-target": slow_target,
+    "sound": sound,
+}
+
+
+def counted(words):
+    """What there is, and how often."""
+    return ", ".join(f"{word} {times}" for word, times in sorted(collections.Counter(words).items())) or "none"
+
+
+def report(records):
+    """A row for each case."""
+    print("| case | runs | as it should be | spoiled numbers | called known | headline numbers not known | others used | doubts where it is not |")
+    print("|---|--:|--:|--:|--:|---|--:|---|")
+    for case in CASES:
+        mine = [record for record in records if record["case"] == case]
+        if not mine:
+            continue
+        right, spoiled, wrong = (sum(each(record) for record in mine) for each in (
+            lambda record: record["right"], lambda record: record["spoiled"], lambda record: len(record["wrong"])))
+        others = sorted(record["others"] for record in mine)[len(mine) // 2]
+        less = counted(name for record in mine for name in record["not_known"])
+        odd = counted(doubt for record in mine if not record["right"] for doubt in record["doubts"] or [f"exit code {record['code']}"])
+        print(f"| {case} | {len(mine)} | {right} | {spoiled} | {wrong} | {less} | {others:.0%} | {odd} |")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=20, help="runs of each case")
-    parser.add_argument("--sound", type=int, default=50, help="sound runs")
-    parser.add_argument("--seconds", type=int, default=12, help="length of a sound run")
-    parser.add_argument("--json", help="write a line per run here")
-    parser.add_argument("case", nargs="*")
-    args = parser.parse_args()
-    cases = {
-        "robots-busy-loop": lambda: beside_a_busy_loop("robots"),
-        "origins-busy-loop": lambda: beside_a_busy_loop("origins"),
-        "robots-stopped": lambda: stopped("robots"),
-        "origins-stopped": lambda: stopped("origins"),
-        "descriptors-plan": descriptors_plan,
-        "descriptors-run": descriptors_run,
-        "ports-plan": ports_plan,
-        "ports-run": ports_run,
-        "slow-target": slow_target,
-        "sound": lambda: sound(args.seconds),
-    }
-    unknown = [case for case in args.case if case not in cases]
-    if unknown:
-        parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(cases)}")
+    parser = kept_runs.parser(__doc__, CASES, 20, "honesty.jsonl")
+    args = kept_runs.parse(parser, CASES)
     if len(CPUS) < 2:
         parser.error("two processors are needed")
-    out = open(args.json, "a") if args.json else None
-    print("| case | runs | as it should be | on a quiet machine | others used | else |")
-    print("|---|---|---|---|---|---|")
-    for case in args.case or cases:
-        records = []
-        for _ in range(args.sound if case == "sound" else args.times):
-            record = judge(case, cases[case])
-            records.append(record)
-            if out:
-                out.write(json.dumps(record) + "\n")
-                out.flush()
-        report(case, records)
-
-
-def report(case, records):
-    right = sum(record["right"] for record in records)
-    quiet = [record for record in records if record["quiet"]]
-    others = sorted(record["others"] for record in records)
-    wrong = sorted({", ".join(r["serious"]) or f"exit {r['code']}" for r in records if not r["right"]})
-    quiet_right = f"{sum(record['right'] for record in quiet)} of {len(quiet)}" if case in OBSERVED else ""
-    middle = f"{others[len(others) // 2]:.0%} (up to {others[-1]:.0%})"
-    print(f"| {case} | {len(records)} | {right} | {quiet_right} | {middle} | {'; '.join(wrong)} |", flush=True)
+    kept = kept_runs.Kept(args.json)
+    for seed in range(1, args.times + 1):
+        for case in args.case:
+            if not kept.has(case, seed):
+                kept.add(looked_at(case, seed, CASES[case]))
+    report(kept.records)
 
 
 if __name__ == "__main__":
