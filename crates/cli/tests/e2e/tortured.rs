@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::machine;
 
 /// As many as take a minute beside the other tests.
-const FAULTS: &str = "16";
+const FAULTS: &str = "20";
 
 /// Namespaces of their own, for each fault.
 fn may_unshare() -> bool {
