@@ -5,8 +5,9 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use crate::change::{self, config};
+use crate::change::config;
 use crate::ending::Ending;
+use crate::response_change;
 use crate::response_reader::take_response;
 use crate::responses::{Responded, Seen};
 
@@ -21,7 +22,7 @@ const MOST_INTERIM: usize = 32;
 pub fn responses(is_cache: bool, tried: impl Fn(&Responded, &str) -> Vec<String>) {
     let [whole, broken] = [const { Cell::new(0u32) }; 2];
     let methods = prop::sample::select(&["GET", "GET", "HEAD", "POST"][..]);
-    proptest!(config(LEAST), |(bytes in change::responses(), method in methods, stays in any::<bool>())| {
+    proptest!(config(LEAST), |(bytes in response_change::responses(), method in methods, stays in any::<bool>())| {
         let case = responded(bytes, method, stays);
         if is_cache && matches!(case.seen, Seen::Whole(304, _)) {
             return Ok(());

@@ -6,8 +6,9 @@
 use proptest::prelude::*;
 
 use crate::agree::{judge, judge_response};
-use crate::change::{config, responses, streams};
+use crate::change::{config, streams};
 use crate::format::requests;
+use crate::response_change::responses;
 
 #[test]
 fn of_the_corpus_itself_nothing_is_read_in_two_ways() {

@@ -10,6 +10,8 @@ mod ending;
 mod format;
 #[path = "../corpus/reader.rs"]
 mod reader;
+#[path = "../corpus/response_change.rs"]
+mod response_change;
 #[path = "../corpus/response_reader.rs"]
 mod response_reader;
 #[path = "../corpus/strict.rs"]

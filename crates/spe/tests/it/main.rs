@@ -28,6 +28,8 @@ mod pipelining;
 mod reader;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
+#[path = "../../../http/tests/corpus/response_change.rs"]
+mod response_change;
 #[path = "../../../http/tests/corpus/response_reader.rs"]
 mod response_reader;
 #[path = "../../../http/tests/corpus/responses.rs"]

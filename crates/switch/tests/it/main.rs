@@ -25,6 +25,8 @@ mod reader;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 mod reloading;
+#[path = "../../../http/tests/corpus/response_change.rs"]
+mod response_change;
 #[path = "../../../http/tests/corpus/response_reader.rs"]
 mod response_reader;
 #[path = "../../../http/tests/corpus/responses.rs"]
