@@ -17,6 +17,7 @@ use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_http::target::Target;
 use assay_plane::HEALTH_PATH;
+use assay_plane::body::BodyError;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
@@ -208,10 +209,20 @@ impl Handler for Client {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
-        if !self.exchange.is_read() {
+        if let Err(error) = Target::of(head) {
             self.exchange.give_up();
+            let text = format!("{error}\n");
+            return self
+                .exchange
+                .send_text(error.status(), b"", &text, head.method == "HEAD")
+                .await
+                .map(|()| Next::Request);
         }
-        let response = self.simulated.response(head, self.exchange.is_read(), self.host.as_deref());
+        let has_body = !self.exchange.is_read();
+        if has_body && let Err(error) = self.skip_body(head.expect_continue).await {
+            return self.refuse_body(error).await.map(|()| Next::Request);
+        }
+        let response = self.simulated.response(head, !has_body, self.host.as_deref());
         if !response.think.is_zero() {
             tokio::time::sleep(response.think).await;
         }
@@ -224,6 +235,26 @@ impl Handler for Client {
 }
 
 impl Client {
+    /// Reads a body that means nothing here, so that what is behind it is the next request.
+    async fn skip_body(&mut self, is_expected: bool) -> Result<(), BodyError> {
+        if is_expected {
+            self.exchange.send_continue().await?;
+        }
+        while self.exchange.next_part().await?.is_some() {}
+        Ok(())
+    }
+
+    async fn refuse_body(&mut self, error: BodyError) -> io::Result<()> {
+        match error {
+            BodyError::Coding(error) => {
+                self.exchange.give_up();
+                self.exchange.send_text(400, b"", &format!("{error}\n"), false).await
+            }
+            BodyError::Io(error) => Err(error),
+            BodyError::Truncated => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
     async fn send(&mut self, response: &Response) -> io::Result<()> {
         let simulated = Arc::clone(&self.simulated);
         let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status)).into_bytes();

@@ -1,7 +1,24 @@
 //! Logs and lists, sent to a server that remembers its requests.
 
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
+#[path = "../../../http/tests/corpus/client.rs"]
+mod client;
+mod corpus;
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
+#[path = "../../../http/tests/corpus/ending.rs"]
+mod ending;
+#[path = "../../../http/tests/corpus/format.rs"]
+mod format;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
 mod secured;
+#[path = "../../../http/tests/corpus/seen.rs"]
+mod seen;
 mod server;
+#[path = "../../../http/tests/corpus/strict.rs"]
+mod strict;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
