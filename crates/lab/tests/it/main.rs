@@ -1,11 +1,20 @@
 //! The lab against real programs: the proxies that are described, and roles that misbehave.
 
 mod behaviour;
+mod corpus;
+#[path = "../../../http/tests/corpus/ending.rs"]
+mod ending;
+#[path = "../../../http/tests/corpus/format.rs"]
+mod format;
 mod killed;
 mod origin;
 mod proxies;
+#[path = "../../../http/tests/corpus/recorder.rs"]
+mod recorder;
 mod reference;
 mod runs;
+#[path = "../../../http/tests/corpus/strict.rs"]
+mod strict;
 #[path = "../../src/testing.rs"]
 mod testing;
 

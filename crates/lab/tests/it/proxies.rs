@@ -42,16 +42,22 @@ pub fn free_address() -> SocketAddr {
 const SECOND_AUTHORITY: &str = "10.1.0.2:80";
 
 fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Path) -> Choice {
+    let origins = vec![
+        NamedOrigin::new(0, AUTHORITY, origins[0].address),
+        NamedOrigin::new(1, SECOND_AUTHORITY, origins[1].address),
+    ];
+    choice_before(description, mode, origins, keep)
+}
+
+/// How a proxy is started in front of these origins.
+pub fn choice_before(description: Description, mode: Mode, origins: Vec<NamedOrigin>, keep: &Path) -> Choice {
     Choice {
         description,
         mode,
         http2: false,
         origin_http2: false,
         listen: free_address(),
-        origins: vec![
-            NamedOrigin::new(0, AUTHORITY, origins[0].address),
-            NamedOrigin::new(1, SECOND_AUTHORITY, origins[1].address),
-        ],
+        origins,
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,
         cpus: Vec::new(),

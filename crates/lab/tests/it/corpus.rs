@@ -1,0 +1,249 @@
+//! The corpus of requests that could be read in two ways, through real proxies: what each refuses, rewrites, or passes on as it came, and
+//! where its server saw another number of requests. None of it is a failure here: it is reported.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use assay_lab::description::Origin as NamedOrigin;
+use assay_lab::mode::Mode;
+use assay_lab::real::RealProxy;
+
+use crate::ending::Ending;
+use crate::format::{Case, requests};
+use crate::proxies::{choice_before, installed};
+use crate::recorder::{Record, Recorder};
+use crate::strict::{Read, response};
+
+const BEGIN: &str = "<!-- Real proxies: written by the tests of the lab crate. -->\n";
+const END: &str = "<!-- The end of the real proxies. -->\n";
+const PROXIES: [&str; 6] = ["varnish", "nginx", "squid", "haproxy", "httpd", "trafficserver"];
+/// A connection on which nothing comes for so long has nothing more to say.
+const QUIET: Duration = Duration::from_millis(400);
+/// Sent behind a case that must leave the connection usable; it ends the connection.
+const LAST: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+/// Sent on a connection of its own when a case is over: what it left is at the server by then.
+const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// What must be refused was, and what must go on did.
+    AsSaid,
+    /// What must go on did not.
+    Refused,
+    /// What must be refused went on, and leaves no doubt: as other bytes than it came.
+    Rewritten,
+    /// The server got what a strict reader does not take.
+    PassedOn,
+    /// The server got other requests than those that are meant.
+    Others,
+}
+
+/// A case with what became of it.
+struct Tried {
+    rule: String,
+    must_refuse: bool,
+    fate: Fate,
+    /// Whole requests at the server, and responses of the server at the client.
+    requests: usize,
+    responses: usize,
+}
+
+impl Tried {
+    /// The server saw more requests than its client got responses to: what another client sends next could get one of them.
+    fn has_hidden(&self) -> bool {
+        self.requests > self.responses
+    }
+}
+
+/// All that comes back.
+fn exchanged(front: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(front).unwrap();
+    stream.set_read_timeout(Some(QUIET)).unwrap();
+    // Whoever has had enough may have closed by now.
+    let _ = stream.write_all(bytes);
+    let (mut all, mut room) = (Vec::new(), [0; 16 * 1024]);
+    while let Ok(count @ 1..) = stream.read(&mut room) {
+        all.extend(&room[..count]);
+    }
+    let _ = stream.shutdown(Shutdown::Both);
+    all
+}
+
+/// How many final responses of the server are among what came back.
+fn responses(mut bytes: &[u8], case: &Case) -> usize {
+    let mut methods = case.passes.iter().map(|pass| pass.method.as_str());
+    let (mut count, mut method) = (0, methods.next().unwrap_or("GET"));
+    while let Read::Whole(message) = response(bytes, method, true) {
+        bytes = &bytes[message.length..];
+        if !message.start[1].starts_with('1') {
+            method = methods.next().unwrap_or("GET");
+            count += usize::from(message.values("x-seen").next().is_some());
+        }
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    count
+}
+
+/// What the server got, for those who look into it (`--nocapture`).
+fn described(record: &Record) -> String {
+    match record {
+        Record::Message(message) => message.start.join(" "),
+        Record::Partial(bytes) => format!("partly: {:.120}", bytes.escape_ascii().to_string()),
+        Record::Bad(what, bytes) => format!("{what}: {:.200}", bytes.escape_ascii().to_string()),
+    }
+}
+
+fn tried(front: SocketAddr, recorder: &Recorder, case: &Case) -> Tried {
+    let is_open = case.end == Ending::Open;
+    let bytes = [&case.bytes[..], if is_open { LAST } else { &[] }].concat();
+    let came = exchanged(front, &bytes);
+    exchanged(front, NEXT);
+    let records = recorder.take();
+    let each = records.iter().filter_map(|record| match record {
+        Record::Message(message) if message.start[1] != "/next" => Some(message),
+        _ => None,
+    });
+    let whole: Vec<_> = each.collect();
+    let must_refuse = !is_open && case.end != Ending::Closes;
+    let meant = case.passes.len() + usize::from(is_open);
+    let is_meant = whole.iter().zip(&case.passes).all(|(message, pass)| {
+        (&message.start[0], &message.start[1], &message.body) == (&pass.method, &pass.target, &pass.body)
+    });
+    let fate = match whole.len() {
+        _ if records.iter().any(|record| matches!(record, Record::Bad(..))) => Fate::PassedOn,
+        count if count == meant && is_meant => Fate::AsSaid,
+        count if count < meant => Fate::Refused,
+        _ if must_refuse => Fate::Rewritten,
+        _ => Fate::Others,
+    };
+    let (requests, responses) = (whole.len(), responses(&came, case));
+    if fate != Fate::AsSaid || requests > responses {
+        let seen: Vec<String> = records.iter().map(described).collect();
+        println!(
+            "{fate:?} {responses} {}: {:.120} => {}",
+            case.name(),
+            case.bytes.escape_ascii().to_string(),
+            seen.join(" | ")
+        );
+    }
+    Tried { rule: format!("{}: {}", case.group, case.rule), must_refuse, fate, requests, responses }
+}
+
+/// The cases through a proxy; none where it is not installed.
+async fn through(name: &str, cases: Vec<Case>) -> Option<(String, Vec<Tried>)> {
+    let description = installed(name)?;
+    let version = assay_lab::real::version(&description).await.unwrap();
+    let recorder = Recorder::start();
+    let keep = tempfile::tempdir().unwrap();
+    let origins = vec![NamedOrigin::new(0, "a", recorder.address)];
+    let choice = choice_before(description, Mode::Reverse, origins, keep.path());
+    let front = choice.listen;
+    let mut proxy = RealProxy::start(choice).await.unwrap();
+    proxy.wait_ready().await.unwrap();
+    let all = tokio::task::spawn_blocking(move || {
+        recorder.take();
+        let all: Vec<Tried> = cases.iter().map(|case| tried(front, &recorder, case)).collect();
+        (all, recorder)
+    });
+    let (all, recorder) = all.await.unwrap();
+    proxy.stop(None).await;
+    drop(recorder.finish());
+    Some((version, all))
+}
+
+fn count(all: &[Tried], fits: impl Fn(&Tried) -> bool) -> usize {
+    all.iter().filter(|tried| fits(tried)).count()
+}
+
+/// A line of the table.
+fn line(name: &str, version: &str, all: &[Tried]) -> String {
+    let of = |must_refuse, fate| count(all, |tried| tried.must_refuse == must_refuse && tried.fate == fate);
+    format!(
+        "| {name} {version} | {} | {} | {} | {} | {} | {} | {} |\n",
+        of(true, Fate::AsSaid) + of(true, Fate::Refused),
+        of(true, Fate::Rewritten),
+        count(all, |tried| tried.fate == Fate::PassedOn),
+        of(false, Fate::AsSaid),
+        of(false, Fate::Refused),
+        of(false, Fate::Others),
+        count(all, Tried::has_hidden),
+    )
+}
+
+/// The rules of the cases that fit, with how many of each.
+fn rules(all: &[Tried], fits: impl Fn(&Tried) -> bool) -> String {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    all.iter().filter(|tried| fits(tried)).for_each(|tried| *counts.entry(&tried.rule).or_default() += 1);
+    let each = counts.iter().map(|(rule, count)| format!("{rule} ({count})"));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn the_harness_sees_that_what_is_passed_on_as_it_came_is_and_counts_requests() {
+    // Straight to the server: a proxy that changes nothing.
+    let recorder = Recorder::start();
+    let cases = requests();
+    let of_framing = cases.iter().filter(|case| case.group == "Content-Length" || case.group == "Versions");
+    let (front, mut passed_on, mut as_said) = (recorder.address, 0, 0);
+    for case in of_framing.take(40) {
+        let tried = tried(front, &recorder, case);
+        passed_on += usize::from(tried.fate == Fate::PassedOn);
+        as_said += usize::from(tried.fate == Fate::AsSaid && !tried.must_refuse);
+        assert!(!tried.has_hidden(), "{}", case.name());
+    }
+    assert!(passed_on > 10 && as_said > 0, "{passed_on} {as_said}");
+    drop(recorder.finish());
+}
+
+#[tokio::test]
+async fn some_of_the_corpus_goes_through_real_proxies_and_none_hides_a_request() {
+    for name in ["nginx", "haproxy"] {
+        let mut cases = requests();
+        cases.retain(|case| case.group == "Content-Length" || case.group == "Methods");
+        let Some((_, all)) = through(name, cases).await else { continue };
+        let of =
+            |must_refuse| count(&all, |tried| tried.must_refuse == must_refuse && tried.fate == Fate::AsSaid);
+        assert!(of(true) > 20 && of(false) > 5, "{name}: {} {}", of(true), of(false));
+        assert_eq!(rules(&all, Tried::has_hidden), "", "{name}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "takes minutes, and needs all six proxies; writes the page with UPDATE_GOLDEN=1"]
+async fn the_page_says_what_real_proxies_do_with_the_corpus() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/refused-requests.md");
+    let mut text = String::from(
+        "\n| proxy | refused | rewritten | passed on as it came | gone on as said | refused, though it must go on | other requests | hidden |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let mut findings = String::new();
+    for name in PROXIES {
+        let Some((version, all)) = through(name, requests()).await else { continue };
+        text += &line(name, &version, &all);
+        let passed_on = rules(&all, |tried| tried.fate == Fate::PassedOn);
+        let others = rules(&all, |tried| tried.fate == Fate::Others);
+        let hidden = rules(&all, Tried::has_hidden);
+        for (what, rules) in
+            [("Passed on as it came", passed_on), ("Other requests", others), ("Hidden", hidden)]
+        {
+            let rules = if rules.is_empty() { "none".to_owned() } else { rules };
+            writeln!(findings, "- {name}, {}: {rules}.", what.to_lowercase()).unwrap();
+        }
+    }
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page says where the table begins");
+    let (_, after) = rest.split_once(END).expect("the page says where the table ends");
+    let right = [before, BEGIN, &text, "\n", &findings, "\n", END, after].concat();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &right).unwrap();
+    } else {
+        assert!(page == right, "run it with UPDATE_GOLDEN=1; now it is:\n{text}\n{findings}");
+    }
+}
