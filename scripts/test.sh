@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs all tests, after everything is built: four rows of them side by side, as many wait most of their time, and then those
-# end-to-end tests that are judged by their times (modules `alone`), with the machine to themselves. The integration tests of the
-# binary (`commands`) are a row of their own: they wait most, and take longer than those of all other crates together. Lints and the
-# documentation of the code are a fifth row, of the lowest priority: it takes what the others leave of the processors.
+# end-to-end tests that are judged by their times (modules `alone`), one by one. The integration tests of the binary (`commands`) are
+# a row of their own: they wait most, and take longer than those of all other crates together. Lints and the documentation of the code
+# are a fifth row, which takes what the others leave of the processors (it is scheduled when nothing else can run), also from
+# `alone`: those tests wait most of their time, and what a busy machine does to their times is what they are about.
 #
 # Every test belongs to one of these: unit tests, integration tests (`it`, `commands`), end-to-end tests (`e2e`), examples in the
 # documentation of the code, counts of instructions. Ends with 1 if one of them failed; all are run before that.
@@ -28,11 +29,13 @@ unit)
 lint)
     # Where sessions share the processors evenly (autogroup), the priority is that of the session.
     if ! { echo 19 >/proc/self/autogroup; } 2>/dev/null; then :; fi
-    nice -n 19 "$cargo" clippy --workspace --all-targets --quiet -- -D warnings || failed=1
+    idle=
+    if chrt --idle 0 true 2>/dev/null; then idle="chrt --idle 0"; fi
+    $idle nice -n 19 "$cargo" clippy --workspace --all-targets --quiet -- -D warnings || failed=1
     # As clippy checks them, and with the features that tests need (so one example, too): crates that it has checked are not checked
     # again.
     RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
-        RUSTDOCFLAGS="-D warnings" nice -n 19 "$cargo" doc --workspace --lib --bins --example fake_role --no-deps \
+        RUSTDOCFLAGS="-D warnings" $idle nice -n 19 "$cargo" doc --workspace --lib --bins --example fake_role --no-deps \
         --document-private-items --quiet || failed=1
     exit "$failed"
     ;;
@@ -57,9 +60,14 @@ trap 'exit 130' INT TERM
 # Of the examples, only those that tests start: clippy has checked all, and most are for measuring. By `cargo build`: an example that
 # `cargo test` is told to build becomes a test of its own, under another name.
 "$cargo" build --workspace --quiet --example fake_role --example killed_lab || exit 1
+# The program of the end-to-end tests, to run it while cargo, which builds one thing at a time, is held by the lints.
+end_to_end=$("$cargo" test --workspace --no-run --quiet --test e2e --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\/e2e-[^"]*\)".*/\1/p')
+[ -x "$end_to_end" ] || { echo "cargo did not say where the end-to-end tests are: $end_to_end" >&2; exit 1; }
 start() {
     setsid scripts/test.sh "$1" >"$said/$1" 2>&1 &
-    rows="$rows $!"
+    started=$!
+    rows="$rows $started"
 }
 for row in unit commands e2e; do start "$row"; done
 { "$cargo" test --workspace --quiet --no-fail-fast --test it 2>&1 || touch "$said/failed"; } | tee "$said/it" &
@@ -68,11 +76,16 @@ first=$!
 for row in unit commands e2e it; do
     until [ -s "$said/$row" ] || ! kill -0 "$first" 2>/dev/null; do sleep 0.1; done
 done
+tests=$rows
 start lint
-for row in $rows; do wait "$row" || failed=1; done
+lint=$started
+for row in $tests; do wait "$row" || failed=1; done
 wait "$first"
 [ ! -e "$said/failed" ] || failed=1
+rows=$lint
+cat "$said/unit" "$said/commands" "$said/e2e"
+(cd crates/cli && "$end_to_end" --quiet alone::) || failed=1
+wait "$lint" || failed=1
 rows=
-cat "$said/lint" "$said/unit" "$said/commands" "$said/e2e"
-"$cargo" test --workspace --quiet --test e2e -- alone:: || failed=1
+cat "$said/lint"
 exit "$failed"

@@ -140,17 +140,18 @@ enum PassError {
 pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
     client.shared.count(|c| c.passed += 1);
     order.way.count(&client.shared);
+    let is_head = order.class == MethodClass::Head;
     let refusal = match attempt(client, &order).await {
         Ok((origin, origin_response)) => return relay(client, &order, origin, origin_response).await,
         Err(PassError::Client(error)) => return Err(error),
         Err(PassError::BadBody(error)) => {
             client.exchange.give_up();
-            return client.send_error(400, &error.to_string(), None, false).await;
+            return client.send_error(400, &error.to_string(), None, is_head).await;
         }
         Err(PassError::Slow) => {
             client.exchange.give_up();
             let refusal = Refusal::TooSlow;
-            return client.send_error(refusal.status(), &refusal.to_string(), None, false).await;
+            return client.send_error(refusal.status(), &refusal.to_string(), None, is_head).await;
         }
         Err(PassError::Origin(failure)) => failure,
     };
@@ -162,7 +163,6 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
     if let Some(fallback) = &order.fallback {
         return fallback.send(client, None).await;
     }
-    let is_head = order.class == MethodClass::Head;
     client.send_failure(&refusal, Handling::passed(order.why), is_head).await
 }
 

@@ -209,18 +209,19 @@ impl Handler for Client {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+        let is_head = head.method == "HEAD";
         if let Err(error) = Target::of(head) {
             self.exchange.give_up();
             let text = format!("{error}\n");
             return self
                 .exchange
-                .send_text(error.status(), b"", &text, head.method == "HEAD")
+                .send_text(error.status(), b"", &text, is_head)
                 .await
                 .map(|()| Next::Request);
         }
         let has_body = !self.exchange.is_read();
         if has_body && let Err(error) = self.skip_body(head.expect_continue).await {
-            return self.refuse_body(error).await.map(|()| Next::Request);
+            return self.refuse_body(error, is_head).await.map(|()| Next::Request);
         }
         let response = self.simulated.response(head, !has_body, self.host.as_deref());
         if !response.think.is_zero() {
@@ -244,11 +245,11 @@ impl Client {
         Ok(())
     }
 
-    async fn refuse_body(&mut self, error: BodyError) -> io::Result<()> {
+    async fn refuse_body(&mut self, error: BodyError, is_head: bool) -> io::Result<()> {
         match error {
             BodyError::Coding(error) => {
                 self.exchange.give_up();
-                self.exchange.send_text(400, b"", &format!("{error}\n"), false).await
+                self.exchange.send_text(400, b"", &format!("{error}\n"), is_head).await
             }
             BodyError::Io(error) => Err(error),
             BodyError::Truncated => Err(io::ErrorKind::UnexpectedEof.into()),

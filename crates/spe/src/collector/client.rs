@@ -75,19 +75,20 @@ impl Client {
         if head.method == "CONNECT" {
             return self.begin_tunnel(head).await;
         }
+        let is_head = head.method == "HEAD";
         let target = match Target::of(head, shared.routes.fallback_authority()) {
             Ok(target) => target,
             Err(error) => {
-                return refuse(self, error.status(), &error.to_string(), head.method == "HEAD").await;
+                return refuse(self, error.status(), &error.to_string(), is_head).await;
             }
         };
         let client_request = ClientRequest::new(head, target);
         let body = match receive(self, &client_request).await {
             Ok(body) => body,
-            Err(BodyError::Coding(error)) => return refuse(self, 400, &error.to_string(), false).await,
+            Err(BodyError::Coding(error)) => return refuse(self, 400, &error.to_string(), is_head).await,
             Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let text = "the body of the request is larger than there is room for";
-                return refuse(self, 413, text, false).await;
+                return refuse(self, 413, text, is_head).await;
             }
             Err(BodyError::Io(error)) => return Err(error),
             Err(BodyError::Truncated) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -120,6 +120,7 @@ impl<'c> Exchange<'c> {
 
     /// Serves it; `ahead` is where it was sent already.
     pub async fn run(mut self, ahead: Option<Ahead>) -> io::Result<()> {
+        let is_head = self.rest.order.about.method == "HEAD";
         match self.request(ahead).await {
             Ok((upstream, response)) => self.relay(upstream, response).await,
             Err(Trouble::Client(error)) => {
@@ -130,12 +131,11 @@ impl<'c> Exchange<'c> {
             }
             Err(Trouble::BadBody(error)) => {
                 count(&self.shared.board.refused);
-                self.client.send_refusal(400, &error.to_string(), false).await
+                self.client.send_refusal(400, &error.to_string(), is_head).await
             }
             Err(Trouble::Collector(error)) => {
                 let error = ResponseError::from(error);
                 self.rest.measured.error = Some(error);
-                let is_head = self.rest.order.about.method == "HEAD";
                 self.rest.end(None);
                 let status = if error == ResponseError::TimedOut { 504 } else { 502 };
                 let words = format!("the Collector gave no usable response ({})", error.name());
