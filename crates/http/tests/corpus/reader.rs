@@ -44,7 +44,8 @@ pub fn take(bytes: &[u8]) -> Result<Taken, Ending> {
     let refused = |status, in_body| Ending::Refused { status, in_body };
     let parsed = RequestHead::parse(bytes).map_err(|error| refused(error.status(), false))?;
     let Some((head, length)) = parsed else {
-        let is_blank = bytes.iter().all(|byte| b"\r\n".contains(byte));
+        // A line feed alone is no empty line, and what is behind it is refused.
+        let is_blank = bytes.chunks(2).all(|line| line == b"\r\n");
         return Err(if is_blank { Ending::Open } else { Ending::Waits { in_body: false } });
     };
     let target = Target::of(&head).map_err(|error| refused(error.status(), false))?;

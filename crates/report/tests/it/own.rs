@@ -4,6 +4,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::{
     Baseline, Calibration, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::measured::Measured;
 use assay_random::Rng;
 use assay_record::series::SeriesWriter;
@@ -255,4 +256,11 @@ pub fn calibration() -> Calibration {
         limit_seen: "robots used 98 % of their processor".into(),
         steps: Vec::new(),
     }
+}
+
+/// Waits of which Assay's delays were half.
+pub fn halved(waits: &SparseHistogram) -> SparseHistogram {
+    let mut least = Histogram::new();
+    waits.buckets.iter().for_each(|(us, count)| least.record_many(us / 2, *count));
+    least.to_sparse()
 }

@@ -113,13 +113,6 @@ pub fn make(story: Story) -> Run {
     Run { _tmp: tmp, dir }
 }
 
-/// Waits of which Assay's delays were half.
-fn halved(waits: &SparseHistogram) -> SparseHistogram {
-    let mut least = Histogram::new();
-    waits.buckets.iter().for_each(|(us, count)| least.record_many(us / 2, *count));
-    least.to_sparse()
-}
-
 /// An hour in which threads stood still every second; few requests, for the page does not grow with them.
 pub fn hour() -> Run {
     let tmp = tempfile::tempdir().unwrap();
@@ -276,7 +269,7 @@ fn robots(
     times(dice, &mut interval.timed_out, gave_up, 20_000_000.0, None);
     interval.lateness = drawn(dice, sent, 24.0);
     interval.unsent_wait = drawn(dice, unsent, 900_000.0);
-    interval.unsent_least = halved(&interval.unsent_wait);
+    interval.unsent_least = own::halved(&interval.unsent_wait);
     interval.levels = RobotLevels {
         waiting: if overloaded { 350 + due / 4 } else { 0 },
         in_flight: 2 + due / 500,

@@ -23,11 +23,12 @@ use assay_record::spe::ResponseError;
 use assay_role::evaluation::When;
 
 use super::board::count;
-use super::client::{Client, Shared};
+use super::client::Client;
 use super::message::Order;
 use super::pipeline::Ahead;
 use super::response;
 use super::rest::{Kept, Rest, Taken};
+use super::shared::Shared;
 use crate::collector;
 use crate::validate::{Digester, Rules, Sample};
 

@@ -20,6 +20,7 @@ mod pipeline;
 mod response;
 mod rest;
 mod role;
+mod shared;
 mod tunnel;
 
 use std::cell::Cell;
@@ -44,14 +45,14 @@ use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::board::Board;
-pub use self::client::Limits;
-use self::client::Shared;
 pub use self::error::MultiplierError;
 use self::lanes::{Proxies, ToProxies};
 use self::later::Later;
 use self::log::Writer;
 pub use self::order::permuted;
 pub use self::role::run;
+pub use self::shared::Limits;
+use self::shared::Shared;
 use crate::validate::Rules;
 
 /// Most proxies under test.

@@ -17,9 +17,10 @@ use assay_plane::upstream::Upstream;
 use assay_record::spe::ResponseError;
 
 use super::board::count;
-use super::client::{Client, Shared};
+use super::client::Client;
 use super::message::Order;
 use super::rest::Rest;
+use super::shared::Shared;
 
 /// Most requests that are sent on before their turn, and most bytes of them: a client that sends more is not read further.
 /// All of them fit into what the system takes while the Collector is busy with its response and reads nothing.

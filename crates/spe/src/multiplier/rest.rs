@@ -15,10 +15,10 @@ use assay_role::evaluation::Turns;
 use tokio::sync::watch;
 
 use super::board::{Entry, Held, Measured};
-use super::client::Shared;
 use super::lanes::{Awaited, Direct, Question, ToProxies};
 use super::message::{Message, Order};
 use super::order::permuted;
+use super::shared::Shared;
 use crate::validate::{Digested, Digester, Sample};
 
 /// Larger bodies of requests are not kept for the proxies, which then do not get the request.

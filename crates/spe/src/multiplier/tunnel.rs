@@ -11,9 +11,10 @@ use assay_record::spe::{ResponseError, Verdict};
 use tokio::io::copy_bidirectional;
 
 use super::board::{Entry, Measured};
-use super::client::{Client, Shared};
+use super::client::Client;
 use super::message::Order;
 use super::response;
+use super::shared::Shared;
 
 /// Opens a tunnel through the Collector, or to the host itself where the Collector has none, and passes bytes on until
 /// both sides have ended.
