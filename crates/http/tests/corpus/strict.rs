@@ -87,7 +87,10 @@ fn read(
                 text => message.fields.push(field(text)?),
             }
         }
-        let is_1_0 = message.start.iter().any(|word| word == "HTTP/1.0");
+        // A reason may be any text, this one too: the version of a response comes first, that of a request last.
+        let ends = [message.start.first(), message.start.last()];
+        let version = ends.into_iter().flatten().find(|word| word.starts_with("HTTP/"));
+        let is_1_0 = version.is_some_and(|word| word == "HTTP/1.0");
         if is_1_0 && message.values("transfer-encoding").next().is_some() {
             return bad("a coding in HTTP/1.0");
         }
