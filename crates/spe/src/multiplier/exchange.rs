@@ -63,11 +63,11 @@ impl Response {
         let head = &received.head;
         let bytes = received.bytes;
         let mut passing = Vec::with_capacity(bytes.len() + 64);
-        let line_end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
-        // The space before an empty reason is part of the line (RFC 9112, 4).
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let length = bytes[..line_end].iter().rposition(|byte| !is_line_end(byte)).map_or(0, |at| at + 1);
-        passing.extend_from_slice(&bytes[..length]);
+        // Empty lines may have come before the status line; the space before an empty reason is part of it (RFC 9112, 4).
+        let lines = &bytes[bytes.iter().position(|byte| !is_line_end(byte)).unwrap_or(bytes.len())..];
+        let length = lines.iter().position(is_line_end).unwrap_or(lines.len());
+        passing.extend_from_slice(&lines[..length]);
         passing.extend_from_slice(b"\r\n");
         append_fields(&mut passing, head);
         Self {

@@ -28,8 +28,11 @@ fn request(bytes: &[u8], host: &str) -> Vec<u8> {
     if let Some(after) = bytes.strip_prefix(b"OPTIONS * ") {
         return [b"OPTIONS http://", host.as_bytes(), b" ", after].concat();
     }
-    let line = bytes.iter().position(|byte| *byte == b'\r').unwrap_or(bytes.len());
-    match bytes.windows(2).position(|two| two == b" /").filter(|at| *at < line || bytes.starts_with(b"\r")) {
+    // Empty lines may come before the request line; nothing behind it is a target.
+    let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
+    let length = bytes[begin..].iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(bytes.len() - begin);
+    let space = bytes[begin..begin + length].windows(2).position(|two| two == b" /");
+    match space.map(|space| begin + space) {
         Some(space) => {
             let (before, after) = bytes.split_at(space + 1);
             [before, b"http://", host.as_bytes(), after].concat()
