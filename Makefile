@@ -17,7 +17,7 @@ help:
 	@echo "make bench-size     measure how fast caches are simulated, beside libCacheSim"
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
-	@echo "make fuzz    the property tests, a thousand times as long"
+	@echo "make fuzz    the property tests, a thousand times as long (some need root)"
 	@echo "make torture 500 faults at random instants, and what they leave; an hour of work under disturbance (needs root; two hours)"
 	@echo "make soak    eight hours of work under disturbance: does anything grow, is anything lost? (needs root, nats-server, nginx)"
 	@echo "make bench-slow     measure what 10,000 slow clients and servers cost others (needs nginx)"
