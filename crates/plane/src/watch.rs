@@ -159,6 +159,8 @@ impl Watch {
             let due_ns = &times.due_ns;
             if lost_ns > 0 {
                 due_ns.set(due_ns.get().saturating_add(lost_ns));
+                // A client owes what it was waited for, not what this thread was.
+                times.since_ns.set(times.since_ns.get().saturating_add(lost_ns));
             }
             if due_ns.get() <= now_ns {
                 late.push(place);
@@ -409,13 +411,29 @@ mod tests {
     }
 
     #[test]
+    fn a_client_does_not_owe_the_time_in_which_nobody_looked() {
+        let watch = Rc::new(Watch::new(0));
+        let client = watch.enter();
+        client.set_pace(100);
+        client.await_peer(Duration::from_secs(10));
+        watch.tick(60 * SECOND);
+        client.earn(0);
+        client.await_peer(Duration::from_secs(10));
+        let mut cx = Context::from_waker(Waker::noop());
+        (1..=190).for_each(|step| watch.tick(60 * SECOND + step * TICK_NS));
+        assert!(client.check(&mut cx).is_ok(), "it has kept a server waiting for 9.5 s");
+        (191..=202).for_each(|step| watch.tick(60 * SECOND + step * TICK_NS));
+        assert!(client.check(&mut cx).is_err());
+    }
+
+    #[test]
     fn those_that_have_waited_longest_make_room_and_nobody_who_has_just_begun() {
         let watch = Rc::new(Watch::new(0));
         let all: Vec<Deadline> = (0..6).map(|_| watch.enter()).collect();
         all.iter().for_each(|one| one.set_pace(100));
         let mut cx = Context::from_waker(Waker::noop());
         for (second, one) in all.iter().enumerate() {
-            watch.tick(second as u64 * SECOND);
+            (1..=20).for_each(|step| watch.tick(second as u64 * SECOND + step * TICK_NS));
             one.set(Duration::from_secs(100));
             match second {
                 0 => one.set_awaits(Awaits::Other),
