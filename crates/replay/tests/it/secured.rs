@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_plane::clock::monotonic_ns;
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{List, Log, Options, Results, Source, Tls};
 use assay_role::tls::Offer;
@@ -16,14 +18,23 @@ use assay_tls::server::Server as TlsServer;
 use crate::server::Server;
 use crate::{combined, log, options, replay};
 
-/// Lines that came, in any order of connections.
+/// What came, in any order of connections.
 type Lines = Arc<Mutex<Vec<String>>>;
+
+/// A connection that its client closed, on the clock of the machine.
+struct Connection {
+    target: String,
+    resumed: bool,
+    begun_ns: u64,
+    ended_ns: u64,
+}
 
 /// A server over TLS, whose certificate is for `a.example`.
 struct Secured {
     address: SocketAddr,
     authority: String,
     lines: Lines,
+    ended: Receiver<Connection>,
 }
 
 impl Secured {
@@ -36,14 +47,15 @@ impl Secured {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let lines = Lines::default();
+        let (ends, ended) = std::sync::mpsc::channel();
         let lines_there = Arc::clone(&lines);
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                let (server, lines) = (server.clone(), Arc::clone(&lines_there));
-                std::thread::spawn(move || serve(socket, &server, &lines));
+                let (server, lines, ends) = (server.clone(), Arc::clone(&lines_there), ends.clone());
+                std::thread::spawn(move || serve(socket, &server, &lines, &ends));
             }
         });
-        Self { address, authority: authority.certificate, lines }
+        Self { address, authority: authority.certificate, lines, ended }
     }
 
     fn client(&self) -> Client {
@@ -57,36 +69,40 @@ impl Secured {
     }
 }
 
-/// Serves requests until one has `close` in its path, after which it closes the connection; `cut` is a body that ends too soon.
-fn serve(socket: TcpStream, server: &TlsServer, lines: &Lines) {
+/// Serves requests until the client closes the connection, as it is told to after `close` in a path; `cut` is a body that ends too soon.
+fn serve(socket: TcpStream, server: &TlsServer, lines: &Lines, ends: &Sender<Connection>) {
     let mut stream = ByteStream::secured(socket, server.accept().unwrap());
     let (mut room, mut unread) = (vec![0; LEAST_ROOM], Vec::new());
+    let (mut target, mut handshake) = (String::new(), None);
     loop {
         match stream.recv(&mut room) {
             Ok(read) if read.length > 0 => unread.extend_from_slice(&room[..read.length]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-            Ok(_) | Err(_) => return,
+            Ok(_) | Err(_) => break,
         }
+        handshake = handshake.or_else(|| stream.take_handshake());
         while let Some(end) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
             let head: Vec<u8> = unread.drain(..end + 4).collect();
             let text = String::from_utf8(head).unwrap();
             let line = text.lines().next().unwrap().to_owned();
             let host = text.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
             lines.lock().unwrap().push(format!("{line} {host}"));
-            let response: &[u8] = match line.contains("cut") {
-                true => b"HTTP/1.1 200 OK\r\n\r\nhello",
-                false => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            target = line.split(' ').nth(1).unwrap().to_owned();
+            let response: &[u8] = match target.rsplit('-').next() {
+                Some("cut") => b"HTTP/1.1 200 OK\r\n\r\nhello",
+                Some("close") => b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+                _ => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
             };
             stream.send(response).unwrap();
-            if line.contains("cut") {
+            if target.ends_with("cut") {
                 stream.break_off();
-                return;
-            }
-            if line.contains("close") {
                 return;
             }
         }
     }
+    let Some(handshake) = handshake else { return };
+    let (resumed, begun_ns, ended_ns) = (handshake.agreed.resumed, handshake.begun_ns, monotonic_ns());
+    let _ = ends.send(Connection { target, resumed, begun_ns, ended_ns });
 }
 
 /// Sends a log of three clients, each a minute after the one before, to an address over TLS.
@@ -109,10 +125,26 @@ fn a_log_goes_over_tls_and_each_client_resumes_its_own_sessions() {
     let results = over_tls(&secured, "a.example", "-close");
     assert_eq!((results.requests, results.responses), (9, 9), "{results:?}");
     let tls = results.tls.clone().expect("it was spoken");
-    assert_eq!((tls.full, tls.resumed), (3, 6), "one full handshake for each client: {tls:?}");
+    // A client whose last connection was not over when it made the next (this machine was busy) had no session to resume yet.
+    let connections: Vec<Connection> = (0..9)
+        .map(|_| secured.ended.recv_timeout(Duration::from_secs(60)).expect("the client closes"))
+        .collect();
+    let client = |one: &Connection| one.target[1..2].parse::<u32>().unwrap() % 3;
+    for own in &connections {
+        let mut of_client = connections.iter().filter(|other| client(other) == client(own));
+        assert!(
+            own.resumed || !of_client.any(|other| other.ended_ns < own.begun_ns),
+            "{} was not resumed",
+            own.target
+        );
+    }
+    let full = connections.iter().filter(|one| !one.resumed).count() as u64;
+    assert_eq!((tls.full, tls.full + tls.resumed), (full, 9), "{tls:?}");
+    assert!((3..9).contains(&full), "at least one full handshake for each client, and some resumed: {tls:?}");
     assert_eq!((tls.handshake_ms.count, tls.first_failure), (9, None));
     assert!(tls.by_parameters.keys().all(|name| name.starts_with("TLS 1.3 TLS_")), "{:?}", tls.by_parameters);
-    assert!(results.to_terminal().contains("3 full handshakes, 6 resumed (TLS 1.3"));
+    let told = format!("{full} full handshakes, {} resumed (TLS 1.3", tls.resumed);
+    assert!(results.to_terminal().contains(&told), "{told}: {}", results.to_terminal());
     assert!(secured.lines().iter().all(|line| line.ends_with("HTTP/1.1 a.example")));
 }
 
