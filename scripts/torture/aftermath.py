@@ -74,7 +74,9 @@ def of(command, typed, code, is_own_end, is_starved, processes):
 
 
 def recorded(directory):
-    """What `assay report` must read: a run, each run of an experiment, and an experiment of which a run is done."""
+    """What `assay report` must read: a run, each run of an experiment, an experiment of which a run is done, and an evaluation."""
+    if os.path.exists(f"{directory}/spe.json"):
+        return [directory]
     runs = [os.path.dirname(path) for path in glob.glob(f"{directory}/run.json") + glob.glob(f"{directory}/cells/*/run.json")]
     try:
         with open(os.path.join(directory, "experiment.json")) as file:
@@ -85,8 +87,9 @@ def recorded(directory):
 
 
 def read(assay, directory):
-    """A run is readable, however it ended."""
-    report = subprocess.run([assay, "report", directory, "--json", "--no-report"], capture_output=True, text=True, timeout=MOST_S)
+    """A record is readable, however it ended."""
+    reports = ["spe", "report"] if os.path.exists(f"{directory}/spe.json") else ["report"]
+    report = subprocess.run([assay, *reports, directory, "--json", "--no-report"], capture_output=True, text=True, timeout=MOST_S)
     if "panicked at" in report.stderr:
         return ["report: " + report.stderr[-300:]]
     if report.returncode != 0:

@@ -264,7 +264,7 @@ COMMANDS = [
     Command("lab", 9.0, lab, record="kept"),
     Command("replay", 6.0, replay),
     Command("conform", 6.0, conform),
-    Command("spe", 6.0, spe, beside=browsing),
+    Command("spe", 6.0, spe, beside=browsing, record="kept"),
     Command("size", 1.5, size),
     Command("switch", 4.0, switch, beside=switched, endless=True),
     Command("switch", 4.0, switch, beside=switched, endless=True),

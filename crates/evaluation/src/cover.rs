@@ -221,10 +221,11 @@ impl Evaluation {
             Event::Collector(interval) => {
                 self.standing.collector = interval.counters;
                 let rows = interval.listeners.iter();
-                let failed = match &mut self.listener_rows {
-                    Some(writer) => rows.map(|row| writer.push(row)).find_map(Result::err),
-                    None => None,
-                };
+                let failed = self.listener_rows.as_mut().and_then(|writer| {
+                    let failed = rows.map(|row| writer.push(row)).find_map(Result::err);
+                    writer.keep();
+                    failed
+                });
                 // Clients are served all the same.
                 if let Some(error) = failed {
                     self.tell(SpeEvent::Fault(error.to_string()));

@@ -8,10 +8,11 @@
 //!
 //! Both are roles: processes of the one binary, told what to do by [`assay_role::evaluation`].
 //!
-//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-report`), speak TLS (CONNECT goes through unseen)
-//! or HTTP/2.
+//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-review`), or look into tunnels: what a client sends after
+//! CONNECT goes through unseen.
 
 pub mod collector;
+mod drain;
 pub mod multiplier;
 pub mod number;
 pub mod validate;

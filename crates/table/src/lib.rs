@@ -1,18 +1,21 @@
 //! Tables on disk: rows of named columns of five kinds, as Parquet files.
 //!
 //! Plain columns need no Arrow. Rows are collected and written as a row group when there are enough of them, so memory stays
-//! bounded; a file has its name only once it is whole. What is in a file that somebody else wrote, or that was damaged, ends
+//! bounded; a file has its name only once it is whole. A table that is written for hours can be recoverable: then it can be read before that,
+//! also if its writer is killed. What is in a file that somebody else wrote, or that was damaged, ends
 //! in an error that names the file.
 //!
 //! *Does not:* know what is in a table (that is `assay-record`).
 
 mod error;
 mod read;
+mod unfinished;
 mod write;
 
 pub use error::FileError;
 pub use read::{MOST, Table, columns_of};
-pub use write::{TableWriter, partial_path};
+pub use unfinished::{is_readable, is_unfinished, partial_path};
+pub use write::TableWriter;
 
 /// Rows per row group.
 pub const ROWS_PER_GROUP: usize = 65_536;

@@ -1,16 +1,23 @@
-//! How columns of a Parquet file are read back: whole, or a row group at a time.
+//! How columns of a Parquet file are read back: whole, or a row group at a time. A file that is being written, or whose writer was
+//! killed, is read as far as it was written (see `unfinished`).
 //!
 //! What is in a file that somebody else wrote, or that was damaged, ends in an error that names the file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::properties::ReaderProperties;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::{SerializedFileReader, SerializedRowGroupReader};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use crate::unfinished::{Recovered, footer_path, is_unfinished, partial_path};
 use crate::{Cell, FileError, Kind, ROWS_PER_GROUP};
 
 /// The most that one value of a column that is added up can be: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such
@@ -43,6 +50,25 @@ impl Values {
     }
 }
 
+impl Values {
+    /// A value of a row that is in no row group.
+    fn push(&mut self, cell: Cell<'_>) -> Result<(), ParquetError> {
+        match (self, cell) {
+            (Values::Int(all), Cell::Null) => all.push(None),
+            (Values::Int(all), Cell::Uint(value)) => all.push(Some(value.cast_signed())),
+            (Values::Int(all), Cell::Int(value)) => all.push(Some(value)),
+            (Values::Float(all), Cell::Null) => all.push(None),
+            (Values::Float(all), Cell::Float(value)) => all.push(Some(value)),
+            (Values::Text(all), Cell::Null) => all.push(None),
+            (Values::Text(all), Cell::Text(text)) => all.push(Some(ByteArray::from(text))),
+            (Values::Bool(all), Cell::Null) => all.push(None),
+            (Values::Bool(all), Cell::Bool(value)) => all.push(Some(value)),
+            _ => return Err(ParquetError::General("a row does not fit its columns".into())),
+        }
+        Ok(())
+    }
+}
+
 /// Columns of a Parquet file, read whole; only those that were requested.
 pub struct Table {
     path: PathBuf,
@@ -56,7 +82,7 @@ impl Table {
     /// Reads the columns called `names`; a column that the file does not have is left out.
     pub fn read(path: &Path, names: &[&str]) -> Result<Self, FileError> {
         let mut table = Self::empty(path);
-        for_each_group(path, &mut |group| table.read_group(group, names))?;
+        for_each_part(path, &mut |part| table.read_part(part, names))?;
         Ok(table)
     }
 
@@ -67,10 +93,10 @@ impl Table {
         mut each: impl FnMut(&Table) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut outcome = Ok(());
-        for_each_group(path, &mut |group| {
+        for_each_part(path, &mut |part| {
             if outcome.is_ok() {
                 let mut table = Self::empty(path);
-                table.read_group(group, names)?;
+                table.read_part(part, names)?;
                 outcome = each(&table);
             }
             Ok(())
@@ -82,43 +108,66 @@ impl Table {
         Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
     }
 
+    fn read_part(&mut self, part: Part<'_>, names: &[&str]) -> Result<(), ParquetError> {
+        match part {
+            Part::Group(group) => self.read_group(group, names),
+            Part::Rows(schema, rows) => rows.iter().try_for_each(|row| self.read_row(schema, row, names)),
+        }
+    }
+
     fn read_group(&mut self, group: &dyn RowGroupReader, names: &[&str]) -> Result<(), ParquetError> {
         self.rows += group.metadata().num_rows().max(0).unsigned_abs() as usize;
         let schema = group.metadata().schema_descr_ptr();
         for (index, descriptor) in schema.columns().iter().enumerate() {
-            let name = descriptor.name();
-            if !names.contains(&name) {
-                if !self.others.iter().any(|other| other == name) {
-                    self.others.push(name.to_owned());
-                }
-                continue;
-            }
-            let entry = self.columns.entry(name.to_owned());
-            match descriptor.physical_type() {
-                Physical::INT64 => {
-                    if let Values::Int(all) = entry.or_insert_with(|| Values::Int(Vec::new())) {
-                        read_column::<Int64Type>(group, index, all)?;
-                    }
-                }
-                Physical::DOUBLE => {
-                    if let Values::Float(all) = entry.or_insert_with(|| Values::Float(Vec::new())) {
-                        read_column::<DoubleType>(group, index, all)?;
-                    }
-                }
-                Physical::BYTE_ARRAY => {
-                    if let Values::Text(all) = entry.or_insert_with(|| Values::Text(Vec::new())) {
-                        read_column::<ByteArrayType>(group, index, all)?;
-                    }
-                }
-                Physical::BOOLEAN => {
-                    if let Values::Bool(all) = entry.or_insert_with(|| Values::Bool(Vec::new())) {
-                        read_column::<BoolType>(group, index, all)?;
-                    }
-                }
-                other => return Err(ParquetError::General(format!("column {name} has type {other}"))),
+            match self.column(descriptor, names)? {
+                Some(Values::Int(all)) => read_column::<Int64Type>(group, index, all)?,
+                Some(Values::Float(all)) => read_column::<DoubleType>(group, index, all)?,
+                Some(Values::Text(all)) => read_column::<ByteArrayType>(group, index, all)?,
+                Some(Values::Bool(all)) => read_column::<BoolType>(group, index, all)?,
+                None => {}
             }
         }
         Ok(())
+    }
+
+    fn read_row(
+        &mut self,
+        schema: &SchemaDescriptor,
+        row: &[Cell<'_>],
+        names: &[&str],
+    ) -> Result<(), ParquetError> {
+        self.rows += 1;
+        for (descriptor, cell) in schema.columns().iter().zip(row) {
+            if let Some(values) = self.column(descriptor, names)? {
+                values.push(*cell)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the values of a column go. None: it was not requested, or another column of its name holds something else.
+    fn column(
+        &mut self,
+        descriptor: &ColumnDescriptor,
+        names: &[&str],
+    ) -> Result<Option<&mut Values>, ParquetError> {
+        let name = descriptor.name();
+        if !names.contains(&name) {
+            if !self.others.iter().any(|other| other == name) {
+                self.others.push(name.to_owned());
+            }
+            return Ok(None);
+        }
+        let fresh = match descriptor.physical_type() {
+            Physical::INT64 => Values::Int(Vec::new()),
+            Physical::DOUBLE => Values::Float(Vec::new()),
+            Physical::BYTE_ARRAY => Values::Text(Vec::new()),
+            Physical::BOOLEAN => Values::Bool(Vec::new()),
+            other => return Err(ParquetError::General(format!("column {name} has type {other}"))),
+        };
+        let kind = std::mem::discriminant(&fresh);
+        let values = self.columns.entry(name.to_owned()).or_insert(fresh);
+        Ok((std::mem::discriminant(values) == kind).then_some(values))
     }
 
     /// Columns that the file has and that were not requested.
@@ -230,39 +279,86 @@ impl Table {
     }
 }
 
-/// Opens a file and goes through its row groups.
-fn for_each_group(
+/// A part of a table.
+enum Part<'a> {
+    Group(&'a dyn RowGroupReader),
+    /// The rows after the last group of a file that is not finished.
+    Rows(&'a SchemaDescriptor, &'a [Vec<Cell<'a>>]),
+}
+
+/// Goes through the parts of a table.
+fn for_each_part(
     path: &Path,
-    each: &mut dyn FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
+    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
-    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
-    let bad = |source: ParquetError| FileError::damaged(path, source.to_string());
     // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let reader = SerializedFileReader::new(file).map_err(bad)?;
-        for index in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(index).map_err(bad)?;
-            // A few bytes can claim any number of rows without a value, which takes time and memory for each.
-            let rows = group.metadata().num_rows();
-            if !(0..=ROWS_PER_GROUP as i64).contains(&rows) {
-                let detail = format!(
-                    "a group of rows claims {rows} of them, where Assay writes up to {ROWS_PER_GROUP}"
-                );
-                return Err(FileError::damaged(path, detail));
-            }
-            each(group.as_ref()).map_err(bad)?;
-        }
-        Ok(())
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match is_unfinished(path) {
+        false => for_each_of_finished(path, each),
+        true => for_each_of_unfinished(path, each),
     }));
     read.unwrap_or_else(|_| Err(FileError::damaged(path, "its pages cannot be decoded")))
+}
+
+fn for_each_of_finished(
+    path: &Path,
+    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
+) -> Result<(), FileError> {
+    let bad = |source: ParquetError| FileError::damaged(path, source.to_string());
+    let reader = SerializedFileReader::new(open(path)?).map_err(bad)?;
+    for index in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(index).map_err(bad)?;
+        check_claim(path, group.metadata())?;
+        each(Part::Group(group.as_ref())).map_err(bad)?;
+    }
+    Ok(())
+}
+
+fn for_each_of_unfinished(
+    path: &Path,
+    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
+) -> Result<(), FileError> {
+    let recovered = Recovered::read(path)?;
+    let (footer_path, data_path) = (footer_path(path), partial_path(path));
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&open(&footer_path)?);
+    let footer = footer.map_err(|source| FileError::damaged(&footer_path, source.to_string()))?;
+    let bad = |source: ParquetError| FileError::damaged(&data_path, source.to_string());
+    let data = Arc::new(open(&data_path)?);
+    let properties = Arc::new(ReaderProperties::builder().build());
+    for (index, metadata) in footer.row_groups().iter().enumerate() {
+        check_claim(&footer_path, metadata)?;
+        let (data, properties) = (Arc::clone(&data), Arc::clone(&properties));
+        let no_index = footer.page_index_for_row_group(index);
+        let group = SerializedRowGroupReader::new(data, metadata, no_index, properties).map_err(bad)?;
+        each(Part::Group(&group)).map_err(bad)?;
+    }
+    let schema = footer.file_metadata().schema_descr();
+    let rows = recovered.rows(footer.num_row_groups(), schema.num_columns())?;
+    if rows.is_empty() { Ok(()) } else { each(Part::Rows(schema, &rows)).map_err(bad) }
+}
+
+fn open(path: &Path) -> Result<File, FileError> {
+    File::open(path).map_err(|source| FileError::read(path, source))
+}
+
+/// A few bytes can claim any number of rows without a value, which takes time and memory for each.
+fn check_claim(path: &Path, group: &RowGroupMetaData) -> Result<(), FileError> {
+    let rows = group.num_rows();
+    if (0..=ROWS_PER_GROUP as i64).contains(&rows) {
+        return Ok(());
+    }
+    let detail = format!("a group of rows claims {rows} of them, where Assay writes up to {ROWS_PER_GROUP}");
+    Err(FileError::damaged(path, detail))
 }
 
 /// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
 pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
     let mut columns = Vec::new();
-    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
+    let footer = footer_path(path);
+    let file = open(if is_unfinished(path) { &footer } else { path })?;
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        SerializedFileReader::new(file).map(|reader| reader.metadata().file_metadata().schema_descr_ptr())
+        ParquetMetaDataReader::new()
+            .parse_and_finish(&file)
+            .map(|read| read.file_metadata().schema_descr_ptr())
     }));
     let schema = read
         .unwrap_or_else(|_| Err(ParquetError::General("its end cannot be decoded".into())))

@@ -13,6 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::unfinished::{Unfinished, partial_path};
 use crate::{Cell, Column, FileError, Kind, ROWS_PER_GROUP};
 
 /// The column in the words of Parquet.
@@ -144,13 +145,8 @@ pub struct TableWriter {
     /// Rows that could not be written.
     lost: u64,
     writer: SerializedFileWriter<File>,
-}
-
-/// The name a file has while it is being written.
-pub fn partial_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
-    PathBuf::from(name)
+    /// What makes it readable before it is finished.
+    unfinished: Option<Unfinished>,
 }
 
 impl TableWriter {
@@ -169,7 +165,31 @@ impl TableWriter {
         };
         let writer = build().map_err(|source| FileError::write_parquet(&partial, source))?;
         let buffers = columns.iter().map(|column| ColumnBuffer::new(column.kind)).collect();
-        Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, lost: 0, writer })
+        Ok(Self {
+            path: path.to_owned(),
+            partial,
+            columns,
+            buffers,
+            rows: 0,
+            lost: 0,
+            writer,
+            unfinished: None,
+        })
+    }
+
+    /// Begins a file that [`Table::read`](crate::Table::read) can read before it is finished, also if its writer is killed: up to the
+    /// last row before [`TableWriter::keep`] was called.
+    pub fn create_recoverable(path: &Path, columns: Vec<Column>) -> Result<Self, FileError> {
+        let mut table = Self::create(path, columns)?;
+        table.unfinished = Some(Unfinished::create(path, &mut table.writer)?);
+        Ok(table)
+    }
+
+    /// From now on, all rows so far outlive this process, if the table is recoverable.
+    pub fn keep(&mut self) {
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.write();
+        }
     }
 
     /// Rows that could not be written so far, because the disk is full.
@@ -183,6 +203,9 @@ impl TableWriter {
         debug_assert_eq!(row.len(), self.columns.len());
         for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
             buffer.push(column, *cell);
+        }
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.push(row);
         }
         self.rows += 1;
         if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
@@ -208,6 +231,12 @@ impl TableWriter {
         };
         if written.is_err() {
             self.lost += self.rows as u64;
+        }
+        if let Some(unfinished) = &mut self.unfinished {
+            match written {
+                Ok(()) => unfinished.add_group(&mut self.writer),
+                Err(_) => unfinished.drop_rows(&self.writer),
+            }
         }
         self.buffers.iter_mut().for_each(ColumnBuffer::clear);
         self.rows = 0;
@@ -237,7 +266,11 @@ impl TableWriter {
 
     fn finish_file(self) -> Result<(), FileError> {
         self.writer.close().map_err(|source| FileError::write_parquet(&self.partial, source))?;
-        std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))
+        std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))?;
+        if let Some(unfinished) = self.unfinished {
+            unfinished.remove();
+        }
+        Ok(())
     }
 }
 

@@ -218,6 +218,38 @@ fn clients_see_what_they_see_directly_and_the_origin_gets_one_request_for_each_n
 }
 
 #[test]
+fn an_evaluation_that_is_killed_keeps_what_was_written_a_moment_before() {
+    let (origin, _requested) = origin();
+    let mut going = Going::start(&["--origin", &origin.to_string(), "--proxy", "builtin", "--text-log"]);
+    see_the_same(&going, origin, false);
+    let dir = SpeDir::open(&going.directory.path().join("spe")).expect("it has begun");
+    // The proxy is requested after its client has its response. Meanwhile, what has been written can be read.
+    let written = || {
+        let rows = read_responses(&dir.responses_path()).expect("responses can be read while it goes on");
+        let log = read_exchanges(&dir.exchanges_path()).expect("the Collector's log, too");
+        (rows, log.iter().filter(|row| row.listener == 0).count())
+    };
+    let is_all = |(rows, direct): &(Vec<ResponseRow>, usize)| {
+        rows.len() == 2 * REQUESTS.len() && *direct == REQUESTS.len()
+    };
+    while !is_all(&written()) {
+        assert!(going.child.try_wait().expect("it is a child").is_none(), "it goes on");
+        thread::sleep(Duration::from_millis(20));
+    }
+    going.child.kill().expect("it runs");
+    going.child.wait().expect("it ends");
+    let found = written();
+    assert!(is_all(&found), "{found:#?}");
+    assert!(found.0.iter().all(|row| row.target == 0 || row.verdict == Verdict::Ok), "{:#?}", found.0);
+    let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("it was requested");
+    assert_eq!(text("responses.log").lines().count(), found.0.len());
+    let report = Command::new(env!("CARGO_BIN_EXE_assay")).args(["spe", "report"]).arg(dir.path()).output();
+    let report = report.expect("it starts");
+    let said = String::from_utf8_lossy(&report.stdout);
+    assert!(said.contains("Its end was never written"), "{said} {report:?}");
+}
+
+#[test]
 fn a_forward_proxy_that_is_started_here_requests_everything_through_its_listener() {
     let (origin, requested) = origin();
     let going = Going::start(&["--proxy", "builtin", "--at-once"]);

@@ -16,7 +16,7 @@ pub(crate) const EXCHANGES: TableSpec = TableSpec {
     columns: rows::columns::<ExchangeRow>,
 };
 
-/// Writes rows as they come. The file is called `NAME.partial` until [`ExchangeWriter::finish`].
+/// Writes rows as they come. They can be read before [`ExchangeWriter::finish`], by [`read_exchanges`].
 pub struct ExchangeWriter {
     writer: TableWriter,
 }
@@ -24,12 +24,17 @@ pub struct ExchangeWriter {
 impl ExchangeWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create(path, (EXCHANGES.columns)())? })
+        Ok(Self { writer: TableWriter::create_recoverable(path, (EXCHANGES.columns)())? })
     }
 
     /// Adds a row. Now and then this compresses and writes: call it from a thread that has time.
     pub fn push(&mut self, row: &ExchangeRow) -> Result<(), RunDirError> {
         Ok(self.writer.push(&rows::row(None, row))?)
+    }
+
+    /// From now on, the rows so far can be read even if this process is killed.
+    pub fn keep(&mut self) {
+        self.writer.keep();
     }
 
     /// Writes what is left and gives the file its name.

@@ -15,7 +15,7 @@ pub(crate) const LISTENERS: TableSpec = TableSpec {
     columns: rows::columns::<ListenerRow>,
 };
 
-/// Writes rows as they come.
+/// Writes rows as they come. They can be read before [`ListenerWriter::finish`], by [`read_listeners`].
 pub struct ListenerWriter {
     writer: TableWriter,
 }
@@ -23,12 +23,17 @@ pub struct ListenerWriter {
 impl ListenerWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create(path, (LISTENERS.columns)())? })
+        Ok(Self { writer: TableWriter::create_recoverable(path, (LISTENERS.columns)())? })
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: &ListenerRow) -> Result<(), RunDirError> {
         Ok(self.writer.push(&rows::row(None, row))?)
+    }
+
+    /// From now on, the rows so far can be read even if this process is killed.
+    pub fn keep(&mut self) {
+        self.writer.keep();
     }
 
     /// Writes what is left and gives the file its name.

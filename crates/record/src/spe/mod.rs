@@ -17,6 +17,8 @@ pub use info::{CollectorSettings, Ended, How, SCHEMA, SpeInfo, Target, Totals};
 pub use listener::{ListenerWriter, read_listeners};
 pub use response::{ResponseError, ResponseRow, ResponseWriter, Verdict, for_each_response, read_responses};
 
+pub use assay_table::is_readable;
+
 use crate::columns::TableSpec;
 
 /// Label of target 0.

@@ -192,7 +192,7 @@ pub struct ResponseWriter {
 impl ResponseWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create(path, (RESPONSES.columns)())? })
+        Ok(Self { writer: TableWriter::create_recoverable(path, (RESPONSES.columns)())? })
     }
 
     /// Adds a response. Every 64,000 rows this compresses and writes them, which takes some tens of milliseconds: call
@@ -228,6 +228,11 @@ impl ResponseWriter {
     /// Responses that could not be written, because the disk is full.
     pub fn lost(&self) -> u64 {
         self.writer.lost()
+    }
+
+    /// From now on, the rows so far can be read even if this process is killed.
+    pub fn keep(&mut self) {
+        self.writer.keep();
     }
 
     /// Writes what is left and gives the file its name.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_measurement::histogram::Histogram;
 use assay_record::spe::{
-    ExchangeRow, ResponseError, ResponseRow, SpeDir, Verdict, for_each_response, read_exchanges,
+    ExchangeRow, ResponseError, ResponseRow, SpeDir, Verdict, for_each_response, is_readable, read_exchanges,
     read_listeners,
 };
 
@@ -141,7 +141,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         last_us: 0,
     };
     let (responses, listeners) = (dir.responses_path(), dir.listeners_path());
-    if responses.is_file() {
+    if is_readable(&responses) {
         for_each_response(&responses, |row| {
             gathered.take(&row);
             Ok::<_, ReportError>(())
@@ -157,7 +157,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
             "There is no responses.parquet: the evaluation goes on, or was cut off, and of its responses nothing is known.".into(),
         );
     }
-    if listeners.is_file() {
+    if is_readable(&listeners) {
         let mut sums = vec![Listener::default(); targets];
         for row in read_listeners(&listeners).map_err(ReportError::from)? {
             let Some(listener) = sums.get_mut(usize::from(row.listener)) else { continue };
@@ -174,7 +174,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         );
     }
     let exchanges = dir.exchanges_path();
-    if exchanges.is_file() {
+    if is_readable(&exchanges) {
         gathered.paces = Some(Paces::of(&read_exchanges(&exchanges).map_err(ReportError::from)?));
     }
     gathered.samples.sort_unstable();

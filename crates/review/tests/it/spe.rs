@@ -260,6 +260,37 @@ fn an_evaluation_that_was_cut_off_is_reported_as_far_as_it_goes() {
 }
 
 #[test]
+fn an_evaluation_that_was_killed_is_reported_with_all_that_it_wrote() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(tmp.path()).unwrap();
+    dir.write_info(&SpeInfo { ended: None, ..info() }).unwrap();
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
+    for target in 0..4 {
+        (0..REQUESTS).for_each(|request| responses.push(&without_room(request, target)).unwrap());
+    }
+    responses.keep();
+    let mut listeners = ListenerWriter::create(&dir.listeners_path()).unwrap();
+    for listener in 0..4 {
+        let row = ListenerRow {
+            listener,
+            requests: REQUESTS,
+            bytes_out: REQUESTS * 10_000,
+            ..ListenerRow::default()
+        };
+        listeners.push(&row).unwrap();
+    }
+    listeners.keep();
+    // Whoever is killed finishes nothing.
+    std::mem::forget((responses, listeners));
+    let found = spe::evaluate(&dir).unwrap();
+    assert!(found.partial && found.requests == REQUESTS, "{found:?}");
+    assert_eq!((found.targets[1].requests, found.targets[1].bytes_received_ratio), (REQUESTS, Some(1.0)));
+    let warned: Vec<_> = found.warnings.iter().filter(|warning| warning.contains("There is no")).collect();
+    assert!(warned.is_empty(), "{warned:?}");
+    assert!(found.warnings.iter().any(|warning| warning.contains("goes on, or was cut off")));
+}
+
+#[test]
 fn the_page_needs_no_network_and_no_name_can_do_harm() {
     let page = evaluated().to_html().unwrap();
     assert!(!page.contains("<script>alert"), "names are escaped");

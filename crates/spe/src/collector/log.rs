@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,6 +20,7 @@ use assay_record::spe::ExchangeWriter;
 use assay_role::evaluation::{CollectorLog, ExchangeRow};
 
 use crate::collector::error::CollectorError;
+use crate::drain::drain;
 
 /// Lines that may wait to be written.
 const MOST_WAITING: usize = 1 << 14;
@@ -162,22 +164,42 @@ struct Files {
 impl Files {
     /// A disk that is full costs the lines that it has no room for, and nothing else.
     fn fill(mut self, lines: &Receiver<(Line, u64)>) -> io::Result<()> {
-        while let Ok((line, start_ns)) = lines.recv() {
-            if self.table.push(&row(&line, start_ns)).is_err() {
-                self.lost.fetch_add(1, Relaxed);
+        drain(lines, |came| {
+            match came {
+                Some((line, start_ns)) => self.write(&line, start_ns),
+                None => self.keep(),
             }
-            let ended_ms = (i128::from(line.ended_ns) + self.unix_offset_ns) / 1_000_000;
-            let written = self.text.as_mut().map(|text| writeln!(text, "{}", as_squid(&line, ended_ms)));
-            if let Some(Err(_)) = written {
-                self.lost.fetch_add(1, Relaxed);
-                // A text that lacks lines would look whole: it ends where it could not go on.
-                drop(self.text.take().map(BufWriter::into_parts));
-            }
-        }
+            ControlFlow::Continue(())
+        });
         if let Some(text) = &mut self.text {
             text.flush()?;
         }
         self.table.finish().map_err(io::Error::other)
+    }
+
+    fn write(&mut self, line: &Line, start_ns: u64) {
+        if self.table.push(&row(line, start_ns)).is_err() {
+            self.lost.fetch_add(1, Relaxed);
+        }
+        let ended_ms = (i128::from(line.ended_ns) + self.unix_offset_ns) / 1_000_000;
+        let written = self.text.as_mut().map(|text| writeln!(text, "{}", as_squid(line, ended_ms)));
+        if let Some(Err(_)) = written {
+            self.lost.fetch_add(1, Relaxed);
+            self.end_text();
+        }
+    }
+
+    /// A killed process loses nothing that was written so far.
+    fn keep(&mut self) {
+        self.table.keep();
+        if let Some(Err(_)) = self.text.as_mut().map(BufWriter::flush) {
+            self.end_text();
+        }
+    }
+
+    /// A text that lacks lines would look whole: it ends where it could not go on.
+    fn end_text(&mut self) {
+        drop(self.text.take().map(BufWriter::into_parts));
     }
 }
 

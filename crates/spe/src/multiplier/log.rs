@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,6 +21,7 @@ use assay_record::spe::{ResponseRow, ResponseWriter};
 use super::board::{Entry, Measured, ToWrite};
 use super::error::MultiplierError;
 use super::message::version_name;
+use crate::drain::drain;
 
 /// Entries that may wait to be written.
 const MOST_WAITING: usize = 1 << 16;
@@ -98,17 +100,31 @@ impl Writer {
 impl Files {
     /// A disk that is full costs what it has no room for, and nothing else: clients and proxies go on, and so does this.
     fn fill(mut self, entries: &Receiver<ToWrite>) -> Result<(), MultiplierError> {
-        while let Ok(ToWrite::Entry { entry, start_ns }) = entries.recv() {
-            self.write(|table| table.push(&row(&entry, start_ns)));
-            if let Err(cause) = self.say(&entry) {
-                self.end_text(cause);
+        drain(entries, |came| match came {
+            Some(ToWrite::Entry { entry, start_ns }) => {
+                self.write(|table| table.push(&row(&entry, start_ns)));
+                if let Err(cause) = self.say(&entry) {
+                    self.end_text(cause);
+                }
+                ControlFlow::Continue(())
             }
-        }
+            Some(ToWrite::End) => ControlFlow::Break(()),
+            None => {
+                self.keep();
+                ControlFlow::Continue(())
+            }
+        });
+        self.keep();
+        self.write(ResponseWriter::flush);
+        self.table.finish().map_err(MultiplierError::Table)
+    }
+
+    /// A killed process loses nothing that was written so far.
+    fn keep(&mut self) {
+        self.table.keep();
         if let Some(Err(cause)) = self.text.as_mut().map(BufWriter::flush) {
             self.end_text(cause);
         }
-        self.write(ResponseWriter::flush);
-        self.table.finish().map_err(MultiplierError::Table)
     }
 
     fn write(&mut self, write: impl FnOnce(&mut ResponseWriter) -> Result<(), RunDirError>) {
