@@ -79,24 +79,42 @@ impl Interim {
 
 /// An interim response as clients get it; none: it is not for them.
 pub fn passing(head: &ResponseHead<'_>, name: &str) -> Option<Vec<u8>> {
-    if !head.is_interim() || matches!(head.status, 100 | 101) {
-        return None;
-    }
-    let mut out = Vec::with_capacity(256);
-    append(&mut out, head, name);
-    Some(out)
+    is_for_clients(head).then(|| {
+        let mut out = Vec::with_capacity(256);
+        append(&mut out, head, name);
+        out
+    })
+}
+
+/// The same from an intermediary that does not name itself.
+pub fn passing_unnamed(head: &ResponseHead<'_>) -> Option<Vec<u8>> {
+    is_for_clients(head).then(|| {
+        let mut out = Vec::with_capacity(256);
+        append_unnamed(&mut out, head);
+        out.extend_from_slice(b"\r\n");
+        out
+    })
+}
+
+fn is_for_clients(head: &ResponseHead<'_>) -> bool {
+    head.is_interim() && !matches!(head.status, 100 | 101)
 }
 
 /// Appends an interim response of any status: without what is for one connection, and without a length, as it has no body.
 pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
+    append_unnamed(out, head);
+    fields::append_via(out, head.facts.version.into(), name);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn append_unnamed(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     write_decimal(out, u64::from(head.status));
     out.push(b' ');
     out.extend_from_slice(head.reason.as_bytes());
     out.extend_from_slice(b"\r\n");
     let is_length = |field: &assay_http::field::Field<'_>| field.is("content-length");
-    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), is_length);
-    out.extend_from_slice(b"\r\n");
+    fields::append_passing(out, head.headers(), is_length);
 }
 
 #[cfg(test)]
@@ -113,6 +131,9 @@ mod tests {
         let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\nContent-Length: 3\r\n\r\n";
         let expected = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nVia: 1.1 one\r\n\r\n";
         assert_eq!(passed(early).as_deref(), Some(expected));
+        let (head, _) = ResponseHead::parse(early.as_bytes()).expect("is HTTP").expect("is complete");
+        let unnamed = String::from_utf8(passing_unnamed(&head).expect("is for clients")).expect("text");
+        assert_eq!(unnamed, expected.replace("Via: 1.1 one\r\n", ""));
     }
 
     #[test]

@@ -211,6 +211,7 @@ async fn serve_request(
     let shared = Rc::clone(&client.shared);
     let requested_ns = monotonic_ns();
     let fields = client_request.head.headers();
+    client.early = 0;
     let mut claimed: Option<Claim> = None;
     let mut confirmed: Option<(Rc<Recording>, i64)> = None;
     let mut confirming = None;
@@ -323,7 +324,7 @@ async fn lead(
         fetching.await;
         drop(room);
     });
-    match (recording.settled().await, reader) {
+    match (client.outcome_of(&recording).await?, reader) {
         (Outcome::Response(_), Some(reader)) => {
             client.play(client_request, &recording, reader, began_ns).await
         }

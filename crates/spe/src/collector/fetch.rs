@@ -11,9 +11,10 @@ use std::time::Duration;
 use assay_cache::conditional::confirms;
 use assay_cache::freshness::RequestControl;
 use assay_http::framing::BodyFraming;
-use assay_http::head::{HeadError, RequestHead};
+use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::clock::monotonic_ns;
+use assay_plane::interim;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;
 
@@ -113,7 +114,12 @@ async fn attempt<T>(
     let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
     // Where that fails, it may have responded before it closed.
     let sent = origin.send(&parts, patience).await;
-    let taken = match origin.final_head(patience.response, take).await {
+    let hear = |head: &ResponseHead<'_>| {
+        if let Some(interim) = interim::passing_unnamed(head) {
+            recording.hear(offset(), &interim);
+        }
+    };
+    let taken = match origin.final_head_after(patience.response, hear, take).await {
         Ok(taken) => taken,
         // Why the request could not be sent says more.
         Err(error) => return Err(sent.err().unwrap_or(error).into()),

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 use crate::collector::client_request::ClientRequest;
 use crate::collector::log::Sent;
-use crate::collector::recording::{Reader, Recording};
+use crate::collector::recording::{Early, Outcome, Reader, Recording};
 use crate::collector::response::Response;
 use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared};
 use crate::collector::timeline::{Due, End};
@@ -44,6 +44,8 @@ pub struct Client {
     pub came_ns: u64,
     /// Who is at the other end.
     pub peer: IpAddr,
+    /// Interim responses that were sent in response to it.
+    pub early: usize,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,
     text: Vec<u8>,
@@ -64,6 +66,7 @@ impl Client {
             sent: Sent::default(),
             came_ns: 0,
             peer,
+            early: 0,
             bell: Rc::default(),
             batch: Vec::new(),
             text: Vec::new(),
@@ -79,6 +82,7 @@ impl Client {
         base_ns: u64,
     ) -> io::Result<()> {
         let Some(response) = recording.response() else { return Ok(()) };
+        self.play_early(recording, base_ns).await?;
         let head_ns = base_ns.saturating_add(recording.steps().head_ns);
         if self.shared.replays {
             self.shared.sleep_until(head_ns, &self.bell).await;
@@ -103,6 +107,32 @@ impl Client {
             return self.write_text().await;
         }
         self.play_body(&reader, base_ns, framing).await
+    }
+
+    /// Waits for what comes of a fetch that this client's request has caused, and sends the interim responses before it meanwhile.
+    pub async fn outcome_of(&mut self, recording: &Recording) -> io::Result<Outcome> {
+        loop {
+            match recording.settled_after(self.early).await {
+                Ok(early) => self.send_early(&early).await?,
+                Err(outcome) => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Sends the interim responses that were not sent yet, each as long after the request as it came.
+    async fn play_early(&mut self, recording: &Recording, base_ns: u64) -> io::Result<()> {
+        while let Some(early) = recording.early(self.early) {
+            if self.shared.replays {
+                self.shared.sleep_until(base_ns.saturating_add(early.at_ns), &self.bell).await;
+            }
+            self.send_early(&early).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_early(&mut self, early: &Early) -> io::Result<()> {
+        self.early += 1;
+        if self.exchange.takes_interim() { self.exchange.write(&[&early.head]).await } else { Ok(()) }
     }
 
     /// Keeps for the log what is sent.

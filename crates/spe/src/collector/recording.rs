@@ -60,7 +60,17 @@ pub struct Recording {
     claims: Rc<Cell<u32>>,
     steps: Cell<Steps>,
     outcome: RefCell<Option<Outcome>>,
+    early: Rc<RefCell<Vec<Early>>>,
     body: Rc<Body>,
+}
+
+/// An interim response of the origin, as clients get it.
+#[derive(Debug, Clone)]
+pub struct Early {
+    /// When it came, as an offset from the request.
+    pub at_ns: u64,
+    /// Its head.
+    pub head: Rc<[u8]>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +95,7 @@ impl Recording {
             claims: Rc::default(),
             steps: Cell::default(),
             outcome: RefCell::default(),
+            early: Rc::default(),
             body: Rc::default(),
         })
     }
@@ -104,6 +115,7 @@ impl Recording {
             claims: Rc::clone(&confirmation.claims),
             steps: Cell::new(self.steps.get()),
             outcome: RefCell::new(Some(Outcome::Response(Rc::new(response)))),
+            early: Rc::clone(&confirmation.early),
             body: Rc::clone(&self.body),
         })
     }
@@ -141,6 +153,31 @@ impl Recording {
             }
             grown.await;
         }
+    }
+
+    /// Waits for the outcome, or for the interim response of this number, from 0, if that comes first.
+    pub async fn settled_after(&self, number: usize) -> Result<Early, Outcome> {
+        loop {
+            let grown = self.body.grown.notified();
+            if let Some(early) = self.early(number) {
+                return Ok(early);
+            }
+            if let Some(outcome) = &*self.outcome.borrow() {
+                return Err(outcome.clone());
+            }
+            grown.await;
+        }
+    }
+
+    /// The interim response of this number, from 0.
+    pub fn early(&self, number: usize) -> Option<Early> {
+        self.early.borrow().get(number).cloned()
+    }
+
+    /// Adds an interim response.
+    pub fn hear(&self, at_ns: u64, head: &[u8]) {
+        self.early.borrow_mut().push(Early { at_ns, head: head.into() });
+        self.body.grown.notify_waiters();
     }
 
     /// Says what came of it.
@@ -205,7 +242,9 @@ impl Recording {
 
     /// Bytes of memory that it takes, once its body is complete.
     pub fn weight_bytes(&self) -> u64 {
-        let head = self.response().map_or(0, |response| response.weight_bytes());
+        let early: usize =
+            self.early.borrow().iter().map(|early| size_of::<Early>() + early.head.len()).sum();
+        let head = early + self.response().map_or(0, |response| response.weight_bytes());
         let body = self.body.timeline.borrow().weight_bytes();
         (size_of::<Self>() + size_of::<Body>() + head) as u64 + body
     }

@@ -80,6 +80,37 @@ fn what_is_fresh_is_replayed_on_every_request_until_its_timings_are_too_old() {
 }
 
 #[test]
+fn interim_responses_are_passed_on_as_they_come_and_replayed_before_their_response() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, _| {
+            let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x-own\r\nX-Own: 1\r\n\r\n";
+            let mut parts =
+                vec![send("HTTP/1.1 100 Continue\r\n\r\n"), send(early), Part::Wait(Rc::clone(&held))];
+            parts.extend(ok(CACHEABLE, "answer"));
+            parts
+        })
+        .await;
+        let bed = Bed::start(&origin, 1);
+        for listener in [0, 1] {
+            let mut client = bed.client(listener).await;
+            client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            // The first one comes before its origin has responded.
+            let early = client.response("GET").await;
+            let fields = ["link", "x-own", "via"].map(|name| early.field(name));
+            assert_eq!((early.status, fields), (103, [Some("</a>"), None, None]));
+            gate.add_permits(1);
+            assert_eq!(client.response("GET").await.body(), "answer");
+        }
+        let mut old = bed.client(1).await;
+        old.send("GET /x HTTP/1.0\r\nHost: a\r\n\r\n").await;
+        assert_eq!(old.response("GET").await.body(), "answer", "HTTP/1.0 has no interim responses");
+        assert_eq!(origin.count(), 1);
+    });
+}
+
+#[test]
 fn every_fetch_has_a_connection_of_its_own() {
     run(async {
         let origin = Origin::start(counting(CACHEABLE)).await;
