@@ -135,6 +135,9 @@ pub fn in_words(overrides: &Overrides) -> Option<String> {
             .map(|robots| format!("it has {robots} {}", if robots == 1 { "robot" } else { "robots" })),
         overrides.robot_http.map(|version| format!("robots speak HTTP/{}", version.name())),
         overrides.origin_http.map(|version| format!("origins speak HTTP/{}", version.name())),
+        overrides.streams.map(|streams| {
+            format!("best-effort robots have {streams} requests under way at a time over HTTP/2")
+        }),
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     (!changes.is_empty()).then(|| format!("the command line changes the workload: {}", changes.join("; ")))
@@ -174,9 +177,17 @@ mod tests {
             robots: Some(1),
             robot_http: Some(HttpVersion::Http2),
             origin_http: Some(HttpVersion::Http11),
+            streams: Some(10),
         };
         let words = in_words(&all).unwrap();
-        for part in ["30s", "at most 500 requests a second", "1 robot", "speak HTTP/2", "speak HTTP/1.1"] {
+        for part in [
+            "30s",
+            "at most 500 requests a second",
+            "1 robot",
+            "speak HTTP/2",
+            "speak HTTP/1.1",
+            "10 requests under way",
+        ] {
             assert!(words.contains(part), "{words}");
         }
     }

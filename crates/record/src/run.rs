@@ -146,6 +146,9 @@ pub struct OverridesInfo {
     /// Version of HTTP that all origins spoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_http: Option<String>,
+    /// Requests that each best-effort robot had under way at a time over HTTP/2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
 }
 
 /// Which legs of a run spoke TLS, and what robots and origins offered.

@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::model::{HttpVersion, Pace, Phase, RobotAddress, RobotGroup, Weighted, Workload};
 use crate::timeline::{ScheduleError, Timeline};
 
+/// The most requests that one robot may have under way at a time by itself.
+pub const MOST_STREAMS: u32 = 1_000;
+
 /// What is decided beside the workload; none: as the workload says.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overrides {
@@ -19,6 +22,8 @@ pub struct Overrides {
     pub robot_http: Option<HttpVersion>,
     /// Version of HTTP that all origins speak.
     pub origin_http: Option<HttpVersion>,
+    /// Requests that each best-effort robot has under way at a time over HTTP/2.
+    pub streams: Option<u32>,
 }
 
 /// Overrides that the workload does not allow.
@@ -32,6 +37,11 @@ pub enum OverrideError {
         /// How many kinds there are.
         kinds: usize,
     },
+    /// No robot can have several requests under way at a time by itself.
+    #[error(
+        "several streams at a time are for robots that send when they have a response, over HTTP/2; this workload has none of them"
+    )]
+    NoStreams,
     /// No factor makes the load of a workload with these robots a given rate.
     #[error("{0}")]
     NoRate(String),
@@ -53,6 +63,9 @@ impl Overrides {
         }
         if let Some(version) = self.robot_http {
             workload.robots.iter_mut().for_each(|group| group.http_versions = Weighted::one(version));
+        }
+        if let Some(streams) = self.streams {
+            set_streams(workload, streams)?;
         }
         if let Some(version) = self.origin_http {
             workload.servers.iter_mut().for_each(|server| server.http_versions = Weighted::one(version));
@@ -83,6 +96,19 @@ pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
         phase.load.begin *= factor;
         phase.load.end *= factor;
     }
+    Ok(())
+}
+
+fn set_streams(workload: &mut Workload, streams: u32) -> Result<(), OverrideError> {
+    let speaks_http2 = |group: &RobotGroup| {
+        group.http_versions.items().iter().any(|(version, _)| *version == HttpVersion::Http2)
+    };
+    let mut fitting: Vec<&mut RobotGroup> =
+        workload.robots.iter_mut().filter(|group| group.pace.is_closed() && speaks_http2(group)).collect();
+    if fitting.is_empty() && streams > 1 {
+        return Err(OverrideError::NoStreams);
+    }
+    fitting.iter_mut().for_each(|group| group.streams = streams);
     Ok(())
 }
 

@@ -46,6 +46,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         overrides: Overrides {
             robot_http: args.robot_http,
             origin_http: args.origin_http,
+            streams: args.streams,
             ..args.load.with_robots(args.robots)
         },
         // A search for a rate replaces the schedule; how long it may take is its own affair.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_lab::units::LinkChoice;
 use assay_lab::watched::Watch;
 use assay_workload::model::HttpVersion;
+use assay_workload::overrides::MOST_STREAMS;
 use assay_workload::rehearse::Rehearsal;
 use clap::{Args, FromArgMatches};
 
@@ -134,6 +135,9 @@ pub struct RunArgs {
     /// Version of HTTP that origins speak, whatever the workload says
     #[arg(long, value_name = "VERSION", value_parser = overrides::http_version, help_heading = NETWORK)]
     pub origin_http: Option<HttpVersion>,
+    /// Requests that a best-effort robot has under way at a time over HTTP/2, each on a stream of its own [default: 1]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)), help_heading = NETWORK)]
+    pub streams: Option<u32>,
     /// Robots speak TLS to the target; the run makes its own authority and certificates [default: as the workload says]
     #[arg(long, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on", value_parser = on_or_off, help_heading = NETWORK)]
     pub robot_tls: Option<bool>,

@@ -141,6 +141,7 @@ fn a_target_that_does_not_speak_http_2_is_refused_before_anything_starts() {
         (&["--proxy", "varnish", "--origin-http", "2"], "sends requests to origins over HTTP/1.1"),
         (&["--direct", "--robot-http", "2"], "must speak the same version of HTTP"),
         (&["--robot-http", "3"], "write 1.0, 1.1 or 2"),
+        (&["--robot-http", "2", "--streams", "10"], "this workload has none of them"),
     ] {
         let all = [&["run", "demo", "--rehearse", "3s", "--run-dir", "none"], arguments].concat();
         let said = assay.run(&all).exits(2);

@@ -113,8 +113,10 @@ pub struct Robot {
 pub struct Closed {
     /// Its stream.
     pub stream: ClosedRobot,
-    /// It has something under way, or will try again by itself.
-    pub busy: bool,
+    /// How many requests it may have under way at a time.
+    pub most: u32,
+    /// How many it has under way, or will try again by itself.
+    pub busy: u32,
     /// Requests launched in this phase.
     pub launched: u32,
 }
@@ -317,13 +319,15 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
     let mine = (0..universe.robot_count()).filter(|&robot| slice.has(robot));
     mine.filter_map(|index| {
         let group = universe.group_of(index)?;
+        let version = setup.version_of(index, &universe.workload().robots[group]);
+        let most = if version == HttpVersion::Http2 { setup.groups[group].streams } else { 1 };
         let closed = setup.groups[group].best_effort.then(|| {
-            Box::new(Closed { stream: ClosedRobot::new(universe, index), busy: false, launched: 0 })
+            Box::new(Closed { stream: ClosedRobot::new(universe, index), most, busy: 0, launched: 0 })
         });
         Some(Robot {
             index,
             group: group as u16,
-            version: setup.version_of(index, &universe.workload().robots[group]),
+            version,
             open: 0,
             connections: 0,
             idle: List::EMPTY,

@@ -138,7 +138,7 @@ impl Crew {
         if let Some(robot) = self.leave_page(&xact, true)
             && let Some(closed) = &mut self.robots[robot as usize].closed
         {
-            closed.busy = false;
+            closed.busy -= 1;
         }
     }
 

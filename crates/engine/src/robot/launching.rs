@@ -5,7 +5,7 @@ use assay_workload::digest::launch_digest;
 use assay_workload::object::Space;
 use assay_workload::{Child, Launch, Object, Offered};
 
-use super::crew::{Alarm, Crew};
+use super::crew::{Alarm, Crew, Robot};
 use super::special;
 use super::xact::{NONE, Page, Xact};
 use crate::tally::{Recorder, is_basic};
@@ -194,23 +194,32 @@ impl Crew {
             let robot = &mut self.robots[place as usize];
             let begin_ns = setup.begin_ns(robot.index, robot.group);
             if let (Some(closed), 1..) = (&mut robot.closed, begin_ns) {
-                closed.busy = true;
+                closed.busy = closed.most;
                 let at_ns = self.control.clock.start_ns.saturating_add(begin_ns);
-                self.timer.schedule(at_ns, Alarm::Robot(place));
+                for _ in 0..closed.most {
+                    self.timer.schedule(at_ns, Alarm::Robot(place));
+                }
             }
         }
     }
 
-    /// All best-effort robots that have nothing to do request something.
+    /// All best-effort robots request something that have fewer requests under way than they may.
     pub fn launch_all_closed(&mut self) {
-        for place in 0..self.robots.len() as u32 {
-            if self.robots[place as usize].closed.as_ref().is_some_and(|closed| !closed.busy) {
-                self.launch_closed(place);
+        (0..self.robots.len() as u32).for_each(|place| self.fill_closed(place));
+    }
+
+    /// A best-effort robot has as many requests under way as it may, if it is alive.
+    pub fn fill_closed(&mut self, place: u32) {
+        let free = |robot: &Robot| robot.closed.as_ref().map_or(0, |closed| closed.most - closed.busy);
+        for _ in 0..free(&self.robots[place as usize]) {
+            if let Some(closed) = &mut self.robots[place as usize].closed {
+                closed.busy += 1;
             }
+            self.launch_closed(place);
         }
     }
 
-    /// A best-effort robot requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
+    /// A best-effort robot, one of whose requests is over, requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
     /// mean of its population, as the stream does.
     pub fn launch_closed(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
@@ -224,7 +233,9 @@ impl Crew {
         // An idle one is woken again, and counts as busy with that.
         let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
         let Some(closed) = &mut self.robots[place as usize].closed else { return };
-        closed.busy = is_alive;
+        if !is_alive {
+            closed.busy -= 1;
+        }
         if let Some(session) = session {
             closed.launched += 1;
             let launch = Launch { session, ..closed.stream.next(&universe) };

@@ -51,9 +51,7 @@ impl Crew {
             }
             self.close_idle(robot);
             // One that was cancelled may have been all that a robot without a rate had to do.
-            if self.robots[robot as usize].closed.as_ref().is_some_and(|closed| !closed.busy) {
-                self.launch_closed(robot);
-            }
+            self.fill_closed(robot);
         }
     }
 

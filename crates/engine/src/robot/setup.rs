@@ -179,6 +179,8 @@ pub struct GroupRules {
     pub waiting_limit: u32,
     /// Closed loop.
     pub best_effort: bool,
+    /// Requests that one of them has under way at a time over HTTP/2, in a closed loop.
+    pub streams: u32,
     /// Probability that an idle connection to a substitute is used instead of a new one.
     pub substitution: f64,
 }
@@ -402,6 +404,7 @@ impl GroupRules {
             open_limit: group.open_connection_limit.unwrap_or(u32::MAX).max(1),
             waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),
             best_effort: group.pace.is_closed(),
+            streams: group.streams.max(1),
             substitution: group.substitution,
         }
     }

@@ -30,6 +30,8 @@ pub enum Http2Manner {
     Pushes,
     /// Sends a response without a status.
     NoStatus,
+    /// Responds to none of the first so many requests of a connection before all of them have come.
+    Gathers(usize),
 }
 
 /// A request that has come, and how much of its body.
@@ -48,6 +50,7 @@ pub async fn serve(mut socket: TcpStream, shared: Arc<Shared>, connection: usize
     let max_streams = if let Http2Manner::Right(streams) = manner { streams } else { 100 };
     let mut wire = Connection::server(Config { max_streams, ..Config::default() });
     let (mut begun, mut input) = (Vec::<Begun>::new(), vec![0; 64 * 1024]);
+    let mut held = Vec::new();
     let (mut streams, mut responses) = (0, 0);
     loop {
         let bytes = wire.output().to_vec();
@@ -108,9 +111,18 @@ pub async fn serve(mut socket: TcpStream, shared: Arc<Shared>, connection: usize
             let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
             let seen = Seen { head: one.head.clone(), body: one.body, connection, peer };
             shared.seen.lock().expect("nobody panicked").push(seen);
+            held.push(one);
+            if let Http2Manner::Gathers(count) = manner
+                && responses == 0
+                && held.len() < count
+            {
+                continue;
+            }
             let mut raw = Vec::new();
-            respond(&mut wire, &one, manner, &mut raw);
-            responses += 1;
+            for one in held.drain(..) {
+                respond(&mut wire, &one, manner, &mut raw);
+                responses += 1;
+            }
             if !raw.is_empty() && socket.write_all(&raw).await.is_err() {
                 return;
             }

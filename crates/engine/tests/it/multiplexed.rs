@@ -106,6 +106,29 @@ fn every_fault_of_a_stream_is_counted_under_its_own_name() {
 }
 
 #[test]
+fn a_best_effort_robot_has_as_many_requests_under_way_as_it_is_told() {
+    let with = |streams: u32, gathered: usize| {
+        let mut workload = simple();
+        workload.robots[0].streams = streams;
+        workload.robots[0].connection_use_limit = None;
+        workload.robots[0].http_versions = Weighted::one(HttpVersion::Http2);
+        let manner = Manner::Http2(Http2Manner::Gathers(gathered));
+        run(&workload, Options { manner, timeout_ms: 300, ..Options::default() }).total()
+    };
+    let counts = with(5, 5);
+    check_sums(&counts);
+    assert_eq!((counts.error_total(), counts.connections_opened), (0, 4), "{counts:?}");
+    assert!(counts.completed > 40, "{counts:?}");
+    // One more than that never comes.
+    for (streams, gathered) in [(5, 6), (1, 2)] {
+        let counts = with(streams, gathered);
+        check_sums(&counts);
+        let timed_out = counts.errors.get(&ErrorKind::TimedOut).copied().unwrap_or_default();
+        assert!(timed_out >= 4 * u64::from(streams), "{streams} {gathered}: {counts:?}");
+    }
+}
+
+#[test]
 fn uploads_go_out_as_streams() {
     let mut workload = simple();
     workload.robots[0].methods = Weighted::one(Method::Post);

@@ -129,6 +129,8 @@ pub struct Condition {
     pub robot_http: Option<HttpVersion>,
     /// The version that origins speak, likewise.
     pub origin_http: Option<HttpVersion>,
+    /// Requests that a best-effort robot has under way at a time over HTTP/2; none: one.
+    pub streams: Option<u32>,
     /// TCP congestion control of all connections between roles; none: the system's.
     pub congestion: Option<String>,
     /// All of this as written.

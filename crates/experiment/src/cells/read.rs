@@ -7,6 +7,7 @@ use assay_lab::{topology, units};
 use assay_settings::{Fields, Source, Value};
 
 use assay_workload::model::HttpVersion;
+use assay_workload::overrides::MOST_STREAMS;
 
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
 
@@ -40,7 +41,7 @@ const TOP: [&str; 16] = [
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 7] = ["name", "label", "mode", "memory", "disk", "set", "cache"];
-const CONDITION: [&str; 10] = [
+const CONDITION: [&str; 11] = [
     "label",
     "cpu-quota",
     "memory-limit",
@@ -51,6 +52,7 @@ const CONDITION: [&str; 10] = [
     "tls",
     "robot-http",
     "origin-http",
+    "streams",
 ];
 
 /// Reads an experiment.
@@ -208,6 +210,7 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             }
             "robot-http" => condition.robot_http = Some(value.read(http)?),
             "origin-http" => condition.origin_http = Some(value.read(http)?),
+            "streams" => condition.streams = Some(value.whole(1, u64::from(MOST_STREAMS))? as u32),
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
@@ -363,6 +366,7 @@ memory-limit = "512MB"
 label = "free"
 tls = "robots"
 robot-http = "2"
+streams = 10
 robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
 "#;
@@ -408,6 +412,7 @@ proxy-cpus = "0,2-3"
         let free = experiment.condition("free").unwrap();
         assert_eq!((free.robot_tls, free.origin_tls), (Some(true), Some(false)));
         assert_eq!((free.robot_http, free.origin_http), (Some(HttpVersion::Http2), None));
+        assert_eq!(free.streams, Some(10));
         assert_eq!(
             experiment.condition("free").unwrap().robot_link,
             units::link_choice("delay=40ms,loss=0.05%").ok()

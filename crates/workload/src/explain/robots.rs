@@ -37,6 +37,9 @@ pub(super) fn robots(workload: &Workload, group: &RobotGroup, embedded: f64) -> 
 
 fn pace(group: &RobotGroup) -> String {
     match &group.pace {
+        Pace::BestEffort if group.streams > 1 => {
+            format!("each has {} requests under way at a time over HTTP/2 (best effort)", group.streams)
+        }
         Pace::BestEffort => "each sends its next request when the last is answered (best effort)".into(),
         Pace::Think(pause_s) => format!(
             "each sends its next request {} s after the last is answered, on average",

@@ -79,6 +79,7 @@ impl Default for RobotGroup {
             credentials: Credentials::default(),
             session: None,
             abort_share: 0.0,
+            streams: 1,
             launch_window: None,
             lifetime_s: None,
             substitution: 0.0,

@@ -214,6 +214,10 @@ pub struct RobotAddress {
     pub count: u32,
 }
 
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// Robots of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -228,6 +232,9 @@ pub struct RobotGroup {
     pub proxies: Vec<String>,
     /// When the next request is due.
     pub pace: Pace,
+    /// Requests that a best-effort robot has under way at a time over HTTP/2, each on a stream of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub streams: u32,
     /// Best-effort robots begin at random moments within this time; none: all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_window: Option<Duration>,

@@ -1,7 +1,7 @@
 //! A workload with another length, rate or number of robots.
 
 use assay_workload::Timeline;
-use assay_workload::model::{Goal, Pace, Phase, RobotAddress, Workload};
+use assay_workload::model::{Goal, HttpVersion, Pace, Phase, RobotAddress, Workload};
 use assay_workload::overrides::{OverrideError, Overrides};
 
 use crate::fixtures::{self, phase, seconds};
@@ -85,4 +85,22 @@ fn a_rate_that_cannot_be_set_says_why() {
     let mut idle = fixtures::small();
     idle.schedule.phases = vec![Phase { load: fixtures::flat(0.0), ..phase("idle", 5.0) }];
     assert!(why(idle).contains("never send anything"));
+}
+
+#[test]
+fn several_streams_are_for_best_effort_robots_over_http_2() {
+    let over = |robot_http, streams| Overrides { robot_http, streams: Some(streams), ..Overrides::default() };
+    let closed = || {
+        let mut workload = fixtures::small();
+        workload.robots[0].pace = Pace::BestEffort;
+        workload
+    };
+    let set = with(over(Some(HttpVersion::Http2), 10), closed());
+    assert_eq!(set.robots[0].streams, 10);
+    for (overrides, mut workload) in
+        [(over(None, 10), closed()), (over(Some(HttpVersion::Http2), 10), fixtures::small())]
+    {
+        assert_eq!(overrides.apply(&mut workload), Err(OverrideError::NoStreams));
+    }
+    assert_eq!(with(over(None, 1), closed()).robots[0].streams, 1);
 }
