@@ -25,8 +25,9 @@ def main():
     robots = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with open(os.path.join(HERE, "bench/many-robots.pg")) as file:
         text = file.read()
-    for name, value in (("ROBOTS", robots), ("RATE", RATE), ("SIZE", "1KB"), ("SECONDS", 10)):
-        text = text.replace(name, str(value))
+    values = {"ROBOTS": robots, "RATE": RATE, "SIZE": "1KB", "SECONDS": 10, "CACHABLE": 100, "DELAY": 0, "CONNECTION": 1000000000, "VERSION": "1.1"}
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", str(value))
     with tempfile.TemporaryDirectory() as directory:
         source, run = os.path.join(directory, "many.pg"), os.path.join(directory, "run")
         with open(source, "w") as file:

@@ -42,9 +42,18 @@ def wrk(url, seconds, connections):
     return number(r"(\d+) requests in", text), used
 
 
-def h2load(url, seconds, connections):
-    text, used = ran([tool("h2load"), "--h1", "-t1", f"-c{connections}", "-D", str(seconds), url])
+def h2load(url, seconds, connections, streams=None):
+    """Over HTTP/1.1, or with so many streams at a time over HTTP/2."""
+    how = ["--h1"] if streams is None else [f"-m{streams}"]
+    text, used = ran([tool("h2load"), *how, "-t1", f"-c{connections}", "-D", str(seconds), url])
     return number(r"(\d+) succeeded", text), used
+
+
+def s_time(address, seconds):
+    """Full handshakes over TLS 1.3, one after the other."""
+    command = [tool("openssl"), "s_time", "-connect", address, "-new", "-time", str(seconds), "-www", "/none"]
+    text, used = ran(command)
+    return number(r"(\d+) connections in \d+ real", text), used
 
 
 def httperf(url, seconds, connections):

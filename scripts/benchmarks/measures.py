@@ -4,67 +4,21 @@ A row holds the values of each round for both sides; the ratio is made within ro
 speed changes both. `Row.target` is what the project wants to reach; whether it did is said, never hidden.
 """
 
-import dataclasses
 import os
 import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 
 import generators
-from machine import ASSAY, CLIENT, CPUS, EXAMPLES, SERVER, Role, cpu_seconds, soon, stop
+import secured
+from machine import CLIENT, CPUS, EXAMPLES, SERVER, Role, soon, stop
 from nginx import Nginx
 from ours import Robots, at, origins, static_tree, workload
 from products import Forwarder
+from row import Row, in_turn, room, served
 
 CONNECTIONS = 64
-
-
-@dataclasses.dataclass
-class Row:
-    """A line of the table: `ours` and `theirs` are values of rounds, the ratio is ours over theirs."""
-
-    name: str
-    unit: str
-    ours: list
-    theirs: list
-    target: str
-    at_least: float | None = None
-    at_most: float | None = None
-    against: str = ""
-
-    @property
-    def ratios(self):
-        return [a / b for a, b in zip(self.ours, self.theirs)]
-
-    @property
-    def judged(self):
-        """What the target is held against: the ratio where there are two sides, else the value."""
-        return statistics.median(self.ratios if self.theirs else self.ours)
-
-    @property
-    def is_met(self):
-        low = self.at_least is None or self.judged >= self.at_least
-        return low and (self.at_most is None or self.judged <= self.at_most)
-
-
-def room():
-    directory = tempfile.TemporaryDirectory()
-    os.chmod(directory.name, 0o755)
-    return directory
-
-
-def in_turn(rounds, sides):
-    """Runs all sides in each round, in an order that goes round; gives the values of each."""
-    values = {name: [] for name in sides}
-    names = list(sides)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            values[name].append(sides[name]())
-    return values
 
 
 def robots(rounds, seconds):
@@ -133,13 +87,6 @@ def connections(rounds, seconds):
         nginx.end()
     yield Row("robots, a connection for each request", "µs of CPU per request", values["assay"], values["bare"],
               "at most 1.25", at_most=1.25, against="bare loop")
-
-
-def served(requests_of, pid):
-    """Requests per CPU-second of a server under load."""
-    before = cpu_seconds(pid)
-    requests, _ = requests_of()
-    return requests / (cpu_seconds(pid) - before)
 
 
 def origin(rounds, seconds):
@@ -351,5 +298,5 @@ def besides(size, seconds, through_nginx=False):
 ALL = {
     "robots": robots, "large": large, "connections": connections, "origin": origin, "forwarder": forwarder,
     "xact-log": xact_log, "threads": threads, "many": many, "million": million, "first-request": first_request,
-    "polygraph": polygraph,
+    "polygraph": polygraph, **secured.ALL,
 }

@@ -7,7 +7,9 @@ from machine import PATH, SERVER, start, stop, wait_for
 
 
 class Nginx:
-    def __init__(self, directory, address):
+    def __init__(self, directory, address, tls=None, http2=False):
+        protocols = " ssl" * bool(tls) + " http2" * http2
+        secured = f"ssl_certificate {tls.certificate}; ssl_certificate_key {tls.key}; ssl_protocols TLSv1.3;" if tls else ""
         with open(os.path.join(directory, "nginx.conf"), "w") as conf:
             conf.write(f"""
 daemon off; worker_processes 1; pid nginx.pid; error_log error.log; {"user root;" if os.geteuid() == 0 else ""}
@@ -17,7 +19,7 @@ http {{
   open_file_cache max=10000; client_body_temp_path body; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   map_hash_bucket_size 256; include marks.conf;
   server {{
-    listen {address[0]}:{address[1]} backlog=4096; root html;
+    listen {address[0]}:{address[1]}{protocols} backlog=4096; root html; {secured}
     add_header X-Assay $assay; add_header Cache-Control public;
   }}
 }}""")

@@ -9,11 +9,11 @@ import sys
 from machine import ASSAY, CLIENT, CPUS, EXAMPLES, HERE, SERVER, Role, cpu_seconds, resident_bytes, soon
 
 
-def workload(directory, template="one-object.pg", **values):
-    """Compiles a workload of the benchmark; gives the path of its JSON."""
+def workload(directory, template="one-object.pg", streams=1, **values):
+    """Compiles a workload of the benchmark; gives the path of its JSON. `streams`: requests that a robot has under way over HTTP/2."""
     with open(os.path.join(HERE, "bench", template)) as file:
         text = file.read()
-    values = {"CONNECTION": 1000000000, "CACHABLE": 100, "DELAY": 0, **values}
+    values = {"CONNECTION": 1000000000, "CACHABLE": 100, "DELAY": 0, "VERSION": "1.1", **values}
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     source = os.path.join(directory, "workload.pg")
@@ -23,8 +23,11 @@ def workload(directory, template="one-object.pg", **values):
     if compiled.returncode != 0:
         sys.exit(compiled.stderr)
     path = os.path.join(directory, "workload.json")
+    compiled = json.loads(compiled.stdout)["compiled"]
+    for group in compiled["robots"]:
+        group["streams"] = streams
     with open(path, "w") as file:
-        json.dump(json.loads(compiled.stdout)["compiled"], file)
+        json.dump(compiled, file)
     return path
 
 
@@ -46,9 +49,9 @@ def at(address):
     return f"{address[0]}:{address[1]}"
 
 
-def origins(path, address, directory, cpu=SERVER, start=None):
-    role = Role("origins", {"universe": universe(path), "threads": 1, "cpus": [cpu], "listen": [at(address)]}, [cpu],
-                directory)
+def origins(path, address, directory, cpu=SERVER, start=None, tls=None):
+    spec = {"universe": universe(path), "threads": 1, "cpus": [cpu], "listen": [at(address)]}
+    role = Role("origins", spec | ({"tls": tls.of_server} if tls else {}), [cpu], directory)
     role.start(start)
     return role
 
@@ -57,12 +60,12 @@ class Robots:
     """Robots, run to the end of their schedule: `completed`, `errors`, `cpu_s`, `peak_bytes`, and the same from second
     `settled_s` on, when all have their connections."""
 
-    def __init__(self, path, address, directory, threads=1, xact_log=None, start=None, settled_s=None):
+    def __init__(self, path, address, directory, threads=1, xact_log=None, start=None, settled_s=None, tls=None):
         cpus = [CLIENT] if threads == 1 else CPUS[-threads:]
         role = Role("robots", {
             "universe": universe(path), "threads": threads, "cpus": cpus, "sources": [], "timeout_ms": 30000,
             "target": {"kind": "reverse", "proxy": at(address)}, "behaviour": {"caches": True},
-            "xact_log": xact_log,
+            "xact_log": xact_log, **({"tls": tls} if tls else {}),
         }, cpus, directory)
         role.start(start or soon())
         self.completed = self.errors = 0

@@ -25,6 +25,9 @@ unchanged: compare the tables, and on your machine, run it again. This page is w
 - *Robots* check every response: identity, version, length, every byte of the body, freshness. The others check nothing but,
   some of them, the status. All of them send requests to the same nginx, which has one worker and sends files from its cache.
 - *A connection for each request* is held against a loop that connects, writes, reads and closes, and does nothing else.
+- *Over TLS 1.3 and HTTP/2*: the same, with keys of P-256 and AES. Robots verify the server's certificate; wrk and h2load do not. `openssl s_time` makes
+  handshakes one after the other, and requests nothing. With several streams there are 8 connections, each with so many requests at a time.
+- *Switch* and *built-in proxy* with TLS in front pass requests on over HTTP/1.1 in the clear; wrk (HTTP/1.1) or h2load (HTTP/2) sends them.
 - *Origins* make each body as it is requested; nginx sends the same bytes. *Forwarder* is the built-in caching proxy with
   responses that may not be stored.
 - *15,000 in place of 100*: processor time of a request once all robots have their connections.

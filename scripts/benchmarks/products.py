@@ -8,12 +8,13 @@ from machine import PATH, SERVER, start, wait_for
 
 class Forwarder:
     """One of them, before servers that it takes in turn; `names_clients`: it adds `X-Forwarded-For`;
-    `stores`: it caches what it may (nginx only)."""
+    `stores`: it caches what it may (nginx only); `tls`: its clients speak TLS, and `http2` over it (nginx and HAProxy only)."""
 
-    def __init__(self, name, directory, number, servers, names_clients=False, stores=False):
+    def __init__(self, name, directory, number, servers, names_clients=False, stores=False, tls=None, http2=False):
         self.name, self.directory = name, os.path.join(directory, name)
         self.address = (f"127.66.9.{10 + number}", 8080)
         self.servers, self.names_clients, self.stores = servers, names_clients, stores
+        self.tls, self.http2 = tls, http2
         os.mkdir(self.directory)
         os.chmod(self.directory, 0o755)
         self.process = start(getattr(self, name)(), SERVER, self.directory)
@@ -33,6 +34,10 @@ class Forwarder:
         named = "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;" if self.names_clients else ""
         servers = "".join(f"server {host}:{port};" for host, port in self.servers)
         store = "proxy_cache_path store keys_zone=store:64m; proxy_cache store;" if self.stores else ""
+        protocols = " ssl" * bool(self.tls) + " http2" * self.http2
+        secured = ""
+        if self.tls:
+            secured = f"ssl_certificate {self.tls.certificate}; ssl_certificate_key {self.tls.key}; ssl_protocols TLSv1.3;"
         conf = self.file("nginx.conf", f"""
 daemon off; worker_processes 1; pid nginx.pid; error_log error.log crit; {"user root;" if os.geteuid() == 0 else ""}
 worker_rlimit_nofile 8192; events {{ worker_connections 8000; }}
@@ -42,7 +47,7 @@ http {{
   {store}
   upstream nodes {{ {servers} keepalive 1024; keepalive_requests 1000000000; keepalive_timeout 600s; }}
   server {{
-    listen {self.listen} backlog=4096;
+    listen {self.listen}{protocols} backlog=4096; {secured}
     location / {{
       proxy_pass http://nodes; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; {named}
     }}
@@ -52,6 +57,8 @@ http {{
 
     def haproxy(self):
         servers = "\n".join(f"  server n{n} {host}:{port} pool-max-conn 1024" for n, (host, port) in enumerate(self.servers))
+        secured = f" ssl crt {self.tls.both} ssl-min-ver TLSv1.3" if self.tls else ""
+        secured += f" alpn {'h2' if self.http2 else 'http/1.1'}" if self.tls else ""
         conf = self.file("haproxy.cfg", f"""
 global
   nbthread 1
@@ -65,7 +72,7 @@ defaults
   http-reuse always
   {"option forwardfor" if self.names_clients else ""}
 frontend front
-  bind {self.listen} backlog 4096
+  bind {self.listen} backlog 4096{secured}
   default_backend nodes
 backend nodes
   balance roundrobin
