@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::strict::{Read, response};
 
 const BEGIN: &str = "<!-- Real proxies: written by the tests of the lab crate. -->\n";
 const END: &str = "<!-- The end of the real proxies. -->\n";
-const PROXIES: [&str; 6] = ["varnish", "nginx", "squid", "haproxy", "httpd", "trafficserver"];
+pub const PROXIES: [&str; 6] = ["varnish", "nginx", "squid", "haproxy", "httpd", "trafficserver"];
 /// A connection on which nothing comes for so long has nothing more to say.
 const QUIET: Duration = Duration::from_millis(400);
 /// Sent behind a case that must leave the connection usable; it ends the connection.
 const LAST: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 /// Sent on a connection of its own when a case is over: what it left is at the server by then.
-const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+pub const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 /// What became of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,18 +63,22 @@ impl Tried {
     }
 }
 
-/// All that comes back.
-fn exchanged(front: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+/// All that comes back, and whether the connection has ended then.
+pub fn exchanged(front: SocketAddr, bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut stream = TcpStream::connect(front).unwrap();
     stream.set_read_timeout(Some(QUIET)).unwrap();
     // Whoever has had enough may have closed by now.
     let _ = stream.write_all(bytes);
     let (mut all, mut room) = (Vec::new(), [0; 16 * 1024]);
-    while let Ok(count @ 1..) = stream.read(&mut room) {
-        all.extend(&room[..count]);
-    }
+    let is_ended = loop {
+        match stream.read(&mut room) {
+            Ok(count @ 1..) => all.extend(&room[..count]),
+            Ok(0) => break true,
+            Err(error) => break error.kind() == ErrorKind::ConnectionReset,
+        }
+    };
     let _ = stream.shutdown(Shutdown::Both);
-    all
+    (all, is_ended)
 }
 
 /// How many final responses of the server are among what came back.
@@ -106,8 +110,8 @@ fn described(record: &Record) -> String {
 fn tried(front: SocketAddr, recorder: &Recorder, case: &Case) -> Tried {
     let is_open = case.end == Ending::Open;
     let bytes = [&case.bytes[..], if is_open { LAST } else { &[] }].concat();
-    let came = exchanged(front, &bytes);
-    let next = exchanged(front, NEXT);
+    let (came, _) = exchanged(front, &bytes);
+    let (next, _) = exchanged(front, NEXT);
     let records = recorder.take();
     let each = records.iter().filter_map(|record| match record {
         Record::Message(message) if message.start[1] != "/next" => Some(message),
@@ -148,7 +152,7 @@ fn tried(front: SocketAddr, recorder: &Recorder, case: &Case) -> Tried {
 }
 
 /// The response of the server that came to the next client is not the one to its request.
-fn is_of_another(came: &[u8]) -> bool {
+pub fn is_of_another(came: &[u8]) -> bool {
     let Read::Whole(message) = response(came, "GET", true) else { return false };
     let mut seen = message.values("x-seen").map(String::from_utf8_lossy);
     seen.any(|seen| !seen.contains("/next"))
@@ -198,8 +202,13 @@ fn line(name: &str, version: &str, all: &[Tried]) -> String {
 
 /// The rules of the cases that fit, with how many of each.
 fn rules(all: &[Tried], fits: impl Fn(&Tried) -> bool) -> String {
+    listed(all.iter().filter(|tried| fits(tried)).map(|tried| tried.rule.as_str()))
+}
+
+/// Rules, with how many cases there are of each.
+pub fn listed<'a>(rules: impl Iterator<Item = &'a str>) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
-    all.iter().filter(|tried| fits(tried)).for_each(|tried| *counts.entry(&tried.rule).or_default() += 1);
+    rules.for_each(|rule| *counts.entry(rule).or_default() += 1);
     let each = counts.iter().map(|(rule, count)| format!("{rule} ({count})"));
     each.collect::<Vec<_>>().join("; ")
 }
@@ -264,13 +273,17 @@ async fn the_page_says_what_real_proxies_do_with_the_corpus() {
             writeln!(findings, "- {name}, {}: {rules}.", what.to_lowercase()).unwrap();
         }
     }
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("the page says where the table begins");
-    let (_, after) = rest.split_once(END).expect("the page says where the table ends");
-    let right = [before, BEGIN, &text, "\n", &findings, "\n", END, after].concat();
+    between(&path, (BEGIN, END), &[&text, "\n", &findings, "\n"].concat());
+}
+
+/// Holds a part of a page, between two marks, against what it must be; with `UPDATE_GOLDEN`, makes it that.
+pub fn between(path: &Path, (begin, end): (&str, &str), right: &str) {
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once(begin).expect("the page says where the table begins");
+    let (found, after) = rest.split_once(end).expect("the page says where the table ends");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &right).unwrap();
+        std::fs::write(path, [before, begin, right, end, after].concat()).unwrap();
     } else {
-        assert!(page == right, "run it with UPDATE_GOLDEN=1; now it is:\n{text}\n{findings}");
+        assert!(found == right, "run it with UPDATE_GOLDEN=1; now it is:\n{right}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod corpus;
+mod corpus_responses;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
 #[path = "../../../http/tests/corpus/format.rs"]
@@ -12,6 +13,8 @@ mod proxies;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 mod reference;
+#[path = "../../../http/tests/corpus/responses.rs"]
+mod responses;
 mod runs;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
