@@ -72,7 +72,7 @@ def run(name, directory, length):
         with open(path, "w") as file:
             file.write(written(name, length))
     begun = os.path.exists(os.path.join(results, "experiment.json"))
-    command = [ASSAY, "lab", path, "--resume" if begun else "--dir", results, "--no-report"]
+    command = [ASSAY, "lab", path, "--resume" if begun else "--dir", results]
     ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if not os.path.exists(os.path.join(results, "experiment.json")):
         sys.exit(f"{' '.join(command)}: it ended with {ended.returncode}: {ended.stderr[-800:]}")
