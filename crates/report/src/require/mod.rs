@@ -87,7 +87,8 @@ impl Op {
     }
 
     /// It holds if it does for every value in the interval, and fails if it does for none. What the target itself left open
-    /// (it kept requests waiting) counts against it: then it holds for every value that they can have come to, or fails.
+    /// (it kept requests waiting) counts against it: then it holds for every value that they can have come to, or fails. Where the figure
+    /// is not known by itself, Assay or the lab can have kept these requests waiting, and nothing is decided.
     fn decide(self, stated: &Stated, limit: f64) -> Decision {
         let OwnInterval { low, high, certainty } = stated.own;
         let (Some(low), false) = (low, certainty == Certainty::Unknown) else { return Decision::Undecided };
@@ -102,7 +103,7 @@ impl Op {
         match (every, none) {
             (true, _) => Decision::Held,
             (_, true) => Decision::Failed,
-            _ if stated.is_at_least() => Decision::Failed,
+            _ if stated.is_at_least() && certainty == Certainty::Known => Decision::Failed,
             _ => Decision::Undecided,
         }
     }

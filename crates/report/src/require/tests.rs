@@ -247,6 +247,19 @@ fn requests_without_a_response_count_as_long_as_they_waited_and_a_limit_above_th
 }
 
 #[test]
+fn requests_that_assay_kept_from_being_sent_are_not_the_targets() {
+    let mut second = with_unanswered(1, false);
+    for (least_us, decision) in [(2_759_000, Decision::Failed), (1_000, Decision::Undecided)] {
+        second.unsent_least = sparse((0..10).map(|_| least_us));
+        let judged = judged("p99 < 3s", std::slice::from_ref(&second), false);
+        assert_eq!(judged.decision, Some(decision), "{least_us}: {judged:?}");
+    }
+    // However long it was without Assay, it was longer than that.
+    second.unsent_least = sparse((0..10).map(|_| 1_000_000));
+    assert_eq!(judged("p99 < 0.5s", std::slice::from_ref(&second), false).decision, Some(Decision::Failed));
+}
+
+#[test]
 fn a_percentile_between_two_known_times_holds_below_both() {
     // 50 of 1 ms, 49 of 5 ms, one that had waited for 2 ms: the median is 1 or 5 ms, whatever it would have come to.
     let mut second = RobotInterval { phase: 1, ..RobotInterval::default() };
