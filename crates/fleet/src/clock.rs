@@ -180,7 +180,13 @@ impl AgentClock {
 
     /// The offset when the last exchange was made.
     pub fn now(&self) -> Result<Offset, ClockError> {
-        self.at(self.stretches.back().ok_or(ClockError::Unmeasured)?.least.to_ns)
+        self.now_at().map(|(_, offset)| offset)
+    }
+
+    /// The same, with that instant.
+    pub fn now_at(&self) -> Result<(u64, Offset), ClockError> {
+        let at_ns = self.stretches.back().ok_or(ClockError::Unmeasured)?.least.to_ns;
+        Ok((at_ns, self.at(at_ns)?))
     }
 
     /// How long the quickest exchange was on its way, both ways together; none: there was none. In nanoseconds.

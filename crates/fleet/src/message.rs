@@ -17,7 +17,7 @@ use crate::name::Name;
 use crate::permit::Network;
 
 /// The version of these messages. A change of any of them makes it a new one.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,10 @@ pub struct Order {
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// Take part in the run: fetch its workload, and do nothing for other coordinators until its end.
-    Begin,
+    Begin {
+        /// How long to go on without a word from a coordinator of this run, in milliseconds.
+        wait_ms: u64,
+    },
     /// Start a role under a number of the coordinator's.
     Start {
         /// The number.
@@ -307,8 +310,12 @@ mod tests {
     #[test]
     fn an_order_is_what_it_was_after_a_way_as_json() {
         let start = Command::Start { at_monotonic_ns: u64::MAX, at_unix_s: 7 };
-        for what in [What::Begin, What::Tell { role: 3, command: start }, What::End { role: 0 }, What::Finish]
-        {
+        for what in [
+            What::Begin { wait_ms: 15_000 },
+            What::Tell { role: 3, command: start },
+            What::End { role: 0 },
+            What::Finish,
+        ] {
             let order = order(what);
             assert_eq!(read::<Order>(&serde_json::to_vec(&order).unwrap()), Ok(order));
         }

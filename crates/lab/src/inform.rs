@@ -18,10 +18,28 @@ use assay_workload::overrides::Overrides;
 use assay_workload::{Freeze, PhaseSpan, Timeline};
 
 use crate::description::{Description, Store};
+use crate::error::LabError;
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
 use crate::topology::Topology;
 use crate::watched;
+
+/// Begins the record: what is known of the run before it starts, and what it is made of.
+pub fn begin(plan: &RunPlan, prepared: &Prepared) -> Result<RunInfo, LabError> {
+    let mut info = head(plan, prepared);
+    if plan.elsewhere.is_some() {
+        // Another coordinator may have to end the run, and has only this.
+        info.verdict.warnings.clone_from(&plan.warnings);
+    }
+    let dir = &prepared.dir;
+    let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
+    let workload = serde_json::to_vec_pretty(&plan.workload).map_err(|e| cannot(&e))?;
+    dir.write_whole(&dir.workload_path(), &workload).map_err(|e| cannot(&e))?;
+    dir.write_info(&info).map_err(|e| cannot(&e))?;
+    keep_sources(plan, &dir.path().join("sources")).map_err(|e| cannot(&e))?;
+    std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
+    Ok(info)
+}
 
 /// Everything about a run that is known before it starts.
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {

@@ -211,6 +211,11 @@ impl RunPlan {
         Timeline::with(&self.workload, self.options(), &[]).map_err(|error| LabError::plan(error.to_string()))
     }
 
+    /// Whether another coordinator began it, on machines that go on with it.
+    pub fn is_taken_up(&self) -> bool {
+        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.is_taken_up())
+    }
+
     /// Whether roles live in networks that the lab makes.
     pub fn needs_bed(&self) -> bool {
         let is_linked =

@@ -237,7 +237,7 @@ fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
     }
 }
 
-fn behaviour(target: &TargetChoice) -> CacheBehaviour {
+pub(crate) fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => {
             CacheBehaviour { caches: false, reloads_reach_origin: true, ..CacheBehaviour::default() }

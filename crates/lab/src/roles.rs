@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assay_role::message::{Command, Event};
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
@@ -17,7 +18,8 @@ use crate::process::{Launch, Process, Stopped};
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a process of ours does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RoleKind {
     /// Sends requests and checks responses.
     Robots,

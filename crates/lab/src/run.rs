@@ -19,8 +19,8 @@ use crate::alongside::Alongside;
 use crate::bed::{Bed, Ledger};
 use crate::caches;
 use crate::cast::Cast;
+use crate::elsewhere::again;
 use crate::error::LabError;
-use crate::inform;
 use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
@@ -36,6 +36,9 @@ pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
 const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Robots that say nothing for so long are taken for dead (they report every second).
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// In a run that was taken up, reports that come so long after what they tell were stored before.
+const OLD_MS: u64 = 3000;
 
 /// How often robots get the waits of the target: their intervals are held until these are known.
 const WAITS_EVERY: Duration = Duration::from_millis(100);
@@ -58,7 +61,7 @@ pub async fn run_with_orders(
     orders: Option<mpsc::UnboundedReceiver<Command>>,
 ) -> Result<RunOutcome, LabError> {
     plan.apply_settings()?;
-    let prepared = prepare(&plan)?;
+    let prepared = if plan.is_taken_up() { again::prepared(&plan)? } else { prepare(&plan)? };
     let mut session = Session::new(plan, prepared, events, stop)?;
     session.orders = orders;
     session.tell(RunEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
@@ -98,6 +101,8 @@ pub(crate) struct Session {
     /// Roles that have said everything.
     done: Vec<RoleKind>,
     partial: bool,
+    /// The end of the last interval of robots, in milliseconds since the start.
+    heard_ms: u64,
     /// Cases that are tried beside the load.
     pub(crate) alongside: Option<Alongside>,
     /// Nobody is left who could stop it.
@@ -111,15 +116,9 @@ impl Session {
         events: mpsc::UnboundedSender<RunEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
-        let info = inform::head(&plan, &prepared);
+        let info = again::head(&plan, &prepared)?;
         let dir = &prepared.dir;
-        let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
-        let workload = serde_json::to_vec_pretty(&plan.workload).map_err(|e| cannot(&e))?;
-        dir.write_whole(&dir.workload_path(), &workload).map_err(|e| cannot(&e))?;
-        dir.write_info(&info).map_err(|e| cannot(&e))?;
-        inform::keep_sources(&plan, &dir.path().join("sources")).map_err(|e| cannot(&e))?;
-        std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
-        let writer = SeriesWriter::create(dir).map_err(|e| cannot(&e))?;
+        let writer = SeriesWriter::create(dir).map_err(|e| LabError::plan(e.to_string()))?;
         let run_dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
         let secured = Secured::make(&plan, &run_dir, &prepared.origin_listen, prepared.target)?;
         let (said, heard) = mpsc::unbounded_channel();
@@ -141,6 +140,7 @@ impl Session {
             counted: BTreeMap::new(),
             done: Vec::new(),
             partial: false,
+            heard_ms: 0,
             alongside: None,
             unstoppable: false,
         })
@@ -184,28 +184,10 @@ impl Session {
         if *self.stop.borrow() {
             return Err(LabError::Interrupted);
         }
-        self.start_everybody(cast).await?;
-        let started = match self.plan.start_at {
-            None => match &self.plan.elsewhere {
-                Some(elsewhere) => StartInstant::in_at_least(elsewhere.lead()),
-                None => StartInstant::soon(),
-            },
-            Some(unix_s) => StartInstant::at(unix_s).ok_or_else(|| {
-                LabError::run(format!(
-                    "everybody was ready too late for the start at Unix time {unix_s}; name a later one"
-                ))
-            })?,
-        };
-        self.started = Some(started);
-        self.info.started_unix_ms = started.unix_s * 1000;
-        self.info.started_monotonic_ns = started.monotonic_ns;
-        self.write_info()?;
-        cast.tell_all(started.command()).await?;
-        self.tell(RunEvent::Started {
-            phases: self.info.phases.clone(),
-            target: self.info.target.clone(),
-            started_unix_ms: self.info.started_unix_ms,
-        });
+        let start =
+            if self.plan.is_taken_up() { self.take_up(cast).await? } else { self.begin(cast).await? };
+        self.begins_at(start);
+        self.tell_of_start();
         self.begin_cases();
         match self.plan.part {
             Part::Origins { linger, .. } => self.attend(cast, linger).await?,
@@ -218,6 +200,12 @@ impl Session {
         self.partial &=
             !(self.prepared.timeline.is_endless() && phase.is_some_and(|last| last.start_ms.is_some()));
         Ok(())
+    }
+
+    pub(crate) fn begins_at(&mut self, start: StartInstant) {
+        self.started = Some(start);
+        self.info.started_unix_ms = start.unix_s * 1000;
+        self.info.started_monotonic_ns = start.monotonic_ns;
     }
 
     /// Origins alone: they respond until some time after the schedule's end, or until they are stopped.
@@ -321,7 +309,8 @@ impl Session {
         let all = first.chain(cast.proxy_roles()).chain([RoleKind::Links]);
         let waiting: Vec<RoleKind> =
             all.collect::<Vec<_>>().into_iter().filter(|kind| cast.has(*kind)).collect();
-        for kind in &waiting {
+        // Of a run that was taken up, some may have said everything long ago.
+        for kind in waiting.iter().filter(|kind| !self.done.contains(kind)) {
             cast.tell(*kind, Command::Stop).await?;
         }
         let deadline = Instant::now() + LAST_REPORT_PATIENCE;
@@ -361,7 +350,7 @@ impl Session {
             Event::Phase(event) => self.take_phase(event)?,
             Event::Proxy(counters) => {
                 let place = if let RoleKind::Proxy(place) = kind { place } else { 0 };
-                return self.take_counters(place, self.now_ms(), Ok(*counters));
+                return self.take_counters(place, self.counted_ms(), Ok(*counters));
             }
             Event::Fault { reason, message } => {
                 let role = kind.name().to_owned();
@@ -378,7 +367,10 @@ impl Session {
     pub(crate) fn keep(&mut self, measured: Measured) -> Result<(), LabError> {
         self.writer.keep(&measured).map_err(cannot_write)?;
         match &measured {
-            Measured::Robots(interval) => self.tally.robots(interval),
+            Measured::Robots(interval) => {
+                self.heard_ms = self.heard_ms.max(interval.start_ms + interval.length_ms);
+                self.tally.robots(interval);
+            }
             Measured::Origins(interval) => self.tally.origins(interval),
             // A link that does not keep its plan ends the run: nothing after it is what was requested.
             Measured::Link(interval) => self.ledger.take(interval).map_err(LabError::run)?,
@@ -462,6 +454,14 @@ impl Session {
         self.started.map_or(0, |started| started.elapsed_ms())
     }
 
+    /// When counters were read that came just now. In a run that was taken up they may have been stored for long: then, when the
+    /// intervals were measured that were stored beside them.
+    fn counted_ms(&self) -> u64 {
+        let now_ms = self.now_ms();
+        let is_old = self.plan.is_taken_up() && self.heard_ms + OLD_MS < now_ms;
+        if is_old { self.heard_ms } else { now_ms }
+    }
+
     pub(crate) fn until_start_ms(&self) -> u64 {
         self.started.map_or(0, |started| started.remaining_ms())
     }
@@ -518,16 +518,6 @@ impl Session {
         written?;
         informed?;
         Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })
-    }
-
-    /// What the machines of a fleet have goes into the record. Their roles have ended.
-    async fn return_from_elsewhere(&mut self) {
-        let Some(elsewhere) = self.plan.elsewhere.clone() else { return };
-        let run_dir = self.run_dir();
-        for missing in elsewhere.finish(&run_dir).await {
-            self.tally.warn(missing);
-        }
-        self.info.fleet = Some(elsewhere.info());
     }
 
     /// What links carried goes into the record, and what they did wrong.

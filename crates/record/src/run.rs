@@ -402,6 +402,9 @@ pub struct FleetInfo {
     pub start_spread_us: Option<u64>,
     /// By how much an instant of one of them can differ from the same instant of another during the run, in microseconds.
     pub clock_error_us: Option<u64>,
+    /// When the run had no coordinator, in milliseconds since its start, first and last; empty: it had one all the time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub away_ms: Vec<(u64, u64)>,
 }
 
 /// A machine that roles of a run ran on.

@@ -71,7 +71,7 @@ mod tests {
         };
         let two = FleetMachine { name: "m2".into(), roles: vec!["proxy".into()], ..FleetMachine::default() };
         let mut fleet =
-            FleetInfo { machines: vec![one, two], start_spread_us: Some(900), clock_error_us: None };
+            FleetInfo { machines: vec![one, two], start_spread_us: Some(900), ..FleetInfo::default() };
         let [(_, machines), (_, clocks)] = lines(&fleet, 0);
         assert_eq!(machines, "m1 robots 0 to 19 and origins; m2 proxy");
         assert_eq!(clocks, "all started within 0.90 ms; instants of two machines cannot be compared");

@@ -11,7 +11,7 @@ use assay_machines::now::MachineClock;
 use clap::Args;
 
 use super::login_args::LoginArgs;
-use crate::commands::fleet::failure;
+use crate::commands::coordinating::failure;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::{leftovers, output};
@@ -115,7 +115,7 @@ fn may_load(args: &AgentArgs) -> Result<Vec<Network>, Failure> {
 }
 
 fn host_name() -> Result<Name, Failure> {
-    let name = assay_fleet::name::Name::nearest(&super::fleet::host());
+    let name = assay_fleet::name::Name::nearest(&super::coordinating::host());
     name.ok_or_else(|| {
         Failure::usage(anyhow!("the host has no name that an agent can have; name it with --name"))
     })

@@ -1,4 +1,4 @@
-//! `assay fleet`: the agents that are there, and a fleet on one host.
+//! `assay fleet`: the agents that are there, a fleet on one host, and a run whose coordinator has ended.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use anyhow::{Context, anyhow};
 use assay_fleet::clock::AgentClock;
 use assay_fleet::message::AgentInfo;
 use assay_machines::coordinator::{Fleet, Seen};
-use assay_machines::error::FleetError;
 use assay_machines::up::{Up, UpSettings};
 use clap::{Args, Subcommand};
 
+use super::coordinating::failure;
+use super::fleet_resume::{ResumeArgs, resume};
 use super::login_args::LoginArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -22,7 +23,9 @@ Examples:
       which agents are there, what do they do, and how well are their
       clocks known?
   assay run demo --fleet nats://127.0.0.1:4222 --robots-on robots \\
-    --proxy-on proxy --origins-on origins";
+    --proxy-on proxy --origins-on origins
+  assay fleet resume runs/demo-builtin-20260101-120000
+      go on with a run whose `assay run` was killed";
 
 /// Flags of `assay fleet`.
 #[derive(Debug, Args)]
@@ -47,6 +50,8 @@ pub struct FleetArgs {
 pub enum FleetCommand {
     /// Start a NATS server and agents on this machine, until Ctrl-C
     Up(UpArgs),
+    /// Go on with a run on agents whose `assay run` was killed
+    Resume(ResumeArgs),
 }
 
 /// Flags of `assay fleet up`.
@@ -67,6 +72,7 @@ pub fn fleet(args: &FleetArgs) -> Result<Exit, Failure> {
             leftovers::clear();
             start(up)
         }
+        Some(FleetCommand::Resume(args)) => resume(args),
         None => list(args),
     }
 }
@@ -192,17 +198,4 @@ fn start(args: &UpArgs) -> Result<Exit, Failure> {
         up.stop().await;
         Ok(Exit::Fine)
     })
-}
-
-/// What goes wrong with a fleet, as an exit code: 2 before anything was started, 1 after.
-pub fn failure(error: FleetError) -> Failure {
-    match error {
-        FleetError::Plan(_) => Failure::usage(error),
-        FleetError::Failed(_) => Failure::failed(error),
-    }
-}
-
-/// The name of this host; empty: it has none.
-pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -9,18 +9,21 @@ use anyhow::anyhow;
 use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 use assay_lab::{RunPlan, TargetChoice};
+use assay_machines::agent::MOST_WAIT;
 use assay_machines::coordinator::Fleet;
 use assay_machines::coordinator::choice::{Labels, Needs, choose};
 use assay_machines::coordinator::run::Coordinator;
 use clap::Args;
 
-use super::fleet::{failure, host};
+use super::coordinating::{failure, who};
 use super::login_args::LoginArgs;
 use crate::exit::Failure;
-use crate::output;
+use crate::{output, units};
 
 /// How long agents are waited for that have not yet ended their part in an earlier run of this command.
 const UNTIL_FREE: Duration = Duration::from_secs(30);
+/// How long agents go on without a coordinator, unless they are told otherwise. A network that is cut for less costs nothing.
+const USUAL_WAIT: Duration = Duration::from_secs(15);
 /// Pause before they are looked at again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -39,9 +42,21 @@ pub struct MachinesArgs {
     /// The proxy runs on the first agent with this label or name that has it [default: the first of all]
     #[arg(long, value_name = "LABEL", requires = "fleet")]
     pub proxy_on: Option<Name>,
+    /// Should this command be killed, agents go on for DUR before they end their roles (15s to 1h): within that time, `assay fleet
+    /// resume RUN_DIR` takes the run up [default: 15s]
+    #[arg(long, value_name = "DUR", requires = "fleet", value_parser = wait)]
+    pub agents_wait: Option<Duration>,
     /// Who we are at the server.
     #[command(flatten)]
     pub login: LoginArgs,
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    let wait = units::duration(text)?;
+    match (USUAL_WAIT..=MOST_WAIT).contains(&wait) {
+        true => Ok(wait),
+        false => Err("agents wait for 15s at least, and for 1h at most".to_owned()),
+    }
 }
 
 impl MachinesArgs {
@@ -54,7 +69,8 @@ impl MachinesArgs {
             origins: self.origins_on.clone(),
             proxy: self.proxy_on.clone(),
         };
-        Ok(Some(Machines { fleet, labels, taken: RefCell::default() }))
+        let wait = self.agents_wait.unwrap_or(USUAL_WAIT);
+        Ok(Some(Machines { fleet, labels, wait, taken: RefCell::default() }))
     }
 }
 
@@ -63,6 +79,7 @@ impl MachinesArgs {
 pub struct Machines {
     fleet: Arc<Fleet>,
     labels: Labels,
+    wait: Duration,
     /// The runs that machines were found for so far.
     taken: RefCell<BTreeSet<Name>>,
 }
@@ -95,11 +112,16 @@ impl Machines {
         if chosen.robots.len() > 1 && !plan.warnings.iter().any(|known| known == warning) {
             plan.warnings.push(warning.to_owned());
         }
-        let by = format!("{}@{}", user(), host());
         let run = run_name(plan, self.taken.borrow().len());
         self.taken.borrow_mut().insert(run.clone());
-        let coordinator =
-            Coordinator::new(self.fleet.clone(), chosen, run, by, env!("CARGO_PKG_VERSION").to_owned());
+        let coordinator = Coordinator::new(
+            self.fleet.clone(),
+            chosen,
+            run,
+            who(),
+            env!("CARGO_PKG_VERSION").to_owned(),
+            self.wait,
+        );
         plan.elsewhere = Some(Arc::new(coordinator));
         Ok(())
     }
@@ -133,8 +155,4 @@ fn run_name(plan: &RunPlan, before: usize) -> Name {
     let fallback = || Name::nearest(&format!("run-{:x}-{before}", std::process::id()));
     // The second is a name whatever the numbers are.
     Name::nearest(&own).or_else(fallback).unwrap_or_else(|| unreachable!("letters and digits are a name"))
-}
-
-fn user() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned())
 }

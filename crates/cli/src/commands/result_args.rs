@@ -12,7 +12,7 @@ use crate::output;
 use crate::watching::WatchArgs;
 
 /// Flags of `assay run`, `assay robots` and `assay origins` alike.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ResultArgs {
     /// Where the run directory goes [default: runs/WORKLOAD-PROXY-DATE-TIME]

@@ -141,9 +141,15 @@ fn a_run_on_four_agents_requests_what_one_machine_does_and_states_its_clocks() {
 
 /// A run on agents whose schedule has begun, and goes on for longer than any test.
 fn run_that_goes_on(assay: &Assay, up: &Up, directory: &str) -> Child {
+    run_that_has_begun(assay, up, directory, &["--duration", "60s"])
+}
+
+/// A run on agents whose schedule has begun.
+fn run_that_has_begun(assay: &Assay, up: &Up, directory: &str, more: &[&str]) -> Child {
     let workload = assay.file("special.pg", include_str!("special.pg"));
-    let flags = ["--duration", "60s", "--run-dir", directory, "--no-report", "--no-live"];
-    let mut command = assay.command(&[&["run", workload, "--fleet", &up.url][..], &flags, &ON].concat());
+    let flags = ["--run-dir", directory, "--no-report", "--no-live"];
+    let mut command =
+        assay.command(&[&["run", workload, "--fleet", &up.url][..], &flags, more, &ON].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     wait_until("the schedule has begun", || begun(&assay.path(directory)));
     child
@@ -273,6 +279,94 @@ fn a_coordinator_that_is_killed_leaves_no_role_behind() {
         let list = assay.run(&["fleet", "--nats", &up.url]).stdout;
         list.matches("idle").count() == 3
     });
+}
+
+/// How many streams the server of a fleet has.
+fn streams(assay: &Assay) -> usize {
+    let left = std::fs::read_dir(assay.directory.path()).expect("a directory").flatten();
+    let fleet = left.map(|entry| entry.path()).find(|path| path.join("m1").exists()).expect("a fleet's own");
+    std::fs::read_dir(fleet.join("jetstream/jetstream/$G/streams")).map_or(0, Iterator::count)
+}
+
+fn all_idle(assay: &Assay, up: &Up, agents: usize) -> bool {
+    assay.run(&["fleet", "--nats", &up.url]).stdout.matches("idle").count() == agents
+}
+
+#[test]
+fn a_run_whose_coordinator_is_killed_is_taken_up_and_has_the_same_requests() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "4") else { return };
+    let length = ["--duration", "12s"];
+    let whole = assay.file("special.pg", include_str!("special.pg"));
+    let whole =
+        assay.run(&[&["run", whole, "--run-dir", "whole", "--no-report", "--no-live"][..], &length].concat());
+    assert!(whole.went_well(), "{whole:?}");
+    let waiting = [&length[..], &["--agents-wait", "2m"]].concat();
+    let mut child = run_that_has_begun(&assay, &up, "cut", &waiting);
+    let resume = || assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
+    resume().exits(2).complains("still runs");
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+    assert!(!info(&assay.path("cut")).finished);
+    let said = resume();
+    assert!(said.went_well(), "{said:?}");
+    assert_eq!(due(&assay.path("cut")), due(&assay.path("whole")), "requests, digest, offered hits, errors");
+    let info = info(&assay.path("cut"));
+    let fleet = info.fleet.clone().expect("it ran on machines");
+    assert!(info.finished && !info.verdict.partial && fleet.away_ms.len() == 1, "{info:#?}");
+    assert!(
+        info.verdict.warnings.iter().any(|words| words.contains("the run had no coordinator")),
+        "{:?}",
+        info.verdict.warnings
+    );
+    assert_eq!(fleet.machines[0].robots.zip(fleet.machines[3].robots), Some(((0, 19), (20, 39))));
+    for machine in &fleet.machines {
+        // One host has one clock: whatever is stated, the truth (0) is inside.
+        let error_us = machine.start_error_us.expect("measured");
+        assert!(machine.offset_ns.unsigned_abs().div_ceil(1000) <= error_us, "{machine:?}");
+        assert!(machine.clock_error_us.is_some() && machine.lost_at_ms.is_none(), "{machine:?}");
+    }
+    assert!(assay.path("cut/machines/m1/roles/robots.log").exists(), "logs of machines are brought");
+    assert!(!assay.path("cut/coordinator.json").exists());
+    assert!(all_idle(&assay, &up, 4) && streams(&assay) == 0, "nothing of it stays");
+    resume().exits(2).complains("has ended");
+}
+
+#[test]
+fn a_run_that_is_taken_up_too_late_has_what_was_stored_and_says_what_is_missing() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let mut child = run_that_goes_on(&assay, &up, "cut");
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+    wait_until("all agents are idle", || all_idle(&assay, &up, 3));
+    let before = due(&assay.path("cut"));
+    let said = assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.complains("the machine m1 was lost").complains("its agent waited 15s for a coordinator");
+    let after = due(&assay.path("cut"));
+    assert!(after.0 > before.0, "what was stored afterwards was collected: {after:?}, {before:?} before");
+    let info = info(&assay.path("cut"));
+    let fleet = info.fleet.clone().expect("it ran on machines");
+    // Agents have waited for 15 s, and have reported meanwhile.
+    assert!(fleet.machines.iter().all(|machine| machine.lost_at_ms.is_some_and(|at_ms| at_ms > 10_000)));
+    assert!(info.finished && info.verdict.partial, "{info:#?}");
+    assert_eq!(streams(&assay), 0, "nothing of it stays");
+}
+
+#[test]
+fn a_run_that_had_not_begun_when_its_coordinator_was_killed_is_ended() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let mut child = run_that_has_begun(&assay, &up, "cut", &["--duration", "60s", "--agents-wait", "1h"]);
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+    let path = assay.path("cut/coordinator.json");
+    let mut saved: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("JSON");
+    saved["start"] = serde_json::Value::Null;
+    std::fs::write(&path, saved.to_string()).expect("can be written");
+    let resume = || assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
+    resume().exits(1).complains("had not begun");
+    assert!(all_idle(&assay, &up, 3) && streams(&assay) == 0, "its machines are free, long before an hour");
+    resume().exits(2).complains("there is no run to take up");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A run starts its roles here, or through an [`Elsewhere`]. The roles are the same: a spec, commands, events. Nothing else of a
 //! run knows where they are.
 
+pub(crate) mod again;
 pub(crate) mod prepared;
 mod started;
 
@@ -19,15 +20,36 @@ use tokio::sync::mpsc;
 
 use crate::checks::machines::Carrier;
 use crate::error::LabError;
+use crate::instant::StartInstant;
 use crate::roles::{RoleKind, Said};
+
+pub use again::plan_of;
 
 /// Something that is asked of other machines, and takes its time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A run that another coordinator began.
+#[derive(Debug)]
+pub struct TakenUp {
+    /// When its schedule began.
+    pub start: StartInstant,
+    /// Its roles, which say everything again that they have said so far.
+    pub roles: Vec<(RoleKind, Box<dyn RoleElsewhere>)>,
+}
 
 /// The machines of a run. One role may be divided among several of them; it is one role to the run.
 pub trait Elsewhere: Debug + Send + Sync {
     /// Takes the machines for this run, and gives them its workload (`workload.json`).
     fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>>;
+
+    /// Whether they carry out a run already that another coordinator began.
+    fn is_taken_up(&self) -> bool;
+
+    /// Takes that run up, in place of beginning one; what its roles say and have said goes to `said`.
+    fn take_up(
+        &self,
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Pending<'_, Result<TakenUp, LabError>>;
 
     /// Starts a role; what it says goes to `said`. Paths, processors and threads of the spec are each machine's own affair.
     fn start<'a>(

@@ -32,8 +32,8 @@ use crate::now::MachineClock;
 use part::Part;
 use responder::Responder;
 
-/// How long an agent goes on without a word from its coordinator. A network that is cut for less costs nothing.
-pub const LEASE: Duration = Duration::from_secs(15);
+/// The longest that an agent goes on without a word from its coordinator, whatever that wanted.
+pub const MOST_WAIT: Duration = Duration::from_secs(3600);
 
 /// What an agent is told at its start.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ impl Agent {
         };
         let response = self.carry_out(&order).await;
         let what = match &order.what {
-            What::Begin => "take part".to_owned(),
+            What::Begin { wait_ms } => format!("take part, and wait {wait_ms} ms for a coordinator"),
             What::Start { spec, .. } => format!("start {}", spec.role()),
             What::Tell { role, command } => format!("tell role {role} {command:?}"),
             What::End { role } => format!("end role {role}"),
@@ -157,8 +157,9 @@ impl Agent {
             ));
         }
         let part = match (&mut self.part, &order.what) {
-            (None, What::Begin) => {
-                return match Part::begin(&self.settings, &self.client, order).await {
+            (None, What::Begin { wait_ms }) => {
+                let wait = Duration::from_millis(*wait_ms).min(MOST_WAIT);
+                return match Part::begin(&self.settings, &self.client, order, wait).await {
                     Ok(part) => {
                         self.responder.take_coordinator(part.run());
                         self.part = Some(part);
@@ -175,7 +176,7 @@ impl Agent {
             (Some(part), _) => part,
         };
         let done = match &order.what {
-            What::Begin => Ok(()),
+            What::Begin { .. } => Ok(()),
             What::Start { role, spec } => {
                 part.start(&self.settings, self.info.address, *role, spec.as_ref().clone())
             }
@@ -205,17 +206,16 @@ impl Agent {
 
     /// Ends everything once the coordinator has said nothing for too long.
     async fn look_for_coordinator(&mut self, log: &impl Fn(&str)) {
-        if self.part.is_none() || self.responder.since_coordinator() < LEASE {
-            return;
-        }
-        if let Some(part) = self.part.take() {
+        let silent = self.responder.since_coordinator();
+        if let Some(part) = self.part.take_if(|part| silent >= part.wait()) {
             log(&format!(
-                "the coordinator of {} said nothing for {LEASE:?}; its roles are ended",
-                part.run()
+                "no coordinator of {} said anything for {:?}; its roles are ended",
+                part.run(),
+                part.wait()
             ));
             part.abandon().await;
+            self.responder.leave_coordinator();
+            self.responder.set_busy(None);
         }
-        self.responder.leave_coordinator();
-        self.responder.set_busy(None);
     }
 }

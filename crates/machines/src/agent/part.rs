@@ -42,6 +42,7 @@ const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Part {
     run: Name,
     by: String,
+    wait: Duration,
     agent: Name,
     dir: PathBuf,
     roles: BTreeMap<u32, Role>,
@@ -56,7 +57,12 @@ pub struct Part {
 
 impl Part {
     /// Makes the directory of the run and fetches its workload.
-    pub async fn begin(settings: &AgentSettings, client: &Client, order: &Order) -> Result<Self, FleetError> {
+    pub async fn begin(
+        settings: &AgentSettings,
+        client: &Client,
+        order: &Order,
+        wait: Duration,
+    ) -> Result<Self, FleetError> {
         let workload = fetch_workload(client, &order.run).await?;
         refuse_files(&workload)?;
         let dir = settings.dir.join(format!("run-{}", order.run));
@@ -65,6 +71,7 @@ impl Part {
         Ok(Self {
             run: order.run.clone(),
             by: order.by.clone(),
+            wait,
             agent: settings.name.clone(),
             roles: BTreeMap::new(),
             outbox: Outbox::open(client, &order.run, &settings.name),
@@ -80,6 +87,11 @@ impl Part {
     /// The run.
     pub fn run(&self) -> &Name {
         &self.run
+    }
+
+    /// How long it goes on without a word from a coordinator. A network that is cut for less costs nothing.
+    pub fn wait(&self) -> Duration {
+        self.wait
     }
 
     /// What the agent does in it.

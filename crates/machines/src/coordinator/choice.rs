@@ -7,6 +7,7 @@ use assay_fleet::name::Name;
 use assay_fleet::share;
 use assay_lab::checks::Supply;
 use assay_lab::checks::machines::Carrier;
+use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
 
@@ -22,7 +23,7 @@ pub struct Labels {
 }
 
 /// The agents of a run. One may be in several lists.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
     /// Robots run there, divided by processors.
     pub robots: Vec<AgentInfo>,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use assay_fleet::clock::{AgentClock, ClockError, Offset, start_spread_ns};
+use assay_fleet::clock::{AgentClock, ClockError, MOST_DRIFT_PPM, Offset, start_spread_ns};
 use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 use async_nats::Client;
 use tokio::sync::mpsc;
 
+use super::saved::SavedClock;
 use crate::now::monotonic_ns;
 use crate::roster::{self, ExchangeError};
 
@@ -33,6 +34,8 @@ pub struct Machine {
     pub at_start: Option<Offset>,
     /// The greatest distance of an instant that it reported from the coordinator's scale, since the start; none: not known.
     pub worst_ns: Option<u64>,
+    /// When the last exchange was made, and what the offset was then.
+    pub last: Option<(u64, Offset)>,
     /// Its wall clock beyond the coordinator's, in microseconds, at the first exchange.
     pub wall_ahead_us: Option<i64>,
     /// When it was lost, in nanoseconds of the coordinator's clock, and how that was seen.
@@ -70,11 +73,75 @@ impl Clocks {
             assumed_ns: None,
             at_start: None,
             worst_ns: Some(0),
+            last: None,
             wall_ahead_us: None,
             lost: None,
         };
         let machines = machines.into_iter().map(|info| (info.name.clone(), machine(info))).collect();
         Self(Arc::new(Mutex::new(State { machines, start_ns: None })))
+    }
+
+    /// The same machines, as another coordinator had written them down; the run has begun.
+    pub fn again(
+        machines: impl IntoIterator<Item = AgentInfo>,
+        saved: &BTreeMap<Name, SavedClock>,
+        start_ns: u64,
+    ) -> Self {
+        let clocks = Self::of(machines);
+        let mut state = clocks.locked();
+        state.start_ns = Some(start_ns);
+        for (name, machine) in &mut state.machines {
+            let SavedClock { assumed_ns, at_start, worst_ns, last, wall_ahead_us } =
+                saved.get(name).copied().unwrap_or_default();
+            (machine.assumed_ns, machine.at_start, machine.worst_ns) = (assumed_ns, at_start, worst_ns);
+            (machine.last, machine.wall_ahead_us) = (last, wall_ahead_us);
+        }
+        drop(state);
+        clocks
+    }
+
+    /// What another coordinator would have to know.
+    pub fn saved(&self) -> BTreeMap<Name, SavedClock> {
+        let saved = |machine: &Machine| SavedClock {
+            assumed_ns: machine.assumed_ns,
+            at_start: machine.at_start,
+            worst_ns: machine.worst_ns,
+            last: machine.last,
+            wall_ahead_us: machine.wall_ahead_us,
+        };
+        self.locked().machines.iter().map(|(name, machine)| (name.clone(), saved(machine))).collect()
+    }
+
+    /// Nobody exchanged anything with a machine for a while, and now its clock was measured again: while nobody looked, it can
+    /// have drifted away and back.
+    pub fn rejoin(&self, name: &Name, measured: AgentClock) {
+        let mut state = self.locked();
+        let Some(machine) = state.machines.get_mut(name) else { return };
+        let found = measured.now_at();
+        machine.clock = measured;
+        let (Some((before_ns, before)), Ok((now_ns, now)), Some(assumed_ns)) =
+            (machine.last, found, machine.assumed_ns)
+        else {
+            machine.worst_ns = None;
+            return;
+        };
+        let moved_ns = unseen_ns(now_ns.saturating_sub(before_ns));
+        let moved = i64::try_from(moved_ns).unwrap_or(i64::MAX / 4);
+        let contradicts = now.least_ns > before.most_ns + moved || now.most_ns < before.least_ns - moved;
+        // It can have moved by so much between the two, there and back: the farthest is where both ways meet.
+        let both_ns = before.error_of_ns(assumed_ns).saturating_add(now.error_of_ns(assumed_ns));
+        let farthest_ns = both_ns.saturating_add(moved_ns).div_ceil(2);
+        let farthest_ns = farthest_ns.max(now.error_of_ns(assumed_ns));
+        machine.worst_ns =
+            machine.worst_ns.map(|worst_ns| worst_ns.max(farthest_ns)).filter(|_| !contradicts);
+        machine.last = Some((now_ns, now));
+    }
+
+    /// A machine was lost while nobody looked.
+    pub fn lose(&self, name: &Name, at_ns: u64, why: String) {
+        if let Some(machine) = self.locked().machines.get_mut(name) {
+            machine.lost = Some((at_ns, why));
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -179,12 +246,14 @@ impl Clocks {
         if machine.clock.take(exchange).is_err() {
             machine.worst_ns = None;
         }
-        let (Some(start_ns), Some(assumed_ns)) = (start_ns, machine.assumed_ns) else { return Ok(()) };
         let now_ns = exchange.back_ns;
+        let found = machine.clock.at(now_ns);
+        machine.last = found.ok().map(|offset| (now_ns, offset)).or(machine.last);
+        let (Some(start_ns), Some(assumed_ns)) = (start_ns, machine.assumed_ns) else { return Ok(()) };
         if now_ns < start_ns {
             return Ok(());
         }
-        match machine.clock.at(now_ns) {
+        match found {
             Ok(offset) => {
                 let error_ns = offset.error_of_ns(assumed_ns);
                 machine.worst_ns = machine.worst_ns.map(|worst| worst.max(error_ns));
@@ -197,6 +266,11 @@ impl Clocks {
         }
         Ok(())
     }
+}
+
+/// By how much an offset can change while nobody looks.
+fn unseen_ns(for_ns: u64) -> u64 {
+    u64::try_from((u128::from(for_ns) * u128::from(MOST_DRIFT_PPM)).div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -250,6 +324,34 @@ mod tests {
         clocks.start(&one.name, 2 * SECOND).unwrap();
         let error = clocks.error_ns().unwrap();
         assert!((40_000_000..41_000_000).contains(&error), "{error}");
+    }
+
+    /// Clocks of one machine, five seconds ahead, that another coordinator saw last a tenth of a second after the start, and that
+    /// are measured again ten seconds later, `ahead_ns` further ahead.
+    fn taken_up(ahead_ns: u64) -> Clocks {
+        let one = agent("one");
+        let clocks = Clocks::of([one.clone()]);
+        clocks.take(&one.name, 1, exchange(SECOND, 5 * SECOND), 3).unwrap();
+        clocks.start(&one.name, 2 * SECOND).unwrap();
+        clocks.take(&one.name, 1, exchange(2 * SECOND + SECOND / 10, 5 * SECOND), 3).unwrap();
+        let again = Clocks::again([one.clone()], &clocks.saved(), 2 * SECOND);
+        assert_eq!(again.machine(&one.name).unwrap().at_start, clocks.machine(&one.name).unwrap().at_start);
+        let mut measured = AgentClock::default();
+        measured.take(exchange(12 * SECOND + SECOND / 10, 5 * SECOND + ahead_ns)).unwrap();
+        again.rejoin(&one.name, measured);
+        again
+    }
+
+    #[test]
+    fn while_nobody_looked_a_clock_can_have_drifted_away_and_back() {
+        // Ten seconds at 500 ppm are 5 ms: 2.5 ms away and 2.5 ms back.
+        let error = taken_up(0).error_ns().unwrap();
+        assert!((2_500_000..2_700_000).contains(&error), "{error}");
+        // One that is 3 ms ahead afterwards was at most 4 ms ahead on the way.
+        let error = taken_up(3_000_000).error_ns().unwrap();
+        assert!((4_000_000..4_200_000).contains(&error), "{error}");
+        // One that is 6 ms ahead was set: it cannot drift so much.
+        assert_eq!(taken_up(6_000_000).error_ns(), None);
     }
 
     #[test]

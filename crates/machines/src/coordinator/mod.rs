@@ -5,9 +5,12 @@
 
 pub mod choice;
 mod clocks;
+mod divided;
 mod gather;
 mod router;
 pub mod run;
+pub mod saved;
+mod take_up;
 #[cfg(test)]
 mod testing;
 
@@ -27,6 +30,7 @@ const EXCHANGES: u32 = 20;
 #[derive(Debug)]
 pub struct Fleet {
     client: Client,
+    url: String,
     // Work of its own goes on while whoever called waits for something else.
     background: Background,
 }
@@ -45,8 +49,9 @@ impl Fleet {
     pub fn connect(login: &Login, name: &str) -> Result<Self, FleetError> {
         let background = Background::start()?;
         let (login, name) = (login.clone(), name.to_owned());
+        let url = login.url.clone();
         let client = background.wait_for(async move { login.connect(&name).await })??;
-        Ok(Self { client, background })
+        Ok(Self { client, url, background })
     }
 
     /// Who is there; agents of another protocol apart. Two of one name are an error.

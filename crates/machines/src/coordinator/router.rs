@@ -12,9 +12,10 @@ use assay_measurement::measured::Measured;
 use assay_role::message::Event;
 use async_nats::Client;
 use async_nats::jetstream::consumer::push::OrderedConfig;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{self, stream};
 use futures_util::StreamExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::gather::Gather;
 use crate::error::FleetError;
@@ -37,6 +38,15 @@ struct Gathered {
 /// Where output of a role goes: to the role of the run with this number, as a part of it.
 type Route = (usize, usize);
 
+/// What was stored before this coordinator began is read again: all of it first, and then who has ended meanwhile.
+#[derive(Debug)]
+struct Replay {
+    /// The last message that was stored before.
+    until: u64,
+    held: Vec<(Route, String, Option<Name>)>,
+    over: oneshot::Sender<()>,
+}
+
 #[derive(Debug, Default)]
 struct State {
     roles: Vec<Gathered>,
@@ -44,6 +54,9 @@ struct State {
     orders: BTreeMap<Name, InOrder>,
     /// The machine whose processors, disks and network are the run's: that of the target.
     measured: Option<Name>,
+    replay: Option<Replay>,
+    /// The end of the last interval that each machine has reported, in milliseconds since the start.
+    reported_ms: BTreeMap<Name, u64>,
 }
 
 /// Sorts what agents say.
@@ -77,6 +90,32 @@ impl Router {
         place
     }
 
+    /// The stream has messages up to this one already: nobody's end is told before all of them were read. Tells when they were.
+    pub fn replay(&self, until: u64) -> oneshot::Receiver<()> {
+        let (over, replayed) = oneshot::channel();
+        self.locked().replay = Some(Replay { until, held: Vec::new(), over });
+        self.read_up_to(0);
+        replayed
+    }
+
+    /// Everything up to a message was read.
+    fn read_up_to(&self, sequence: u64) {
+        let mut state = self.locked();
+        let Some(Replay { held, over, .. }) = state.replay.take_if(|replay| replay.until <= sequence) else {
+            return;
+        };
+        for (route, words, machine) in held {
+            state.put(route, Output::Ended(words), machine.as_ref());
+        }
+        // Whoever waits may have been dropped.
+        let _ = over.send(());
+    }
+
+    /// The end of the last interval that a machine has reported, in milliseconds since the start; none: it has reported none.
+    pub fn reported_ms(&self, machine: &Name) -> Option<u64> {
+        self.locked().reported_ms.get(machine).copied()
+    }
+
     /// The number of a role of this kind on a machine.
     pub fn number(&self, machine: &Name, kind: RoleKind) -> Option<u32> {
         let state = self.locked();
@@ -107,6 +146,10 @@ impl Router {
         let mut state = self.locked();
         let turn = state.orders.entry(machine.clone()).or_default().take(report);
         for Report { role, output, .. } in turn {
+            if let Some(end_ms) = end_ms(&output) {
+                let last_ms = state.reported_ms.entry(machine.clone()).or_default();
+                *last_ms = end_ms.max(*last_ms);
+            }
             match role {
                 Some(number) => {
                     if let Some(route) = state.routes.get(&(machine.clone(), number)).copied() {
@@ -116,6 +159,18 @@ impl Router {
                 None => state.put_of_machine(machine, output),
             }
         }
+    }
+}
+
+/// The end of the interval that was measured.
+fn end_ms(output: &Output) -> Option<u64> {
+    let Output::Event(event) = output else { return None };
+    let Event::Measured(measured) = &**event else { return None };
+    match measured {
+        Measured::Robots(interval) => Some(interval.start_ms + interval.length_ms),
+        Measured::Origins(interval) => Some(interval.start_ms + interval.length_ms),
+        Measured::Host(interval) => Some(interval.start_ms + interval.length_ms),
+        _ => None,
     }
 }
 
@@ -129,6 +184,13 @@ fn located(mut event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
 
 impl State {
     fn put(&mut self, (place, part): Route, output: Output, machine: Option<&Name>) {
+        let output = match (output, &mut self.replay) {
+            (Output::Ended(words), Some(replay)) => {
+                replay.held.push(((place, part), words, machine.cloned()));
+                return;
+            }
+            (output, _) => output,
+        };
         let Some(role) = self.roles.get_mut(place) else { return };
         let said = match output {
             Output::Event(event) => Said::Event(located(event, machine)),
@@ -211,16 +273,25 @@ async fn read_once(client: &Client, run: &Name, router: &Router) -> Result<(), a
     let mut messages = stream.create_consumer(config).await?.messages().await?;
     while let Some(message) = messages.next().await {
         let message = message?;
-        let Some(machine) = message.subject.rsplit('.').next().and_then(|name| name.parse::<Name>().ok())
-        else {
-            continue;
-        };
+        let sequence = message.info().map_or(0, |info| info.stream_sequence);
+        let machine = message.subject.rsplit('.').next().and_then(|name| name.parse::<Name>().ok());
         // What is no message of ours was put there by somebody else.
-        if let Ok(report) = message::read_plain(&message.payload) {
+        if let (Some(machine), Ok(report)) = (machine, message::read_plain(&message.payload)) {
             router.take(&machine, report);
         }
+        router.read_up_to(sequence);
     }
     Ok(())
+}
+
+/// The last message that the stream of a run has; none: the server has no such stream.
+pub async fn last_stored(client: &Client, run: &Name) -> Result<Option<u64>, FleetError> {
+    let stream = jetstream::new(client.clone()).get_stream(subject::stream(run)).await;
+    match stream {
+        Ok(stream) => Ok(Some(stream.cached_info().state.last_sequence)),
+        Err(e) if matches!(e.kind(), GetStreamErrorKind::JetStream(ref e) if e.code() == 404) => Ok(None),
+        Err(e) => Err(FleetError::plan(format!("cannot look for the stream of the run {run}: {e}"))),
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +299,26 @@ mod tests {
     use assay_measurement::doubt::Reason;
 
     use super::*;
+
+    #[test]
+    fn nobody_has_ended_before_everything_that_was_stored_is_read() {
+        let router = Router::default();
+        let (said, mut heard) = mpsc::unbounded_channel();
+        let name: Name = "m1".parse().unwrap();
+        router.add(RoleKind::Robots, &[(name.clone(), 7, 1)], said);
+        let mut replayed = router.replay(2);
+        router.lose(&name, "it is gone");
+        router.read_up_to(1);
+        assert!(heard.try_recv().is_err() && replayed.try_recv().is_err());
+        let done = Report { number: 0, role: Some(7), output: Output::Nonsense("x".into()) };
+        router.take(&name, done);
+        router.read_up_to(2);
+        assert!(matches!(heard.try_recv(), Ok((_, Said::Nonsense(_)))));
+        assert!(matches!(heard.try_recv(), Ok((_, Said::Ended))));
+        assert!(replayed.try_recv().is_ok());
+        // A stream with nothing in it has been read.
+        assert!(router.replay(0).try_recv().is_ok());
+    }
 
     #[test]
     fn what_went_wrong_on_a_machine_is_said_with_its_name() {

@@ -12,13 +12,13 @@ use assay_fleet::name::Name;
 use assay_fleet::{share, subject};
 use assay_lab::LabError;
 use assay_lab::checks::machines::Carrier;
-use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere};
+use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
 use assay_lab::roles::{RoleKind, Said};
 use assay_record::run::{FleetInfo, FleetMachine};
 use assay_role::message::Command;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Request, jetstream};
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -26,13 +26,17 @@ use tokio::task::JoinHandle;
 use super::Fleet;
 use super::choice::{self, Chosen};
 use super::clocks::{Clocks, Machine};
+use super::divided::Divided;
 use super::router::{self, Router};
+use super::saved::{self, FILE, Saved, SavedPart, SavedRole};
+use super::take_up::{self, Found};
 use crate::error::FleetError;
+use crate::now::monotonic_ns;
 
 /// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 /// Exchanges by which each clock is measured before the run.
-const EXCHANGES: u32 = 40;
+pub(super) const EXCHANGES: u32 = 40;
 /// How long before the start everybody has to be told of it: three orders one after the other, to the machines of one role at once,
 /// on links of up to 300 ms.
 const LEAD: Duration = Duration::from_secs(2);
@@ -51,14 +55,14 @@ pub struct Coordinator {
 }
 
 #[derive(Debug)]
-struct Inner {
-    client: Client,
-    run: Name,
+pub(super) struct Inner {
+    pub(super) client: Client,
+    pub(super) run: Name,
     by: String,
     version: String,
-    chosen: Chosen,
-    clocks: Clocks,
-    router: Router,
+    pub(super) chosen: Chosen,
+    pub(super) clocks: Clocks,
+    pub(super) router: Router,
     next_role: AtomicU32,
     /// What was said of the clocks to robots last, in nanoseconds.
     told_ns: AtomicU64,
@@ -66,28 +70,38 @@ struct Inner {
     roles: Mutex<BTreeMap<Name, Vec<String>>>,
     robots: Mutex<BTreeMap<Name, (u32, u32)>>,
     /// Work that goes on while the run does.
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// What another coordinator would need.
+    pub(super) saved: Mutex<Saved>,
+    /// The run directory, which is held while this exists; none: the run has not begun.
+    pub(super) held: Mutex<Option<(PathBuf, std::fs::File)>>,
+    /// What was found of a run that was taken up; none: it is a new one.
+    pub(super) found: Mutex<Found>,
+    is_taken_up: bool,
+    /// What is to be known of the run besides its numbers.
+    pub(super) warnings: Mutex<Vec<String>>,
 }
 
 impl Coordinator {
-    /// For one run on these agents. `by` is who runs it, for the agents' logs.
-    pub fn new(fleet: Arc<Fleet>, chosen: Chosen, run: Name, by: String, version: String) -> Self {
-        let clocks = Clocks::of(chosen.all());
-        let inner = Inner {
-            client: fleet.client.clone(),
-            run,
-            by,
-            version,
-            clocks,
-            router: Router::default(),
-            next_role: AtomicU32::new(0),
-            told_ns: AtomicU64::new(0),
-            roles: Mutex::default(),
-            robots: Mutex::default(),
-            tasks: Mutex::default(),
-            chosen,
-        };
-        Self { inner: Arc::new(inner), fleet }
+    /// For one run on these agents, which wait for so long should it end before the run does. `by` is who runs it, for the
+    /// agents' logs.
+    pub fn new(
+        fleet: Arc<Fleet>,
+        chosen: Chosen,
+        run: Name,
+        by: String,
+        version: String,
+        wait: Duration,
+    ) -> Self {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let saved = saved::first(run, version, &fleet.url, wait_ms, chosen);
+        let clocks = Clocks::of(saved.chosen.all());
+        let inner = Inner::of(fleet.client.clone(), saved, by, clocks);
+        Self::of(Arc::new(inner), fleet)
+    }
+
+    pub(super) fn of(inner: Arc<Inner>, fleet: Arc<Fleet>) -> Self {
+        Self { inner, fleet }
     }
 
     /// Does something on the thread of the connection, which goes on even if nobody waits for it any more.
@@ -131,6 +145,18 @@ impl Elsewhere for Coordinator {
         })
     }
 
+    fn is_taken_up(&self) -> bool {
+        self.inner.is_taken_up
+    }
+
+    fn take_up(
+        &self,
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Pending<'_, Result<TakenUp, LabError>> {
+        let (inner, handle) = (self.inner.clone(), self.fleet.background.handle.clone());
+        self.there(async move { inner.take_up(handle, said).await })
+    }
+
     fn address(&self, kind: RoleKind) -> IpAddr {
         let machine = match kind {
             RoleKind::Proxy(_) => self.inner.chosen.proxy.as_ref(),
@@ -165,8 +191,73 @@ impl Elsewhere for Coordinator {
 }
 
 impl Inner {
+    fn of(client: Client, saved: Saved, by: String, clocks: Clocks) -> Self {
+        Self {
+            client,
+            run: saved.run.clone(),
+            by,
+            version: saved.version.clone(),
+            clocks,
+            router: Router::default(),
+            next_role: AtomicU32::new(0),
+            told_ns: AtomicU64::new(saved.told_ns),
+            roles: Mutex::default(),
+            robots: Mutex::default(),
+            tasks: Mutex::default(),
+            chosen: saved.chosen.clone(),
+            saved: Mutex::new(saved),
+            held: Mutex::default(),
+            found: Mutex::default(),
+            is_taken_up: false,
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Of a run that another coordinator wrote down.
+    pub(super) fn again(
+        client: Client,
+        saved: Saved,
+        by: String,
+        run_dir: &Path,
+        held: std::fs::File,
+        found: Found,
+    ) -> Self {
+        let clocks = Clocks::again(saved.chosen.all(), &saved.clocks, saved.start_ns().unwrap_or(0));
+        let (mut roles, mut robots) = (BTreeMap::<Name, Vec<String>>::new(), BTreeMap::new());
+        for (role, part) in
+            saved.roles.iter().flat_map(|role| role.parts.iter().map(move |part| (role, part)))
+        {
+            roles.entry(part.machine.clone()).or_default().push(role.kind.name().to_owned());
+            robots.extend(part.robots.map(|range| (part.machine.clone(), range)));
+        }
+        Self {
+            roles: Mutex::new(roles),
+            robots: Mutex::new(robots),
+            held: Mutex::new(Some((run_dir.to_owned(), held))),
+            found: Mutex::new(found),
+            is_taken_up: true,
+            ..Self::of(client, saved, by, clocks)
+        }
+    }
+
+    /// Writes down what another coordinator would need, as it is now.
+    pub(super) fn save(&self) -> Result<(), LabError> {
+        let Some(run_dir) = lock(&self.held).as_ref().map(|(run_dir, _)| run_dir.clone()) else {
+            return Ok(());
+        };
+        let mut saved = lock(&self.saved);
+        saved.clocks = self.clocks.saved();
+        saved.told_ns = self.told_ns.load(Ordering::Relaxed);
+        saved.saved_ns = monotonic_ns();
+        saved.write(&run_dir).map_err(|e| LabError::run(format!("cannot write {FILE}: {e}")))
+    }
+
     async fn begin(self: Arc<Self>, workload: &Path) -> Result<(), LabError> {
         let plan = |e: FleetError| LabError::plan(e.to_string());
+        let run_dir = workload.parent().unwrap_or(Path::new("."));
+        let directory = take_up::hold(run_dir).map_err(plan)?;
+        *lock(&self.held) = Some((run_dir.to_owned(), directory));
+        self.save()?;
         router::make(&self.client, &self.run).await.map_err(plan)?;
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
@@ -179,19 +270,26 @@ impl Inner {
         if let Some(target) = self.chosen.proxy.as_ref().or(self.chosen.origins.first()) {
             self.router.measure(target.name.clone());
         }
+        let machines = machines.into_iter().map(|machine| machine.name).collect();
+        let _ = self.go_on(machines);
+        Ok(())
+    }
+
+    /// Begins what goes on while the run does. A machine that was lost is put into what this gives.
+    pub(super) fn go_on(self: Arc<Self>, machines: Vec<Name>) -> mpsc::UnboundedSender<Name> {
         let (lost, losses) = mpsc::unbounded_channel();
         let mut tasks = vec![
             tokio::spawn(router::read(self.client.clone(), self.run.clone(), self.router.clone())),
             tokio::spawn(self.clone().report_losses(losses)),
             tokio::spawn(self.clone().tell_of_clocks()),
         ];
-        for machine in self.chosen.all() {
+        for name in machines {
             let following =
-                self.clocks.clone().follow(self.client.clone(), machine.name, self.run.clone(), lost.clone());
+                self.clocks.clone().follow(self.client.clone(), name, self.run.clone(), lost.clone());
             tasks.push(tokio::spawn(following));
         }
         lock(&self.tasks).extend(tasks);
-        Ok(())
+        lost
     }
 
     /// Measures a machine's clock, and makes it take part.
@@ -203,7 +301,8 @@ impl Inner {
                 self.clocks.take(name, instance, exchange, ahead_us).map_err(LabError::run)?;
             }
         }
-        self.order(name, What::Begin).await.map(|_| ())
+        let wait_ms = lock(&self.saved).wait_ms;
+        self.order(name, What::Begin { wait_ms }).await.map(|_| ())
     }
 
     /// Tells roles of lost machines' ends.
@@ -214,7 +313,7 @@ impl Inner {
         }
     }
 
-    fn loss_message(&self, machine: &Machine) -> String {
+    pub(super) fn loss_message(&self, machine: &Machine) -> String {
         let (at_ns, why) = machine.lost.clone().unwrap_or((0, "it is gone".to_owned()));
         let when = match self.clocks.start_ns() {
             Some(start_ns) if at_ns >= start_ns => {
@@ -238,6 +337,8 @@ impl Inner {
             if self.clocks.start_ns().is_none() {
                 continue;
             }
+            // A disk that is full ends the run elsewhere; what was written before is still there.
+            let _ = self.save();
             // Where nothing is known of a clock, no instant of an origin can be held against a response.
             let told_ns =
                 self.clocks.error_ns().map_or(u64::MAX, |error_ns| error_ns.saturating_add(UNTIL_TOLD_NS));
@@ -280,6 +381,15 @@ impl Inner {
         let parts: Vec<_> =
             numbered.iter().map(|(name, number, threads, _)| (name.clone(), *number, *threads)).collect();
         let place = self.router.add(kind, &parts, said);
+        let saved_part = |(machine, number, threads, spec): &(Name, u32, u32, RoleSpec)| SavedPart {
+            machine: machine.clone(),
+            number: *number,
+            threads: *threads,
+            robots: if let RoleSpec::Robots(spec) = spec { spec.robots } else { None },
+        };
+        let role = SavedRole { kind, parts: numbered.iter().map(saved_part).collect() };
+        lock(&self.saved).roles.push(role);
+        self.save()?;
         for (name, number, _, spec) in numbered {
             if let RoleSpec::Robots(spec) = &spec
                 && let Some(robots) = spec.robots
@@ -334,7 +444,7 @@ impl Inner {
     }
 
     /// Gives an order, and waits until it was carried out.
-    async fn order(&self, name: &Name, what: What) -> Result<Vec<String>, LabError> {
+    pub(super) async fn order(&self, name: &Name, what: What) -> Result<Vec<String>, LabError> {
         let order = Order {
             protocol: PROTOCOL,
             version: self.version.clone(),
@@ -364,7 +474,7 @@ impl Inner {
 
     /// Ends everything, brings the files, removes stream and store.
     async fn finish(self: Arc<Self>, run_dir: &Path) -> Vec<String> {
-        let mut missing = Vec::new();
+        let mut missing = std::mem::take(&mut *lock(&self.warnings));
         for machine in self.clocks.machines() {
             let name = machine.info.name;
             if machine.lost.is_some() {
@@ -381,6 +491,8 @@ impl Inner {
             task.abort();
         }
         router::remove(&self.client, &self.run).await;
+        // A run that has ended is not taken up; what cannot be removed says so by the stream that is not there.
+        let _ = std::fs::remove_file(run_dir.join(FILE));
         missing
     }
 
@@ -405,7 +517,7 @@ impl Inner {
         let us = |ns: u64| ns.div_ceil(1000);
         let start_ns = self.clocks.start_ns();
         let machines = self.clocks.machines().into_iter().map(|machine| {
-            let Machine { info, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost } = machine;
+            let Machine { info, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost, .. } = machine;
             let start_error_ns =
                 at_start.zip(assumed_ns).map(|(offset, assumed_ns)| offset.error_of_ns(assumed_ns));
             FleetMachine {
@@ -428,6 +540,7 @@ impl Inner {
         });
         FleetInfo {
             machines: machines.collect(),
+            away_ms: lock(&self.saved).away_ms.clone(),
             start_spread_us: self.clocks.start_spread_ns().map(us),
             clock_error_us: start_ns.and_then(|_| self.clocks.error_ns()).map(us),
         }
@@ -448,71 +561,8 @@ fn place_of(run_dir: &Path, machine: &Name, file: &str) -> Option<PathBuf> {
     })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A role whose parts are on machines.
-#[derive(Debug)]
-struct Divided {
-    inner: Arc<Inner>,
-    handle: tokio::runtime::Handle,
-    kind: RoleKind,
-    place: usize,
-    parts: Vec<(Name, u32)>,
-}
-
-impl Divided {
-    fn there<T: Send + 'static>(
-        &self,
-        otherwise: T,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Pending<'static, T> {
-        let handle = self.handle.spawn(work);
-        Box::pin(async move { handle.await.unwrap_or(otherwise) })
-    }
-}
-
-impl RoleElsewhere for Divided {
-    fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
-        let (inner, parts) = (self.inner.clone(), self.parts.clone());
-        self.there(Err(LabError::Assay("an order was not given".into())), async move {
-            let tell = |(name, role): &(Name, u32)| {
-                let command = inner.for_machine(name, command.clone());
-                let (inner, name, role) = (inner.clone(), name.clone(), *role);
-                async move { inner.order(&name, What::Tell { role, command: command? }).await.map(|_| ()) }
-            };
-            try_join_all(parts.iter().map(tell)).await.map(|_| ())
-        })
-    }
-
-    fn end(&mut self) -> Pending<'_, ()> {
-        let (inner, parts) = (self.inner.clone(), self.parts.clone());
-        self.there((), async move {
-            let is_there =
-                |name: &Name| inner.clocks.machine(name).is_some_and(|machine| machine.lost.is_none());
-            let there = parts.iter().filter(|(name, _)| is_there(name));
-            // An agent that does not respond ends it by itself.
-            join_all(there.map(|(name, role)| inner.order(name, What::End { role: *role }))).await;
-        })
-    }
-
-    fn obituary(&mut self) -> Pending<'_, String> {
-        let words = self.inner.router.obituary(self.place);
-        let words =
-            if words.is_empty() { format!("{} ended without a message", self.kind.name()) } else { words };
-        Box::pin(async move { words })
-    }
-}
-
-impl Inner {
-    /// A command with instants of a machine's own clock.
-    fn for_machine(&self, name: &Name, command: Command) -> Result<Command, LabError> {
-        let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(command) };
-        let at = self.clocks.start(name, at_monotonic_ns);
-        let at_monotonic_ns = at.map_err(|e| LabError::Assay(format!("the machine {name}: {e}")))?;
-        Ok(Command::Start { at_monotonic_ns, at_unix_s })
-    }
 }
 
 #[cfg(test)]

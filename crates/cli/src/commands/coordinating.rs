@@ -1,0 +1,24 @@
+//! What commands that speak to agents share: who they are there, and which exit code an error is.
+
+use assay_machines::error::FleetError;
+
+use crate::exit::Failure;
+
+/// What goes wrong with a fleet, as an exit code: 2 before anything was started, 1 after.
+pub fn failure(error: FleetError) -> Failure {
+    match error {
+        FleetError::Plan(_) => Failure::usage(error),
+        FleetError::Failed(_) => Failure::failed(error),
+    }
+}
+
+/// The name of this host; empty: it has none.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Who gives orders, for the logs of agents.
+pub fn who() -> String {
+    let user = std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned());
+    format!("{user}@{}", host())
+}

@@ -1,0 +1,102 @@
+//! A role that is divided among machines: one to the run, several to their agents.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_fleet::message::What;
+use assay_fleet::name::Name;
+use assay_lab::LabError;
+use assay_lab::elsewhere::{Pending, RoleElsewhere};
+use assay_lab::roles::RoleKind;
+use assay_role::message::Command;
+use futures_util::future::{join_all, try_join_all};
+
+use super::run::{Inner, lock};
+use super::saved::SavedStart;
+
+/// A role whose parts are on machines.
+#[derive(Debug)]
+pub(super) struct Divided {
+    pub(super) inner: Arc<Inner>,
+    pub(super) handle: tokio::runtime::Handle,
+    pub(super) kind: RoleKind,
+    pub(super) place: usize,
+    pub(super) parts: Vec<(Name, u32)>,
+}
+
+impl Divided {
+    fn there<T: Send + 'static>(
+        &self,
+        otherwise: T,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let handle = self.handle.spawn(work);
+        Box::pin(async move { handle.await.unwrap_or(otherwise) })
+    }
+}
+
+impl RoleElsewhere for Divided {
+    fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
+        let (inner, parts, kind) = (self.inner.clone(), self.parts.clone(), self.kind);
+        self.there(Err(LabError::Assay("an order was not given".into())), async move {
+            let is_start = matches!(command, Command::Start { .. });
+            inner.note_start(&command, false)?;
+            let tell = |(name, role): &(Name, u32)| {
+                let command = inner.for_machine(name, command.clone());
+                let (inner, name, role) = (inner.clone(), name.clone(), *role);
+                async move {
+                    if let Some(machine) =
+                        inner.clocks.machine(&name).filter(|machine| machine.lost.is_some())
+                    {
+                        return Err(LabError::Assay(inner.loss_message(&machine)));
+                    }
+                    inner.order(&name, What::Tell { role, command: command? }).await.map(|_| ())
+                }
+            };
+            try_join_all(parts.iter().map(tell)).await?;
+            // Robots are the last to be told of the start.
+            if is_start { inner.note_start(&command, kind == RoleKind::Robots) } else { Ok(()) }
+        })
+    }
+
+    fn end(&mut self) -> Pending<'_, ()> {
+        let (inner, parts) = (self.inner.clone(), self.parts.clone());
+        self.there((), async move {
+            let is_there =
+                |name: &Name| inner.clocks.machine(name).is_some_and(|machine| machine.lost.is_none());
+            let there = parts.iter().filter(|(name, _)| is_there(name));
+            // An agent that does not respond ends it by itself.
+            join_all(there.map(|(name, role)| inner.order(name, What::End { role: *role }))).await;
+        })
+    }
+
+    fn obituary(&mut self) -> Pending<'_, String> {
+        let words = self.inner.router.obituary(self.place);
+        let words =
+            if words.is_empty() { format!("{} ended without a message", self.kind.name()) } else { words };
+        Box::pin(async move { words })
+    }
+}
+
+impl Inner {
+    /// Writes down that a start is told.
+    fn note_start(&self, command: &Command, all_told: bool) -> Result<(), LabError> {
+        let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(()) };
+        let start = SavedStart { monotonic_ns: *at_monotonic_ns, unix_s: *at_unix_s, all_told };
+        lock(&self.saved).start = Some(start);
+        self.save()
+    }
+
+    /// The directory of the run.
+    pub(super) fn run_dir(&self) -> PathBuf {
+        lock(&self.held).as_ref().map(|(run_dir, _)| run_dir.clone()).unwrap_or_default()
+    }
+
+    /// A command with instants of a machine's own clock.
+    fn for_machine(&self, name: &Name, command: Command) -> Result<Command, LabError> {
+        let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(command) };
+        let at = self.clocks.start(name, at_monotonic_ns);
+        let at_monotonic_ns = at.map_err(|e| LabError::Assay(format!("the machine {name}: {e}")))?;
+        Ok(Command::Start { at_monotonic_ns, at_unix_s })
+    }
+}
