@@ -3,12 +3,15 @@
 //! Every message that begins something carries [`PROTOCOL`]. [`read`] tells a message of another protocol from one that is no
 //! message at all, so that both sides can say which version the other has.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use assay_role::load::{OriginsSpec, RobotsSpec};
 use assay_role::message::{Command, Event};
 use assay_role::proxy::ProxySpec;
-use assay_role::target::TargetSpec;
+use assay_role::target::{TargetSpec, TargetTls};
+use assay_role::tls::{ClientTls, ServerTls};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -139,6 +142,9 @@ pub enum What {
         role: u32,
         /// What the role is told. The agent puts paths, threads and processors of its own in.
         spec: Box<RoleSpec>,
+        /// The files that it names, certificates and keys, by their names without a directory. They are in no stream or store.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        files: BTreeMap<String, String>,
     },
     /// Pass a command on to a role. Instants in it are of the agent's own clock.
     Tell {
@@ -171,6 +177,25 @@ pub enum RoleSpec {
 }
 
 impl RoleSpec {
+    /// The files that it names for TLS, wherever they are.
+    pub fn tls_files(&mut self) -> Vec<&mut PathBuf> {
+        fn client(tls: &mut Option<ClientTls>) -> Option<&mut PathBuf> {
+            tls.as_mut().and_then(|tls| tls.ca.as_mut())
+        }
+        fn server(tls: &mut Option<ServerTls>) -> impl Iterator<Item = &mut PathBuf> {
+            tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key])
+        }
+        fn target(tls: &mut TargetTls) -> Vec<&mut PathBuf> {
+            server(&mut tls.listen).chain([&mut tls.ca]).collect()
+        }
+        match self {
+            RoleSpec::Robots(spec) => client(&mut spec.tls).into_iter().collect(),
+            RoleSpec::Origins(spec) => server(&mut spec.tls).collect(),
+            RoleSpec::Builtin(spec) => server(&mut spec.tls).chain(client(&mut spec.origin_tls)).collect(),
+            RoleSpec::Target(spec) => spec.tls.as_mut().map(target).unwrap_or_default(),
+        }
+    }
+
     /// The name of the role on the command line, which is that of its files too.
     pub fn role(&self) -> &'static str {
         match self {

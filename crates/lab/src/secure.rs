@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_record::run::TlsInfo;
+use assay_role::target::TargetTls;
 use assay_role::tls::{ClientTls, Offer, ServerTls};
 use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust, host_of};
@@ -154,6 +155,8 @@ pub(crate) struct Secured {
     pub(crate) upstream: Option<ClientTls>,
     /// For a proxy that the lab starts.
     pub(crate) proxy: Option<ProxyTls>,
+    /// For one that is a role on another machine.
+    pub(crate) role: Option<TargetTls>,
     /// What a first request is made with.
     pub(crate) probe: Option<Client>,
     keys: Vec<PathBuf>,
@@ -192,6 +195,7 @@ impl Secured {
         };
         fs::create_dir_all(&dir).map_err(|e| written("", e))?;
         let ca = dir.join("ca.pem");
+        let authority_file = ca.clone();
         fs::write(&ca, &authority.certificate).map_err(|e| written("ca.pem", e))?;
         let client =
             |ca: Option<PathBuf>| ClientTls { offer: tls.offer.clone(), ca, resumption: tls.resumption };
@@ -218,10 +222,13 @@ impl Secured {
             let names = with_addresses(&hosts, target.as_slice());
             let identity = tls.robots.then(|| authority.issue(&names, validity)).transpose();
             let identity = identity.map_err(|e| cannot(&e))?;
-            if let (Some(identity), TargetChoice::Builtin(_)) = (&identity, &plan.target) {
+            let is_role = plan.elsewhere.is_some() || matches!(plan.target, TargetChoice::Builtin(_));
+            if let Some(identity) = identity.as_ref().filter(|_| is_role) {
                 made.listen =
                     Some(made.write(&dir, "target", identity, &tls.offer).map_err(|e| written("target", e))?);
             }
+            made.role =
+                Some(TargetTls { listen: made.listen.clone(), to_origins: tls.origins, ca: authority_file });
             let (ca, to_origins) = (authority.certificate, tls.origins);
             made.proxy = Some(ProxyTls { identity, to_origins, ca });
         }

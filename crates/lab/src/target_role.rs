@@ -5,12 +5,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use assay_plane::clock::RunClock;
 use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_role::message::{Command, Event};
-use assay_role::target::TargetSpec;
+use assay_role::target::{TargetSpec, TargetTls};
+use assay_role::tls::ServerTls;
+use assay_tls::authority::Identity;
 
 use crate::arithmetic;
 use crate::counter_reader::CounterReader;
@@ -20,6 +23,7 @@ use crate::mode::Mode;
 use crate::placement;
 use crate::prepare;
 use crate::real::{Choice, RealProxy};
+use crate::secure::ProxyTls;
 
 /// Why a real proxy could not be run as a role.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +70,28 @@ fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
         descriptors: arithmetic::raise_descriptor_limit(),
         connections: spec.connections,
         circle: None,
-        tls: None,
+        tls: spec.tls.as_ref().map(tls).transpose()?,
         keep: spec.keep.clone(),
         namespace: None,
         requested_from: None,
         temp: None,
         description,
+    })
+}
+
+/// The certificates that the spec names.
+fn tls(spec: &TargetTls) -> Result<ProxyTls, LabError> {
+    let read = |path: &Path| {
+        let cannot = |e: io::Error| LabError::plan(format!("cannot read {}: {e}", path.display()));
+        std::fs::read_to_string(path).map_err(cannot)
+    };
+    let identity = |listen: &ServerTls| {
+        Ok::<_, LabError>(Identity { certificate: read(&listen.certificate)?, key: read(&listen.key)? })
+    };
+    Ok(ProxyTls {
+        identity: spec.listen.as_ref().map(identity).transpose()?,
+        to_origins: spec.to_origins,
+        ca: read(&spec.ca)?,
     })
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::proxy::OriginRoute;
+use crate::tls::ServerTls;
 
 /// What the role is told that starts, empties, reads and stops a real proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,20 @@ pub struct TargetSpec {
     pub disk_bytes: u64,
     /// Connections that robots may open at once.
     pub connections: u64,
+    /// TLS; none: all of it speaks in the clear.
+    #[serde(default)]
+    pub tls: Option<TargetTls>,
     /// Where its configuration, logs and counters are kept.
     pub keep: PathBuf,
+}
+
+/// TLS of a real proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetTls {
+    /// What it shows to robots; none: they speak in the clear.
+    pub listen: Option<ServerTls>,
+    /// Origins speak TLS.
+    pub to_origins: bool,
+    /// The certificate of the authority that vouches for both (PEM).
+    pub ca: PathBuf,
 }

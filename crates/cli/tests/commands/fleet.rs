@@ -281,6 +281,38 @@ fn a_coordinator_that_is_killed_leaves_no_role_behind() {
     });
 }
 
+#[test]
+fn a_run_on_agents_speaks_tls_and_no_key_stays_anywhere() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let clear = run_on(&assay, &up, &["--run-dir", "clear"]);
+    assert!(clear.went_well(), "{clear:?}");
+    let tls = ["--robot-tls", "--origin-tls"];
+    let mut proxies = vec!["builtin"];
+    proxies.extend(program(&["nginx", "/usr/sbin/nginx"], "nginx").map(|_| "nginx"));
+    for proxy in proxies {
+        let said = run_on(&assay, &up, &[&tls[..], &["--proxy", proxy, "--run-dir", proxy]].concat());
+        assert!(said.went_well(), "{said:?}");
+        let directory = assay.path(proxy);
+        let (secured, clear) = (due(&directory), due(&assay.path("clear")));
+        assert_eq!(secured, clear, "{proxy}: requests, digest, offered hits, errors");
+        let info = info(&directory).tls.expect("it spoke TLS");
+        assert!(info.robots && info.origins && info.verified, "{info:?}");
+        let series = RunDir::open(&directory).and_then(|dir| dir.read_series()).expect("a run directory");
+        let handshakes: u64 = series.robots.iter().map(|interval| interval.counts.tls_full).sum();
+        assert!(handshakes > 0, "robots made sessions");
+    }
+    let keys = files_below(assay.directory.path());
+    let keys: Vec<_> = keys.iter().filter(|path| path.extension().is_some_and(|it| it == "key")).collect();
+    assert!(keys.is_empty(), "{keys:?}");
+}
+
+/// All files below a directory.
+fn files_below(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
 /// How many streams the server of a fleet has.
 fn streams(assay: &Assay) -> usize {
     let left = std::fs::read_dir(assay.directory.path()).expect("a directory").flatten();

@@ -8,7 +8,6 @@ use crate::error::LabError;
 use crate::plan::{RunPlan, TargetChoice};
 use crate::prepare::{Addresses, proxies};
 use crate::roles::RoleKind;
-use crate::secure::TlsPlan;
 
 /// On other machines. Their systems choose the ports of what is ours; where the robots' requests come from is theirs to say, too.
 pub(crate) fn addresses(plan: &RunPlan, elsewhere: &dyn Elsewhere) -> Addresses {
@@ -44,7 +43,9 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
             "files that a workload makes bodies of are not sent to agents"
         }
         _ if plan.needs_bed() => "links and congestion control are made on one machine; leave them out",
-        _ if plan.tls != TlsPlan::default() => "certificates are not sent to agents; leave TLS out",
+        _ if plan.tls.ca.is_some() => {
+            "--ca names a file of this machine for a target that already runs; leave it out"
+        }
         _ if !plan.limits.is_none() => {
             "limits are set on one machine; leave --cpu-quota and --memory-limit out"
         }

@@ -39,6 +39,7 @@ impl Session {
             memory_bytes: self.plan.memory_bytes,
             disk_bytes: self.plan.disk_bytes,
             connections: self.prepared.connections,
+            tls: self.secured.role.clone(),
             keep: PathBuf::new(),
         });
         let kind = RoleKind::Proxy(0);

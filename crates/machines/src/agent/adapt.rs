@@ -28,6 +28,8 @@ pub struct Bounds<'a> {
 /// The spec as it is carried out here.
 pub fn adapt(spec: RoleSpec, bounds: Bounds<'_>) -> Result<RoleSpec, FleetError> {
     let threads = placement::threads(0, &[], &placement::available());
+    let mut spec = spec;
+    own_tls_files(&mut spec, bounds.dir);
     Ok(match spec {
         RoleSpec::Robots(spec) => RoleSpec::Robots(robots(spec, bounds, threads)?),
         RoleSpec::Origins(spec) => RoleSpec::Origins(origins(spec, bounds, threads)?),
@@ -37,7 +39,6 @@ pub fn adapt(spec: RoleSpec, bounds: Bounds<'_>) -> Result<RoleSpec, FleetError>
 }
 
 fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSpec, FleetError> {
-    refuse_tls(spec.tls.is_some())?;
     match &spec.target {
         Target::Direct { origins } => bounds.may_load_all(origins.iter())?,
         Target::Reverse { proxy } => bounds.may_load_all([proxy])?,
@@ -54,7 +55,6 @@ fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSp
 }
 
 fn origins(spec: OriginsSpec, bounds: Bounds<'_>, threads: u32) -> Result<OriginsSpec, FleetError> {
-    refuse_tls(spec.tls.is_some())?;
     spec.listen.iter().try_for_each(|listen| bounds.listens_here(*listen))?;
     let mut spec = spec;
     spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
@@ -63,7 +63,6 @@ fn origins(spec: OriginsSpec, bounds: Bounds<'_>, threads: u32) -> Result<Origin
 }
 
 fn builtin(spec: ProxySpec, bounds: Bounds<'_>) -> Result<ProxySpec, FleetError> {
-    refuse_tls(spec.tls.is_some() || spec.origin_tls.is_some())?;
     bounds.listens_here(spec.listen)?;
     bounds.serves_only(&spec.origins)?;
     if spec.cooperation.is_some() {
@@ -85,11 +84,11 @@ fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError
     Ok(TargetSpec { keep: bounds.dir.join(super::part::PROXY), ..spec })
 }
 
-fn refuse_tls(is_wanted: bool) -> Result<(), FleetError> {
-    if is_wanted {
-        Err(FleetError::plan("agents have no certificates: TLS is not used between machines"))
-    } else {
-        Ok(())
+/// Certificates and keys are where this agent puts those that come with an order: no spec names another file.
+fn own_tls_files(spec: &mut RoleSpec, dir: &Path) {
+    for path in spec.tls_files() {
+        let name = path.file_name().unwrap_or_default().to_owned();
+        *path = dir.join(super::part::TLS).join(name);
     }
 }
 
@@ -149,6 +148,8 @@ mod tests {
     use std::path::PathBuf;
 
     use assay_role::load::UniverseSpec;
+    use assay_role::target::TargetTls;
+    use assay_role::tls::ServerTls;
 
     use super::*;
 
@@ -189,6 +190,7 @@ mod tests {
             memory_bytes: 1,
             disk_bytes: 1,
             connections: 1,
+            tls: None,
             keep: "/etc".into(),
         })
     }
@@ -209,6 +211,26 @@ mod tests {
             panic!("it is a target")
         };
         assert_eq!(spec.keep, PathBuf::from("/agent/run/proxy"));
+    }
+
+    #[test]
+    fn certificates_and_keys_are_the_agents_own_whatever_a_spec_names() {
+        let networks = Network::private();
+        let mut spec = target_of("nginx");
+        if let RoleSpec::Target(target) = &mut spec {
+            let listen = ServerTls {
+                offer: Default::default(),
+                certificate: "/etc/ssl/own.pem".into(),
+                key: "../../etc/ssl/private/own.key".into(),
+            };
+            target.tls = Some(TargetTls { listen: Some(listen), to_origins: true, ca: "..".into() });
+        }
+        let mut spec = adapt(spec, bounds(&networks)).unwrap();
+        let named: Vec<PathBuf> = spec.tls_files().into_iter().map(|path| path.clone()).collect();
+        assert_eq!(
+            named,
+            ["/agent/run/tls/own.pem", "/agent/run/tls/own.key", "/agent/run/tls/"].map(PathBuf::from)
+        );
     }
 
     #[test]

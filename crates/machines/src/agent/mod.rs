@@ -177,8 +177,8 @@ impl Agent {
         };
         let done = match &order.what {
             What::Begin { .. } => Ok(()),
-            What::Start { role, spec } => {
-                part.start(&self.settings, self.info.address, *role, spec.as_ref().clone())
+            What::Start { role, spec, files } => {
+                part.start(&self.settings, self.info.address, *role, spec.as_ref().clone(), files)
             }
             What::Tell { role, command } => part.tell(*role, &self.settings.clock, command.clone()).await,
             What::End { role } => {

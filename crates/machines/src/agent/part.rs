@@ -1,7 +1,9 @@
 //! The run that an agent takes part in: its roles, its files, and what its machine does meanwhile.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +33,8 @@ pub const XACTS: &str = "xacts.parquet";
 pub const PROXY: &str = "proxy";
 /// What roles are told, and what they write on standard error.
 const ROLES: &str = "roles";
+/// Certificates and keys of the run. They are not brought to its record.
+pub const TLS: &str = "tls";
 /// The longest workload.
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
 /// How long a role may take to end once it was told to: a real proxy has files to close.
@@ -107,6 +111,7 @@ impl Part {
         address: IpAddr,
         number: u32,
         spec: RoleSpec,
+        files: &BTreeMap<String, String>,
     ) -> Result<(), FleetError> {
         let kind = match &spec {
             RoleSpec::Robots(_) => RoleKind::Robots,
@@ -119,6 +124,7 @@ impl Part {
         let name = spec.role();
         let bounds = Bounds { address, may_load: &settings.may_load, dir: &self.dir };
         let spec = adapt(spec, bounds)?;
+        write_tls(&self.dir, files)?;
         let roles = self.dir.join(ROLES);
         let path = roles.join(format!("{name}.json"));
         let cannot =
@@ -193,6 +199,9 @@ impl Part {
     }
 
     async fn pass_on(&mut self, kind: RoleKind, said: Said) {
+        if matches!(&said, Said::Event(event) if matches!(**event, Event::Ready { .. })) {
+            remove_keys(&self.dir);
+        }
         let number = self.roles.iter().find(|(_, role)| role.kind == kind).map(|(number, _)| *number);
         let output = match (said, number.and_then(|number| self.roles.get_mut(&number))) {
             (Said::Ended, Some(role)) => Output::Ended(role.obituary().await),
@@ -270,6 +279,43 @@ fn prepare(dir: &Path, workload: &[u8]) -> Result<(), FleetError> {
     })
 }
 
+/// Writes certificates and keys where only roles of this user read them. The names were made from paths by a coordinator; what
+/// could be a path is refused.
+fn write_tls(dir: &Path, files: &BTreeMap<String, String>) -> Result<(), FleetError> {
+    for (name, text) in files {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+        if !is_plain || !(name.ends_with(".pem") || name.ends_with(".key")) {
+            return Err(FleetError::plan(format!(
+                "`{}` is no name of a certificate or key",
+                name.escape_debug()
+            )));
+        }
+        let path = dir.join(TLS).join(name);
+        let write = || {
+            std::fs::create_dir_all(dir.join(TLS))?;
+            let mut file = std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(text.as_bytes())
+        };
+        write().map_err(|e| FleetError::failed(format!("cannot write {}: {e}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// A role has read the key that it was given.
+fn remove_keys(dir: &Path) {
+    for path in
+        files(&dir.join(TLS)).into_iter().filter(|path| path.extension().is_some_and(|it| it == "key"))
+    {
+        // What cannot be removed is removed with the directory of the run.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
 fn until(at_ns: u64) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
 }
@@ -331,7 +377,7 @@ async fn store(client: &Client, run: &Name, agent: &Name, dir: &Path) -> Result<
     for path in files(dir) {
         let Ok(relative) = path.strip_prefix(dir) else { continue };
         let name = relative.to_string_lossy().into_owned();
-        if name == WORKLOAD {
+        if name == WORKLOAD || relative.starts_with(TLS) {
             continue;
         }
         let bytes = std::fs::read(&path).map_err(|e| cannot(&e))?;
@@ -381,6 +427,23 @@ mod tests {
         let error = prepare(&dir, b"{}").unwrap_err().to_string();
         assert!(error.contains("run-r1") && error.contains("--dir"), "{error}");
         assert!(!dir.exists());
+    }
+
+    #[test]
+    fn keys_are_for_the_agent_alone_until_they_were_read_and_their_names_are_no_paths() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let order = |name: &str| BTreeMap::from([(name.to_owned(), "text".to_owned())]);
+        for wrong in ["../x.key", "/etc/x.pem", "x.sh", "a/b.pem", ""] {
+            let error = write_tls(dir.path(), &order(wrong)).unwrap_err().to_string();
+            assert!(error.contains("is no name of a certificate or key"), "{error}");
+        }
+        write_tls(dir.path(), &order("target.pem")).unwrap();
+        write_tls(dir.path(), &order("target.key")).unwrap();
+        let key = dir.path().join("tls/target.key");
+        assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        remove_keys(dir.path());
+        assert!(!key.exists() && dir.path().join("tls/target.pem").exists());
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! A role that is divided among machines: one to the run, several to their agents.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_fleet::message::What;
+use assay_fleet::message::{RoleSpec, What};
 use assay_fleet::name::Name;
+use assay_fleet::share;
 use assay_lab::LabError;
 use assay_lab::elsewhere::{Pending, RoleElsewhere};
 use assay_lab::roles::RoleKind;
 use assay_role::message::Command;
 use futures_util::future::{join_all, try_join_all};
 
+use super::choice;
 use super::run::{Inner, lock};
 use super::saved::SavedStart;
 
@@ -79,6 +82,47 @@ impl RoleElsewhere for Divided {
 }
 
 impl Inner {
+    /// The parts of a role, each with the machine that it goes to.
+    pub(super) fn divide(&self, spec: RoleSpec) -> Result<Vec<(Name, RoleSpec)>, LabError> {
+        let cannot = |what: &str| LabError::plan(format!("{what} cannot be divided among these machines"));
+        match spec {
+            RoleSpec::Robots(spec) => {
+                let (first, last) = spec.robots.ok_or_else(|| cannot("robots"))?;
+                let machines = &self.chosen.robots;
+                let parts = share::divide(last - first + 1, &choice::weights(machines))
+                    .ok_or_else(|| cannot("robots"))?;
+                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
+                    let robots = Some((first + from, first + to));
+                    (
+                        machine.name.clone(),
+                        RoleSpec::Robots(assay_role::load::RobotsSpec { robots, ..spec.clone() }),
+                    )
+                };
+                Ok(machines.iter().zip(parts).map(part).collect())
+            }
+            RoleSpec::Origins(spec) => {
+                let machines = &self.chosen.origins;
+                let count = u32::try_from(spec.listen.len()).unwrap_or(u32::MAX);
+                let parts =
+                    share::divide(count, &choice::weights(machines)).ok_or_else(|| cannot("origins"))?;
+                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
+                    let listen = spec.listen[from as usize..=to as usize].iter();
+                    let listen =
+                        listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
+                    // Origins are numbered in 16 bits.
+                    let first = spec.first + from as u16;
+                    let part = assay_role::load::OriginsSpec { listen, first, ..spec.clone() };
+                    (machine.name.clone(), RoleSpec::Origins(part))
+                };
+                Ok(machines.iter().zip(parts).map(part).collect())
+            }
+            RoleSpec::Builtin(_) | RoleSpec::Target(_) => {
+                let machine = self.chosen.proxy.as_ref().ok_or_else(|| cannot("the proxy"))?;
+                Ok(vec![(machine.name.clone(), spec)])
+            }
+        }
+    }
+
     /// Writes down that a start is told.
     fn note_start(&self, command: &Command, all_told: bool) -> Result<(), LabError> {
         let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(()) };

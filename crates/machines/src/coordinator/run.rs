@@ -1,7 +1,7 @@
 //! A run on agents: what the lab wants of other machines, carried out by orders.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, What};
 use assay_fleet::name::Name;
-use assay_fleet::{share, subject};
+use assay_fleet::subject;
 use assay_lab::LabError;
 use assay_lab::checks::machines::Carrier;
 use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Fleet;
-use super::choice::{self, Chosen};
+use super::choice::Chosen;
 use super::clocks::{Clocks, Machine};
 use super::divided::Divided;
 use super::router::{self, Router};
@@ -390,57 +390,17 @@ impl Inner {
         let role = SavedRole { kind, parts: numbered.iter().map(saved_part).collect() };
         lock(&self.saved).roles.push(role);
         self.save()?;
-        for (name, number, _, spec) in numbered {
+        for (name, number, _, mut spec) in numbered {
             if let RoleSpec::Robots(spec) = &spec
                 && let Some(robots) = spec.robots
             {
                 lock(&self.robots).insert(name.clone(), robots);
             }
             lock(&self.roles).entry(name.clone()).or_default().push(kind.name().to_owned());
-            self.order(&name, What::Start { role: number, spec: Box::new(spec) }).await?;
+            let files = tls_files(&mut spec)?;
+            self.order(&name, What::Start { role: number, spec: Box::new(spec), files }).await?;
         }
         Ok((place, parts.into_iter().map(|(name, number, _)| (name, number)).collect()))
-    }
-
-    /// The parts of a role, each with the machine that it goes to.
-    fn divide(&self, spec: RoleSpec) -> Result<Vec<(Name, RoleSpec)>, LabError> {
-        let cannot = |what: &str| LabError::plan(format!("{what} cannot be divided among these machines"));
-        match spec {
-            RoleSpec::Robots(spec) => {
-                let (first, last) = spec.robots.ok_or_else(|| cannot("robots"))?;
-                let machines = &self.chosen.robots;
-                let parts = share::divide(last - first + 1, &choice::weights(machines))
-                    .ok_or_else(|| cannot("robots"))?;
-                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
-                    let robots = Some((first + from, first + to));
-                    (
-                        machine.name.clone(),
-                        RoleSpec::Robots(assay_role::load::RobotsSpec { robots, ..spec.clone() }),
-                    )
-                };
-                Ok(machines.iter().zip(parts).map(part).collect())
-            }
-            RoleSpec::Origins(spec) => {
-                let machines = &self.chosen.origins;
-                let count = u32::try_from(spec.listen.len()).unwrap_or(u32::MAX);
-                let parts =
-                    share::divide(count, &choice::weights(machines)).ok_or_else(|| cannot("origins"))?;
-                let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
-                    let listen = spec.listen[from as usize..=to as usize].iter();
-                    let listen =
-                        listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
-                    // Origins are numbered in 16 bits.
-                    let first = spec.first + from as u16;
-                    let part = assay_role::load::OriginsSpec { listen, first, ..spec.clone() };
-                    (machine.name.clone(), RoleSpec::Origins(part))
-                };
-                Ok(machines.iter().zip(parts).map(part).collect())
-            }
-            RoleSpec::Builtin(_) | RoleSpec::Target(_) => {
-                let machine = self.chosen.proxy.as_ref().ok_or_else(|| cannot("the proxy"))?;
-                Ok(vec![(machine.name.clone(), spec)])
-            }
-        }
     }
 
     /// Gives an order, and waits until it was carried out.
@@ -545,6 +505,19 @@ impl Inner {
             clock_error_us: start_ns.and_then(|_| self.clocks.error_ns()).map(us),
         }
     }
+}
+
+/// What is in the files that a spec names for TLS, which it names by their last names from here on.
+fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> {
+    let mut files = BTreeMap::new();
+    for path in spec.tls_files() {
+        let cannot = |e: std::io::Error| LabError::run(format!("cannot read {}: {e}", path.display()));
+        let text = std::fs::read_to_string(&*path).map_err(cannot)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        *path = PathBuf::from(&name);
+        files.insert(name, text);
+    }
+    Ok(files)
 }
 
 /// Where a file of a machine goes: what is one of its kind has its usual place. None: its name leads out of the directory.
