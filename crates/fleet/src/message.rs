@@ -4,7 +4,7 @@
 //! message at all, so that both sides can say which version the other has.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use assay_role::load::{OriginsSpec, RobotsSpec};
@@ -135,6 +135,9 @@ pub enum What {
     Begin {
         /// How long to go on without a word from a coordinator of this run, in milliseconds.
         wait_ms: u64,
+        /// The proxy that runs there already, and is to be measured; none: there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        watch: Option<WatchOrder>,
     },
     /// Start a role under a number of the coordinator's.
     Start {
@@ -153,6 +156,12 @@ pub enum What {
         /// The command.
         command: Command,
     },
+    /// The schedule begins at this instant of the agent's own clock: its machine is measured from then on, whether or not roles
+    /// run there.
+    Measure {
+        /// In nanoseconds.
+        at_monotonic_ns: u64,
+    },
     /// End a role: close its input, and kill it if it does not end by itself.
     End {
         /// Its number.
@@ -160,6 +169,15 @@ pub enum What {
     },
     /// The run is over: end what still runs, put its files into the object store, forget it.
     Finish,
+}
+
+/// A proxy that runs on an agent's machine already, and that no agent starts or stops.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchOrder {
+    /// Its processes, as `--watch` names them; none: its machine is measured, its processes are not.
+    pub who: Option<String>,
+    /// Where it listens.
+    pub address: SocketAddr,
 }
 
 /// What a role is told, by kind.
@@ -336,7 +354,7 @@ mod tests {
     fn an_order_is_what_it_was_after_a_way_as_json() {
         let start = Command::Start { at_monotonic_ns: u64::MAX, at_unix_s: 7 };
         for what in [
-            What::Begin { wait_ms: 15_000 },
+            What::Begin { wait_ms: 15_000, watch: None },
             What::Tell { role: 3, command: start },
             What::End { role: 0 },
             What::Finish,

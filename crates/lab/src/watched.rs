@@ -4,6 +4,7 @@
 //! as it does for a target that the lab started.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +34,16 @@ pub struct Watched {
     pub who: Watch,
     /// Where it keeps its files; none: nobody said, and its disk is not told from others.
     pub store: Option<PathBuf>,
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(pid) => pid.fmt(f),
+            Self::Unit(name) => write!(f, "unit:{name}"),
+            Self::Listener => f.write_str("listener"),
+        }
+    }
 }
 
 impl FromStr for Watch {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use assay_fleet::message::AgentInfo;
+use assay_fleet::message::{AgentInfo, WatchOrder};
 use assay_fleet::name::Name;
 use assay_lab::{RunPlan, TargetChoice};
 use assay_machines::agent::MOST_WAIT;
@@ -87,6 +87,16 @@ pub struct Machines {
 impl Machines {
     /// Finds the machines of a run. Nothing is started on them.
     pub fn take(&self, plan: &mut RunPlan) -> Result<(), Failure> {
+        let running = match &plan.target {
+            TargetChoice::Running { address, .. } => Some(*address),
+            _ => None,
+        };
+        if plan.watched.is_some() && running.is_some() && self.labels.proxy.is_none() {
+            return Err(Failure::usage(anyhow!(
+                "the machine is not known on which the processes of --watch run"
+            ))
+            .hint("name the agent there with --proxy-on"));
+        }
         let found = self.found()?;
         let described = match &plan.target {
             TargetChoice::Described(description, _) => Some(description.name.as_str()),
@@ -95,7 +105,8 @@ impl Machines {
         let needs = Needs {
             robots: plan.workload.robot_count(),
             origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
-            proxy: plan.target.is_started(),
+            // One that runs already is on a machine of the fleet only where that is said.
+            proxy: plan.target.is_started() || (running.is_some() && self.labels.proxy.is_some()),
             described,
             version: env!("CARGO_PKG_VERSION"),
         };
@@ -114,14 +125,11 @@ impl Machines {
         }
         let run = run_name(plan, self.taken.borrow().len());
         self.taken.borrow_mut().insert(run.clone());
-        let coordinator = Coordinator::new(
-            self.fleet.clone(),
-            chosen,
-            run,
-            who(),
-            env!("CARGO_PKG_VERSION").to_owned(),
-            self.wait,
-        );
+        let who = plan.watched.as_ref().map(|watched| watched.who.to_string());
+        let watch = running.map(|address| WatchOrder { who, address });
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let coordinator =
+            Coordinator::new(self.fleet.clone(), chosen, run, self::who(), version, self.wait, watch);
         plan.elsewhere = Some(Arc::new(coordinator));
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Several machines as one, through a real NATS server: what is refused, what a run on agents has in common with one on a single
-//! machine, and what is left when somebody is killed.
+//! Several machines as one, through a real NATS server: what is refused, and what a run on agents has in common with one on a single
+//! machine.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::support::{Assay, Said, processes_of, program, send};
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A server and agents on this host.
-struct Up {
-    child: Child,
-    url: String,
+pub struct Up {
+    pub child: Child,
+    pub url: String,
 }
 
 impl Up {
     /// None where there is no server to start.
-    fn start(assay: &Assay, agents: &str) -> Option<Self> {
+    pub fn start(assay: &Assay, agents: &str) -> Option<Self> {
         program(&["nats-server"], "nats-server")?;
         let mut command = assay.command(&["fleet", "up", "--port", "0", "--agents", agents]);
         // What it leaves behind would be in the test's own directory.
@@ -39,7 +39,7 @@ impl Up {
         Some(Self { child, url })
     }
 
-    fn end(mut self, signal: i32) {
+    pub fn end(mut self, signal: i32) {
         send(&self.child, signal);
         self.child.wait().expect("a child can be waited for");
     }
@@ -55,7 +55,7 @@ impl Drop for Up {
 
 /// Waits for a condition.
 #[track_caller]
-fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_true() {
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
@@ -63,19 +63,8 @@ fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// The process of an agent of `assay fleet up`.
-fn agent_of(up: &Up, name: &str) -> u32 {
-    let children =
-        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", up.child.id())).expect("Linux");
-    let named = |pid: &u32| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains(&format!("--name\0{name}\0"))
-    };
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(named).expect("the agent runs")
-}
-
 /// What robots of a run directory were due to request: requests, their digest, offered hits; and how many errors there were.
-fn due(directory: &Path) -> (u64, u64, u64, u64) {
+pub fn due(directory: &Path) -> (u64, u64, u64, u64) {
     let robots = RunDir::open(directory).and_then(|dir| dir.read_series()).expect("a run directory").robots;
     let counts = robots.iter().map(|interval| &interval.counts);
     counts.fold((0, 0, 0, 0), |(due, digest, offered, errors), counts| {
@@ -84,11 +73,11 @@ fn due(directory: &Path) -> (u64, u64, u64, u64) {
     })
 }
 
-fn info(directory: &Path) -> RunInfo {
+pub fn info(directory: &Path) -> RunInfo {
     RunDir::open(directory).and_then(|dir| dir.read_info()).expect("a run directory")
 }
 
-const ON: [&str; 6] = ["--robots-on", "robots", "--proxy-on", "proxy", "--origins-on", "origins"];
+pub const ON: [&str; 6] = ["--robots-on", "robots", "--proxy-on", "proxy", "--origins-on", "origins"];
 
 /// A run on agents, as long as `special.pg` has it.
 fn run_on(assay: &Assay, up: &Up, more: &[&str]) -> Said {
@@ -137,22 +126,6 @@ fn a_run_on_four_agents_requests_what_one_machine_does_and_states_its_clocks() {
     up.end(libc::SIGINT);
     wait_until("nothing of the fleet runs", || processes_of(assay.directory.path()).is_empty());
     assert!(!fleet.exists(), "the fleet's directory is gone");
-}
-
-/// A run on agents whose schedule has begun, and goes on for longer than any test.
-fn run_that_goes_on(assay: &Assay, up: &Up, directory: &str) -> Child {
-    run_that_has_begun(assay, up, directory, &["--duration", "60s"])
-}
-
-/// A run on agents whose schedule has begun.
-fn run_that_has_begun(assay: &Assay, up: &Up, directory: &str, more: &[&str]) -> Child {
-    let workload = assay.file("special.pg", include_str!("special.pg"));
-    let flags = ["--run-dir", directory, "--no-report", "--no-live"];
-    let mut command =
-        assay.command(&[&["run", workload, "--fleet", &up.url][..], &flags, more, &ON].concat());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-    wait_until("the schedule has begun", || begun(&assay.path(directory)));
-    child
 }
 
 /// An experiment of two cells, each as long as `special.pg` has it.
@@ -242,46 +215,6 @@ fn a_search_for_a_limit_runs_on_agents() {
 }
 
 #[test]
-fn an_agent_that_is_killed_ends_the_run_which_names_it() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "3") else { return };
-    let child = run_that_goes_on(&assay, &up, "lost");
-    let killed = Command::new("kill").args(["-s", "KILL", &agent_of(&up, "m3").to_string()]).status();
-    assert!(killed.expect("kill").success());
-    let said: Said = child.wait_with_output().expect("ends").into();
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(
-        said.stderr.contains("the machine m3 was lost") && said.stderr.contains("it ran origins"),
-        "{said:?}"
-    );
-    let fleet = info(&assay.path("lost")).fleet.expect("it ran on machines");
-    let lost: Vec<_> = fleet.machines.iter().filter(|machine| machine.lost_at_ms.is_some()).collect();
-    assert!(lost.len() == 1 && lost[0].name == "m3", "{fleet:?}");
-    assert!(due(&assay.path("lost")).0 > 0, "what was measured until then is kept");
-}
-
-/// The schedule of a run has begun, and something was reported of it.
-fn begun(directory: &Path) -> bool {
-    let info = RunDir::open(directory).and_then(|dir| dir.read_info());
-    info.is_ok_and(|info| info.phases.iter().any(|phase| phase.start_ms.is_some()))
-}
-
-#[test]
-fn a_coordinator_that_is_killed_leaves_no_role_behind() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "3") else { return };
-    let mut child = run_that_goes_on(&assay, &up, "cut");
-    let roles = || processes_of(assay.directory.path()).iter().filter(|line| line.contains(" role ")).count();
-    assert_eq!(roles(), 3);
-    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
-    wait_until("agents have ended their roles", || roles() == 0);
-    wait_until("all agents are idle", || {
-        let list = assay.run(&["fleet", "--nats", &up.url]).stdout;
-        list.matches("idle").count() == 3
-    });
-}
-
-#[test]
 fn a_run_on_agents_speaks_tls_and_no_key_stays_anywhere() {
     let assay = Assay::new();
     let Some(up) = Up::start(&assay, "3") else { return };
@@ -307,120 +240,68 @@ fn a_run_on_agents_speaks_tls_and_no_key_stays_anywhere() {
     assert!(keys.is_empty(), "{keys:?}");
 }
 
+/// The address of an agent.
+fn address_of(assay: &Assay, up: &Up, name: &str) -> String {
+    let list = assay.run(&["fleet", "--nats", &up.url, "--json"]).exits(0).stdout;
+    let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    let agents = list["agents"].as_array().expect("a list");
+    let agent = agents.iter().find(|agent| agent["name"] == name).expect("it is connected");
+    agent["address"].as_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_proxy_that_runs_on_an_agents_machine_is_loaded_and_measured_there() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    let text = include_str!("special.pg").replace("10.1.0.1-2:80", "10.1.0.1:80");
+    let workload = assay.file("one.pg", &text);
+    // The addresses of a fleet on one host are its own, and so are their ports.
+    let proxy = format!("{}:8080", address_of(&assay, &up, "m2"));
+    let origin = format!("{}:8000", address_of(&assay, &up, "m3"));
+    let config = format!("listen = \"{proxy}\"\n[[server]]\nname = \"one\"\naddress = \"{origin}\"\n");
+    let config = assay.file("front.toml", &config);
+    let mut front = assay
+        .command(&["switch", config])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    wait_until("the switch listens", || std::net::TcpStream::connect(&proxy).is_ok());
+    let run = |more: &[&str]| {
+        let flags = ["run", workload, "--fleet", &up.url, "--no-report", "--no-live"];
+        assay.run(&[&flags[..], more].concat())
+    };
+    let running = ["--proxy", &proxy, "--origin-listen", &origin];
+    let on = [&running[..], &ON].concat();
+    run(&[&running[..], &ON[..2], &ON[4..], &["--watch", "listener"]].concat())
+        .exits(2)
+        .complains("name the agent there with --proxy-on");
+    run(&[&on[..], &["--watch", "unit:no-such-service"]].concat())
+        .exits(2)
+        .complains("the agent m2 refused: --watch unit:no-such-service: cannot watch");
+    run(&[&["--proxy", &proxy, "--origin-listen", &proxy][..], &ON].concat())
+        .exits(2)
+        .complains("run on the machine m3");
+    let direct = run(&[&["--direct", "--run-dir", "direct"][..], &ON[..2], &ON[4..]].concat());
+    assert!(direct.went_well(), "{direct:?}");
+    let said = run(&[&on[..], &["--watch", "listener", "--run-dir", "running"]].concat());
+    front.kill().and_then(|()| front.wait()).expect("a child can be killed");
+    assert!(said.went_well(), "{said:?}");
+    let (running, direct) = (due(&assay.path("running")), due(&assay.path("direct")));
+    assert_eq!((running.0, running.1, running.3), (direct.0, direct.1, 0), "requests, digest, errors");
+    let dir = RunDir::open(&assay.path("running")).expect("a run directory");
+    let host = dir.read_series().expect("its series").host;
+    let of_proxy: Vec<_> = host.iter().filter(|interval| interval.role == "proxy").collect();
+    assert!(of_proxy.iter().any(|interval| interval.cpu_us > 0 && interval.rss_bytes > 0), "{host:?}");
+    let fleet = info(&assay.path("running")).fleet.expect("it ran on machines");
+    let of_m2 = fleet.machines.iter().find(|machine| machine.name == "m2").expect("it took part");
+    assert_eq!(of_m2.roles, ["proxy"]);
+}
+
 /// All files below a directory.
 fn files_below(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-}
-
-/// How many streams the server of a fleet has.
-fn streams(assay: &Assay) -> usize {
-    let left = std::fs::read_dir(assay.directory.path()).expect("a directory").flatten();
-    let fleet = left.map(|entry| entry.path()).find(|path| path.join("m1").exists()).expect("a fleet's own");
-    std::fs::read_dir(fleet.join("jetstream/jetstream/$G/streams")).map_or(0, Iterator::count)
-}
-
-fn all_idle(assay: &Assay, up: &Up, agents: usize) -> bool {
-    assay.run(&["fleet", "--nats", &up.url]).stdout.matches("idle").count() == agents
-}
-
-#[test]
-fn a_run_whose_coordinator_is_killed_is_taken_up_and_has_the_same_requests() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "4") else { return };
-    let length = ["--duration", "12s"];
-    let whole = assay.file("special.pg", include_str!("special.pg"));
-    let whole =
-        assay.run(&[&["run", whole, "--run-dir", "whole", "--no-report", "--no-live"][..], &length].concat());
-    assert!(whole.went_well(), "{whole:?}");
-    let waiting = [&length[..], &["--agents-wait", "2m"]].concat();
-    let mut child = run_that_has_begun(&assay, &up, "cut", &waiting);
-    let resume = || assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
-    resume().exits(2).complains("still runs");
-    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
-    assert!(!info(&assay.path("cut")).finished);
-    let said = resume();
-    assert!(said.went_well(), "{said:?}");
-    assert_eq!(due(&assay.path("cut")), due(&assay.path("whole")), "requests, digest, offered hits, errors");
-    let info = info(&assay.path("cut"));
-    let fleet = info.fleet.clone().expect("it ran on machines");
-    assert!(info.finished && !info.verdict.partial && fleet.away_ms.len() == 1, "{info:#?}");
-    assert!(
-        info.verdict.warnings.iter().any(|words| words.contains("the run had no coordinator")),
-        "{:?}",
-        info.verdict.warnings
-    );
-    assert_eq!(fleet.machines[0].robots.zip(fleet.machines[3].robots), Some(((0, 19), (20, 39))));
-    for machine in &fleet.machines {
-        // One host has one clock: whatever is stated, the truth (0) is inside.
-        let error_us = machine.start_error_us.expect("measured");
-        assert!(machine.offset_ns.unsigned_abs().div_ceil(1000) <= error_us, "{machine:?}");
-        assert!(machine.clock_error_us.is_some() && machine.lost_at_ms.is_none(), "{machine:?}");
-    }
-    assert!(assay.path("cut/machines/m1/roles/robots.log").exists(), "logs of machines are brought");
-    assert!(!assay.path("cut/coordinator.json").exists());
-    assert!(all_idle(&assay, &up, 4) && streams(&assay) == 0, "nothing of it stays");
-    resume().exits(2).complains("has ended");
-}
-
-#[test]
-fn a_run_that_is_taken_up_too_late_has_what_was_stored_and_says_what_is_missing() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "3") else { return };
-    let mut child = run_that_goes_on(&assay, &up, "cut");
-    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
-    wait_until("all agents are idle", || all_idle(&assay, &up, 3));
-    let before = due(&assay.path("cut"));
-    let said = assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    said.complains("the machine m1 was lost").complains("its agent waited 15s for a coordinator");
-    let after = due(&assay.path("cut"));
-    assert!(after.0 > before.0, "what was stored afterwards was collected: {after:?}, {before:?} before");
-    let info = info(&assay.path("cut"));
-    let fleet = info.fleet.clone().expect("it ran on machines");
-    // Agents have waited for 15 s, and have reported meanwhile.
-    assert!(fleet.machines.iter().all(|machine| machine.lost_at_ms.is_some_and(|at_ms| at_ms > 10_000)));
-    assert!(info.finished && info.verdict.partial, "{info:#?}");
-    assert_eq!(streams(&assay), 0, "nothing of it stays");
-}
-
-#[test]
-fn a_run_that_had_not_begun_when_its_coordinator_was_killed_is_ended() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "3") else { return };
-    let mut child = run_that_has_begun(&assay, &up, "cut", &["--duration", "60s", "--agents-wait", "1h"]);
-    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
-    let path = assay.path("cut/coordinator.json");
-    let mut saved: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("JSON");
-    saved["start"] = serde_json::Value::Null;
-    std::fs::write(&path, saved.to_string()).expect("can be written");
-    let resume = || assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
-    resume().exits(1).complains("had not begun");
-    assert!(all_idle(&assay, &up, 3) && streams(&assay) == 0, "its machines are free, long before an hour");
-    resume().exits(2).complains("there is no run to take up");
-}
-
-#[test]
-fn a_fleet_that_is_killed_takes_its_agents_and_their_roles_with_it() {
-    let assay = Assay::new();
-    let Some(up) = Up::start(&assay, "2") else { return };
-    wait_until("everybody runs", || processes_of(assay.directory.path()).len() >= 3);
-    up.end(libc::SIGKILL);
-    wait_until("nothing of the fleet runs", || processes_of(assay.directory.path()).is_empty());
-    // Its directory stays until the next one starts.
-    let of_fleets = || {
-        let entries = std::fs::read_dir(assay.directory.path()).expect("a directory").flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.starts_with("assay-fleet-")).collect::<Vec<_>>()
-    };
-    let left = of_fleets();
-    assert_eq!(left.len(), 1, "{left:?}");
-    let next = Up::start(&assay, "1").expect("the server is there, as before");
-    assert!(!of_fleets().contains(&left[0]), "what was left behind is removed");
-    next.end(libc::SIGINT);
-    wait_until("nothing of the next runs", || processes_of(assay.directory.path()).is_empty());
-    assert!(of_fleets().is_empty());
 }
 
 #[test]
@@ -441,10 +322,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         &["--fleet", &up.url, "--robot-link", "delay=1ms"],
         "links and congestion control are made on one machine",
     );
-    refused(
-        &["--fleet", &up.url, "--proxy", "127.0.0.1:1"],
-        "a proxy that already runs is not known to any agent",
-    );
+    refused(&["--fleet", &up.url, "--proxy", "127.0.0.1:1"], "name them with --origin-listen");
     refused(&["--robots-on", "m1"], "--fleet");
     // With the numbers of each machine.
     for words in [

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::Elsewhere;
 use crate::address::PROXY_PORT;
 use crate::error::LabError;
+use crate::mode::Mode;
 use crate::plan::{RunPlan, TargetChoice};
 use crate::prepare::{Addresses, proxies};
 use crate::roles::RoleKind;
@@ -22,7 +23,7 @@ pub(crate) fn addresses(plan: &RunPlan, elsewhere: &dyn Elsewhere) -> Addresses 
     Addresses {
         net: None,
         bed: None,
-        origin_listen: vec![origin; plan.workload.origins.len()],
+        origin_listen: plan.origin_listen.clone().unwrap_or(vec![origin; plan.workload.origins.len()]),
         target,
         caches: vec![proxy; usize::from(proxies(&plan.target))],
         sources: Vec::new(),
@@ -36,8 +37,11 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
     }
     let refused = match &plan.target {
         TargetChoice::Topology(_) => "a topology of caches lives on one machine",
-        TargetChoice::Running { .. } => {
-            "a proxy that already runs is not known to any agent; name one that agents can start"
+        TargetChoice::Running { mode: Mode::Reverse, .. } if plan.origin_listen.is_none() => {
+            "a reverse proxy that already runs sends requests to addresses that it was told; name them with --origin-listen"
+        }
+        _ if plan.watched.as_ref().is_some_and(|watched| watched.store.is_some()) => {
+            "disks of stores are told apart on one machine only; leave --watch-store out"
         }
         _ if !plan.workload.files.is_empty() => {
             "files that a workload makes bodies of are not sent to agents"
@@ -49,7 +53,9 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
         _ if !plan.limits.is_none() => {
             "limits are set on one machine; leave --cpu-quota and --memory-limit out"
         }
-        _ if plan.origin_listen.is_some() => "agents say where origins listen; leave --origin-listen out",
+        target if plan.origin_listen.is_some() && !matches!(target, TargetChoice::Running { .. }) => {
+            "agents say where origins listen; leave --origin-listen out"
+        }
         _ if plan.realtime || plan.trace_disk => {
             "--realtime and --trace-disk are for one machine; leave them out"
         }

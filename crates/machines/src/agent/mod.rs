@@ -130,9 +130,10 @@ impl Agent {
         };
         let response = self.carry_out(&order).await;
         let what = match &order.what {
-            What::Begin { wait_ms } => format!("take part, and wait {wait_ms} ms for a coordinator"),
+            What::Begin { wait_ms, .. } => format!("take part, and wait {wait_ms} ms for a coordinator"),
             What::Start { spec, .. } => format!("start {}", spec.role()),
             What::Tell { role, command } => format!("tell role {role} {command:?}"),
+            What::Measure { .. } => "measure its machine".to_owned(),
             What::End { role } => format!("end role {role}"),
             What::Finish => "finish".to_owned(),
         };
@@ -157,9 +158,9 @@ impl Agent {
             ));
         }
         let part = match (&mut self.part, &order.what) {
-            (None, What::Begin { wait_ms }) => {
+            (None, What::Begin { wait_ms, watch }) => {
                 let wait = Duration::from_millis(*wait_ms).min(MOST_WAIT);
-                return match Part::begin(&self.settings, &self.client, order, wait).await {
+                return match Part::begin(&self.settings, &self.client, order, wait, watch.as_ref()).await {
                     Ok(part) => {
                         self.responder.take_coordinator(part.run());
                         self.part = Some(part);
@@ -181,6 +182,10 @@ impl Agent {
                 part.start(&self.settings, self.info.address, *role, spec.as_ref().clone(), files)
             }
             What::Tell { role, command } => part.tell(*role, &self.settings.clock, command.clone()).await,
+            What::Measure { at_monotonic_ns } => {
+                part.measure_from(self.settings.clock.monotonic_ns_at(*at_monotonic_ns));
+                Ok(())
+            }
             What::End { role } => {
                 part.end(*role).await;
                 Ok(())

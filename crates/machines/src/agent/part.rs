@@ -7,12 +7,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_fleet::message::{Busy, Order, Output, RoleSpec};
+use assay_fleet::message::{Busy, Order, Output, RoleSpec, WatchOrder};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_health::host::Meter;
 use assay_lab::process::Launch;
 use assay_lab::roles::{Role, RoleKind, Said};
+use assay_lab::watched;
+use assay_measurement::doubt::Reason;
 use assay_role::message::{Command, Event};
 use async_nats::{Client, jetstream};
 use tokio::io::AsyncReadExt;
@@ -55,6 +57,8 @@ pub struct Part {
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     /// When the run starts, on this machine's clock.
     start_ns: Option<u64>,
+    /// The first processes of a proxy that runs here already, where they are watched.
+    watched: Vec<u32>,
     meter: Option<Meter>,
     next_sample: Instant,
 }
@@ -66,7 +70,9 @@ impl Part {
         client: &Client,
         order: &Order,
         wait: Duration,
+        watch: Option<&WatchOrder>,
     ) -> Result<Self, FleetError> {
+        let watched = watch.map(find_watched).transpose()?.unwrap_or_default();
         let workload = fetch_workload(client, &order.run).await?;
         refuse_files(&workload)?;
         let dir = settings.dir.join(format!("run-{}", order.run));
@@ -82,6 +88,7 @@ impl Part {
             said,
             heard,
             start_ns: None,
+            watched,
             meter: None,
             next_sample: Instant::now(),
             dir,
@@ -150,6 +157,12 @@ impl Part {
         Ok(())
     }
 
+    /// The schedule begins at this instant of the kernel's clock.
+    pub fn measure_from(&mut self, at_monotonic_ns: u64) {
+        self.start_ns = Some(at_monotonic_ns);
+        self.next_sample = Instant::now() + until(at_monotonic_ns);
+    }
+
     /// Passes a command on. Its instants are of the clock that the agent gives; roles go by the kernel's.
     pub async fn tell(
         &mut self,
@@ -159,8 +172,7 @@ impl Part {
     ) -> Result<(), FleetError> {
         if let Command::Start { at_monotonic_ns, .. } = &mut command {
             *at_monotonic_ns = clock.monotonic_ns_at(*at_monotonic_ns);
-            self.start_ns = Some(*at_monotonic_ns);
-            self.next_sample = Instant::now() + until(*at_monotonic_ns);
+            self.measure_from(*at_monotonic_ns);
         }
         match self.roles.get_mut(&number) {
             Some(role) => role.tell(command).await.map_err(|e| FleetError::failed(e.to_string())),
@@ -221,10 +233,22 @@ impl Part {
         let Some(meter) = &mut self.meter else {
             let accounts = self.roles.values();
             let accounts = accounts.filter_map(|role| Some((role.kind.name().to_owned(), vec![role.pid()?])));
+            let watched = Some(self.watched.clone()).filter(|pids| !pids.is_empty());
+            let accounts = accounts.chain(watched.map(|pids| ("proxy".to_owned(), pids)));
             self.meter = Some(Meter::new(accounts.collect(), None, None));
             return;
         };
         let now_ms = monotonic_ns().saturating_sub(start_ns) / 1_000_000;
+        let ended = self.watched.iter().position(|pid| !watched::is_alive(*pid));
+        if let Some(pid) = ended.map(|place| self.watched.remove(place)) {
+            let message = format!(
+                "process {pid} of the proxy, which was watched, ended after {} s: what the proxy used after that is not, or not \
+                 all, known",
+                now_ms / 1000
+            );
+            let event = Event::Fault { reason: Reason::RoleFailed, message };
+            self.outbox.put(None, Output::Event(Box::new(event)));
+        }
         let outbox = &mut self.outbox;
         let kept: Result<(), std::convert::Infallible> = meter.measure(now_ms, |sample| {
             for measured in sample.into_measured() {
@@ -277,6 +301,13 @@ fn prepare(dir: &Path, workload: &[u8]) -> Result<(), FleetError> {
             dir.display()
         ))
     })
+}
+
+/// The first processes of a proxy that runs on this machine.
+fn find_watched(order: &WatchOrder) -> Result<Vec<u32>, FleetError> {
+    let Some(who) = &order.who else { return Ok(Vec::new()) };
+    let found = who.parse().and_then(|who| watched::find(&who, order.address));
+    found.map_err(|why| FleetError::plan(format!("--watch {who}: {why}")))
 }
 
 /// Writes certificates and keys where only roles of this user read them. The names were made from paths by a coordinator; what

@@ -57,6 +57,9 @@ impl RoleElsewhere for Divided {
                 }
             };
             try_join_all(parts.iter().map(tell)).await?;
+            if is_start && kind == RoleKind::Robots {
+                inner.measure_target(&command).await?;
+            }
             // Robots are the last to be told of the start.
             if is_start { inner.note_start(&command, kind == RoleKind::Robots) } else { Ok(()) }
         })
@@ -107,20 +110,38 @@ impl Inner {
                     share::divide(count, &choice::weights(machines)).ok_or_else(|| cannot("origins"))?;
                 let part = |(machine, (from, to)): (&assay_fleet::message::AgentInfo, (u32, u32))| {
                     let listen = spec.listen[from as usize..=to as usize].iter();
+                    let elsewhere =
+                        |address: &&SocketAddr| address.port() != 0 && address.ip() != machine.address;
+                    if let Some(address) = listen.clone().find(elsewhere) {
+                        return Err(LabError::plan(format!(
+                            "origins {from} to {to} run on the machine {} at {}, and one was to listen at {address}; name addresses of \
+                             that machine with --origin-listen, or another machine with --origins-on",
+                            machine.name, machine.address
+                        )));
+                    }
                     let listen =
                         listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
                     // Origins are numbered in 16 bits.
                     let first = spec.first + from as u16;
                     let part = assay_role::load::OriginsSpec { listen, first, ..spec.clone() };
-                    (machine.name.clone(), RoleSpec::Origins(part))
+                    Ok((machine.name.clone(), RoleSpec::Origins(part)))
                 };
-                Ok(machines.iter().zip(parts).map(part).collect())
+                machines.iter().zip(parts).map(part).collect()
             }
             RoleSpec::Builtin(_) | RoleSpec::Target(_) => {
                 let machine = self.chosen.proxy.as_ref().ok_or_else(|| cannot("the proxy"))?;
                 Ok(vec![(machine.name.clone(), spec)])
             }
         }
+    }
+
+    /// The machine of a proxy that runs already may have no role that is told of the start.
+    async fn measure_target(&self, command: &Command) -> Result<(), LabError> {
+        let Some(proxy) = self.chosen.proxy.as_ref().filter(|_| self.watch.is_some()) else { return Ok(()) };
+        let Command::Start { at_monotonic_ns, .. } = self.for_machine(&proxy.name, command.clone())? else {
+            return Ok(());
+        };
+        self.order(&proxy.name, What::Measure { at_monotonic_ns }).await.map(drop)
     }
 
     /// Writes down that a start is told.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, What};
+use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, WatchOrder, What};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_lab::LabError;
@@ -78,6 +78,8 @@ pub(super) struct Inner {
     /// What was found of a run that was taken up; none: it is a new one.
     pub(super) found: Mutex<Found>,
     is_taken_up: bool,
+    /// The proxy that runs already on a machine of the run.
+    pub(super) watch: Option<WatchOrder>,
     /// What is to be known of the run besides its numbers.
     pub(super) warnings: Mutex<Vec<String>>,
 }
@@ -92,11 +94,12 @@ impl Coordinator {
         by: String,
         version: String,
         wait: Duration,
+        watch: Option<WatchOrder>,
     ) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let saved = saved::first(run, version, &fleet.url, wait_ms, chosen);
         let clocks = Clocks::of(saved.chosen.all());
-        let inner = Inner::of(fleet.client.clone(), saved, by, clocks);
+        let inner = Inner { watch, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
         Self::of(Arc::new(inner), fleet)
     }
 
@@ -209,6 +212,7 @@ impl Inner {
             held: Mutex::default(),
             found: Mutex::default(),
             is_taken_up: false,
+            watch: None,
             warnings: Mutex::default(),
         }
     }
@@ -302,7 +306,14 @@ impl Inner {
             }
         }
         let wait_ms = lock(&self.saved).wait_ms;
-        self.order(name, What::Begin { wait_ms }).await.map(|_| ())
+        let is_targets = self.chosen.proxy.as_ref().is_some_and(|proxy| proxy.name == *name);
+        let watch = self.watch.clone().filter(|_| is_targets);
+        if watch.is_some() {
+            lock(&self.roles).entry(name.clone()).or_default().push(RoleKind::Proxy(0).name().to_owned());
+        }
+        // Nothing has been started yet.
+        let begun = self.order(name, What::Begin { wait_ms, watch }).await;
+        begun.map(drop).map_err(|e| LabError::plan(e.to_string()))
     }
 
     /// Tells roles of lost machines' ends.
