@@ -13,6 +13,7 @@ be wrong.
 - `agent-killed`, `agent-frozen` (the agent alone), `machine-frozen` (the agent and its roles, until the run has ended);
 - `cut-5s`, `cut-25s`, `cut-300s`: a machine's network is cut for so long;
 - `server-restarted`: the server is killed and started again; `coordinator-killed`;
+- `coordinator-resumed`, `coordinator-resumed-late`: it is killed, and `assay fleet resume` takes the run up after 5 s, or when agents have given up;
 - `disk-full`: nothing more can be written where an agent writes, which keeps an xact log; `disk-full-before`: so from before the run;
 - `clock-stepped`: an agent's clock is suddenly 250 ms ahead.
 
@@ -86,6 +87,8 @@ CASES = {
     "cut-300s": fault(30, {1}, LOST, SILENT, "it ran robots"),
     "server-restarted": fault(12, {0, 96, 99}),
     "coordinator-killed": fault(12, {-signal.SIGKILL}),
+    "coordinator-resumed": fault(20, {0, 96, 99}, flags=("--agents-wait", "60s")),
+    "coordinator-resumed-late": fault(40, {1}, LOST, "its agent waited 15s for a coordinator", "it ran robots"),
     "disk-full": fault(12, {96, 99}, *FULL, disk_kb=DISK_KB, robots_on="m1", flags=("--xact-log",), complete=True),
     "disk-full-before": fault(12, {2}, "m1 (robots 0 to 19): too few bytes for the agent's directory", disk_kb=DISK_KB),
     "clock-stepped": fault(12, {0, 96, 99}),
@@ -149,8 +152,8 @@ def fill(directory):
             file.write(bytes(4096))
 
 
-def harm(case, run, directory):
-    """The fault of a case."""
+def harm(case, run, directory, said=None):
+    """The fault of a case; what takes the place of the coordinator, if that ended."""
     if case == "agent-killed":
         os.kill(agents()["m4"], signal.SIGKILL)
     elif case in ("agent-frozen", "machine-frozen"):
@@ -175,10 +178,20 @@ def harm(case, run, directory):
         subprocess.Popen(["nats-server", "-c", "nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     elif case == "coordinator-killed":
         run.kill()
+    elif case.startswith("coordinator-resumed"):
+        run.kill()
+        run.wait()
+        # Agents have given up when none of them has a role.
+        time.sleep(5)
+        while case.endswith("late") and any(children(pid) for pid in agents().values()):
+            time.sleep(0.5)
+        command = [ASSAY, "fleet", "resume", "run", *login(directory), "--no-live", "--no-report"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
     elif case.startswith("disk-full"):
         fill(directory)
     elif case == "clock-stepped":
         os.kill(agents()["m1"], signal.SIGUSR1)
+    return run
 
 
 def streams(directory):
@@ -229,7 +242,7 @@ def inside(case, path):
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
         if case not in BEFORE and not case.startswith("clocks"):
             wait_for_start(run, run_dir)
-            harm(case, run, directory)
+            run = harm(case, run, directory, said)
         code = run.wait(120)
         said.seek(0)
         # Not the progress, a line a second.
