@@ -10,12 +10,11 @@ its store (`reload`), lets half of the rate through (`half-rate`), or takes twic
 requirements: a 99 there is wrong, a 96 says that a requirement could not be decided.
 
 *Other work* (--others LOAD): two processes that compute in bursts of a tenth of a second to two seconds, unpinned, so that this many
-processors are wanted on average. With 0 the machine is left as it is. The load average at the end of each run is recorded. With
---retries, a run in which something is undecided is repeated, as `assay run --retries` does.
+processors are wanted on average. With 0 the machine is left as it is. The load average at the end of each run is recorded.
 
 A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
 Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
-Usage: answers.py [--times N] [--others LOAD] [--retries N] [--json FILE] [CASE]...
+Usage: answers.py [--times N] [--others LOAD] [--json FILE] [CASE]...
 """
 
 import collections
@@ -111,7 +110,7 @@ def run(flags):
             sys.exit(f"{' '.join(command)}: no summary; it ended with {child.returncode}: {said.strip()[-500:]}")
 
 
-def through_forwarder(fault, seed, retries):
+def through_forwarder(fault, seed):
     """The same, through a forwarder that gets one thing wrong."""
     with tempfile.TemporaryDirectory(prefix="answers-") as directory:
         path = os.path.join(directory, "forwarded.pg")
@@ -125,7 +124,7 @@ def through_forwarder(fault, seed, retries):
             flags = [path, "--proxy", target, "--origin-listen", origin, "--seed", str(seed), "--watch", str(forwarder.pid)]
             for requirement in FAULTS[fault]:
                 flags += ["--require", requirement]
-            return run(flags + retries)
+            return run(flags)
 
 
 def looked_at(case, seed, others, code, summary):
@@ -162,9 +161,7 @@ def main():
     cases = [*RUNS, *FAULTS]
     parser = kept_runs.parser(__doc__, cases, 20, "answers.jsonl")
     parser.add_argument("--others", type=float, default=1.5, help="processors that other work wants on average, 0 to 2")
-    parser.add_argument("--retries", type=int, default=0, help="how often an undecided run is repeated")
     args = kept_runs.parse(parser, cases)
-    retries = ["--retries", str(args.retries)] if args.retries else []
     kept = kept_runs.Kept(args.json)
     for seed in range(1, args.times + 1):
         for case in args.case:
@@ -172,7 +169,7 @@ def main():
                 continue
             with other_work(args.others, seed):
                 flags = RUNS.get(case)
-                code, summary = run([*flags, "--seed", str(seed), *retries]) if flags else through_forwarder(case, seed, retries)
+                code, summary = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed)
             kept.add(looked_at(case, seed, args.others, code, summary))
     report(kept.records)
 
