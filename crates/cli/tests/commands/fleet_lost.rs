@@ -99,6 +99,7 @@ fn a_run_whose_coordinator_is_killed_is_taken_up_and_has_the_same_requests() {
     let mut child = run_that_has_begun(&assay, &up, "cut", &waiting);
     let resume = || assay.run(&["fleet", "resume", "cut", "--no-report", "--no-live"]);
     resume().exits(2).complains("still runs");
+    wait_until("the first coordinator has written requests down", || due(&assay.path("cut")).0 > 0);
     child.kill().and_then(|()| child.wait()).expect("a child can be killed");
     assert!(!info(&assay.path("cut")).finished);
     let said = resume();
