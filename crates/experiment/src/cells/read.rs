@@ -366,9 +366,9 @@ memory-limit = "512MB"
 label = "free"
 tls = "robots"
 robot-http = "2"
-streams = 10
 robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
+streams = 10
 "#;
 
     fn good() -> Experiment {
