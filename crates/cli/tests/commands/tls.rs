@@ -12,10 +12,11 @@ use assay_tls::server::Server;
 use crate::support::{Assay, Said};
 
 /// One robot, one origin that is called `www.example`, a second.
+/// Each robot makes one connection after the other, so that it has a session to resume from the second on.
 const SMALL: &str = r#"
 Content C = { kind = "c"; size = const(1KB); cachable = 100%; };
 Server S = { kind = "s"; contents = [C]; direct_access = contents; addresses = ['10.0.0.1:80']; };
-Robot R = { kind = "r"; origins = S.addresses; req_rate = 20/sec; recurrence = 50%; pconn_use_lmt = const(2);
+Robot R = { kind = "r"; origins = S.addresses; req_rate = 20/sec; recurrence = 50%; pconn_use_lmt = const(2); open_conn_lmt = 1;
     pop_model = { pop_distr = popUnif(); }; addresses = ['10.0.1.1-2']; };
 Phase P = { name = "p"; goal.duration = 1sec; };
 schedule(P);
