@@ -18,7 +18,7 @@ e2e)
     exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
     ;;
 commands)
-    exec "$cargo" test --workspace --quiet --test commands -- --test-threads=4
+    exec "$cargo" test --workspace --quiet --test commands
     ;;
 unit)
     "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
