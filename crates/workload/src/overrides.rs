@@ -39,7 +39,8 @@ pub enum OverrideError {
     },
     /// No robot can have several requests under way at a time by itself.
     #[error(
-        "several streams at a time are for robots that send when they have a response, over HTTP/2; this workload has none of them"
+        "several streams at a time are for robots that send when they have a response, over HTTP/2; this workload has none of them: \
+         let robots speak HTTP/2 (--robot-http 2), or leave streams out"
     )]
     NoStreams,
     /// No factor makes the load of a workload with these robots a given rate.
