@@ -120,8 +120,8 @@ fn a_server_that_closes_after_every_response_loses_nothing() {
 #[test]
 fn a_pipeline_without_responses_times_out_as_a_whole() {
     let mut workload = pages(Some(3.0));
-    workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
-    // However slow the machine is: the four pages are responded to, and what follows can only time out.
+    // However slow the machine is: each of the four robots gets at most its page before it waits for embedded objects,
+    // and a phase of best-effort robots ends only when eight requests have ended.
     workload.schedule.phases = vec![phase("only", xacts(8))];
     // Two responses are all that ever come: the third would not fit the depth.
     workload.robots[0].pipeline_depth = Some(Distribution::Constant(2.0));
