@@ -224,6 +224,7 @@ counts! {
         refused: "requests to origins that were not HTTP, or for no object of this universe",
             metric Metric::counter("origin_refused"), json refused;
         broken: "connections that ended in the middle of a request or a response", json broken;
+        written_late: "responses written half a millisecond or more after the moment up to which their delay was reported";
 
         // What a workload requests beyond plain objects.
         ranges: "responses with 206: a part, or several";

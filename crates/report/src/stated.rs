@@ -175,10 +175,19 @@ impl Tally {
         let error = error
             .busy(self.influence.busy())
             .touched(self.influence.touched_share(self.robots.sent))
-            .touched(if self.influence.are_origins_behind && class != Class::Hit { 1.0 } else { 0.0 })
+            .touched(if class == Class::Hit { 0.0 } else { self.written_late_share(of_class.response.count()) })
             .lost(influence::lost(self));
         let is_recorded = !self.influence.is_not_recorded;
         StatedTimes { times, error, unknown: self.influence.unknown >= Extent::Times, is_recorded }
+    }
+
+    /// Of so many times that include an origin, the share that can be longer because the response was written late, after the
+    /// origin had said how late it was: all of them, where origins fell behind.
+    fn written_late_share(&self, times: u64) -> f64 {
+        if self.influence.are_origins_behind {
+            return 1.0;
+        }
+        (self.origins.written_late as f64 / times.max(1) as f64).min(1.0)
     }
 
     /// How often a request of a class needs the target's processors, and all requests together: when something arrives for
@@ -321,6 +330,20 @@ mod tests {
         assert!(median.value > 3_900_000.0);
         assert_eq!(median.own.certainty, Certainty::Roughly);
         assert!(median.own.low.is_some_and(|us| us <= 5_100.0), "{median:?}");
+    }
+
+    #[test]
+    fn responses_that_were_written_late_can_be_the_longest() {
+        let mut tally = tally();
+        tally.miss.response.record(80_000);
+        let longest = |tally: &Tally| tally.times(SpanOf::Response, Class::Miss).max().unwrap().own;
+        assert_eq!(longest(&tally).certainty, Certainty::Known);
+        tally.origins.written_late = 1;
+        let own = longest(&tally);
+        assert_eq!(own.certainty, Certainty::Roughly);
+        assert!(own.low.is_some_and(|us| us < 10_100.0), "{own:?}");
+        let hits = tally.times(SpanOf::Response, Class::Hit).max();
+        assert_eq!(hits, None, "an origin has no part in them");
     }
 
     #[test]

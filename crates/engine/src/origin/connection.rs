@@ -352,10 +352,14 @@ impl Connection {
             Ok(written) if written == length && !self.stream.has_unsent() => {
                 let closes = response.closes;
                 self.used_ns = response.sent(&self.local, self.complete_ns, head.len(), length, length);
+                response.written(&self.local, self.read_ns, self.used_ns);
                 self.under_way = None;
                 closes.then_some(Step::Close)
             }
-            Ok(written) => Some(Step::Send(Box::new(Sending { response, head: head.into(), written }))),
+            Ok(written) => {
+                response.written(&self.local, self.read_ns, monotonic_ns());
+                Some(Step::Send(Box::new(Sending { response, head: head.into(), written })))
+            }
             Err(_) => {
                 self.local.tally.borrow_mut().here().counts.broken += 1;
                 Some(Step::Close)

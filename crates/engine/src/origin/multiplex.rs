@@ -28,7 +28,7 @@ use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Accepted, Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Request, Special};
-use super::response::Response;
+use super::response::{Response, is_written_late};
 use super::upload::Upload;
 use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
@@ -101,6 +101,8 @@ pub struct Multiplex {
     is_lingering: bool,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
+    /// When the responses were made whose heads are not written yet.
+    unwritten_ns: Vec<u64>,
 }
 
 impl Multiplex {
@@ -126,6 +128,7 @@ impl Multiplex {
             counted: Totals::default(),
             is_lingering: false,
             is_half_closed: false,
+            unwritten_ns: Vec::new(),
         }
     }
 
@@ -213,12 +216,25 @@ impl Multiplex {
                 Ok(0) => {}
                 Ok(bytes) => {
                     self.wire.wrote(bytes);
-                    self.local.tally.borrow_mut().here().counts.wire_bytes_out += bytes as u64;
+                    self.count_written(bytes);
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
         Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    /// Counts bytes that were written, and the responses among them that were written late. Heads are ahead of bodies: all of
+    /// them are taken to be among these bytes.
+    fn count_written(&mut self, bytes: usize) {
+        let mut tally = self.local.tally.borrow_mut();
+        let counts = &mut tally.here().counts;
+        counts.wire_bytes_out += bytes as u64;
+        if !self.unwritten_ns.is_empty() {
+            let now_ns = monotonic_ns();
+            let late = |made_ns: &u64| is_written_late(*made_ns, now_ns);
+            counts.written_late += self.unwritten_ns.drain(..).filter(late).count() as u64;
+        }
     }
 
     /// Something goes on by itself: an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended
@@ -376,6 +392,7 @@ impl Multiplex {
         output.clear();
         let made_ns = monotonic_ns();
         let response = Response::write(&local, request, made_ns, true, &mut output);
+        self.unwritten_ns.push(made_ns);
         self.send(stream, response, &output, (complete_ns, bytes_per_s), under_way);
         if self.uses_left == 0 && !self.wire.is_closing() {
             self.wire.go_away(ErrorCode::NO_ERROR);

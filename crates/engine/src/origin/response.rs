@@ -20,6 +20,9 @@ use assay_role::mark::{Kind, ResponseMark};
 const COPIED_BYTES: u64 = 8 * 1024;
 /// From so many microseconds on, an origin says for how long it had a request: waits of a proxy in that time delayed nothing.
 const HELD_FROM_US: u64 = 1_000;
+/// A response says how late it is, and is written after that: from so many nanoseconds on, it counts as written late. What is
+/// written at once takes a tenth of it.
+const WRITTEN_LATE_NS: u64 = 500_000;
 
 /// A response whose head is written, before or while it goes out.
 #[derive(Debug)]
@@ -232,6 +235,16 @@ impl Response {
         self.request.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
+    /// Counts it as written late, if it was: its head said at `made_ns` how late it is, and was written at `now_ns`.
+    #[inline]
+    pub fn written(&self, local: &Local, made_ns: u64, now_ns: u64) {
+        if is_written_late(made_ns, now_ns) {
+            let mut tally = local.tally.borrow_mut();
+            let phase = self.request.as_ref().map_or(tally.current(), |request| request.phase(&tally));
+            tally.of(phase).counts.written_late += 1;
+        }
+    }
+
     /// Counts it: all its `bytes` are written, those of the head among them; `wire_bytes` of them count as traffic, 0 where that
     /// is counted by connections. Gives the time.
     pub fn sent(
@@ -268,6 +281,12 @@ impl Response {
         recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);
         now_ns
     }
+}
+
+/// Whether what was made at `made_ns`, and written at `now_ns`, was written late.
+#[inline]
+pub fn is_written_late(made_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(made_ns) >= WRITTEN_LATE_NS
 }
 
 impl Request {
