@@ -3,18 +3,18 @@
 *Answers*: `demo` and `image` (rehearsed to 20 s) run through the built-in proxy. Hit ratios, errors and throughput should be known,
 the medians too, and the exit code should be 0, as nothing is required.
 
-*Planted faults*: a workload of 5 s runs through a forwarder (scripts/faulty_forwarder.py) that is watched with --watch and gets one
+*Planted faults*: a workload of 5 s runs through a forwarder (scripts/faulty_forwarder.py) that Assay starts from a description, and that gets one
 thing wrong: it flips a byte in one body of fifty (`wrong-byte`), serves objects long after they changed (`stale`), serves reloads from
 its store (`reload`), lets half of the rate through (`half-rate`), or takes twice as long for the slowest one request of forty
 (`p99`). The exit code must be 99, whatever else the machine does. `none` is the same forwarder without a fault, under all of these
-requirements: a 99 there is wrong, a 96 says that a requirement could not be decided.
+requirements: a 99 there is wrong, a 96 says that a requirement could not be decided. Undecided runs are repeated at most --retries times.
 
 *Other work* (--others LOAD): two processes that compute in bursts of a tenth of a second to two seconds, unpinned, so that this many
 processors are wanted on average. With 0 the machine is left as it is. The load average at the end of each run is recorded.
 
 A line per run goes to --json, and runs that are there already are not made again: what was interrupted is gone on with.
 Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
-Usage: answers.py [--times N] [--others LOAD] [--json FILE] [CASE]...
+Usage: answers.py [--times N] [--others LOAD] [--retries N] [--json FILE] [CASE]...
 """
 
 import collections
@@ -51,6 +51,31 @@ Robot R = {{
 Phase top = {{ name = "top"; goal.duration = 5sec; }};
 schedule(top);
 use(S, R);
+"""
+
+# The forwarder as a proxy that Assay starts, so that an undecided run can be repeated.
+DESCRIPTION = """
+name = "faulty-forwarder"
+title = "a forwarder that gets one thing wrong"
+modes = ["reverse"]
+
+[version]
+command = ["{python}", "--version"]
+after = "Python "
+
+[capacity]
+stores = ["memory"]
+memory-floor-bytes = 1048576
+
+[start]
+command = ["{python}", "-B", "{forwarder}", "{{{{ listen.ip }}}}:{{{{ listen.port }}}}", "{{{{ origins[0].ip }}}}:{{{{ origins[0].port }}}}", "{fault}"]
+
+[ready]
+patience-s = 30.0
+
+[stop]
+signal = "TERM"
+patience-s = 10.0
 """
 
 BURSTS = """
@@ -92,7 +117,7 @@ def other_work(load, seed):
 
 
 def run(flags):
-    """Exit code and summary of one run."""
+    """Exit code and summary of one run, and how many tries it took."""
     with tempfile.TemporaryDirectory(prefix="answers-") as directory:
         run_dir = os.path.join(directory, "run")
         command = [ASSAY, "run", *flags, "--no-live", "--no-report", "--run-dir", run_dir]
@@ -105,26 +130,24 @@ def run(flags):
                 child.wait()
         try:
             with open(os.path.join(run_dir, "summary.json")) as file:
-                return child.returncode, json.load(file)
+                tries = sum(os.path.isdir(os.path.join(directory, name)) for name in os.listdir(directory))
+                return child.returncode, json.load(file), tries
         except FileNotFoundError:
             sys.exit(f"{' '.join(command)}: no summary; it ended with {child.returncode}: {said.strip()[-500:]}")
 
 
-def through_forwarder(fault, seed):
+def through_forwarder(fault, seed, retries):
     """The same, through a forwarder that gets one thing wrong."""
     with tempfile.TemporaryDirectory(prefix="answers-") as directory:
         path = os.path.join(directory, "forwarded.pg")
         with open(path, "w") as file:
             file.write(WORKLOAD.format(life="2sec" if fault == "stale" else "30day"))
-        # Of its own network: other runs may use the same ports of other loopback addresses.
-        origin, target = f"127.9.{seed % 250 + 1}.2:9000", f"127.9.{seed % 250 + 1}.1:8080"
-        command = [sys.executable, "-B", FORWARDER, target, origin, fault]
-        with Beside([command], stdout=subprocess.PIPE) as [forwarder]:
-            forwarder.stdout.readline()
-            flags = [path, "--proxy", target, "--origin-listen", origin, "--seed", str(seed), "--watch", str(forwarder.pid)]
-            for requirement in FAULTS[fault]:
-                flags += ["--require", requirement]
-            return run(flags)
+        with open(os.path.join(directory, "faulty-forwarder.toml"), "w") as file:
+            file.write(DESCRIPTION.format(python=sys.executable, forwarder=FORWARDER, fault=fault))
+        flags = [path, "--proxy", "faulty-forwarder", "--proxy-dir", directory, "--seed", str(seed), "--retries", str(retries)]
+        for requirement in FAULTS[fault]:
+            flags += ["--require", requirement]
+        return run(flags)
 
 
 def looked_at(case, seed, others, code, summary):
@@ -144,7 +167,7 @@ def looked_at(case, seed, others, code, summary):
 
 def report(records):
     """Counts, a line for each case."""
-    print(f"{'case':11} {'runs':>4} {'load':>11}  {'exit codes':28} headline numbers that were not known")
+    print(f"{'case':11} {'runs':>4} {'load':>11}  {'exit codes':20} {'repeated':>8} headline numbers that were not known")
     for case in [*RUNS, *FAULTS]:
         mine = [record for record in records if record["case"] == case]
         if not mine:
@@ -153,13 +176,15 @@ def report(records):
         codes = collections.Counter(record["code"] for record in mine)
         less = collections.Counter(name for record in mine for name in record["roughly"] + record["unknown"])
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items()))
+        again = sum(record.get("tries", 1) > 1 for record in mine)
         less = ", ".join(f"{name} {count}" for name, count in sorted(less.items())) or "none"
-        print(f"{case:11} {len(mine):4} {loads[0]:5.1f}–{loads[-1]:5.1f}  {codes:28} {less}")
+        print(f"{case:11} {len(mine):4} {loads[0]:5.1f}–{loads[-1]:5.1f}  {codes:20} {again:8} {less}")
 
 
 def main():
     cases = [*RUNS, *FAULTS]
     parser = kept_runs.parser(__doc__, cases, 20, "answers.jsonl")
+    parser.add_argument("--retries", type=int, default=2, help="how often an undecided run with a planted fault is repeated at most")
     parser.add_argument("--others", type=float, default=1.5, help="processors that other work wants on average, 0 to 2")
     args = kept_runs.parse(parser, cases)
     kept = kept_runs.Kept(args.json)
@@ -169,8 +194,8 @@ def main():
                 continue
             with other_work(args.others, seed):
                 flags = RUNS.get(case)
-                code, summary = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed)
-            kept.add(looked_at(case, seed, args.others, code, summary))
+                code, summary, tries = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed, args.retries)
+            kept.add(looked_at(case, seed, args.others, code, summary) | {"tries": tries})
     report(kept.records)
 
 

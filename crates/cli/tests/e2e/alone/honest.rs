@@ -150,6 +150,16 @@ impl Drop for Burner {
 /// Busy loops beside a role: beside one alone, a role that sleeps often waits for some microseconds only, which changes little.
 const LOOPS: usize = 3;
 
+/// One of these reasons is found in a role. On a busy machine another role can be worse, and this one no serious doubt.
+fn is_named(ran: &Ran, role: &str, reasons: &[Reason]) {
+    let doubts = ran.info().verdict.doubts;
+    assert!(
+        doubts.iter().any(|doubt| doubt.role == role && reasons.contains(&doubt.reason)),
+        "{}",
+        all(ran)
+    );
+}
+
 /// Robots on one processor and origins on the other, with busy loops beside one of them.
 fn beside_a_busy_loop(burn_robots: bool) -> Option<Ran> {
     let (robots, origins) = two_processors()?;
@@ -163,8 +173,7 @@ fn robots_beside_a_busy_loop_are_starved_or_late_and_call_no_time_known_that_hol
     let Some(ran) = beside_a_busy_loop(true) else { return };
     leaves_unknown(&ran, &[]);
     assert!(no_spoiled_number_is_known(&ran.phases()[0]) > 0, "{:#}", ran.phases()[0]["response_time_ms"]);
-    let reasons = [Reason::Starved, Reason::Late, Reason::Stalled].map(|reason| found(&ran, reason));
-    assert!(reasons.iter().flatten().any(|doubt| doubt.role == "robots"), "{}", all(&ran));
+    is_named(&ran, "robots", &[Reason::Starved, Reason::Late, Reason::Stalled]);
 }
 
 #[test]
@@ -172,8 +181,7 @@ fn origins_beside_a_busy_loop_are_starved_and_no_time_is_called_known_that_holds
     let Some(ran) = beside_a_busy_loop(false) else { return };
     leaves_unknown(&ran, &[]);
     assert!(no_spoiled_number_is_known(&ran.phases()[0]) > 0, "{:#}", ran.phases()[0]["response_time_ms"]);
-    let reasons = [Reason::Starved, Reason::Stalled].map(|reason| found(&ran, reason));
-    assert!(reasons.iter().flatten().any(|doubt| doubt.role == "origins"), "{}", all(&ran));
+    is_named(&ran, "origins", &[Reason::Starved, Reason::Stalled]);
 }
 
 fn pid_of(info: &RunInfo, role: &str) -> Pid {
