@@ -107,18 +107,35 @@ pub struct Authority {
 impl Authority {
     /// A new one, whose keys and those of its certificates are of this kind.
     pub fn new(kind: KeyKind, validity: Validity) -> Result<Self, AuthorityError> {
-        let subject = "Assay, authority of one run";
+        Self::named("Assay, authority of one run", kind, validity)
+    }
+
+    /// The same under another name, to which a part of its key's digest is added.
+    pub fn named(subject: &str, kind: KeyKind, validity: Validity) -> Result<Self, AuthorityError> {
         let cannot = |cause| AuthorityError { subject: subject.into(), cause };
         let key = kind.make().map_err(cannot)?;
-        let mut params = params(subject, validity);
-        // Each has a name of its own, so that a certificate of another run is one of an unknown authority.
-        let id: String =
-            params.key_identifier(&key).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        params.distinguished_name.push(DnType::CommonName, format!("{subject} ({id})"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let params = of_authority(subject, validity, &key);
         let certificate = params.self_signed(&key).map_err(cannot)?.pem();
         Ok(Self { issuer: Issuer::new(params, key), certificate, kind })
+    }
+
+    /// One that [`Authority::named`] has made under this name, and whose certificate and key were kept. Its certificates have keys of the
+    /// default kind.
+    pub(crate) fn kept(subject: &str, certificate: &str, key: &str) -> Result<Self, rcgen::Error> {
+        let key = KeyPair::from_pem(key)?;
+        let params = of_authority(subject, Validity { from_unix_s: 0, until_unix_s: 0 }, &key);
+        let issuer = Issuer::new(params, key);
+        Ok(Self { issuer, certificate: certificate.to_owned(), kind: KeyKind::default() })
+    }
+
+    /// What its name ends with: a part of its key's digest, in hexadecimal.
+    pub fn id(&self) -> String {
+        id(&CertificateParams::default(), self.issuer.key())
+    }
+
+    /// Its private key, as PEM (PKCS #8).
+    pub fn key(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// Makes a key, and signs a certificate of a server with these names: host names and IP addresses.
@@ -139,6 +156,20 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).map_err(cannot)?.pem();
         Ok(Identity { certificate, key: key.serialize_pem() })
     }
+}
+
+fn id(params: &CertificateParams, key: &KeyPair) -> String {
+    params.key_identifier(key).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn of_authority(subject: &str, validity: Validity, key: &KeyPair) -> CertificateParams {
+    let mut params = params(subject, validity);
+    // Each has a name of its own, so that a certificate of another run is one of an unknown authority.
+    let name = format!("{subject} ({})", id(&params, key));
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
 }
 
 fn params(subject: &str, validity: Validity) -> CertificateParams {

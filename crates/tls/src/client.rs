@@ -115,7 +115,7 @@ impl Client {
     }
 }
 
-fn roots(pem: &[u8]) -> Result<RootCertStore, SettingsError> {
+pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, SettingsError> {
     let none = |cause: String| SettingsError::NoCertificate { what: "the file of authorities".into(), cause };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

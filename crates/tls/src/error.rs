@@ -3,6 +3,9 @@
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thiserror::Error as ThisError;
 
+/// What the library says where no certificate was chosen for the name that a client sent; it has no kind of its own for that.
+const NO_CERTIFICATE: &str = "no server certificate chain resolved";
+
 /// Why a session cannot begin, or cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 #[error("{detail}")]
@@ -26,6 +29,8 @@ pub enum TlsErrorKind {
     CertificateRefused,
     /// Both sides have no version, cipher suite or application protocol in common.
     NoCommonParameters,
+    /// A client named another server than the one for which there is a certificate, or none.
+    NameRefused,
     /// The other side does not speak TLS.
     NotTls,
     /// The connection ended without `close_notify`: what came may be incomplete (RFC 8446, 6.1).
@@ -49,6 +54,7 @@ impl TlsErrorKind {
             TlsErrorKind::NoCommonParameters => {
                 "let both sides speak TLS 1.2 or 1.3 with a cipher suite that both have, and the same version of HTTP"
             }
+            TlsErrorKind::NameRefused => "let the client name the server (SNI) that it connects to",
             TlsErrorKind::NotTls => "name the port that speaks TLS, or do without TLS on this leg",
             TlsErrorKind::Truncated => "see why the other side ends connections without `close_notify`",
             TlsErrorKind::Failed => "look at the log of the other side",
@@ -108,6 +114,7 @@ fn kind_of(error: &Error) -> TlsErrorKind {
         Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsErrorKind::NoCommonParameters,
         Error::AlertReceived(alert) => kind_of_alert(*alert),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsErrorKind::NotTls,
+        Error::General(text) if text == NO_CERTIFICATE => TlsErrorKind::NameRefused,
         _ => TlsErrorKind::Failed,
     }
 }
@@ -132,6 +139,9 @@ fn kind_of_alert(alert: AlertDescription) -> TlsErrorKind {
 fn detail_of(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(wrong) => detail_of_certificate(wrong),
+        Error::General(text) if text == NO_CERTIFICATE => {
+            "the client named a server (SNI) for which there is no certificate here, or none".to_owned()
+        }
         Error::AlertReceived(alert) => format!("the other side ended the TLS handshake: {alert:?}"),
         other => format!("TLS failed: {other}"),
     }

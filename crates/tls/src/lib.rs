@@ -2,7 +2,8 @@
 //!
 //! A [`session`] is one end of a connection: it takes records apart and puts them together. A [`client`] or a [`server`] begins
 //! sessions, with what it offers, trusts and shows. What goes wrong has one of a few kinds ([`error`]). An [`authority`] makes the
-//! certificates of a run.
+//! certificates of a run. An [`intercept::Interceptor`] is a server for whatever name a tunnel leads to, with certificates of an authority that a
+//! user keeps.
 //!
 //! *Does not:* read or write a socket or a file; speak early data (0-RTT), ask clients for certificates, or look at revocation.
 //! Certificates are checked against the wall clock, and keys are drawn from the system's random numbers, by the library
@@ -10,7 +11,9 @@
 
 pub mod authority;
 pub mod client;
+mod der;
 pub mod error;
+pub mod intercept;
 mod offer;
 pub mod server;
 pub mod session;

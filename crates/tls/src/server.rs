@@ -41,7 +41,7 @@ impl Server {
     pub fn with_names(pairs: &[Pair<'_>], offer: &Offer) -> Result<Self, SettingsError> {
         let provider = provider(offer)?;
         let unusable = |e: Error| SettingsError::Unusable(e.to_string());
-        let keys = pairs.iter().map(|pair| certified(pair, &provider)).collect::<Result<_, _>>()?;
+        let keys = pairs.iter().map(|pair| certified(pair, "server", &provider)).collect::<Result<_, _>>()?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(offer)?)
             .map_err(unusable)?
@@ -79,9 +79,13 @@ impl Server {
     }
 }
 
-/// Reads a certificate and its key, which must belong together.
-fn certified(pair: &Pair<'_>, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, SettingsError> {
-    let what = || "the file of the server's certificate".to_owned();
+/// Reads a certificate and its key, which must belong together; `whose` names their owner in messages.
+pub(crate) fn certified(
+    pair: &Pair<'_>,
+    whose: &str,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, SettingsError> {
+    let what = || format!("the file of the {whose}'s certificate");
     let none = |cause: String| SettingsError::NoCertificate { what: what(), cause };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pair.certificates)
         .collect::<Result<_, _>>()
@@ -90,7 +94,7 @@ fn certified(pair: &Pair<'_>, provider: &CryptoProvider) -> Result<Arc<Certified
         return Err(none("nothing was found".into()));
     }
     let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(|e| SettingsError::NoKey {
-        what: "the file of the server's private key".into(),
+        what: format!("the file of the {whose}'s private key"),
         cause: e.to_string(),
     })?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|e| match e {

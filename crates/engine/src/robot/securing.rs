@@ -114,7 +114,9 @@ pub fn kind_of_tls(error: &TlsError) -> ErrorKind {
         TlsErrorKind::NoCommonParameters => ErrorKind::TlsNoCommonParameters,
         TlsErrorKind::NotTls => ErrorKind::TlsNotSpoken,
         TlsErrorKind::Truncated => ErrorKind::TlsTruncated,
-        // Robots show no certificates.
-        TlsErrorKind::CertificateRefused | TlsErrorKind::Failed => ErrorKind::TlsFailed,
+        // Robots show no certificates, and choose none.
+        TlsErrorKind::CertificateRefused | TlsErrorKind::NameRefused | TlsErrorKind::Failed => {
+            ErrorKind::TlsFailed
+        }
     }
 }

@@ -1,0 +1,319 @@
+//! A server for whatever name a tunnel leads to, with certificates that an authority signs at that moment.
+//!
+//! The authority is one that a user has made and keeps; nothing here trusts it. A client gets a certificate for the host of its tunnel and
+//! for no other: if it names another server (SNI), or none where the host has a name, the handshake ends.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_role::tls::Offer;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::server::{ClientHello, ResolvesServerCert, UnbufferedServerConnection};
+use rustls::sign::CertifiedKey;
+use rustls::{Error as RustlsError, ServerConfig};
+use thiserror::Error;
+
+use crate::authority::{Authority, AuthorityError, Validity};
+use crate::client::{host_of, roots};
+use crate::der;
+use crate::error::TlsError;
+use crate::offer::{SettingsError, provider, versions};
+use crate::server::{Pair, certified};
+use crate::session::Session;
+use crate::{HTTP_1_1, HTTP_2};
+
+/// What authorities for this are called.
+pub const NAME: &str = "Assay, opened tunnels";
+
+/// Most hosts whose certificates are kept; those made first go first.
+const MOST_HOSTS: usize = 1024;
+/// For how long a certificate is valid after it was made; and how long it is used, so that clients never get one that is about to expire.
+const VALID_S: u64 = 30 * 86_400;
+const USED_S: u64 = 86_400;
+/// A client whose clock is behind accepts a certificate all the same.
+const BEFORE_S: u64 = 86_400;
+
+/// Why tunnels cannot be opened with an authority.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InterceptError {
+    /// Its certificate or its key.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A certificate that was made in another way.
+    #[error("the certificate is not that of an authority which `assay spe authority` has made")]
+    NotAnAuthority,
+    /// It is not valid any more.
+    #[error("the authority is expired, since {0} s")]
+    Expired(u64),
+    /// It is not valid yet.
+    #[error("the authority is not valid yet, for another {0} s; check the clock of this machine")]
+    TooEarly(u64),
+}
+
+/// Why a tunnel cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// No certificate can be made for its host.
+    #[error("`{0}` is neither a host name nor an IP address, so no certificate can be made for it")]
+    Host(String),
+    /// The certificate could not be made.
+    #[error(transparent)]
+    Certificate(#[from] AuthorityError),
+    /// The session could not begin.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The authority has expired since the start.
+    #[error(transparent)]
+    Authority(#[from] InterceptError),
+}
+
+/// A server for any host.
+pub struct Interceptor {
+    authority: Authority,
+    valid: Validity,
+    provider: Arc<CryptoProvider>,
+    /// The settings of all servers but for their certificates. Tickets are of one key; a session is resumed under its own name only.
+    settings: ServerConfig,
+    known: RefCell<Known>,
+}
+
+impl std::fmt::Debug for Interceptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interceptor").field("valid", &self.valid).finish_non_exhaustive()
+    }
+}
+
+/// The servers that there are.
+#[derive(Default)]
+struct Known {
+    by_host: HashMap<String, Made>,
+    /// In the order in which they were made.
+    order: VecDeque<String>,
+}
+
+struct Made {
+    settings: Arc<ServerConfig>,
+    at_unix_s: u64,
+}
+
+impl Interceptor {
+    /// With the certificate of an authority called [`NAME`] and its key, as PEM. They must belong together, and be valid at `now_unix_s`.
+    pub fn new(certificate: &[u8], key: &[u8], now_unix_s: u64) -> Result<Self, InterceptError> {
+        let offer = Offer::default();
+        let provider = provider(&offer)?;
+        let own = certified(&Pair { certificates: certificate, key }, "authority", &provider)?;
+        let der = own.cert.first().ok_or(InterceptError::NotAnAuthority)?;
+        let valid = der::validity(der).ok_or(InterceptError::NotAnAuthority)?;
+        check(valid, now_unix_s)?;
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let unusable = |cause: String| InterceptError::Settings(SettingsError::Unusable(cause));
+        let authority =
+            Authority::kept(NAME, &text(certificate), &text(key)).map_err(|e| unusable(e.to_string()))?;
+        if !has_signed(&authority, valid, now_unix_s, &provider) {
+            return Err(InterceptError::NotAnAuthority);
+        }
+        let of_library = |e: RustlsError| unusable(e.to_string());
+        let nobody = Arc::new(ForHost { name: None, key: own });
+        let mut settings = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions(&offer)?)
+            .map_err(of_library)?
+            .with_no_client_auth()
+            .with_cert_resolver(nobody);
+        settings.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+        settings.ticketer = Ticketer::new().map_err(of_library)?;
+        Ok(Self { authority, valid, provider, settings, known: RefCell::default() })
+    }
+
+    /// Begins a session with the client of a tunnel to this authority (`host` or `host:port`).
+    pub fn accept(&self, authority: &str, now_unix_s: u64) -> Result<Session, OpenError> {
+        let settings = self.settings_for(authority, now_unix_s)?;
+        let connection = UnbufferedServerConnection::new(settings).map_err(TlsError::from)?;
+        Ok(Session::server(connection))
+    }
+
+    fn settings_for(&self, authority: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, OpenError> {
+        // A name is sent (SNI) and verified without the dot at its end.
+        let host = host_of(authority).trim_end_matches('.').to_ascii_lowercase();
+        let mut known = self.known.borrow_mut();
+        if let Some(made) = known.by_host.get(&host)
+            && now_unix_s.saturating_sub(made.at_unix_s) < USED_S
+        {
+            return Ok(Arc::clone(&made.settings));
+        }
+        let settings = self.make(&host, now_unix_s)?;
+        known.add(host, Made { settings: Arc::clone(&settings), at_unix_s: now_unix_s });
+        Ok(settings)
+    }
+
+    fn make(&self, host: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, OpenError> {
+        check(self.valid, now_unix_s)?;
+        if ServerName::try_from(host).is_err() {
+            return Err(OpenError::Host(host.to_owned()));
+        }
+        let validity = Validity {
+            from_unix_s: now_unix_s.saturating_sub(BEFORE_S).max(self.valid.from_unix_s),
+            until_unix_s: (now_unix_s + VALID_S).min(self.valid.until_unix_s),
+        };
+        let identity = self.authority.issue(&[host.to_owned()], validity)?;
+        // With the authority's own, so that a client can be told to accept what this authority has signed without installing it.
+        let chain = [identity.certificate, self.authority.certificate.clone()].concat();
+        let pair = Pair { certificates: chain.as_bytes(), key: identity.key.as_bytes() };
+        let key = certified(&pair, "host", &self.provider).map_err(InterceptError::from)?;
+        let name = host.parse::<IpAddr>().is_err().then(|| host.to_owned());
+        let mut settings = self.settings.clone();
+        settings.cert_resolver = Arc::new(ForHost { name, key });
+        Ok(Arc::new(settings))
+    }
+}
+
+impl Known {
+    fn add(&mut self, host: String, made: Made) {
+        if self.by_host.insert(host.clone(), made).is_some() {
+            self.order.retain(|other| *other != host);
+        }
+        self.order.push_back(host);
+        while self.order.len() > MOST_HOSTS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_host.remove(&oldest);
+        }
+    }
+}
+
+/// True where clients that trust the certificate of an authority accept what it signs.
+fn has_signed(
+    authority: &Authority,
+    valid: Validity,
+    now_unix_s: u64,
+    provider: &Arc<CryptoProvider>,
+) -> bool {
+    let host = "host.test";
+    let Ok(identity) = authority.issue(&[host.to_owned()], valid) else { return false };
+    let pair = Pair { certificates: identity.certificate.as_bytes(), key: identity.key.as_bytes() };
+    let (Ok(key), Ok(roots), Ok(name)) = (
+        certified(&pair, "host", provider),
+        roots(authority.certificate.as_bytes()),
+        ServerName::try_from(host),
+    ) else {
+        return false;
+    };
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(now_unix_s));
+    let first = key.cert.first();
+    let verified = verifier
+        .ok()
+        .zip(first)
+        .map(|(verifier, certificate)| verifier.verify_server_cert(certificate, &[], &name, &[], now));
+    matches!(verified, Some(Ok(_)))
+}
+
+fn check(valid: Validity, now_unix_s: u64) -> Result<(), InterceptError> {
+    if now_unix_s > valid.until_unix_s {
+        return Err(InterceptError::Expired(now_unix_s - valid.until_unix_s));
+    }
+    match valid.from_unix_s.saturating_sub(now_unix_s) {
+        0 => Ok(()),
+        early_s => Err(InterceptError::TooEarly(early_s)),
+    }
+}
+
+/// The certificate of one host, for clients that name that one.
+#[derive(Debug)]
+struct ForHost {
+    /// None: an IP address, which clients do not name (RFC 6066, 3).
+    name: Option<String>,
+    key: Arc<CertifiedKey>,
+}
+
+impl ResolvesServerCert for ForHost {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let is_it = match (&self.name, hello.server_name()) {
+            (Some(name), Some(named)) => name.eq_ignore_ascii_case(named),
+            (None, None) => true,
+            _ => false,
+        };
+        is_it.then(|| Arc::clone(&self.key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::KeyKind;
+
+    const NOW_UNIX_S: u64 = 1_800_000_000;
+
+    fn kept() -> Authority {
+        Authority::named(NAME, KeyKind::P256, Validity::around(NOW_UNIX_S)).expect("can be made")
+    }
+
+    fn interceptor() -> Interceptor {
+        let kept = kept();
+        let made = Interceptor::new(kept.certificate.as_bytes(), kept.key().as_bytes(), NOW_UNIX_S);
+        made.expect("certificate and key belong together")
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_authority_has_a_message_each() {
+        let (kept, other) = (kept(), kept());
+        let refused = |certificate: &str, key: &str, now_unix_s| {
+            Interceptor::new(certificate.as_bytes(), key.as_bytes(), now_unix_s).expect_err("is refused")
+        };
+        let (certificate, key) = (&kept.certificate, kept.key());
+        assert_eq!(refused(certificate, &other.key(), NOW_UNIX_S), SettingsError::KeyMismatch.into());
+        let late = refused(certificate, &key, NOW_UNIX_S + 366 * 86_400);
+        assert_eq!(late, InterceptError::Expired(86_400));
+        let early = refused(certificate, &key, NOW_UNIX_S - 2 * 86_400);
+        assert_eq!(early, InterceptError::TooEarly(86_400));
+        assert!(refused("", &key, NOW_UNIX_S).to_string().contains("the authority's certificate has no"));
+        assert!(refused(certificate, "x", NOW_UNIX_S).to_string().contains("the authority's private key"));
+        let server =
+            kept.issue(&["a.example".to_owned()], Validity::around(NOW_UNIX_S)).expect("can be made");
+        assert_eq!(refused(&server.certificate, &server.key, NOW_UNIX_S), InterceptError::NotAnAuthority);
+        let run = Authority::new(KeyKind::P256, Validity::around(NOW_UNIX_S)).expect("can be made");
+        assert_eq!(refused(&run.certificate, &run.key(), NOW_UNIX_S), InterceptError::NotAnAuthority);
+    }
+
+    #[test]
+    fn a_certificate_is_made_once_for_a_host_and_again_after_a_day() {
+        let interceptor = interceptor();
+        let of = |authority, now_unix_s| interceptor.settings_for(authority, now_unix_s).expect("is made");
+        let first = of("www.example:443", NOW_UNIX_S);
+        assert!(Arc::ptr_eq(&first, &of("WWW.example.:8443", NOW_UNIX_S + 86_399)));
+        assert!(!Arc::ptr_eq(&first, &of("other.example", NOW_UNIX_S)));
+        assert!(!Arc::ptr_eq(&first, &of("www.example", NOW_UNIX_S + 86_400)));
+        assert_eq!(interceptor.known.borrow().order.len(), 2, "the older one went");
+    }
+
+    #[test]
+    fn no_more_hosts_are_known_than_may_be() {
+        let made = || Made { settings: Arc::new(interceptor().settings), at_unix_s: 0 };
+        let settings = made().settings;
+        let mut known = Known::default();
+        for number in 0..=MOST_HOSTS {
+            known.add(number.to_string(), Made { settings: Arc::clone(&settings), at_unix_s: 0 });
+        }
+        assert_eq!((known.by_host.len(), known.order.len()), (MOST_HOSTS, MOST_HOSTS));
+        assert!(!known.by_host.contains_key("0") && known.by_host.contains_key("1"));
+    }
+
+    #[test]
+    fn a_host_that_no_certificate_can_be_for_is_refused_and_so_are_all_once_the_authority_has_expired() {
+        let interceptor = interceptor();
+        for host in ["a%20b:443", "a..b:443", "a!b"] {
+            assert!(matches!(interceptor.accept(host, NOW_UNIX_S), Err(OpenError::Host(_))), "{host}");
+        }
+        for host in ["[::1]:443", "10.0.0.1:8443", "a_b.example"] {
+            assert!(interceptor.accept(host, NOW_UNIX_S).is_ok(), "{host}");
+        }
+        let late = interceptor.accept("www.example:443", NOW_UNIX_S + 400 * 86_400);
+        assert!(matches!(late, Err(OpenError::Authority(InterceptError::Expired(_)))), "{late:?}");
+    }
+}
