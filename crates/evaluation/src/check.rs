@@ -160,6 +160,7 @@ mod tests {
             origin: Some(("origin.example".into(), "127.0.0.1:9".parse().unwrap())),
             tls: None,
             origin_tls: None,
+            intercept: None,
             proxies,
             listeners: Some("127.0.0.1:0".parse().unwrap()),
             when: When::After,

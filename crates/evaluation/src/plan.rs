@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_lab::Mode;
 use assay_lab::led::UnderTest;
 use assay_record::spe::How;
-use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
+use assay_role::evaluation::{AuthorityFiles, CollectorCounters, MultiplierCounters, Turns, When};
 use assay_role::tls::{ClientTls, ServerTls};
 
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
@@ -30,6 +30,8 @@ pub struct SpePlan {
     pub tls: Option<ServerTls>,
     /// How that origin is spoken to over TLS; none: in the clear.
     pub origin_tls: Option<ClientTls>,
+    /// With which authority tunnels are opened, and how their origins are spoken to; none: tunnels go through unseen.
+    pub intercept: Option<(AuthorityFiles, ClientTls)>,
     /// The proxies under test.
     pub proxies: Vec<UnderTest>,
     /// First address of the Collector's listeners, the others on the next ports; none: chosen.

@@ -47,6 +47,7 @@ impl Evaluation {
                 .as_ref()
                 .zip(plan.origin_tls.clone())
                 .map(|((authority, _), client)| OriginTls { client, authority: authority.clone() }),
+            tunnels_tls: plan.intercept.as_ref().map(|(_, origins)| origins.clone()),
             minimum_freshness_ms: millis(plan.minimum_freshness),
             maximum_age_ms: millis(plan.maximum_age),
             replay: plan.replay,
@@ -147,6 +148,7 @@ impl Evaluation {
         let spec = MultiplierSpec {
             listen: plan.listen,
             tls: plan.tls.clone(),
+            intercept: plan.intercept.as_ref().map(|(authority, _)| authority.clone()),
             collector: prepare::reachable(collector),
             proxies: named
                 .map(|(proxy, &address)| ProxyUnderTest { label: proxy.label.clone(), address })

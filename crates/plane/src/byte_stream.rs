@@ -114,6 +114,17 @@ impl<T: Descriptor> ByteStream<T> {
         self.tls = Some(Box::new(secured));
     }
 
+    /// The same where the other side has begun with it already: `early` is what it has sent.
+    pub fn secure_begun(&mut self, session: Session, early: &[u8]) -> io::Result<()> {
+        self.secure(session);
+        let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
+        let mut is_data = false;
+        let result = tls.session.receive(&mut early.to_vec(), &mut |_| is_data = true, &mut tls.unsent);
+        // An alert says what was wrong with it.
+        let _ = tls.flush(socket);
+        result.and_then(|()| if is_data { Err(too_early()) } else { Ok(()) }).map_err(failed)
+    }
+
     /// TLS if there is a session, else in the clear.
     pub fn new(socket: T, session: Option<Session>) -> Self {
         match session {

@@ -30,15 +30,24 @@ pub async fn serve_client<F: Future<Output = ()> + 'static>(
     stream: ByteStream<TcpStream>,
     resources: &Rc<Resources>,
     limits: ClientLimits,
+    serve: impl FnMut(Exchange<ClientStream>) -> F,
+) {
+    serve_connection(Connection::new(ClientStream::Socket(stream), resources), limits, serve).await;
+}
+
+/// The same for a connection on which something may have been read.
+pub async fn serve_connection<F: Future<Output = ()> + 'static>(
+    mut connection: Connection<ClientStream>,
+    limits: ClientLimits,
     mut serve: impl FnMut(Exchange<ClientStream>) -> F,
 ) {
-    let peer = stream.socket().peer_addr().ok();
-    let mut connection = Connection::new(ClientStream::Socket(stream), resources);
+    let peer = connection.stream.address();
+    let resources = Rc::clone(connection.resources());
     match http2::is_begun(&mut connection, &limits).await {
         Ok(true) => {
             let start = |pipe| {
                 let stream = ClientStream::Http2(pipe, peer);
-                spawn_local(serve(Exchange::new(stream, resources, limits)));
+                spawn_local(serve(Exchange::new(stream, &resources, limits)));
             };
             drop(http2::serve(connection, limits, start).await);
         }
@@ -51,11 +60,14 @@ pub async fn serve_client<F: Future<Output = ()> + 'static>(
 impl ClientStream {
     /// Where the client is; none where the system does not say.
     pub fn peer(&self) -> Option<IpAddr> {
-        let address = match self {
+        self.address().map(|address| address.ip())
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        match self {
             Self::Socket(stream) => stream.socket().peer_addr().ok(),
             Self::Http2(_, address) => *address,
-        };
-        address.map(|address| address.ip())
+        }
     }
 
     /// What the scheme of an absolute URL must be. Requests of HTTP/2 have none of these.

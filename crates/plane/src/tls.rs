@@ -3,10 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_role::evaluation::AuthorityFiles;
 use assay_role::tls::{ClientTls, ServerTls};
 use assay_tls::client::{Client, SettingsError, Trust};
+use assay_tls::intercept::{InterceptError, Interceptor};
 use assay_tls::server::Server;
 use thiserror::Error;
+
+use crate::clock::realtime_ns;
 
 /// Why a role cannot speak TLS as it was told. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
@@ -37,6 +41,16 @@ pub enum TlsSetupError {
         /// What is wrong.
         cause: SettingsError,
     },
+    /// The authority with which tunnels are opened, or its key, cannot be used.
+    #[error("{certificate} with {key}: {cause}")]
+    Authority {
+        /// The file of its certificate.
+        certificate: PathBuf,
+        /// The file of its key.
+        key: PathBuf,
+        /// What is wrong.
+        cause: Box<InterceptError>,
+    },
     /// What is to be offered is not possible.
     #[error(transparent)]
     Settings(SettingsError),
@@ -50,6 +64,17 @@ pub fn client(told: &ClientTls) -> Result<Client, TlsSetupError> {
     let pem = read(path)?;
     Client::new(Trust::Authorities(&pem), &told.offer)
         .map_err(|cause| TlsSetupError::Authorities { path: path.clone(), cause })
+}
+
+/// What opens tunnels with an authority that a user keeps. It must be valid now.
+pub fn interceptor(told: &AuthorityFiles) -> Result<Interceptor, TlsSetupError> {
+    let AuthorityFiles { certificate, key } = told;
+    let now_unix_s = realtime_ns() / 1_000_000_000;
+    Interceptor::new(&read(certificate)?, &read(key)?, now_unix_s).map_err(|cause| TlsSetupError::Authority {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        cause: Box::new(cause),
+    })
 }
 
 /// A server with the certificate that it was told to show.

@@ -8,8 +8,9 @@
 //!
 //! Both are roles: processes of the one binary, told what to do by [`assay_role::evaluation`].
 //!
-//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-review`), or look into tunnels: what a client sends after
-//! CONNECT goes through unseen.
+//! What a client sends after CONNECT goes through unseen, unless the user has named an authority of their own with which tunnels are opened.
+//!
+//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-review`), or trust that authority.
 
 pub mod collector;
 mod drain;

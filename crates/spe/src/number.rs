@@ -4,28 +4,48 @@
 //! The Multiplier numbers each request ([`REQUEST`]). A request that a proxy sends on has the number still, so the Collector
 //! serves it with what that very request of the client got, in whatever order requests of proxies come. Where it could not
 //! keep that, the response says so ([`LOST`]), and is not held against the proxy. Neither field reaches an origin or a client.
+//!
+//! A request that came through a tunnel which the Multiplier has opened is one for an `https` URL. Between the Multiplier, the proxies and the
+//! Collector it goes in the clear; the number says what it was (`17-https`).
 
 use assay_http::field::{Field, decimal};
 use assay_http::head::RequestHead;
+use assay_plane::fields;
 
 /// In requests: the number of the client's request.
 pub const REQUEST: &str = "X-Assay-Request";
 /// In responses to proxies: the number of the request whose own response was not kept.
 pub const LOST: &str = "X-Assay-Lost";
 
+/// What follows the number of a request for an `https` URL.
+const SECURED: &[u8] = b"-https";
+
 /// The number in a request; none: it has no number, or more than one.
 pub fn of_request(head: &RequestHead<'_>) -> Option<u64> {
-    only(head.headers().filter(|field| field.is(REQUEST)))
+    of_request_with_scheme(head).map(|(number, _)| number)
+}
+
+/// The number in a request, and whether it is one for an `https` URL.
+pub fn of_request_with_scheme(head: &RequestHead<'_>) -> Option<(u64, bool)> {
+    let mut fields = head.headers().filter(|field| field.is(REQUEST));
+    let value = fields.next().filter(|_| fields.next().is_none())?.value;
+    match value.strip_suffix(SECURED) {
+        Some(number) => Some((decimal(number)?, true)),
+        None => Some((decimal(value)?, false)),
+    }
+}
+
+/// Appends the field that numbers a request.
+pub fn append(out: &mut Vec<u8>, number: u64, is_secured: bool) {
+    match is_secured {
+        false => fields::append_number(out, REQUEST, number),
+        true => fields::append(out, REQUEST.as_bytes(), &[number.to_string().as_bytes(), SECURED].concat()),
+    }
 }
 
 /// True where a response is marked as one in place of what request `number` got.
 pub fn is_lost<'b>(mut fields: impl Iterator<Item = Field<'b>>, number: u64) -> bool {
     fields.any(|field| field.is(LOST) && decimal(field.value) == Some(number))
-}
-
-fn only<'b>(mut fields: impl Iterator<Item = Field<'b>>) -> Option<u64> {
-    let first = fields.next()?;
-    if fields.next().is_some() { None } else { decimal(first.value) }
 }
 
 #[cfg(test)]
@@ -46,6 +66,20 @@ mod tests {
             assert_eq!(number(none), None, "{none}");
         }
         assert_eq!(number("X-Assay-Request: 1\r\nX-Assay-Request: 1\r\n"), None);
+    }
+
+    #[test]
+    fn a_number_says_whether_its_request_was_for_an_https_url() {
+        for (is_secured, value) in [(false, "7"), (true, "7-https")] {
+            let mut text = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
+            append(&mut text, 7, is_secured);
+            text.extend_from_slice(b"\r\n");
+            let (head, _) = RequestHead::parse(&text).unwrap().unwrap();
+            assert_eq!(of_request_with_scheme(&head), Some((7, is_secured)));
+            assert_eq!(head.header(REQUEST), Some(value.as_bytes()));
+        }
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\nX-Assay-Request: -https\r\n\r\n";
+        assert_eq!(of_request(&RequestHead::parse(text).unwrap().unwrap().0), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::error::TlsError;
 use crate::offer::{SettingsError, provider, versions};
 use crate::server::{Pair, certified};
 use crate::session::Session;
-use crate::{HTTP_1_1, HTTP_2};
+use crate::{HTTP_1_0, HTTP_1_1, HTTP_2};
 
 /// What authorities for this are called.
 pub const NAME: &str = "Assay, opened tunnels";
@@ -126,7 +126,7 @@ impl Interceptor {
             .map_err(of_library)?
             .with_no_client_auth()
             .with_cert_resolver(nobody);
-        settings.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+        settings.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec(), HTTP_1_0.to_vec()];
         settings.ticketer = Ticketer::new().map_err(of_library)?;
         Ok(Self { authority, valid, provider, settings, known: RefCell::default() })
     }

@@ -20,5 +20,7 @@ pub mod session;
 
 /// HTTP/1.1 as an application protocol (ALPN, RFC 7301): what is offered and accepted unless something else is said.
 pub const HTTP_1_1: &[u8] = b"http/1.1";
+/// HTTP/1.0 as an application protocol, which some clients name where they are to speak it.
+pub const HTTP_1_0: &[u8] = b"http/1.0";
 /// HTTP/2 as an application protocol (RFC 9113, 3.2).
 pub const HTTP_2: &[u8] = b"h2";

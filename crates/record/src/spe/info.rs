@@ -24,6 +24,8 @@ pub struct SpeInfo {
     pub seed: u64,
     /// Clients and proxies speak as to a forward proxy; false: as to a server.
     pub forward: bool,
+    /// Tunnels were opened, so that requests for `https` URLs could be compared.
+    pub intercept: bool,
     /// When proxies get requests: `after`, `at_once`.
     pub when: String,
     /// In which order: `permuted`, `fixed`.
@@ -95,8 +97,21 @@ pub struct Totals {
     pub clients: u64,
     /// Requests of clients.
     pub requests: u64,
-    /// Tunnels (CONNECT) among them: passed through, never compared.
+    /// Tunnels (CONNECT) among them, which are never compared themselves.
     pub connects: u64,
+    /// Tunnels that were opened (`--intercept`): their requests are among `requests`.
+    pub tunnels_opened: u64,
+    /// Tunnels that were not, because the client did not accept the certificate: it does not trust the authority, or accepts only
+    /// the server's own certificate.
+    pub tunnels_certificate_refused: u64,
+    /// Tunnels that were not, because the client named another server (SNI) than that of the tunnel, or none.
+    pub tunnels_name_refused: u64,
+    /// Tunnels that were not, because the client did not speak TLS.
+    pub tunnels_not_tls: u64,
+    /// Tunnels that were not, because there was no version of TLS, cipher suite or application protocol in common.
+    pub tunnels_no_common_parameters: u64,
+    /// Tunnels that were not, because the client left during the handshake, or did not complete it in time.
+    pub tunnels_failed: u64,
     /// Requests that could not be understood and were refused.
     pub refused: u64,
     /// Requests whose client left before it had its response.

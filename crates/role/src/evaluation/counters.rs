@@ -53,6 +53,8 @@ pub struct MultiplierCounters {
     pub requests: u64,
     /// Tunnels among them.
     pub connects: u64,
+    /// What came of those that were to be opened.
+    pub opened: OpenedCounters,
     /// Requests that could not be understood.
     pub refused: u64,
     /// Requests whose client left before it had its response.
@@ -63,6 +65,24 @@ pub struct MultiplierCounters {
     pub peak_memory_bytes: u64,
     /// Each target, `direct` first.
     pub targets: Vec<TargetCounters>,
+}
+
+/// What came of the tunnels that the Multiplier was to open, since the start: each is counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenedCounters {
+    /// Opened: the client has accepted the certificate.
+    pub opened: u64,
+    /// The client did not accept the certificate: it does not trust the authority, or knows the server's own certificate.
+    pub certificate_refused: u64,
+    /// The client named another server (SNI) than that of the tunnel, or none.
+    pub name_refused: u64,
+    /// The client did not speak TLS.
+    pub not_tls: u64,
+    /// No version, cipher suite or application protocol in common.
+    pub no_common_parameters: u64,
+    /// The handshake failed in another way: the client has left, or did not end it in time.
+    pub failed: u64,
 }
 
 /// What one target did, since the start.

@@ -4,9 +4,10 @@ mod counters;
 mod spec;
 
 pub use counters::{
-    CollectorCounters, CollectorInterval, ExchangeRow, ListenerRow, MultiplierCounters, TargetCounters,
+    CollectorCounters, CollectorInterval, ExchangeRow, ListenerRow, MultiplierCounters, OpenedCounters,
+    TargetCounters,
 };
 pub use spec::{
-    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest, Route, Turns,
-    When,
+    AuthorityFiles, CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls,
+    ProxyUnderTest, Route, Turns, When,
 };

@@ -20,6 +20,9 @@ pub struct CollectorSpec {
     /// How that origin is spoken to over TLS; none: in the clear.
     #[serde(default)]
     pub origin_tls: Option<OriginTls>,
+    /// How the origins of tunnels that the Multiplier opens are spoken to; none: it opens none.
+    #[serde(default)]
+    pub tunnels_tls: Option<ClientTls>,
     /// How long a response that may not be cached is kept for listeners that have not seen it, in milliseconds.
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
@@ -53,6 +56,15 @@ pub struct OriginTls {
     pub client: ClientTls,
     /// The authority (`host` or `host:port`) whose host the certificate is verified for.
     pub authority: String,
+}
+
+/// An authority that a user keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorityFiles {
+    /// Its certificate (PEM).
+    pub certificate: PathBuf,
+    /// Its private key (PEM, PKCS #8).
+    pub key: PathBuf,
 }
 
 /// A listening address of the Collector.
@@ -110,6 +122,9 @@ pub struct MultiplierSpec {
     /// How clients are spoken to over TLS; none: in the clear.
     #[serde(default)]
     pub tls: Option<ServerTls>,
+    /// With which authority tunnels are opened; none: they go through unseen.
+    #[serde(default)]
+    pub intercept: Option<AuthorityFiles>,
     /// The Collector's listener for the Multiplier.
     pub collector: SocketAddr,
     /// The proxies under test.

@@ -139,6 +139,7 @@ fn spec(origin: SocketAddr, replay: bool) -> CollectorSpec {
         origins: Vec::new(),
         default_origin: Some(origin),
         origin_tls: None,
+        tunnels_tls: None,
         minimum_freshness_ms: 600_000,
         maximum_age_ms: 3_600_000,
         replay,

@@ -24,7 +24,6 @@ use crate::collector::recording::{Claim, Outcome, Reader, Recording};
 use crate::collector::shared::Shared;
 use crate::collector::shelf::{Found, Key, Requester};
 use crate::collector::tunnel;
-use crate::collector::url::Target;
 use crate::number;
 
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
@@ -76,7 +75,7 @@ impl Client {
             return self.begin_tunnel(head).await;
         }
         let is_head = head.method == "HEAD";
-        let target = match Target::of(head, shared.routes.fallback_authority()) {
+        let target = match shared.target(head, self.listener) {
             Ok(target) => target,
             Err(error) => {
                 return refuse(self, error.status(), &error.to_string(), is_head).await;
@@ -121,9 +120,8 @@ impl Client {
         let shared = Rc::clone(&self.shared);
         let log = shared.log.borrow();
         let Some(log) = log.as_ref().filter(|_| self.tunnel.is_none()) else { return };
-        let target = Target::of(head, shared.routes.fallback_authority());
-        let (host, url) = match target {
-            Ok(Target { authority, path }) => (authority.to_owned(), format!("http://{authority}{path}")),
+        let (host, url) = match shared.target(head, self.listener) {
+            Ok(target) => (target.host().to_owned(), target.url()),
             Err(_) => ("-".to_owned(), head.target.to_owned()),
         };
         log.note(Line {
@@ -309,6 +307,7 @@ async fn lead(
     let order = Order {
         key,
         place: shared.routes.place(&client_request.target),
+        secured: client_request.target.is_secured.then(|| client_request.target.authority.to_owned()),
         request,
         conditions,
         body: body.parts,

@@ -145,7 +145,7 @@ impl<'b> ClientRequest<'b> {
         request.push(b' ');
         self.target.write_path(&mut request);
         request.extend_from_slice(b" HTTP/1.1\r\n");
-        fields::append(&mut request, b"Host", self.target.authority.as_bytes());
+        fields::append(&mut request, b"Host", self.target.host().as_bytes());
         let is_condition = |field: &Field<'_>| {
             !self.is_for_origin && (field.is("if-none-match") || field.is("if-modified-since"))
         };

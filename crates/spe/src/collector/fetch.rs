@@ -33,6 +33,8 @@ pub struct Order {
     pub key: Key,
     /// Where it comes from.
     pub place: Place,
+    /// The authority that it is spoken to for over TLS, beside an origin that always is; none: in the clear.
+    pub secured: Option<String>,
     /// The head for the origin, without conditions and without the empty line.
     pub request: Vec<u8>,
     /// The client's conditions, if they are to be passed on.
@@ -109,7 +111,7 @@ async fn attempt<T>(
     let address = shared.address_of(&order.place).await?;
     let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = shared.connect(address).await?.timed();
+    let mut origin = shared.connect(address, order.secured.as_deref()).await?.timed();
     steps.connected_ns = offset();
     let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
     // Where that fails, it may have responded before it closed.

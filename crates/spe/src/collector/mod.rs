@@ -5,7 +5,8 @@
 //! its key are looked through ([`shelf`], [`choice`]). Which of them go when room is needed says [`stock`], and what a proxy can
 //! no longer be given for it is noted in [`lost`]. Either one of them is replayed at its pace ([`play`]), or a fetch ([`fetch`])
 //! begins a new one ([`recording`]): the head as others get it ([`response`]), and the body with the time of each part
-//! ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT goes through unseen ([`tunnel`]).
+//! ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT goes through unseen ([`tunnel`]). Requests from
+//! tunnels that the Multiplier has opened go to their origins over TLS ([`secured`]).
 //!
 //! *Pure:* [`url`], [`client_request`], [`response`], [`timeline`], [`choice`], [`stock`], [`lost`].
 
@@ -21,6 +22,7 @@ mod play;
 mod recording;
 mod response;
 mod role;
+mod secured;
 mod server;
 mod shared;
 mod shelf;

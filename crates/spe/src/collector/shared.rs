@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_http::head::RequestHead;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::timer::{Ticket, Timer};
@@ -18,8 +19,9 @@ use crate::collector::choice::Limits;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
 use crate::collector::log::Log;
+use crate::collector::secured::Secured;
 use crate::collector::shelf::Shelf;
-use crate::collector::url::{self, Target};
+use crate::collector::url::{self, Target, UrlError};
 
 use assay_record::spe::DIRECT;
 use assay_role::evaluation::{CollectorCounters, ListenerRow};
@@ -43,6 +45,8 @@ pub struct Shared {
     pub routes: Routes,
     /// The origin that is spoken to over TLS: what is trusted, and the name that its certificate is verified for.
     origin_tls: Option<(SocketAddr, (Client, Name))>,
+    /// The origins of tunnels that the Multiplier opens.
+    secured: Option<Secured>,
     /// When something is due.
     pub timer: Timer<Rc<Notify>>,
     /// Each request, where that is logged.
@@ -77,6 +81,7 @@ impl Shared {
         let origin_tls = spec.origin_tls.as_ref().map(origin_tls).transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
+            secured: spec.tunnels_tls.as_ref().map(Secured::new).transpose()?,
             shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
             replays: spec.replay,
@@ -86,6 +91,14 @@ impl Shared {
             listeners: listeners.collect(),
             counters: Cell::default(),
         })
+    }
+
+    /// What a request requests, at this listener.
+    pub fn target<'b>(&'b self, head: &RequestHead<'b>, listener: u16) -> Result<Target<'b>, UrlError> {
+        let target = Target::of(head, self.routes.fallback_authority())?;
+        let secured = self.secured.as_ref();
+        let is_secured = secured.is_some_and(|tls| tls.is_for(head, &target, self.is_direct(listener)));
+        Ok(Target { is_secured, ..target })
     }
 
     /// The Multiplier comes in here, for clients.
@@ -140,9 +153,17 @@ impl Shared {
     }
 
     /// Connects to an origin, with TLS if that is how it is spoken to.
-    pub async fn connect(&self, address: SocketAddr) -> Result<Box<Upstream>, UpstreamError> {
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        secured: Option<&str>,
+    ) -> Result<Box<Upstream>, UpstreamError> {
         let tls = self.origin_tls.as_ref().filter(|(origin, _)| *origin == address);
-        let session = tls.map(|(_, (client, name))| client.connect(name, true)).transpose();
+        let session = match (tls, self.secured.as_ref().zip(secured)) {
+            (_, Some((tunnels, authority))) => tunnels.session(authority).map(Some),
+            (Some((_, (client, name))), None) => client.connect(name, true).map(Some),
+            (None, None) => Ok(None),
+        };
         let session = session.map_err(|error| UpstreamError::Tls(address, error))?;
         Upstream::open(address, session, self.patience(), &self.resources).await
     }
@@ -253,11 +274,14 @@ impl Routes {
 
     /// Where a request goes.
     pub fn place(&self, target: &Target<'_>) -> Place {
-        let name = name_of(target.authority);
+        let mut name = Vec::with_capacity(target.authority.len());
+        target.write_server(&mut name);
         match (self.by_authority.get(&name), &self.fallback) {
             (Some(address), _) | (None, Some((address, _))) => Place::Address(*address),
             // The name under which it is recorded, so that two spellings of it cannot be two hosts.
-            (None, None) => named(&String::from_utf8_lossy(&name), "80"),
+            (None, None) => {
+                named(&String::from_utf8_lossy(&name), if target.is_secured { "443" } else { "80" })
+            }
         }
     }
 
@@ -273,7 +297,7 @@ impl Routes {
 
 fn name_of(authority: &str) -> Vec<u8> {
     let mut name = Vec::with_capacity(authority.len());
-    url::write_authority(authority, &mut name);
+    url::write_authority(authority, "80", &mut name);
     name
 }
 
@@ -296,7 +320,7 @@ mod tests {
     }
 
     fn place(routes: &Routes, authority: &str) -> Place {
-        routes.place(&Target { authority, path: "/" })
+        routes.place(&Target { authority, path: "/", is_secured: false })
     }
 
     fn at(port: u16) -> Place {
@@ -314,6 +338,12 @@ mod tests {
         assert_eq!(plain.tunnel("c"), Some(Place::Name("c:443".into())));
         assert_eq!(plain.tunnel("c:80"), Some(Place::Name("c:80".into())));
         assert_eq!(plain.fallback_authority(), None);
+        let over_tls = |authority| plain.place(&Target { authority, path: "/", is_secured: true });
+        assert_eq!(over_tls("C:443"), Place::Name("c:443".into()));
+        assert_eq!(
+            (over_tls("c"), over_tls("c:80")),
+            (Place::Name("c:443".into()), Place::Name("c:80".into()))
+        );
     }
 
     #[test]

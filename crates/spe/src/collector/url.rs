@@ -47,6 +47,8 @@ pub struct Target<'b> {
     pub authority: &'b str,
     /// Path and query, or `*`; the path is missing where an absolute URL has none.
     pub path: &'b str,
+    /// The scheme is https.
+    pub is_secured: bool,
 }
 
 impl<'b> Target<'b> {
@@ -54,7 +56,7 @@ impl<'b> Target<'b> {
     pub fn of(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
         let target = target::Target::of(head)?;
         let authority = target.authority.or(fallback).ok_or(UrlError::NoHost)?;
-        Ok(Self { authority, path: target.path })
+        Ok(Self { authority, path: target.path, is_secured: false })
     }
 
     /// The path as in a request to an origin.
@@ -65,21 +67,42 @@ impl<'b> Target<'b> {
         out.extend_from_slice(self.path.as_bytes());
     }
 
+    /// Scheme and default port.
+    fn scheme(&self) -> (&'static str, &'static str) {
+        if self.is_secured { ("https://", "443") } else { ("http://", "80") }
+    }
+
+    /// What `Host` is in the request to the origin: proxies get the port of https in it, since they take its scheme for http.
+    pub fn host(&self) -> &'b str {
+        let without = self.authority.strip_suffix(":443").filter(|_| self.is_secured);
+        without.unwrap_or(self.authority)
+    }
+
+    /// The URL as it was requested.
+    pub fn url(&self) -> String {
+        [self.scheme().0, self.host(), self.path].concat()
+    }
+
+    /// Appends the name of the server: its authority in lower case without the default port.
+    pub fn write_server(&self, out: &mut Vec<u8>) {
+        write_authority(self.authority, self.scheme().1, out);
+    }
+
     /// Appends the normalised URL: what all spellings of one resource have in common.
     pub fn write_normalised(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"http://");
-        write_authority(self.authority, out);
+        out.extend_from_slice(self.scheme().0.as_bytes());
+        self.write_server(out);
         write_path_and_query(self.path, out);
     }
 }
 
 /// Appends host and port as everybody means them: in lower case, without the default port.
-pub fn write_authority(authority: &str, out: &mut Vec<u8>) {
+pub fn write_authority(authority: &str, default_port: &str, out: &mut Vec<u8>) {
     let begin = out.len();
     let (host, port) = split_port(authority);
     write_decoded(host.as_bytes(), out);
     out[begin..].make_ascii_lowercase();
-    if !port.is_empty() && port.trim_start_matches('0') != "80" {
+    if !port.is_empty() && port.trim_start_matches('0') != default_port {
         out.push(b':');
         out.extend_from_slice(port.as_bytes());
     }
@@ -205,6 +228,23 @@ mod tests {
         assert_eq!(normalised("http://a?q").unwrap(), "http://a/?q");
         assert_eq!(normalised("http://[::1]:80/").unwrap(), "http://[::1]/");
         assert_eq!(normalised("http://[::1]:81/").unwrap(), "http://[::1]:81/");
+    }
+
+    #[test]
+    fn a_request_through_an_opened_tunnel_is_for_another_resource_than_one_in_the_clear() {
+        let of = |authority| Target { authority, path: "/x", is_secured: true };
+        let normalised = |target: Target<'_>| {
+            let mut out = Vec::new();
+            target.write_normalised(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for same in ["A:443", "a", "a:0443"] {
+            assert_eq!(normalised(of(same)), "https://a/x", "{same}");
+        }
+        assert_eq!(normalised(of("a:80")), "https://a:80/x");
+        assert_eq!(normalised(Target { is_secured: false, ..of("a:443") }), "http://a:443/x");
+        assert_eq!((of("a:443").host(), of("a:8443").host()), ("a", "a:8443"));
+        assert_eq!(of("a:443").url(), "https://a/x");
     }
 
     #[test]

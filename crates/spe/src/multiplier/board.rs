@@ -9,7 +9,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use assay_plane::clock::monotonic_ns;
 use assay_record::spe::{ResponseError, Verdict};
-use assay_role::evaluation::{MultiplierCounters, TargetCounters};
+use assay_role::evaluation::{MultiplierCounters, OpenedCounters, TargetCounters};
 
 use super::message::About;
 
@@ -79,6 +79,36 @@ struct TargetBoard {
     body_bytes: AtomicU64,
 }
 
+/// What came of tunnels that were to be opened; each is counted once.
+#[derive(Default)]
+pub struct OpenedBoard {
+    /// Opened.
+    pub opened: AtomicU64,
+    /// The client did not accept the certificate.
+    pub certificate_refused: AtomicU64,
+    /// It named another server, or none.
+    pub name_refused: AtomicU64,
+    /// It did not speak TLS.
+    pub not_tls: AtomicU64,
+    /// Nothing in common.
+    pub no_common_parameters: AtomicU64,
+    /// The handshake did not come to its end.
+    pub failed: AtomicU64,
+}
+
+impl OpenedBoard {
+    fn counters(&self) -> OpenedCounters {
+        OpenedCounters {
+            opened: self.opened.load(Relaxed),
+            certificate_refused: self.certificate_refused.load(Relaxed),
+            name_refused: self.name_refused.load(Relaxed),
+            not_tls: self.not_tls.load(Relaxed),
+            no_common_parameters: self.no_common_parameters.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+        }
+    }
+}
+
 /// What the writing thread is told.
 #[derive(Debug)]
 pub enum ToWrite {
@@ -110,6 +140,8 @@ pub struct Board {
     pub requests: AtomicU64,
     /// Tunnels.
     pub connects: AtomicU64,
+    /// What came of those that were to be opened.
+    pub opened: OpenedBoard,
     /// Requests that were refused.
     pub refused: AtomicU64,
     /// Clients that left before they had their response.
@@ -140,6 +172,7 @@ impl Board {
             open_clients: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             connects: AtomicU64::new(0),
+            opened: OpenedBoard::default(),
             refused: AtomicU64::new(0),
             client_gone: AtomicU64::new(0),
         }
@@ -242,6 +275,7 @@ impl Board {
             open_clients: self.open_clients.load(Relaxed),
             requests: self.requests.load(Relaxed),
             connects: self.connects.load(Relaxed),
+            opened: self.opened.counters(),
             refused: self.refused.load(Relaxed),
             client_gone: self.client_gone.load(Relaxed),
             responses_lost: self.lost.load(Relaxed),

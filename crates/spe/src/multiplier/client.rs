@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use assay_http::head::RequestHead;
 use assay_plane::byte_stream::ByteStream;
-use assay_plane::client_stream::{ClientStream, serve_client};
+use assay_plane::client_stream::{ClientStream, serve_client, serve_connection};
 use assay_plane::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
 use assay_plane::fields::Received;
 use assay_record::spe::ResponseError;
@@ -18,8 +18,10 @@ use tokio::net::TcpStream;
 use super::board::count;
 use super::exchange::Exchange;
 use super::lanes::ToProxies;
-use super::message::{self, Order};
+use super::message::{self, Order, Role};
+use super::opened::{self, Opening};
 use super::pipeline::Pipeline;
+use super::place::Place;
 use super::shared::Shared;
 use super::tunnel;
 
@@ -35,7 +37,12 @@ pub struct Client {
     pub ip: IpAddr,
     /// Requests that have come before their turn.
     pub pipeline: Pipeline,
-    _connected: Rc<Connected>,
+    /// Where the tunnel leads that this is the inside of; none: it is no tunnel.
+    pub place: Option<Rc<Place>>,
+    /// The tunnel that was begun, and is to be opened.
+    pub opening: Option<Box<Opening>>,
+    /// Counts the connection as open.
+    connected: Rc<Connected>,
 }
 
 /// A connection, as it is counted; dropped after the last request on it.
@@ -51,17 +58,55 @@ pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), share
     count(&shared.board.open_clients);
     let connected = Rc::new(Connected { shared: Rc::clone(&shared), id });
     let serve = |exchange| {
-        let (shared, _connected) = (Rc::clone(&shared), Rc::clone(&connected));
-        let mut client = Client { shared, exchange, id, ip, pipeline: Pipeline::default(), _connected };
+        let mut client = Client {
+            shared: Rc::clone(&shared),
+            exchange,
+            id,
+            ip,
+            pipeline: Pipeline::default(),
+            place: None,
+            opening: None,
+            connected: Rc::clone(&connected),
+        };
         async move {
-            let error = match exchange::serve(&mut client).await {
-                Ok(_) => ResponseError::Reset,
-                Err(_) => ResponseError::ClientGone,
-            };
-            client.pipeline.end(id, &client.shared, error);
+            requests(&mut client).await;
+            if let Some(opening) = client.opening.take() {
+                Box::pin(serve_opened(client, *opening)).await;
+            }
         }
     };
     serve_client(stream, &shared.resources, limits, serve).await;
+}
+
+/// Serves the requests of a connection, or the one of a stream of HTTP/2.
+async fn requests(client: &mut Client) {
+    let error = match exchange::serve(client).await {
+        Ok(_) => ResponseError::Reset,
+        Err(_) => ResponseError::ClientGone,
+    };
+    client.pipeline.end(client.id, &client.shared, error);
+}
+
+/// Serves what is in a tunnel that is to be opened.
+async fn serve_opened(client: Client, opening: Opening) {
+    let Client { shared, exchange, id, ip, connected, .. } = client;
+    let exchange::Exchange { mut connection, limits, .. } = exchange;
+    let Some(place) = opened::open(&shared, &mut connection, &limits, opening).await else { return };
+    let place = Rc::new(place);
+    let serve = |exchange| {
+        let mut client = Client {
+            shared: Rc::clone(&shared),
+            exchange,
+            id,
+            ip,
+            pipeline: Pipeline::default(),
+            place: Some(Rc::clone(&place)),
+            opening: None,
+            connected: Rc::clone(&connected),
+        };
+        async move { requests(&mut client).await }
+    };
+    serve_connection(connection, limits, serve).await;
 }
 
 impl Drop for Connected {
@@ -102,7 +147,10 @@ impl Handler for Client {
         count(&self.shared.board.requests);
         if order.about.method == "CONNECT" {
             count(&self.shared.board.connects);
-            return tunnel::run(self, order).await;
+            return match self.shared.interceptor.is_some() {
+                true => self.begin_tunnel(&order).await,
+                false => tunnel::run(self, order).await,
+            };
         }
         Exchange::new(self, order).run(ahead).await.map(|()| Next::Request)
     }
@@ -117,10 +165,29 @@ impl Client {
     /// What is to be sent on of a request, which gets the next number.
     pub fn order(&self, head: &RequestHead<'_>, received: Received) -> Result<Order, message::Refusal> {
         let number = self.shared.next_request.get();
-        let server_scheme = (!self.shared.is_forward).then(|| self.exchange.connection.stream.scheme());
-        let order = Order::new((head, received), (number, self.ip), server_scheme, &self.shared.name)?;
+        let role = match &self.place {
+            Some(place) => Role::Tunnel(place),
+            None if self.shared.is_forward => Role::Proxy,
+            None => Role::Server(self.exchange.connection.stream.scheme()),
+        };
+        let order = Order::new((head, received), (number, self.ip), role, &self.shared.name)?;
         self.shared.next_request.set(number + 1);
         Ok(order)
+    }
+
+    /// Lets the client of a CONNECT begin with its handshake.
+    async fn begin_tunnel(&mut self, order: &Order) -> io::Result<Next> {
+        match opened::begin(&self.shared, order) {
+            Ok(opening) => {
+                self.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await?;
+                self.opening = Some(Box::new(opening));
+                Ok(Next::Detached)
+            }
+            Err((status, words)) => {
+                count(&self.shared.board.refused);
+                self.send_refusal(status, &words, false).await.map(|()| Next::Request)
+            }
+        }
     }
 
     /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.

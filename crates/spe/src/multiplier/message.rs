@@ -2,7 +2,8 @@
 //!
 //! The request line, the fields and the body as they came; `Via` and the request's number ([`number`]) are added, and what
 //! belongs to one connection is left out. In front of one origin (reverse), a request that names a host by a whole URL goes
-//! on with a path and that host in `Host`, as in requests to servers: no proxy can take it for one to another server.
+//! on with a path and that host in `Host`, as in requests to servers: no proxy can take it for one to another server. A request from a
+//! tunnel that was opened goes on as one for an `http` URL with the port of the tunnel; its number says that it was for `https`.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,6 +16,7 @@ use assay_http::target::{self, Target, TargetError};
 use assay_plane::fields::{self, Received};
 
 use super::board::Held;
+use super::place::Place;
 use crate::number;
 
 /// What is written down about a request.
@@ -51,6 +53,9 @@ pub enum Refusal {
         "the request has been here before: a proxy under test leads back to the Multiplier instead of its listener"
     )]
     Loop,
+    /// Through an opened tunnel, a request to another server than that of the tunnel.
+    #[error("this connection is a tunnel to another host; open one to that host")]
+    Misdirected,
     /// A target, or a host, that is none.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -62,10 +67,22 @@ impl Refusal {
         match self {
             Refusal::NotAbsolute | Refusal::TunnelWithBody => 400,
             Refusal::Scheme => 501,
+            Refusal::Misdirected => 421,
             Refusal::Target(error) => error.status(),
             Refusal::Loop => 508,
         }
     }
+}
+
+/// What the client takes us for.
+#[derive(Debug, Clone, Copy)]
+pub enum Role<'r> {
+    /// Its forward proxy.
+    Proxy,
+    /// The server, over a connection of this scheme.
+    Server(&'r str),
+    /// The server that its tunnel leads to.
+    Tunnel(&'r Place),
 }
 
 /// A request that came in, and what is to be sent on.
@@ -86,24 +103,25 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`. `server_scheme` is that of the client's connection;
-    /// none: the client takes us for its forward proxy.
+    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`.
     pub fn new(
         (head, received): (&RequestHead<'_>, Received),
         (number, client): (u64, IpAddr),
-        server_scheme: Option<&str>,
+        role: Role<'_>,
         name: &str,
     ) -> Result<Self, Refusal> {
-        let requested = match server_scheme {
-            Some(scheme) => Requested::of_server(head, scheme)?,
-            None => Requested::of_proxy(head)?,
+        let requested = match role {
+            Role::Server(scheme) => Requested::of_server(head, scheme)?,
+            Role::Proxy => Requested::of_proxy(head)?,
+            Role::Tunnel(place) => Requested::of_opened(head, place)?,
         };
+        let number = (number, matches!(role, Role::Tunnel(_)));
         if fields::has_passed(head.headers(), name) == Some(true) {
             return Err(Refusal::Loop);
         }
         let conditions = ["if-modified-since", "if-none-match", "if-unmodified-since", "if-match"];
         let about = About {
-            number,
+            number: number.0,
             client,
             method: head.method.to_owned(),
             version: head.facts.version,
@@ -173,7 +191,7 @@ fn written(
     (head, received): (&RequestHead<'_>, Received),
     (target, host): (&str, Option<&str>),
     name: &str,
-    number: u64,
+    (number, is_secured): (u64, bool),
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for part in [head.method, " ", target, " ", version_name(head.facts.version), "\r\n"] {
@@ -188,7 +206,7 @@ fn written(
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
     fields::append_end_to_end(&mut out, head.headers(), (received, name), ours);
-    fields::append_number(&mut out, number::REQUEST, number);
+    number::append(&mut out, number, is_secured);
     if let Some(left) = head.max_forwards() {
         fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
     }
@@ -244,6 +262,26 @@ impl<'b> Requested<'b> {
         Ok(Self { url: place.to_owned(), target: place.into(), host: Some(place) })
     }
 
+    /// Of the server of an opened tunnel. It has a certificate for that host alone, so a request for another is not its own
+    /// (RFC 9110, 7.4).
+    fn of_opened(head: &RequestHead<'b>, place: &'b Place) -> Result<Self, Refusal> {
+        let requested = Target::of_scheme(head, "https")?;
+        if requested.authority.is_some_and(|authority| !place.is(authority)) {
+            return Err(Refusal::Misdirected);
+        }
+        let mut path = Vec::with_capacity(requested.path.len() + 1);
+        requested.write_path(&mut path);
+        let path = String::from_utf8_lossy(&path);
+        let authority = place.authority();
+        // A proxy gets a request for the server as a whole without a path (RFC 9112, 3.2.4).
+        let of_proxies = if path == "*" { "" } else { &*path };
+        Ok(Self {
+            url: format!("https://{}{path}", place.in_urls()),
+            target: format!("http://{authority}{of_proxies}").into(),
+            host: Some(authority),
+        })
+    }
+
     /// Of a server, over a connection whose scheme this is.
     fn of_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, Refusal> {
         let requested = Target::of_scheme(head, scheme)?;
@@ -268,8 +306,8 @@ mod tests {
     }
 
     fn order_in(received: Received, head: &RequestHead<'_>, is_forward: bool) -> Result<Order, Refusal> {
-        let server_scheme = (!is_forward).then_some("http");
-        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), server_scheme, "me-1")
+        let role = if is_forward { Role::Proxy } else { Role::Server("http") };
+        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), role, "me-1")
     }
 
     fn text(bytes: Vec<u8>) -> String {
@@ -367,7 +405,7 @@ mod tests {
         let request = "GET https://b/x HTTP/1.1\r\nHost: a\r\n\r\n";
         let (head, _) = RequestHead::parse(request.as_bytes()).unwrap().unwrap();
         let came = || (&head, head.facts.version.into());
-        let by = |scheme| Order::new(came(), (3, IpAddr::from([192, 0, 2, 1])), Some(scheme), "me-1");
+        let by = |scheme| Order::new(came(), (3, IpAddr::from([192, 0, 2, 1])), Role::Server(scheme), "me-1");
         let sent = text(by("https").unwrap().for_proxies());
         assert!(sent.starts_with("GET /x HTTP/1.1\r\nHost: b\r\n"), "{sent}");
         assert!(by("http").is_err());
@@ -401,6 +439,41 @@ mod tests {
         for fields in ["Content-Length: 3\r\n", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"] {
             assert_eq!(connect("b:443", fields).unwrap_err(), Refusal::TunnelWithBody, "{fields}");
         }
+    }
+
+    #[test]
+    fn a_request_from_an_opened_tunnel_goes_on_for_its_host_and_no_other() {
+        let of = |text: &str, place: &str| {
+            let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+            let came = (&head, head.facts.version.into());
+            Order::new(came, (3, IpAddr::from([192, 0, 2, 1])), Role::Tunnel(&Place::of(place)), "me-1")
+        };
+        for (line, host, place, sent_line, url) in [
+            ("GET /x?y", "B", "b:443", "GET http://b:443/x?y", "https://b/x?y"),
+            ("GET https://b:443?y", "b", "b", "GET http://b:443/?y", "https://b/?y"),
+            ("GET /x", "b:8443", "b:8443", "GET http://b:8443/x", "https://b:8443/x"),
+            ("GET /x", "[::1]", "[::1]:443", "GET http://[::1]:443/x", "https://[::1]/x"),
+            ("OPTIONS *", "b", "b:443", "OPTIONS http://b:443", "https://b*"),
+        ] {
+            let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\nX-Assay-Request: 9\r\n\r\n");
+            let order = of(&request, place).unwrap();
+            let sent = text(order.for_proxies());
+            let port = if place.contains("8443") { 8443 } else { 443 };
+            let host = if place.starts_with('[') { "[::1]" } else { "b" };
+            let start = format!("{sent_line} HTTP/1.1\r\nHost: {host}:{port}\r\nVia: 1.1 me-1\r\n");
+            assert!(sent.starts_with(&start), "{sent}");
+            assert!(sent.contains("X-Assay-Request: 3-https\r\n") && !sent.contains(": 9"), "{sent}");
+            assert_eq!((text(order.for_collector()), order.about.url.as_str()), (sent, url));
+        }
+        for host in ["c", "b:80", "b:8443"] {
+            let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert_eq!(of(&request, "b:443").unwrap_err(), Refusal::Misdirected, "{host}");
+        }
+        let within = "GET http://b/ HTTP/1.1\r\nHost: b\r\n\r\n";
+        assert_eq!(of(within, "b:443").unwrap_err(), TargetError::Scheme.into());
+        let tunnel = "CONNECT c:443 HTTP/1.1\r\nHost: c\r\n\r\n";
+        assert_eq!(of(tunnel, "b:443").unwrap_err(), TargetError::Tunnel.into());
+        assert!(of("GET / HTTP/1.0\r\n\r\n", "b:443").is_ok(), "it needs no Host");
     }
 
     #[test]

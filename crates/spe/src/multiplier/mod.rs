@@ -5,7 +5,9 @@
 //! resets, sends garbage or never ends costs its own samples and no client anything; past a bound, requests for it are dropped
 //! and counted.
 //!
-//! *Does not:* look into tunnels, store responses, or decide what is a difference ([`crate::validate`] does).
+//! Tunnels go through unseen ([`tunnel`]), or are opened with an authority of the user's ([`opened`]).
+//!
+//! *Does not:* store responses, or decide what is a difference ([`crate::validate`] does).
 
 mod board;
 mod client;
@@ -15,8 +17,10 @@ mod lanes;
 mod later;
 mod log;
 mod message;
+mod opened;
 mod order;
 mod pipeline;
+mod place;
 mod response;
 mod rest;
 mod role;
@@ -86,6 +90,7 @@ impl Multiplier {
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let tls = spec.tls.as_ref().map(tls::server).transpose()?.map(|tls| tls.speaking_both());
+        let interceptor = spec.intercept.as_ref().map(tls::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
         let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
@@ -100,6 +105,7 @@ impl Multiplier {
             pool: Pool::new(&resources),
             resources,
             collector: spec.collector,
+            interceptor,
             is_forward: spec.forward,
             when: spec.when,
             turns: spec.turns,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use assay_plane::connection::Resources;
 use assay_plane::upstream::{Patience, Pool};
 use assay_role::evaluation::{Turns, When};
+use assay_tls::intercept::Interceptor;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -50,6 +51,8 @@ pub struct Shared {
     pub resources: Rc<Resources>,
     /// The Collector.
     pub collector: SocketAddr,
+    /// Opens tunnels; none: they go through unseen.
+    pub interceptor: Option<Interceptor>,
     /// Requests must name the whole URL.
     pub is_forward: bool,
     /// When requests are sent to the proxies.

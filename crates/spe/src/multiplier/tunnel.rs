@@ -1,4 +1,4 @@
-//! Tunnels (CONNECT). They go through unseen: bytes are passed on in both directions, counted, and compared with nothing.
+//! Tunnels (CONNECT) that are not opened. They go through unseen: bytes are passed on in both directions, counted, and compared with nothing.
 
 use std::io;
 use std::iter;

@@ -29,6 +29,7 @@ pub fn spec(origin: SocketAddr, proxies: usize) -> CollectorSpec {
         origins: vec![Route { authority: "a".into(), address: origin }],
         default_origin: Some(origin),
         origin_tls: None,
+        tunnels_tls: None,
         minimum_freshness_ms: 180_000,
         maximum_age_ms: 3_600_000,
         replay: true,

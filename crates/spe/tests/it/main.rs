@@ -23,6 +23,7 @@ mod judge;
 mod multiplier;
 mod multiplier_bed;
 mod multiplier_faults;
+mod opened;
 mod pipelining;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;

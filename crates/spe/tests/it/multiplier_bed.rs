@@ -24,6 +24,7 @@ pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
     MultiplierSpec {
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
+        intercept: None,
         collector,
         proxies: Vec::new(),
         forward: false,

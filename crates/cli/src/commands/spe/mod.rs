@@ -1,5 +1,6 @@
 //! `assay spe`: several proxies at once, on the requests of real clients.
 
+mod authority;
 mod secured;
 pub(crate) mod targets;
 mod words;
@@ -14,9 +15,10 @@ use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
 use assay_record::spe::How;
 use assay_role::evaluation::{TargetCounters, Turns, When};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 
+use self::authority::AuthorityArgs;
 use super::spe_report::{self, SpeReportArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -44,6 +46,9 @@ Examples:
   assay spe --listen :3128 --proxy now=squid --proxy next=squid \\
     --set next:replacement=heap-lfuda
       one proxy against itself with another setting
+  assay spe authority ~/assay-authority
+  assay spe --listen 127.0.0.1:3128 --intercept ~/assay-authority --proxy squid
+      https too, for clients that trust that authority
 
 Clients get the responses of the Collector, and every proxy gets the same requests. Nobody else notices: origins get one request \
 for each need. The first Ctrl-C ends it and writes what is left; the second quits at once.";
@@ -51,6 +56,7 @@ for each need. The first Ctrl-C ends it and writes what is left; the second quit
 /// Flags of `assay spe`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+#[command(group(ArgGroup::new("over_tls").args(["origin", "intercept"])))]
 pub struct SpeArgs {
     /// What to do instead.
     #[command(subcommand)]
@@ -78,11 +84,15 @@ pub struct SpeArgs {
     /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate", help_heading = WHO)]
     pub key: Option<PathBuf>,
-    /// Authorities by which the certificate of an https origin is verified (PEM)
-    #[arg(long, value_name = "FILE", requires = "origin", conflicts_with = "origin_insecure", help_heading = WHO)]
+    /// Open the tunnels of clients, and compare their https requests too, with the authority in DIR (made by `assay spe authority DIR`),
+    /// which these clients must trust. Read docs/how-to/open-tunnels.md before: it is about other people's traffic
+    #[arg(long, value_name = "DIR", conflicts_with = "certificate", help_heading = WHO)]
+    pub intercept: Option<PathBuf>,
+    /// Authorities by which the certificates of https origins are verified (PEM) [default, with --intercept: those of this system]
+    #[arg(long, value_name = "FILE", requires = "over_tls", conflicts_with = "origin_insecure", help_heading = WHO)]
     pub origin_ca: Option<PathBuf>,
     /// The certificate of an https origin is not verified
-    #[arg(long, requires = "origin", help_heading = WHO)]
+    #[arg(long, requires = "origin", conflicts_with = "intercept", help_heading = WHO)]
     pub origin_insecure: bool,
     /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
     /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
@@ -159,12 +169,16 @@ pub struct SpeArgs {
 pub enum SpeCommand {
     /// Make summary and HTML report from the directory of an evaluation
     Report(SpeReportArgs),
+    /// Make an authority of your own, with which `assay spe --intercept` opens tunnels
+    Authority(AuthorityArgs),
 }
 
 /// Evaluates proxies until it is over, or says what an evaluation came to.
 pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
-    if let Some(SpeCommand::Report(report)) = &args.what {
-        return spe_report::report(report);
+    match &args.what {
+        Some(SpeCommand::Report(report)) => return spe_report::report(report),
+        Some(SpeCommand::Authority(made)) => return authority::make(made),
+        None => {}
     }
     leftovers::clear();
     let plan = plan(args)?;
@@ -201,6 +215,13 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
 /// What can go on, and will hardly be what was meant.
 fn forebodings(plan: &SpePlan) -> Vec<String> {
     let mut notes = Vec::new();
+    if plan.intercept.is_some() {
+        notes.push(
+            "tunnels are opened (--intercept): what clients send to https servers, passwords among it, is in the clear in Assay and in \
+             the proxies, and URLs are in the results; everybody whose traffic it is must know and agree"
+                .to_owned(),
+        );
+    }
     if plan.proxies.is_empty() {
         notes.push(
             "no proxy is named: clients get their responses, and nothing is compared with them (--proxy)"
@@ -322,6 +343,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         origin,
         tls: secured::to_clients(args)?,
         origin_tls,
+        intercept: secured::intercept(args)?,
         proxies,
         listeners: args.listeners,
         when: if args.at_once { When::AtOnce } else { When::After },

@@ -1,11 +1,14 @@
 //! TLS of an evaluation, from its flags. What is wrong with files is found before anything is started.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use assay_plane::tls::TlsSetupError;
+use assay_role::evaluation::AuthorityFiles;
 use assay_role::tls::{ClientTls, Offer, ServerTls};
 
-use super::SpeArgs;
+use super::{SpeArgs, authority};
 use crate::exit::Failure;
 
 /// What an origin over TLS begins with.
@@ -43,6 +46,58 @@ pub fn of(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), F
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let name = if has_port { authority.to_owned() } else { format!("{authority}:443") };
     Ok((name, Some(told)))
+}
+
+/// Where systems keep the authorities that they trust: Debian, Fedora, openSUSE, Alpine.
+const OF_THE_SYSTEM: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// With which authority tunnels are opened, and how the servers that they lead to are verified; none: tunnels stay closed.
+pub fn intercept(args: &SpeArgs) -> Result<Option<(AuthorityFiles, ClientTls)>, Failure> {
+    let Some(dir) = &args.intercept else { return Ok(None) };
+    let files = authority::files(&absolute(dir)?);
+    assay_plane::tls::interceptor(&files).map_err(|error| {
+        let hint = match error {
+            TlsSetupError::Read { .. } => "make an authority first: assay spe authority DIR",
+            _ => "make another authority, in another directory: assay spe authority DIR",
+        };
+        Failure::usage(error).hint(hint)
+    })?;
+    is_private(&files.key)?;
+    let ca = match &args.origin_ca {
+        Some(file) => absolute(file)?,
+        None => OF_THE_SYSTEM.iter().map(PathBuf::from).find(|file| file.is_file()).ok_or_else(|| {
+            Failure::usage(anyhow!(
+                "this system has no file of authorities where it was looked for ({}), so https servers cannot be verified; name \
+                 one with --origin-ca FILE",
+                OF_THE_SYSTEM.join(", ")
+            ))
+        })?,
+    };
+    let told = ClientTls { offer: Offer::default(), ca: Some(ca), resumption: 0.0 };
+    assay_plane::tls::client(&told).map_err(Failure::usage)?;
+    Ok(Some((files, told)))
+}
+
+/// Whoever has this key can read the traffic of everybody who trusts its authority.
+fn is_private(key: &Path) -> Result<(), Failure> {
+    let shown = key.display();
+    let mode = std::fs::metadata(key)
+        .with_context(|| format!("cannot look at {shown}"))
+        .map_err(Failure::usage)?
+        .mode();
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(Failure::usage(anyhow!(
+            "{shown} can be read by others than its owner (mode {:03o}), and whoever has it can read what all send who trust its \
+             authority; chmod 600 {shown}, and if others have read it, make another authority",
+            mode & 0o777
+        ))),
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use assay_evaluation::{SpeEvent, SpeOutcome, Standing};
-use assay_role::evaluation::TargetCounters;
+use assay_role::evaluation::{OpenedCounters, TargetCounters};
 
 /// What was said last.
 pub struct View {
@@ -88,6 +88,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         multiplier.refused,
         multiplier.client_gone
     );
+    text += &tunnels(&multiplier.opened);
     let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(
         text,
@@ -133,6 +134,27 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     let directory = outcome.directory.display();
     let _ = writeln!(text, "results: {directory}\nmore: assay spe report {directory}");
     text
+}
+
+/// What came of tunnels that were to be opened; empty: there was none.
+fn tunnels(counted: &OpenedCounters) -> String {
+    let all = [
+        (counted.opened, "opened"),
+        (
+            counted.certificate_refused,
+            "whose client did not accept the certificate (it does not trust the authority, or no other than the server's own)",
+        ),
+        (counted.name_refused, "whose client named another server than that of the tunnel, or none"),
+        (counted.not_tls, "whose client did not speak TLS"),
+        (
+            counted.no_common_parameters,
+            "without a version of TLS, a cipher suite or an application protocol in common",
+        ),
+        (counted.failed, "whose client left during the handshake, or did not complete it in time"),
+    ];
+    let said: Vec<String> =
+        all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if said.is_empty() { String::new() } else { format!("tunnels: {}\n", said.join("; ")) }
 }
 
 fn milliseconds(us: u64) -> String {
@@ -181,6 +203,17 @@ mod tests {
         standing.multiplier.targets[1].waiting = 3;
         let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
         assert!(summary(&outcome).contains("\nsquid: 3 requests had no response at the end\n"));
+    }
+
+    #[test]
+    fn tunnels_that_were_not_opened_are_told_with_the_reason() {
+        let mut standing = standing();
+        let said = |standing: &Standing| {
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() })
+        };
+        assert!(!said(&standing).contains("tunnels: "));
+        standing.multiplier.opened = OpenedCounters { opened: 5, not_tls: 1, ..OpenedCounters::default() };
+        assert!(said(&standing).contains("\ntunnels: 5 opened; 1 whose client did not speak TLS\n"));
     }
 
     #[test]
