@@ -22,6 +22,7 @@ mod machine;
 mod matrix;
 mod mistakes;
 mod newcomers;
+mod opened_tunnels;
 mod overriding;
 mod packages;
 mod peak;

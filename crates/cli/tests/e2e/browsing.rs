@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use assay_record::spe::{ResponseRow, Verdict};
+use assay_record::spe::{ResponseRow, SpeInfo, Verdict};
 use assay_testbed::Browser;
 
 use crate::evaluation::Going;
@@ -16,36 +16,73 @@ use crate::real::has;
 use crate::site::Site;
 
 /// The way to the site.
-#[derive(Debug, Clone, Copy)]
-enum Way {
+#[derive(Debug, Clone)]
+pub enum Way {
     Directly,
     /// An address that stands for the site.
     Reverse(SocketAddr),
     /// A proxy.
     Forward(SocketAddr),
+    /// Over TLS.
+    Secured(Secured),
+}
+
+/// A way over TLS.
+#[derive(Debug, Clone)]
+pub struct Secured {
+    /// What stands before the site: `host:port`.
+    pub front: String,
+    /// The authority that is trusted (PEM).
+    pub trusted: PathBuf,
+    /// The proxy in whose tunnels the front is requested; none: it is requested directly.
+    pub proxy: Option<SocketAddr>,
 }
 
 impl Way {
-    /// The address that is in URLs.
-    fn host(self, site: &Site) -> SocketAddr {
-        if let Way::Reverse(address) = self { address } else { site.address }
+    /// What URLs begin with.
+    fn prefix(&self, site: &Site) -> String {
+        match self {
+            Way::Reverse(address) => format!("http://{address}"),
+            Way::Directly | Way::Forward(_) => format!("http://{}", site.address),
+            Way::Secured(secured) => format!("https://{}", secured.front),
+        }
+    }
+}
+
+impl Secured {
+    /// The digest of the authority's key, by which a browser is told to accept what it has signed, for this start of it alone.
+    fn digest(&self) -> String {
+        let pem = self.trusted.display();
+        let script = format!(
+            "openssl x509 -in '{pem}' -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64"
+        );
+        let output = Command::new("sh").args(["-c", &script]).output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
 
 /// The page as a browser had it at last.
-fn browse(site: &Site, way: Way) -> String {
+fn browse(site: &Site, way: &Way) -> String {
     let browser = Browser::new();
     let mut command = browser.set_up(Command::new("chromium"));
     command
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--disable-default-apps", "--disable-extensions", "--proxy-bypass-list=<-loopback>"])
-        // Browsers call home by themselves; from here they do not get there.
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*");
+        .args(["--disable-default-apps", "--disable-extensions"])
+        // Browsers call home by themselves; from here they do not get there, neither directly nor through a proxy.
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE localhost");
+    let bypass = if matches!(way, Way::Secured(_)) { "<-loopback>;*.*" } else { "<-loopback>" };
+    command.arg(format!("--proxy-bypass-list={bypass}"));
+    if let Way::Secured(secured) = way {
+        command.arg(format!("--ignore-certificate-errors-spki-list={}", secured.digest()));
+    }
     match way {
         Way::Forward(proxy) => command.arg(format!("--proxy-server=http={proxy}")),
-        Way::Directly | Way::Reverse(_) => command.arg("--no-proxy-server"),
+        Way::Secured(Secured { proxy: Some(proxy), .. }) => {
+            command.arg(format!("--proxy-server=https={proxy}"))
+        }
+        Way::Directly | Way::Reverse(_) | Way::Secured(_) => command.arg("--no-proxy-server"),
     };
-    command.arg(format!("http://{}/", way.host(site)));
+    command.arg(format!("{}/", way.prefix(site)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = command.spawn().expect("it starts");
     let report = site.report();
@@ -101,7 +138,7 @@ fn is_of_the_way(line: &str) -> bool {
         .contains(&&*name)
 }
 
-fn curl(site: &Site, way: Way, upload: &Path, (options, paths): (&[&str], &[&str])) -> Got {
+fn curl(site: &Site, way: &Way, upload: &Path, (options, paths): (&[&str], &[&str])) -> Got {
     let place = tempfile::tempdir().expect("the temp directory is writable");
     let heads = place.path().join("heads");
     let upload = upload.to_str().expect("UTF-8");
@@ -110,13 +147,23 @@ fn curl(site: &Site, way: Way, upload: &Path, (options, paths): (&[&str], &[&str
     match way {
         Way::Forward(proxy) => command.args(["--noproxy", "", "-x", &format!("http://{proxy}")]),
         Way::Directly | Way::Reverse(_) => command.args(["--noproxy", "*"]),
+        // The front speaks HTTP/1.1 alone, and what is seen directly is compared with what is seen through the evaluation.
+        Way::Secured(Secured { trusted, proxy, .. }) => {
+            command.args(["--http1.1", "--suppress-connect-headers", "--cacert"]).arg(trusted);
+            match proxy {
+                Some(proxy) => command.args(["--noproxy", "", "-x", &format!("http://{proxy}")]),
+                None => command.args(["--noproxy", "*"]),
+            }
+        }
     };
-    command.args(options.iter().map(|option| option.replace("UPLOAD", upload)));
+    // The front does not take clients that name HTTP/1.0 (ALPN).
+    let is_taken = |option: &&&str| **option != "--http1.0" || !matches!(way, Way::Secured(_));
+    command.args(options.iter().filter(is_taken).map(|option| option.replace("UPLOAD", upload)));
     command.args([
         "-w",
         "%{stderr}%{http_code} %{size_download} %{num_connects} %{num_redirects} %{exitcode}\n",
     ]);
-    command.args(paths.iter().map(|path| format!("http://{}{path}", way.host(site))));
+    command.args(paths.iter().map(|path| format!("{}{path}", way.prefix(site))));
     let output = command.stdin(Stdio::null()).output().expect("it starts");
     let heads = std::fs::read_to_string(&heads).unwrap_or_default();
     let heads = heads.lines().filter(|line| !is_of_the_way(line)).map(str::to_owned).collect();
@@ -124,13 +171,15 @@ fn curl(site: &Site, way: Way, upload: &Path, (options, paths): (&[&str], &[&str
 }
 
 /// The responses to five requests that are sent at once, in one stretch.
-fn pipeline(site: &Site, way: Way) -> Vec<String> {
+fn pipeline(site: &Site, way: &Way) -> Vec<String> {
     let (to, prefix) = match way {
         Way::Directly => (site.address, String::new()),
-        Way::Reverse(address) => (address, String::new()),
-        Way::Forward(proxy) => (proxy, format!("http://{}", site.address)),
+        Way::Reverse(address) => (*address, String::new()),
+        Way::Forward(proxy) => (*proxy, way.prefix(site)),
+        // That is tested in the clear.
+        Way::Secured(_) => return Vec::new(),
     };
-    let host = way.host(site);
+    let host = way.prefix(site).replace("http://", "");
     let mut requests = String::new();
     for path in ["/style.css", "/now", "/missing", "/private"] {
         requests += &format!("GET {prefix}{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -154,7 +203,7 @@ struct Sight {
     requested: BTreeMap<String, u32>,
 }
 
-fn look(site: &Site, way: Way, upload: &Path, has_browser: bool) -> Sight {
+fn look(site: &Site, way: &Way, upload: &Path, has_browser: bool) -> Sight {
     let page = has_browser.then(|| browse(site, way));
     let curls = CURLS.iter().map(|told| curl(site, way, upload, *told)).collect();
     let pipelined = pipeline(site, way);
@@ -226,22 +275,34 @@ fn see_the_same(options: impl Fn(&Site) -> Vec<String>, way: impl Fn(SocketAddr)
     if !has("curl", "curl") {
         return;
     }
+    let site = Site::start();
+    let options = options(&site);
+    see_alike(&site, &Way::Directly, &options, way, proxies);
+}
+
+/// Looks at a site directly and through an evaluation with these options, and holds one against the other.
+pub fn see_alike(
+    site: &Site,
+    directly: &Way,
+    options: &[String],
+    way: impl Fn(SocketAddr) -> Way,
+    proxies: u16,
+) -> SpeInfo {
     let has_browser = has("chromium", "chromium");
     let place = tempfile::tempdir().expect("the temp directory is writable");
     let upload = upload(place.path());
-    let site = Site::start();
-    let directly = look(&site, Way::Directly, &upload, has_browser);
-    let options = options(&site);
+    let directly = look(site, directly, &upload, has_browser);
     let going = Going::start(&options.iter().map(String::as_str).collect::<Vec<_>>());
-    let through = look(&site, way(going.listen), &upload, has_browser);
-    let (_, rows, code) = going.end();
+    let through = look(site, &way(going.listen), &upload, has_browser);
+    let (info, rows, code) = going.end();
     assert_eq!(code, Some(0));
     hold(&directly, &through);
     once_for_each_need(&directly, &through);
     all_alike(&rows, proxies);
+    info
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+pub fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
@@ -268,9 +329,9 @@ fn curl_goes_through_a_tunnel() {
     let place = tempfile::tempdir().expect("the temp directory is writable");
     let upload = upload(place.path());
     let told: (&[&str], &[&str]) = (&["-p"], &["/large", "/a.bmp"]);
-    let directly = curl(&site, Way::Directly, &upload, (&[], told.1));
+    let directly = curl(&site, &Way::Directly, &upload, (&[], told.1));
     let going = Going::start(&["--proxy", "builtin"]);
-    let through = curl(&site, Way::Forward(going.listen), &upload, told);
+    let through = curl(&site, &Way::Forward(going.listen), &upload, told);
     assert!(directly.body == through.body, "{}", through.said);
     let (info, rows, _) = going.end();
     assert_eq!(info.totals.connects, 1);

@@ -11,6 +11,7 @@
 //! | `alone::honest` | what Assay or the machine does to a run is found and named, and what the target does is not |
 //! | `alone::hierarchy` | caches query each other, the built-in proxy and a real Squid too, and what each had is counted |
 //! | `alone::links` | links do what they were told, and nothing of them is left behind |
+//! | `intercepted` | tunnels that an evaluation opens: clients see what they see directly, the origin gets one request for each need, and proxies are compared |
 //! | `real` | the published listings run through real proxies, and ratios are what they must be |
 //! | `tls` | every real proxy serves the same requests over TLS, on each leg that it can, and verifies whom it is to trust |
 //! | `tortured` | faults at random instants leave nothing behind, and records that can be read |
@@ -23,6 +24,7 @@ mod conformance;
 mod crowd;
 mod evaluation;
 mod faulty;
+mod intercepted;
 mod machine;
 mod real;
 mod replaying;

@@ -1,6 +1,7 @@
 //! An origin with a site as browsers know them: a page with images, a style sheet and scripts; gzip, validators, redirects,
 //! ranges, forms, cookies, bodies of all kinds. It counts its requests, and keeps what browsers report to it.
 
+pub mod front;
 mod response;
 
 use std::collections::{BTreeMap, HashMap};
