@@ -12,7 +12,7 @@ be wrong.
 
 - `agent-killed`, `agent-frozen` (the agent alone), `machine-frozen` (the agent and its roles, until the run has ended);
 - `cut-5s`, `cut-25s`, `cut-300s`: a machine's network is cut for so long;
-- `server-restarted`: the server is killed and started again; `coordinator-killed`;
+- `server-restarted`: the server is killed and started again, also when roles have ended (`server-restarted-late`); `coordinator-killed`;
 - `coordinator-resumed`, `coordinator-resumed-late`: it is killed, and `assay fleet resume` takes the run up after 5 s, or when agents have given up;
 - `disk-full`: nothing more can be written where an agent writes, which keeps an xact log; `disk-full-before`: so from before the run;
 - `clock-stepped`: an agent's clock is suddenly 250 ms ahead.
@@ -86,6 +86,7 @@ CASES = {
     "cut-25s": fault(40, {1}, LOST, SILENT, "it ran robots"),
     "cut-300s": fault(30, {1}, LOST, SILENT, "it ran robots"),
     "server-restarted": fault(12, {0, 96, 99}),
+    "server-restarted-late": fault(12, {0, 96, 99}),
     "coordinator-killed": fault(12, {-signal.SIGKILL}),
     "coordinator-resumed": fault(20, {0, 96, 99}, flags=("--agents-wait", "60s")),
     "coordinator-resumed-late": fault(40, {1}, LOST, "its agent waited 15s for a coordinator", "it ran robots"),
@@ -172,10 +173,12 @@ def harm(case, run, directory, said=None):
         time.sleep(length_s)
         subprocess.run(["ip", "link", "set", port, "up"], check=True)
     elif case == "server-restarted":
-        with open(os.path.join(directory, "nats.pid")) as file:
-            os.kill(int(file.read()), signal.SIGKILL)
-        time.sleep(0.5)
-        subprocess.Popen(["nats-server", "-c", "nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        restart_server(directory)
+    elif case == "server-restarted-late":
+        # When roles have ended, and their files are being stored.
+        while all(children(pid) for pid in agents().values()):
+            time.sleep(0.005)
+        restart_server(directory)
     elif case == "coordinator-killed":
         run.kill()
     elif case.startswith("coordinator-resumed"):
@@ -192,6 +195,14 @@ def harm(case, run, directory, said=None):
     elif case == "clock-stepped":
         os.kill(agents()["m1"], signal.SIGUSR1)
     return run
+
+
+def restart_server(directory):
+    """Kills the server and starts it again with what it has on its disk."""
+    with open(os.path.join(directory, "nats.pid")) as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+    time.sleep(0.5)
+    subprocess.Popen(["nats-server", "-c", "nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def streams(directory):

@@ -20,7 +20,7 @@ use crate::name::Name;
 use crate::permit::Network;
 
 /// The version of these messages. A change of any of them makes it a new one.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +123,8 @@ pub struct Order {
     pub run: Name,
     /// Who gives it: user and host.
     pub by: String,
+    /// One that is sent again, because no response to it came, has the same number, and is carried out once.
+    pub number: u64,
     /// What is to be done.
     pub what: What,
 }
@@ -347,7 +349,7 @@ mod tests {
 
     fn order(what: What) -> Order {
         let run = "r1".parse().unwrap();
-        Order { protocol: PROTOCOL, version: "0.1.0".into(), run, by: "ann@desk".into(), what }
+        Order { protocol: PROTOCOL, version: "0.1.0".into(), run, by: "ann@desk".into(), number: 7, what }
     }
 
     #[test]

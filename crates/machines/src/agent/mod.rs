@@ -15,6 +15,7 @@ mod outbox;
 mod part;
 mod responder;
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -86,7 +87,8 @@ pub async fn run(
     log(&format!("agent {} is at {address}, connected to {}", settings.name, settings.login.url));
     // It ends with the runtime.
     tokio::spawn(settings.clock.clone().step_when_told());
-    let mut agent = Agent { settings, info, responder, client, part: None };
+    let mut agent =
+        Agent { settings, info, responder, client, part: None, finished: None, done: VecDeque::new() };
     tokio::pin!(stop);
     let mut ticker = tokio::time::interval(Duration::from_millis(250));
     ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -111,12 +113,19 @@ pub async fn run(
     Ok(())
 }
 
+/// How many orders an agent remembers, with the responses to them.
+const MOST_DONE: usize = 64;
+
 struct Agent {
     settings: AgentSettings,
     info: AgentInfo,
     responder: Responder,
     client: Client,
     part: Option<Part>,
+    /// The last run whose files were stored, and what they are called: a coordinator that did not hear it asks again.
+    finished: Option<(Name, Vec<String>)>,
+    /// The last orders that were carried out, and the responses: a coordinator that did not get one sends its order again.
+    done: VecDeque<(Name, u64, Response)>,
 }
 
 impl Agent {
@@ -128,7 +137,15 @@ impl Agent {
                 return Response::Refused(error.to_string());
             }
         };
+        let is_it = |(run, number, _): &&(Name, u64, Response)| *run == order.run && *number == order.number;
+        if let Some((.., response)) = self.done.iter().find(is_it) {
+            return response.clone();
+        }
         let response = self.carry_out(&order).await;
+        if self.done.len() == MOST_DONE {
+            self.done.pop_front();
+        }
+        self.done.push_back((order.run.clone(), order.number, response.clone()));
         let what = match &order.what {
             What::Begin { wait_ms, .. } => format!("take part, and wait {wait_ms} ms for a coordinator"),
             What::Start { spec, .. } => format!("start {}", spec.role()),
@@ -156,6 +173,11 @@ impl Agent {
                 "it is Assay {} and the coordinator is Assay {}; install the same version on both",
                 self.settings.version, order.version
             ));
+        }
+        if let (None, What::Finish, Some((run, files))) = (&self.part, &order.what, &self.finished)
+            && *run == order.run
+        {
+            return Response::Files(files.clone());
         }
         let part = match (&mut self.part, &order.what) {
             (None, What::Begin { wait_ms, watch }) => {
@@ -190,14 +212,15 @@ impl Agent {
                 part.end(*role).await;
                 Ok(())
             }
-            What::Finish => {
-                let files = match self.part.take() {
-                    Some(part) => part.finish(&self.client).await,
-                    None => Ok(Vec::new()),
-                };
-                self.responder.leave_coordinator();
-                return files.map_or_else(|error| Response::Refused(error.to_string()), Response::Files);
-            }
+            What::Finish => match part.finish(&self.client).await {
+                Ok(files) => {
+                    self.part = None;
+                    self.responder.leave_coordinator();
+                    self.finished = Some((order.run.clone(), files.clone()));
+                    return Response::Files(files);
+                }
+                Err(error) => Err(error),
+            },
         };
         done.map_or_else(|error| Response::Refused(error.to_string()), |()| Response::Done)
     }

@@ -27,7 +27,8 @@ const MESSAGE_ID: &str = "Nats-Msg-Id";
 #[derive(Debug)]
 pub struct Outbox {
     next: u64,
-    queue: mpsc::UnboundedSender<(u64, Vec<u8>)>,
+    /// None: nothing more goes in.
+    queue: Option<mpsc::UnboundedSender<(u64, Vec<u8>)>>,
     sender: JoinHandle<()>,
 }
 
@@ -37,24 +38,23 @@ impl Outbox {
         let (queue, messages) = mpsc::unbounded_channel();
         let sender =
             send(jetstream::new(client.clone()), subject::reports(run, agent), agent.clone(), messages);
-        Self { next: 0, queue, sender: tokio::spawn(sender) }
+        Self { next: 0, queue: Some(queue), sender: tokio::spawn(sender) }
     }
 
     /// Puts something in.
     pub fn put(&mut self, role: Option<u32>, output: Output) {
+        let Some(queue) = &self.queue else { return };
         let report = Report { number: self.next, role, output };
         let Ok(text) = serde_json::to_vec(&report) else { return };
         self.next += 1;
         // The sender has ended only where it gave up.
-        let _ = self.queue.send((report.number, text));
+        let _ = queue.send((report.number, text));
     }
 
-    /// Waits until everything has been stored, for so long at most.
-    pub async fn close(self, patience: Duration) {
-        let Self { queue, mut sender, .. } = self;
-        drop(queue);
-        if tokio::time::timeout(patience, &mut sender).await.is_err() {
-            sender.abort();
+    /// Takes nothing more, and waits until everything has been stored, for so long at most.
+    pub async fn close(&mut self, patience: Duration) {
+        if self.queue.take().is_some() && tokio::time::timeout(patience, &mut self.sender).await.is_err() {
+            self.sender.abort();
         }
     }
 }

@@ -274,18 +274,18 @@ impl Part {
         }
     }
 
-    /// Ends what still runs, stores files in the object store of the run, and removes them here.
-    pub async fn finish(mut self, client: &Client) -> Result<Vec<String>, FleetError> {
+    /// Ends what still runs, stores files in the object store of the run, and removes them here. What could not be stored is still
+    /// here, to be stored when this is called again.
+    pub async fn finish(&mut self, client: &Client) -> Result<Vec<String>, FleetError> {
         let numbers: Vec<u32> = self.roles.keys().copied().collect();
         for number in numbers {
             self.end(number).await;
         }
-        let Self { outbox, dir, run, agent, .. } = self;
-        outbox.close(LAST_WORDS_PATIENCE).await;
-        let stored = store(client, &run, &agent, &dir).await;
+        self.outbox.close(LAST_WORDS_PATIENCE).await;
+        let stored = store(client, &self.run, &self.agent, &self.dir).await?;
         // What cannot be removed is in the agent's directory, and said nowhere else.
-        let _ = std::fs::remove_dir_all(&dir);
-        stored
+        let _ = std::fs::remove_dir_all(&self.dir);
+        Ok(stored)
     }
 }
 

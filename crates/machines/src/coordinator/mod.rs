@@ -7,6 +7,7 @@ pub mod choice;
 mod clocks;
 mod divided;
 mod gather;
+mod orders;
 mod router;
 pub mod run;
 pub mod saved;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use assay_fleet::message::{self, Order, PROTOCOL, Response, RoleSpec, WatchOrder, What};
+use assay_fleet::message::{RoleSpec, WatchOrder, What};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_lab::LabError;
@@ -16,10 +16,8 @@ use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
 use assay_lab::roles::{RoleKind, Said};
 use assay_record::run::{FleetInfo, FleetMachine};
 use assay_role::message::Command;
-use async_nats::client::RequestErrorKind;
-use async_nats::{Client, Request, jetstream};
+use async_nats::{Client, jetstream};
 use futures_util::future::try_join_all;
-use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -33,8 +31,6 @@ use super::take_up::{self, Found};
 use crate::error::FleetError;
 use crate::now::monotonic_ns;
 
-/// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
-const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 /// Exchanges by which each clock is measured before the run.
 pub(super) const EXCHANGES: u32 = 40;
 /// How long before the start everybody has to be told of it: three orders one after the other, to the machines of one role at once,
@@ -58,12 +54,13 @@ pub struct Coordinator {
 pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) run: Name,
-    by: String,
-    version: String,
+    pub(super) by: String,
+    pub(super) version: String,
     pub(super) chosen: Chosen,
     pub(super) clocks: Clocks,
     pub(super) router: Router,
     next_role: AtomicU32,
+    pub(super) next_order: AtomicU64,
     /// What was said of the clocks to robots last, in nanoseconds.
     told_ns: AtomicU64,
     /// Roles, as they are shown in the record.
@@ -203,6 +200,8 @@ impl Inner {
             clocks,
             router: Router::default(),
             next_role: AtomicU32::new(0),
+            // Those of a coordinator that takes the run up follow upon those of the one before.
+            next_order: AtomicU64::new(monotonic_ns()),
             told_ns: AtomicU64::new(saved.told_ns),
             roles: Mutex::default(),
             robots: Mutex::default(),
@@ -414,35 +413,6 @@ impl Inner {
         Ok((place, parts.into_iter().map(|(name, number, _)| (name, number)).collect()))
     }
 
-    /// Gives an order, and waits until it was carried out.
-    pub(super) async fn order(&self, name: &Name, what: What) -> Result<Vec<String>, LabError> {
-        let order = Order {
-            protocol: PROTOCOL,
-            version: self.version.clone(),
-            run: self.run.clone(),
-            by: self.by.clone(),
-            what,
-        };
-        let text =
-            serde_json::to_vec(&order).map_err(|e| LabError::run(format!("cannot write an order: {e}")))?;
-        let request = Request::new().payload(text.into()).timeout(Some(ORDER_PATIENCE));
-        let response =
-            self.client.send_request(subject::orders(name), request).await.map_err(|e| match e.kind() {
-                RequestErrorKind::NoResponders => LabError::Assay(format!("the agent {name} is gone")),
-                RequestErrorKind::TimedOut => LabError::Assay(format!(
-                    "the agent {name} did not respond to an order within {ORDER_PATIENCE:?}"
-                )),
-                _ => LabError::Assay(format!("the agent {name} could not be given an order: {e}")),
-            })?;
-        match message::read_plain(&response.payload)
-            .map_err(|e| LabError::Assay(format!("the agent {name}: {e}")))?
-        {
-            Response::Done => Ok(Vec::new()),
-            Response::Files(files) => Ok(files),
-            Response::Refused(why) => Err(LabError::run(format!("the agent {name} refused: {why}"))),
-        }
-    }
-
     /// Ends everything, brings the files, removes stream and store.
     async fn finish(self: Arc<Self>, run_dir: &Path) -> Vec<String> {
         let mut missing = std::mem::take(&mut *lock(&self.warnings));
@@ -451,12 +421,9 @@ impl Inner {
             if machine.lost.is_some() {
                 continue;
             }
-            let fetched = match self.order(&name, What::Finish).await {
-                Ok(files) => self.fetch(&name, &files, run_dir).await,
-                Err(error) => Err(error.to_string()),
-            };
+            let brought = self.bring(&name, run_dir).await;
             missing
-                .extend(fetched.err().map(|why| format!("files of the machine {name} are missing: {why}")));
+                .extend(brought.err().map(|why| format!("files of the machine {name} are missing: {why}")));
         }
         for task in lock(&self.tasks).drain(..) {
             task.abort();
@@ -465,23 +432,6 @@ impl Inner {
         // A run that has ended is not taken up; what cannot be removed says so by the stream that is not there.
         let _ = std::fs::remove_file(run_dir.join(FILE));
         missing
-    }
-
-    async fn fetch(&self, name: &Name, files: &[String], run_dir: &Path) -> Result<(), String> {
-        let cannot = |e: &dyn std::fmt::Display| e.to_string();
-        let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
-        let store = store.map_err(|e| cannot(&e))?;
-        for file in files {
-            let Some(to) = place_of(run_dir, name, file) else { continue };
-            let mut object = store.get(subject::file(name, file)).await.map_err(|e| cannot(&e))?;
-            let mut bytes = Vec::new();
-            object.read_to_end(&mut bytes).await.map_err(|e| cannot(&e))?;
-            if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent).map_err(|e| cannot(&e))?;
-            }
-            std::fs::write(&to, bytes).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
-        }
-        Ok(())
     }
 
     fn info(&self) -> FleetInfo {
@@ -531,20 +481,6 @@ fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> 
     Ok(files)
 }
 
-/// Where a file of a machine goes: what is one of its kind has its usual place. None: its name leads out of the directory.
-fn place_of(run_dir: &Path, machine: &Name, file: &str) -> Option<PathBuf> {
-    let path = Path::new(file);
-    let is_inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    if !is_inside {
-        return None;
-    }
-    let is_one_of_its_kind = path.starts_with("proxy") || file == "xacts.parquet";
-    Some(match is_one_of_its_kind {
-        true => run_dir.join(path),
-        false => run_dir.join("machines").join(machine.as_str()).join(path),
-    })
-}
-
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -552,17 +488,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_of_machines_stay_in_the_run_directory() {
-        let (run_dir, name): (_, Name) = (Path::new("/runs/r"), "m1".parse().unwrap());
-        let place = |file| place_of(run_dir, &name, file);
-        assert_eq!(place("proxy/varnish.log"), Some("/runs/r/proxy/varnish.log".into()));
-        assert_eq!(place("roles/robots.log"), Some("/runs/r/machines/m1/roles/robots.log".into()));
-        for wrong in ["../x", "/etc/passwd", "roles/../../x"] {
-            assert_eq!(place(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn what_robots_are_told_covers_the_drift_until_they_are_told_again() {
