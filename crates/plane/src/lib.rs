@@ -2,7 +2,7 @@
 //!
 //! Robots, origins, the built-in proxy and all else that speaks HTTP here is made of these pieces: connections ([`connection`])
 //! with shared buffers ([`memory`]) and deadlines that cost nothing to set ([`watch`]), requests and responses on them
-//! ([`exchange`]), requests of HTTP/2 as connections of that kind ([`http2`], [`client_stream`]), bodies taken apart ([`body`]),
+//! ([`exchange`]), requests of HTTP/2 as connections of that kind ([`http2`], [`http_stream`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
 //! servers and their reuse ([`upstream`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
@@ -17,7 +17,6 @@ pub mod body;
 pub mod byte_stream;
 pub mod caching;
 pub mod carrier;
-pub mod client_stream;
 pub mod clock;
 pub mod connection;
 pub mod exchange;
@@ -25,6 +24,7 @@ pub mod fields;
 pub mod flow;
 pub mod gather;
 pub mod http2;
+pub mod http_stream;
 pub mod interim;
 pub mod limits;
 pub mod listen;

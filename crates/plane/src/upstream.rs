@@ -16,8 +16,10 @@ use assay_http::head::{HeadError, ResponseHead};
 use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 
+use assay_tls::HTTP_2;
 use assay_tls::client::{Client, Name};
 use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::session::Session;
@@ -25,6 +27,8 @@ use assay_tls::session::Session;
 use crate::byte_stream::{ByteStream, tls_error};
 use crate::clock::{coarse_ns, monotonic_ns};
 use crate::connection::{Connection, Resources};
+use crate::http_stream::HttpStream;
+use crate::http2::{self, Pipe};
 use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
 
 /// What is wrong with 101 as the response to a request that offers no other protocol.
@@ -97,7 +101,7 @@ pub struct Upstream {
     /// Where it is.
     pub address: SocketAddr,
     /// The connection.
-    pub connection: Connection<ByteStream<TcpStream>>,
+    pub connection: Connection<HttpStream>,
     /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] turned that on.
     pub first_byte_ns: Option<u64>,
     is_timed: bool,
@@ -123,6 +127,8 @@ pub struct Pool<K = SocketAddr> {
     resources: Rc<Resources>,
     /// How servers are spoken to over TLS; none: in the clear.
     tls: Option<UpstreamTls>,
+    /// Servers that are spoken to over HTTP/2, and the connections to them.
+    http2: HashMap<K, Http2Server, BuildHasherDefault<AddressHasher>>,
     opened: Cell<u64>,
     idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
 }
@@ -142,6 +148,12 @@ impl UpstreamTls {
         let session = self.client.connect(name, true);
         session.map(Some).map_err(|error| UpstreamError::Tls(address, error))
     }
+}
+
+/// A server that is spoken to over HTTP/2: over TLS it has to agree on that (ALPN), in the clear it has to know (RFC 9113, 3.3).
+struct Http2Server {
+    address: SocketAddr,
+    clients: http2::Clients,
 }
 
 struct Idle {
@@ -193,14 +205,26 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// An empty one, whose servers are spoken to over TLS.
     pub fn with_tls(resources: &Rc<Resources>, tls: Option<UpstreamTls>) -> Self {
-        Self { resources: Rc::clone(resources), tls, opened: Cell::new(0), idle: RefCell::default() }
+        Self {
+            resources: Rc::clone(resources),
+            tls,
+            http2: HashMap::default(),
+            opened: Cell::new(0),
+            idle: RefCell::default(),
+        }
     }
 
-    /// The idle connection that was used last and is not known to be closed.
+    /// The idle connection that was used last and is not known to be closed; of a server that is spoken to over HTTP/2, a stream
+    /// on a connection that is there.
     pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Box<Upstream>>
     where
         K: Borrow<Q>,
     {
+        if !self.http2.is_empty()
+            && let Some(Http2Server { address, clients }) = self.http2.get(key)
+        {
+            return Some(Upstream::of_pipe(clients.pipe()?, *address, &self.resources));
+        }
         let mut idle = self.idle.borrow_mut();
         let connections = idle.get_mut(key)?;
         while let Some(Idle { mut upstream, .. }) = connections.pop() {
@@ -209,16 +233,6 @@ impl<K: Eq + Hash> Pool<K> {
             }
         }
         None
-    }
-
-    /// Opens a connection.
-    pub async fn connect(
-        &self,
-        address: SocketAddr,
-        patience: Patience,
-    ) -> Result<Box<Upstream>, UpstreamError> {
-        let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
-        self.open(address, session, patience).await
     }
 
     /// Opens a connection, with TLS if there is a session for it.
@@ -239,7 +253,8 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// Keeps a connection whose exchange is complete, unless more bytes came than the response has.
     pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
-        if !upstream.connection.input.unread().is_empty() {
+        let is_http2 = matches!(upstream.connection.stream, HttpStream::Http2(..));
+        if is_http2 || !upstream.connection.input.unread().is_empty() {
             return;
         }
         upstream.connection.input.rest(&self.resources.memory);
@@ -252,6 +267,7 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// Closes what has been idle for longer than this.
     pub fn close_older_than(&self, age: Duration) {
+        self.http2.values().for_each(|server| server.clients.close_older_than(age));
         let now_ns = coarse_ns();
         self.idle.borrow_mut().retain(|_, connections| {
             connections.retain(|idle| u128::from(now_ns.saturating_sub(idle.since_ns)) < age.as_nanos());
@@ -261,6 +277,44 @@ impl<K: Eq + Hash> Pool<K> {
 }
 
 impl Pool {
+    /// Speaks HTTP/2 to these servers.
+    #[must_use]
+    pub fn speaking_http2(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let server = |address| (address, Http2Server { address, clients: http2::Clients::default() });
+        self.http2 = servers.into_iter().map(server).collect();
+        self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.speaking(HTTP_2), ..tls });
+        self
+    }
+
+    /// Opens a connection; to a server that is spoken to over HTTP/2, a stream, on a new connection if need be.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        let Some(server) = self.http2.get(&address) else {
+            return self.connect_alone(address, patience).await;
+        };
+        let connect = async || {
+            let (client, carried) = self.connect_alone(address, patience).await?.into_http2()?;
+            // How it ends is told to the requests on it.
+            spawn_local(async move { drop(carried.await) });
+            Ok(client)
+        };
+        let (pipe, _) = Box::pin(server.clients.connect(connect)).await?;
+        Ok(Upstream::of_pipe(pipe, address, &self.resources))
+    }
+
+    /// Opens a connection that nobody shares.
+    async fn connect_alone(
+        &self,
+        address: SocketAddr,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
+        self.open(address, session, patience).await
+    }
+
     /// Keeps a connection for the next request to that server.
     pub fn put_back(&self, upstream: Box<Upstream>) {
         self.keep(upstream.address, upstream);
@@ -290,6 +344,40 @@ impl Pool {
 }
 
 impl Upstream {
+    fn new(stream: HttpStream, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
+        Box::new(Self {
+            address,
+            connection: Connection::new(stream, resources),
+            first_byte_ns: None,
+            is_timed: false,
+            is_taken: false,
+            interim_responses: 0,
+        })
+    }
+
+    /// One request on a connection of HTTP/2.
+    fn of_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
+        Self::new(HttpStream::Http2(pipe, Some(address)), address, resources)
+    }
+
+    /// The connection as one of HTTP/2, on which nothing was sent yet, and what carries it on.
+    fn into_http2(
+        mut self: Box<Self>,
+    ) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
+        let mut is_secured = false;
+        if let Some(stream) = self.connection.stream.socket()
+            && stream.is_secured()
+        {
+            is_secured = true;
+            if !stream.take_handshake().is_some_and(|handshake| handshake.agreed.is_http2) {
+                let cause = "it does not agree on HTTP/2 (ALPN)";
+                let error = TlsError::new(TlsErrorKind::NoCommonParameters, cause);
+                return Err(UpstreamError::Tls(self.address, error));
+            }
+        }
+        Ok(http2::Client::new(self.connection, is_secured))
+    }
+
     /// Opens a connection in the clear.
     pub async fn connect(
         address: SocketAddr,
@@ -312,16 +400,10 @@ impl Upstream {
             Ok(Ok(stream)) => {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
-                let connection = Connection::new(ByteStream::new(stream, session), resources);
-                let mut upstream = Box::new(Self {
-                    address,
-                    connection,
-                    first_byte_ns: None,
-                    is_timed: false,
-                    is_taken: false,
-                    interim_responses: 0,
-                });
-                if upstream.connection.stream.is_secured() {
+                let is_secured = session.is_some();
+                let stream = HttpStream::Socket(ByteStream::new(stream, session));
+                let mut upstream = Self::new(stream, address, resources);
+                if is_secured {
                     Box::pin(upstream.shake_hands(patience)).await?;
                 }
                 Ok(upstream)
@@ -335,13 +417,16 @@ impl Upstream {
             let early = "the server sent data before it had a request";
             return Err(UpstreamError::Tls(self.address, TlsError::new(TlsErrorKind::Failed, early)));
         }
-        self.connection.stream.secure(session);
+        if let Some(stream) = self.connection.stream.socket() {
+            stream.secure(session);
+        }
         Box::pin(self.shake_hands(patience)).await
     }
 
     async fn shake_hands(&mut self, patience: Patience) -> Result<(), UpstreamError> {
         let address = self.address;
-        let open = timeout(patience.connect, self.connection.stream.wait_open()).await;
+        let Some(stream) = self.connection.stream.socket() else { return Ok(()) };
+        let open = timeout(patience.connect, stream.wait_open()).await;
         let failed = |error: io::Error| {
             let other = || TlsError::new(TlsErrorKind::Failed, error.to_string());
             UpstreamError::Tls(address, tls_error(&error).cloned().unwrap_or_else(other))

@@ -24,10 +24,10 @@ use crate::target::Target;
 use crate::through::{self, Went};
 use crate::way::Way;
 use assay_plane::byte_stream::ByteStream;
-use assay_plane::client_stream::{ClientStream, serve_client};
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields::{self, Received};
 use assay_plane::flow::{End, Reader, Taken};
+use assay_plane::http_stream::{HttpStream, serve_client};
 
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
 /// of no further interest.
@@ -55,7 +55,7 @@ impl Step {
 /// What happens rarely is boxed from here on: the state of a task is moved about for each request, and is as large as the
 /// largest way through it.
 impl Handler for Client {
-    type Stream = ClientStream;
+    type Stream = HttpStream;
 
     fn exchange(&mut self) -> &mut Exchange<Self::Stream> {
         &mut self.exchange

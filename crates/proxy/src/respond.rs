@@ -21,10 +21,10 @@ use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
-use assay_plane::client_stream::ClientStream;
 use assay_plane::exchange::{Exchange, Framing};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
+use assay_plane::http_stream::HttpStream;
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
@@ -33,7 +33,7 @@ pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub exchange: Exchange<ClientStream>,
+    pub exchange: Exchange<HttpStream>,
     /// The request came from another cache.
     pub is_from_cache: bool,
     /// It has been here before.
@@ -49,7 +49,7 @@ pub struct Client {
 
 impl Client {
     /// A new connection.
-    pub fn new(shared: Rc<Shared>, exchange: Exchange<ClientStream>) -> Self {
+    pub fn new(shared: Rc<Shared>, exchange: Exchange<HttpStream>) -> Self {
         Self {
             exchange,
             shared,

@@ -6,7 +6,7 @@
 //! are the same for both versions, because they are the same code.
 //!
 //! [`Client`] is the other side: a connection to a server, on which each request has a [`Pipe`] too. The request is written into it as
-//! HTTP/1.1 has it, and the response is read from it.
+//! HTTP/1.1 has it, and the response is read from it. [`Clients`] are the connections to one server.
 //!
 //! *Bounds:* a stream keeps at most its window of a request's body, and [`pipe::MOST_OUTGOING`] bytes of a response; there are at most
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
@@ -18,8 +18,11 @@
 mod client;
 #[cfg(test)]
 mod client_tests;
+mod clients;
 mod connection;
 pub mod pipe;
+#[cfg(test)]
+mod pool_tests;
 mod response;
 #[cfg(test)]
 mod tests;
@@ -27,6 +30,7 @@ mod tests;
 use std::io;
 
 pub use self::client::Client;
+pub use self::clients::Clients;
 pub use self::connection::serve;
 pub use self::pipe::{Pipe, UNPROCESSED};
 use crate::connection::Connection;

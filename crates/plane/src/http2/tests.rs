@@ -203,8 +203,8 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
 }
 
 /// Serves a connection with [`Echo`]s, and counts the requests.
-pub(super) async fn echo(
-    server: DuplexStream,
+pub(super) async fn echo<S: Stream>(
+    server: S,
     limits: ClientLimits,
     (handled, late): (Rc<Cell<u32>>, Rc<Notify>),
 ) {

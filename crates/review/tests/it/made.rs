@@ -77,6 +77,7 @@ pub fn info() -> SpeInfo {
         ended: Some(Ended { at_ms: 60_000, how: How::Finished }),
         seed: 7,
         forward: true,
+        intercept: false,
         when: "after".into(),
         turns: "permuted".into(),
         targets: LABELS.iter().map(target).collect(),

@@ -33,7 +33,11 @@ pub async fn serve(mut client: Client, place: &Place) {
             return;
         }
     };
-    for socket in [SockRef::from(&client.exchange.connection.stream), SockRef::from(server.stream.socket())] {
+    let sockets = [
+        Some(SockRef::from(&client.exchange.connection.stream)),
+        server.stream.socket().map(|stream| SockRef::from(stream.socket())),
+    ];
+    for socket in sockets.into_iter().flatten() {
         // Without it, a tunnel to a machine that is gone stays for ever; better than no tunnel.
         let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE));
     }

@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use assay_http::head::RequestHead;
 use assay_plane::byte_stream::ByteStream;
-use assay_plane::client_stream::{ClientStream, serve_client, serve_connection};
 use assay_plane::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
 use assay_plane::fields::Received;
+use assay_plane::http_stream::{HttpStream, serve_client, serve_connection};
 use assay_record::spe::ResponseError;
 use tokio::net::TcpStream;
 
@@ -30,7 +30,7 @@ pub struct Client {
     /// What it shares with others.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub exchange: exchange::Exchange<ClientStream>,
+    pub exchange: exchange::Exchange<HttpStream>,
     /// Its number: the same for all requests of a connection.
     pub id: u64,
     /// Who it is.
@@ -121,9 +121,9 @@ impl Drop for Connected {
 }
 
 impl Handler for Client {
-    type Stream = ClientStream;
+    type Stream = HttpStream;
 
-    fn exchange(&mut self) -> &mut exchange::Exchange<ClientStream> {
+    fn exchange(&mut self) -> &mut exchange::Exchange<HttpStream> {
         &mut self.exchange
     }
 

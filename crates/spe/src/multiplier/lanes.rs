@@ -140,7 +140,7 @@ async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<
                 biased;
                 next = questions.recv() => next,
                 // Nothing may come on an idle connection: bytes or an end make it useless.
-                _ = open.connection.stream.socket().readable() => {
+                _ = open.connection.stream.readable() => {
                     if !open.is_quiet() {
                         connection = None;
                     }

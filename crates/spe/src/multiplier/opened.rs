@@ -11,10 +11,10 @@ use std::io;
 use std::sync::Arc;
 
 use assay_plane::byte_stream::tls_error;
-use assay_plane::client_stream::ClientStream;
 use assay_plane::clock::{monotonic_ns, realtime_ns};
 use assay_plane::connection::Connection;
 use assay_plane::exchange::ClientLimits;
+use assay_plane::http_stream::HttpStream;
 use assay_plane::http2;
 use assay_record::spe::{ResponseError, Verdict};
 use assay_tls::error::TlsErrorKind;
@@ -53,7 +53,7 @@ pub fn begin(shared: &Shared, order: &Order) -> Result<Opening, (u16, String)> {
 /// Makes the handshake, and waits for the beginning of the first request: of which server. None: the client is served no longer.
 pub async fn open(
     shared: &Shared,
-    connection: &mut Connection<ClientStream>,
+    connection: &mut Connection<HttpStream>,
     limits: &ClientLimits,
     opening: Opening,
 ) -> Option<Place> {
@@ -69,14 +69,14 @@ pub async fn open(
 
 /// Makes the handshake, and waits for the beginning of the first request.
 async fn shake_hands(
-    connection: &mut Connection<ClientStream>,
+    connection: &mut Connection<HttpStream>,
     session: Session,
     limits: &ClientLimits,
 ) -> io::Result<()> {
     // A client may begin before it is told that it may.
     let early = connection.input.unread().to_vec();
     connection.input.consume(early.len());
-    let ClientStream::Socket(stream) = &mut connection.stream else {
+    let HttpStream::Socket(stream) = &mut connection.stream else {
         return Err(io::ErrorKind::Unsupported.into());
     };
     match early.is_empty() {
@@ -86,8 +86,8 @@ async fn shake_hands(
     http2::is_begun(connection, limits).await.map(drop)
 }
 
-fn is_open(connection: &Connection<ClientStream>) -> bool {
-    matches!(&connection.stream, ClientStream::Socket(stream) if stream.is_secured() && stream.is_open())
+fn is_open(connection: &Connection<HttpStream>) -> bool {
+    matches!(&connection.stream, HttpStream::Socket(stream) if stream.is_secured() && stream.is_open())
 }
 
 /// Counts a tunnel that was not opened, and writes down where it was to lead, unless its client has just left: browsers begin more

@@ -30,6 +30,7 @@ pub fn proxy(listener: SocketAddr) -> SocketAddr {
     let spec = ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: "honest".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

@@ -4,13 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-
-use assay_dispatch::ServerId;
-use tokio::sync::Notify;
+use std::time::Duration;
 
 use super::runtime::spawn;
 use super::stream::Stream;
 use crate::secure::ToServer;
+use assay_dispatch::ServerId;
 use assay_plane::connection::{Connection, Resources};
 use assay_plane::http2;
 use assay_plane::memory::Input;
@@ -38,11 +37,8 @@ pub struct Server {
     pub tls: RefCell<Option<Rc<ToServer>>>,
     /// It is spoken to over HTTP/2.
     pub speaks_http2: Cell<bool>,
-    /// Connections of HTTP/2, in use or not.
-    shared: RefCell<Vec<http2::Client>>,
-    /// One of them is being opened: requests wait for it.
-    is_opening: Cell<bool>,
-    opened: Notify,
+    /// Connections of HTTP/2.
+    shared: http2::Clients,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -85,9 +81,7 @@ impl Server {
             is_backup: Cell::new(false),
             tls: RefCell::new(None),
             speaks_http2: Cell::new(false),
-            shared: RefCell::default(),
-            is_opening: Cell::new(false),
-            opened: Notify::new(),
+            shared: http2::Clients::default(),
             idle: RefCell::default(),
         }
     }
@@ -97,18 +91,7 @@ impl Server {
         if !self.speaks_http2.get() {
             return Ok(Upstream::new(self.open().await?));
         }
-        let mut is_reused = true;
-        loop {
-            // Where many requests come at once, they wait for the first one's connection.
-            let opened = self.opened.notified();
-            if let Some(pipe) = self.shared.borrow().iter().find_map(http2::Client::pipe) {
-                return Ok(Upstream { is_reused, ..Upstream::new(Stream::Http2(pipe)) });
-            }
-            if self.is_opening.get() {
-                opened.await;
-                continue;
-            }
-            let _opening = Opening::new(self);
+        let connect = async || {
             let mut stream = self.open().await?;
             if !stream.may_speak_http2() {
                 return Err(io::Error::other("it does not agree on HTTP/2 (ALPN)"));
@@ -117,9 +100,10 @@ impl Server {
             let (client, carried) = http2::Client::new(Connection::new(stream, resources), is_secured);
             // How it ends is told to the requests on it.
             spawn(async move { drop(carried.await) });
-            self.shared.borrow_mut().push(client);
-            is_reused = false;
-        }
+            Ok(client)
+        };
+        let (pipe, is_reused) = self.shared.connect(connect).await?;
+        Ok(Upstream { is_reused, ..Upstream::new(Stream::Http2(pipe)) })
     }
 
     async fn open(&self) -> io::Result<Stream> {
@@ -155,40 +139,19 @@ impl Server {
 
     /// How many connections are idle.
     pub fn idle(&self) -> usize {
-        let unused = |client: &&http2::Client| client.idle_since_ns().is_some() && !client.is_closing();
-        self.idle.borrow().len() + self.shared.borrow().iter().filter(unused).count()
+        self.idle.borrow().len() + self.shared.idle()
     }
 
     /// Closes what has been idle for longer than this, or was closed by the server.
     pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
         let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
         self.idle.borrow_mut().retain_mut(|idle| is_young(idle) && idle.stream.is_quiet());
-        let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) >= longest_ns;
-        let is_kept =
-            |client: &http2::Client| !client.is_closing() && !client.idle_since_ns().is_some_and(is_old);
-        self.shared.borrow_mut().retain(is_kept);
+        self.shared.close_older_than(Duration::from_nanos(longest_ns));
     }
 
     /// Closes all that are idle; those of HTTP/2 take no new requests, and end with the last that they have.
     pub fn close_idle(&self) {
         self.idle.borrow_mut().clear();
-        self.shared.borrow_mut().clear();
-    }
-}
-
-/// While this is there, a connection is being opened.
-struct Opening<'s>(&'s Server);
-
-impl<'s> Opening<'s> {
-    fn new(server: &'s Server) -> Self {
-        server.is_opening.set(true);
-        Self(server)
-    }
-}
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        self.0.is_opening.set(false);
-        self.0.opened.notify_waiters();
+        self.shared.close();
     }
 }

@@ -1,4 +1,4 @@
-//! What a client's connection lies on, for whoever serves both versions of HTTP: a socket, or a stream of HTTP/2.
+//! What a connection lies on, for whoever speaks both versions of HTTP: a socket, or a stream of HTTP/2.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -11,16 +11,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
-use crate::byte_stream::ByteStream;
+use crate::byte_stream::{ByteStream, Handshake};
 use crate::connection::{Connection, Resources};
 use crate::exchange::{ClientLimits, Exchange, Stream};
 use crate::http2::{self, Pipe};
 
-/// What a client's connection lies on.
-pub enum ClientStream {
+/// What a connection lies on, to a client or to a server.
+pub enum HttpStream {
     /// A connection of HTTP/1, in the clear or with TLS.
     Socket(ByteStream<TcpStream>),
-    /// One request of HTTP/2, and where the client is.
+    /// One request of HTTP/2, and where the other side is.
     Http2(Pipe, Option<SocketAddr>),
 }
 
@@ -30,23 +30,23 @@ pub async fn serve_client<F: Future<Output = ()> + 'static>(
     stream: ByteStream<TcpStream>,
     resources: &Rc<Resources>,
     limits: ClientLimits,
-    serve: impl FnMut(Exchange<ClientStream>) -> F,
+    serve: impl FnMut(Exchange<HttpStream>) -> F,
 ) {
-    serve_connection(Connection::new(ClientStream::Socket(stream), resources), limits, serve).await;
+    serve_connection(Connection::new(HttpStream::Socket(stream), resources), limits, serve).await;
 }
 
 /// The same for a connection on which something may have been read.
 pub async fn serve_connection<F: Future<Output = ()> + 'static>(
-    mut connection: Connection<ClientStream>,
+    mut connection: Connection<HttpStream>,
     limits: ClientLimits,
-    mut serve: impl FnMut(Exchange<ClientStream>) -> F,
+    mut serve: impl FnMut(Exchange<HttpStream>) -> F,
 ) {
     let peer = connection.stream.address();
     let resources = Rc::clone(connection.resources());
     match http2::is_begun(&mut connection, &limits).await {
         Ok(true) => {
             let start = |pipe| {
-                let stream = ClientStream::Http2(pipe, peer);
+                let stream = HttpStream::Http2(pipe, peer);
                 spawn_local(serve(Exchange::new(stream, &resources, limits)));
             };
             drop(http2::serve(connection, limits, start).await);
@@ -57,8 +57,8 @@ pub async fn serve_connection<F: Future<Output = ()> + 'static>(
     }
 }
 
-impl ClientStream {
-    /// Where the client is; none where the system does not say.
+impl HttpStream {
+    /// Where the other side is; none where the system does not say.
     pub fn peer(&self) -> Option<IpAddr> {
         self.address().map(|address| address.ip())
     }
@@ -78,6 +78,32 @@ impl ClientStream {
         }
     }
 
+    /// The connection, if it is one of HTTP/1.
+    pub fn socket(&mut self) -> Option<&mut ByteStream<TcpStream>> {
+        match self {
+            Self::Socket(stream) => Some(stream),
+            Self::Http2(..) => None,
+        }
+    }
+
+    /// The handshake, once: after it is over.
+    pub fn take_handshake(&mut self) -> Option<Handshake> {
+        self.socket()?.take_handshake()
+    }
+
+    /// Something has come, or the end; never on a stream of HTTP/2, which is not waited for without a request.
+    pub async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Socket(stream) => stream.socket().readable().await,
+            Self::Http2(..) => std::future::pending().await,
+        }
+    }
+
+    /// Nothing has come on a connection on which nothing may come. A stream of HTTP/2 has one request only, and is never kept.
+    pub fn is_quiet(&mut self) -> bool {
+        self.socket().is_some_and(ByteStream::is_quiet)
+    }
+
     /// Writes what there is room for now.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -87,7 +113,7 @@ impl ClientStream {
     }
 }
 
-impl Stream for ClientStream {
+impl Stream for HttpStream {
     fn reset_on_close(&self) {
         match self {
             Self::Socket(stream) => stream.reset_on_close(),
@@ -104,7 +130,7 @@ impl Stream for ClientStream {
     }
 }
 
-impl AsyncRead for ClientStream {
+impl AsyncRead for HttpStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -117,7 +143,7 @@ impl AsyncRead for ClientStream {
     }
 }
 
-impl AsyncWrite for ClientStream {
+impl AsyncWrite for HttpStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Socket(stream) => Pin::new(stream).poll_write(context, bytes),

@@ -1,0 +1,129 @@
+//! A pool whose server is spoken to over HTTP/2.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, spawn_local};
+
+use super::tests::{LIMITS, echo};
+use crate::body::BodyReader;
+use crate::byte_stream::ByteStream;
+use crate::connection::Resources;
+use crate::upstream::{Patience, Pool, UpstreamError};
+
+const PATIENCE: Patience = Patience { connect: Duration::from_secs(30), response: Duration::from_secs(30) };
+const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: www.test\r\n\r\n";
+
+/// A server of echoes at an address, and the tasks of its connections.
+struct Server {
+    address: SocketAddr,
+    connections: Rc<RefCell<Vec<JoinHandle<()>>>>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("is bound");
+        let connections = Rc::<RefCell<Vec<_>>>::default();
+        let accepted = Rc::clone(&connections);
+        spawn_local(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let told = (Rc::new(Cell::new(0)), Rc::new(Notify::new()));
+                accepted.borrow_mut().push(spawn_local(echo(ByteStream::new(socket, None), LIMITS, told)));
+            }
+        });
+        Self { address, connections }
+    }
+
+    fn accepted(&self) -> usize {
+        self.connections.borrow().len()
+    }
+}
+
+/// Makes a request, and gives the body of its response.
+async fn request(pool: &Pool, address: SocketAddr) -> Result<Vec<u8>, UpstreamError> {
+    let take = |received: crate::upstream::Received<'_>| received.head.body("GET");
+    let (mut upstream, framing) = pool.exchange(address, REQUEST, PATIENCE, |_| (), take).await?;
+    let (mut body, mut all) = (BodyReader::new(framing), Vec::new());
+    while let Some(part) = body.next(&mut upstream.connection, PATIENCE.response).await.expect("is whole") {
+        all.extend_from_slice(&part);
+    }
+    pool.put_back(upstream);
+    Ok(all)
+}
+
+fn with_pool(script: impl AsyncFnOnce(Rc<Pool>, Server)) {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let server = Server::start().await;
+        let resources = Resources::new();
+        resources.keep_deadlines();
+        let pool = Rc::new(Pool::new(&resources).speaking_http2([server.address]));
+        script(pool, server).await;
+    });
+}
+
+#[test]
+fn requests_share_a_connection_also_those_that_come_before_there_is_one() {
+    with_pool(async |pool, server| {
+        let address = server.address;
+        let many: Vec<_> = (0..20)
+            .map(|_| {
+                let pool = Rc::clone(&pool);
+                spawn_local(async move { request(&pool, address).await })
+            })
+            .collect();
+        for one in many {
+            let body = one.await.expect("does not panic").expect("gets a response");
+            assert!(body.starts_with(b"GET /a www.test"), "{}", String::from_utf8_lossy(&body));
+        }
+        assert_eq!((server.accepted(), pool.take_opened()), (1, 1));
+    });
+}
+
+#[test]
+fn a_connection_that_has_ended_is_replaced() {
+    with_pool(async |pool, server| {
+        for connections in 1..=3 {
+            request(&pool, server.address).await.expect("gets a response");
+            assert_eq!(server.accepted(), connections);
+            for connection in server.connections.borrow().iter() {
+                connection.abort();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_connection_without_requests_is_let_go() {
+    with_pool(async |pool, server| {
+        request(&pool, server.address).await.expect("gets a response");
+        assert!(pool.take(&server.address).is_some(), "it has room for more");
+        tokio::task::yield_now().await;
+        pool.close_older_than(Duration::ZERO);
+        assert!(pool.take(&server.address).is_none());
+        request(&pool, server.address).await.expect("gets a response");
+        assert_eq!(server.accepted(), 2);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_for_every_request() {
+    with_pool(async |pool, server| {
+        let resources = Resources::new();
+        // A port that was free a moment ago.
+        let nobody = TcpListener::bind("127.0.0.1:0").await.and_then(|listener| listener.local_addr());
+        let nobody = nobody.expect("is bound");
+        let alone = Pool::new(&resources).speaking_http2([nobody]);
+        for _ in 0..2 {
+            let error = request(&alone, nobody).await.expect_err("is refused");
+            assert!(matches!(error, UpstreamError::Unreachable(..)), "{error}");
+        }
+        request(&pool, server.address).await.expect("gets a response");
+    });
+}
