@@ -29,7 +29,7 @@ DISK = {"memory": "64MB", "disk": "1GB"}
 CACHES = {"builtin": MEMORY, "nginx": DISK, "haproxy": MEMORY, "httpd": DISK, "trafficserver": DISK, "squid": MEMORY, "varnish": MEMORY}
 # Conditions of `site`, for each proxy what it can speak.
 SITE = {
-    "builtin": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}],
+    "builtin": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}, {"robot-http": ["1.1", "2"], "origin-http": "2", "tls": ["none", "both"]}],
     "nginx": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}],
     "haproxy": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}, {"robot-http": ["1.1", "2"], "origin-http": "2", "tls": ["none", "both"]}],
     "httpd": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}, {"robot-http": ["1.1", "2"], "origin-http": "2", "tls": ["none", "both"]}],

@@ -212,6 +212,7 @@ impl Session {
             storing: chosen.storing,
             tls: self.secured.listen.clone(),
             origin_tls: self.secured.upstream.clone(),
+            origin_http2: origins_speak_http2(&self.plan.workload),
         };
         let procs_files = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));

@@ -51,13 +51,13 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
             ))
         }
         TargetChoice::Direct => Ok(()),
-        TargetChoice::Builtin(_) if origins => Err(LabError::plan(
-            "the built-in proxy sends requests to origins over HTTP/1.1; choose --origin-http 1.1, or leave the proxy out \
-             (--direct)",
+        TargetChoice::Builtin(Mode::Forward) if robots || origins => Err(LabError::plan(
+            "robots and origins speak HTTP/2 to reverse proxies only, and the built-in proxy is to be a forward proxy; leave \
+             --forward out",
         )),
-        TargetChoice::Builtin(Mode::Forward) if robots => Err(LabError::plan(
-            "robots speak HTTP/2 to reverse proxies only, and the built-in proxy is to be a forward proxy; leave --forward out",
-        )),
+        TargetChoice::Builtin(Mode::Reverse) if origins && speak_both(&plan.workload) => {
+            Err(LabError::plan(one_version("the built-in proxy")))
+        }
         TargetChoice::Builtin(_) | TargetChoice::Running { .. } => Ok(()),
         TargetChoice::Described(description, mode) => check_described(description, *mode, plan, origins),
         TargetChoice::Topology(topology) if robots || origins => {
@@ -70,6 +70,17 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
         }
         TargetChoice::Topology(_) => Ok(()),
     }
+}
+
+/// Some origins speak another version than HTTP/2.
+fn speak_both(workload: &Workload) -> bool {
+    origins_speak(workload, |version| version != HttpVersion::Http2)
+}
+
+fn one_version(title: &str) -> String {
+    format!(
+        "{title} speaks one version of HTTP to all origins, and those of this workload speak both; choose --origin-http"
+    )
 }
 
 fn check_described(
@@ -91,10 +102,8 @@ fn check_described(
             "origins speak HTTP/2 to reverse proxies only, and {title} is to be a forward proxy; leave --forward out"
         ));
     }
-    if origins && origins_speak(workload, |version| version != HttpVersion::Http2) {
-        return refuse(format!(
-            "{title} speaks one version of HTTP to all origins, and those of this workload speak both; choose --origin-http"
-        ));
+    if origins && speak_both(workload) {
+        return refuse(one_version(title));
     }
     if !robots_speak_http2(workload) {
         return Ok(());
@@ -153,12 +162,7 @@ mod tests {
             ),
             (described("nginx", Mode::Reverse), &[Http2, Http11], Http11, "either HTTP/2 or HTTP/1.1"),
             (described("haproxy", Mode::Forward), &[Http2], Http11, "reverse proxies only"),
-            (
-                TargetChoice::Builtin(Mode::Reverse),
-                &[Http11],
-                Http2,
-                "the built-in proxy sends requests to origins",
-            ),
+            (TargetChoice::Builtin(Mode::Forward), &[Http11], Http2, "reverse proxies only"),
             (
                 described("haproxy", Mode::Forward),
                 &[Http11],
@@ -181,7 +185,9 @@ mod tests {
         for name in ["nginx", "haproxy"] {
             assert_eq!(refusal(described(name, Mode::Reverse), &[Http2], Http11), None, "{name}");
         }
-        assert_eq!(refusal(TargetChoice::Builtin(Mode::Reverse), &[Http2, Http11], Http11), None);
+        for origins in [Http2, Http11] {
+            assert_eq!(refusal(TargetChoice::Builtin(Mode::Reverse), &[Http2, Http11], origins), None);
+        }
         assert_eq!(refusal(TargetChoice::Direct, &[Http2], Http2), None);
         assert_eq!(refusal(described("squid", Mode::Forward), &[Http11], Http11), None);
     }

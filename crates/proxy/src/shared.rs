@@ -138,13 +138,14 @@ impl Shared {
         origin_tls: Option<UpstreamTls>,
     ) -> Self {
         let resources = Resources::new();
+        let over_http2 = spec.origins.iter().filter(|_| spec.origin_http2).map(|origin| origin.address);
         Self {
             name: spec.name.clone(),
             peers,
             is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes, spec.storing)),
             fetches: RefCell::default(),
-            pool: Pool::with_tls(&resources, origin_tls),
+            pool: Pool::with_tls(&resources, origin_tls).speaking_http2(over_http2),
             resources,
             clients: Cell::new(0),
             client_left: Notify::new(),

@@ -55,6 +55,9 @@ pub struct ProxySpec {
     /// How it speaks TLS to origins; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin_tls: Option<ClientTls>,
+    /// Origins are spoken to over HTTP/2, which they have to agree on over TLS, and to know in the clear.
+    #[serde(default)]
+    pub origin_http2: bool,
 }
 
 /// What a cache stores, and what goes when there is no room.

@@ -209,6 +209,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
         let spec = ProxySpec {
             tls: None,
             origin_tls: None,
+            origin_http2: false,
             name: "assay".into(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             threads: 1,

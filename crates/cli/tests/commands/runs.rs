@@ -73,7 +73,8 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
     let over_http2 = &["--direct", "--robot-http", "2", "--origin-http", "2"][..];
     let encrypted = &[over_http2, &["--robot-tls", "--origin-tls"]].concat()[..];
     let through_proxy = &["--robot-http", "2", "--robot-tls"][..];
-    for target in [&["--direct"][..], &[], &["--forward"], over_http2, encrypted, through_proxy] {
+    let to_origins = &["--origin-http", "2", "--origin-tls"][..];
+    for target in [&["--direct"][..], &[], &["--forward"], over_http2, encrypted, through_proxy, to_origins] {
         let dir = format!("r{}", target.concat());
         let arguments = [&["run", workload, "--run-dir", &dir, "--no-report", "--json"], target].concat();
         let total = &document(&assay.run(&arguments))["total"];
@@ -132,10 +133,31 @@ fn the_stream_is_the_same_over_http_2_and_nothing_of_it_is_lost() {
 }
 
 #[test]
+fn the_builtin_proxy_speaks_http_2_to_origins_and_nothing_is_lost() {
+    let run = |flags: &[&str]| {
+        let assay = Assay::new();
+        document(&demo(&assay, "3s", flags).wait_with_output().expect("ends").into())
+    };
+    let digest = |document: &Value| document["stream_digest"].clone();
+    let plain = run(&[]);
+    for flags in [&[][..], &["--origin-tls"], &["--robot-http", "2", "--robot-tls", "--origin-tls"]] {
+        let flags = [&["--origin-http", "2"][..], flags].concat();
+        let document = run(&flags);
+        let total = &document["total"];
+        assert_eq!(total["errors"]["total"], 0, "{flags:?}: {:#}", total["errors"]);
+        assert_eq!(digest(&document), digest(&plain), "{flags:?}");
+        let number = |field: &str| total["origins"][field].as_u64().expect("a number");
+        // Streams that an origin has not acted on, as it retires its connection, are no requests.
+        assert!(number("requests") > 50, "{flags:?}: {:#}", total["origins"]);
+        assert!(number("streams_opened") >= number("requests"), "{flags:?}: {:#}", total["origins"]);
+    }
+}
+
+#[test]
 fn a_target_that_does_not_speak_http_2_is_refused_before_anything_starts() {
     let assay = Assay::new();
     for (arguments, why) in [
-        (&["--origin-http", "2"][..], "the built-in proxy sends requests to origins over HTTP/1.1"),
+        (&["--forward", "--origin-http", "2"][..], "the built-in proxy is to be a forward proxy"),
         (&["--forward", "--robot-http", "2"], "the built-in proxy is to be a forward proxy"),
         (&["--proxy", "squid", "--robot-http", "2"], "Squid does not speak HTTP/2 to clients"),
         (&["--proxy", "varnish", "--origin-http", "2"], "sends requests to origins over HTTP/1.1"),

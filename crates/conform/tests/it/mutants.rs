@@ -371,6 +371,7 @@ fn spec(origin: SocketAddr) -> ProxySpec {
         storing: assay_role::proxy::Storing::default(),
         tls: None,
         origin_tls: None,
+        origin_http2: false,
     }
 }
 

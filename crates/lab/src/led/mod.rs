@@ -338,6 +338,7 @@ pub fn builtin(proxy: &UnderTest, chosen: Chosen, listen: SocketAddr, listener: 
         storing: chosen.storing,
         tls: None,
         origin_tls: None,
+        origin_http2: false,
     }
 }
 

@@ -38,6 +38,7 @@ fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Coopera
     let spec = ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: name.into(),
         listen,
         threads: 1,

@@ -61,6 +61,7 @@ fn spec(origins: Vec<OriginRoute>) -> ProxySpec {
     ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: "assay".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

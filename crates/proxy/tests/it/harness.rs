@@ -90,6 +90,7 @@ fn spec(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64
     ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: "assay".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

@@ -26,6 +26,7 @@ fn spec(origin: &Origin, prefetch: Prefetch) -> ProxySpec {
     ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: "assay".into(),
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,

@@ -15,6 +15,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
     ProxySpec {
         tls: None,
         origin_tls: None,
+        origin_http2: false,
         name: "assay".into(),
         listen,
         threads,

@@ -153,11 +153,7 @@ const LOOPS: usize = 3;
 /// One of these reasons is found in a role. On a busy machine another role can be worse, and this one no serious doubt.
 fn is_named(ran: &Ran, role: &str, reasons: &[Reason]) {
     let doubts = ran.info().verdict.doubts;
-    assert!(
-        doubts.iter().any(|doubt| doubt.role == role && reasons.contains(&doubt.reason)),
-        "{}",
-        all(ran)
-    );
+    assert!(doubts.iter().any(|doubt| doubt.role == role && reasons.contains(&doubt.reason)), "{}", all(ran));
 }
 
 /// Robots on one processor and origins on the other, with busy loops beside one of them.
