@@ -16,7 +16,10 @@ pub const EXPERIMENTS: &[Bundled] = &[
     ),
     bundled!("protocols", "one site over HTTP/1.1 and HTTP/2, in the clear and over TLS on either leg"),
     bundled!("varnish-vs-ats", "Varnish or Traffic Server, in the five scenarios of a study of 2012"),
-    bundled!("table-4-7", "table 4.7 of that study: mixed content, at a constant and at a rising rate, in an hour"),
+    bundled!(
+        "table-4-7",
+        "table 4.7 of that study: mixed content, at a constant and at a rising rate, in an hour"
+    ),
     bundled!("same-against-itself", "the same proxy twice: whatever differs is chance"),
     bundled!("quarter-vs-eighth", "a cache of a quarter of the working set against one of an eighth"),
     bundled!("siblings", "separate caches, siblings, and children of a parent"),

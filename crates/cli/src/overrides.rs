@@ -138,6 +138,7 @@ pub fn in_words(overrides: &Overrides) -> Option<String> {
         overrides.streams.map(|streams| {
             format!("best-effort robots have {streams} requests under way at a time over HTTP/2")
         }),
+        overrides.priorities.then(|| "requests say how urgent they are".to_owned()),
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     (!changes.is_empty()).then(|| format!("the command line changes the workload: {}", changes.join("; ")))
@@ -178,6 +179,7 @@ mod tests {
             robot_http: Some(HttpVersion::Http2),
             origin_http: Some(HttpVersion::Http11),
             streams: Some(10),
+            priorities: true,
         };
         let words = in_words(&all).unwrap();
         for part in [
@@ -187,6 +189,7 @@ mod tests {
             "speak HTTP/2",
             "speak HTTP/1.1",
             "10 requests under way",
+            "how urgent",
         ] {
             assert!(words.contains(part), "{words}");
         }

@@ -105,7 +105,7 @@ fn part(plan: &RunPlan, prepared: &Prepared) -> Option<PartInfo> {
 }
 
 fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
-    let Overrides { duration, rate, robots, robot_http, origin_http, streams } = plan.overrides;
+    let Overrides { duration, rate, robots, robot_http, origin_http, streams, priorities } = plan.overrides;
     let duration_s = duration.map(|length| length.as_secs_f64());
     let name = |version: HttpVersion| version.name().to_owned();
     (!plan.overrides.is_none()).then_some(OverridesInfo {
@@ -115,6 +115,7 @@ fn overrides(plan: &RunPlan) -> Option<OverridesInfo> {
         robot_http: robot_http.map(name),
         origin_http: origin_http.map(name),
         streams,
+        priorities,
     })
 }
 

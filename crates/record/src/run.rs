@@ -149,6 +149,9 @@ pub struct OverridesInfo {
     /// Requests that each best-effort robot had under way at a time over HTTP/2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
+    /// Requests said how urgent they were (RFC 9218).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub priorities: bool,
 }
 
 /// Which legs of a run spoke TLS, and what robots and origins offered.

@@ -175,7 +175,11 @@ impl Tally {
         let error = error
             .busy(self.influence.busy())
             .touched(self.influence.touched_share(self.robots.sent))
-            .touched(if class == Class::Hit { 0.0 } else { self.written_late_share(of_class.response.count()) })
+            .touched(if class == Class::Hit {
+                0.0
+            } else {
+                self.written_late_share(of_class.response.count())
+            })
             .lost(influence::lost(self));
         let is_recorded = !self.influence.is_not_recorded;
         StatedTimes { times, error, unknown: self.influence.unknown >= Extent::Times, is_recorded }

@@ -24,6 +24,8 @@ pub struct Overrides {
     pub origin_http: Option<HttpVersion>,
     /// Requests that each best-effort robot has under way at a time over HTTP/2.
     pub streams: Option<u32>,
+    /// Requests of all robots say how urgent they are.
+    pub priorities: bool,
 }
 
 /// Overrides that the workload does not allow.
@@ -68,6 +70,7 @@ impl Overrides {
         if let Some(streams) = self.streams {
             set_streams(workload, streams)?;
         }
+        workload.robots.iter_mut().for_each(|group| group.priorities |= self.priorities);
         if let Some(version) = self.origin_http {
             workload.servers.iter_mut().for_each(|server| server.http_versions = Weighted::one(version));
         }

@@ -47,6 +47,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
             robot_http: args.robot_http,
             origin_http: args.origin_http,
             streams: args.streams,
+            priorities: args.priorities,
             ..args.load.with_robots(args.robots)
         },
         // A search for a rate replaces the schedule; how long it may take is its own affair.

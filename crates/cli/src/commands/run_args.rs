@@ -138,6 +138,9 @@ pub struct RunArgs {
     /// Requests that a best-effort robot has under way at a time over HTTP/2, each on a stream of its own [default: 1]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)), help_heading = NETWORK)]
     pub streams: Option<u32>,
+    /// Requests say how urgent they are (RFC 9218): pages before what they embed
+    #[arg(long, help_heading = NETWORK)]
+    pub priorities: bool,
     /// Robots speak TLS to the target; the run makes its own authority and certificates [default: as the workload says]
     #[arg(long, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on", value_parser = on_or_off, help_heading = NETWORK)]
     pub robot_tls: Option<bool>,

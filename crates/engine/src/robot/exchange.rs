@@ -14,7 +14,7 @@ use super::extras::{Ending, Pause};
 use super::judge::{Judge, unix_second};
 use super::login::{Claim, Shown};
 use super::memory::{Memory, cnonce};
-use super::request::{Request, write_target};
+use super::request::{PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, Request, write_target};
 use super::response::Opening;
 use super::securing::kind_of_tls;
 use super::setup::Setup;
@@ -110,6 +110,10 @@ impl Crew {
             absolute: setup.absolute && robot.version != HttpVersion::Http2,
             since_unix_s: xact.since_s.map(since),
             reload: xact.is_reload(),
+            priority: setup.groups[usize::from(robot.group)]
+                .priorities
+                .then(|| priority(setup, xact))
+                .flatten(),
             last_use,
             extras: xact.extras.as_deref(),
             personal: &personal,
@@ -456,6 +460,15 @@ fn write_personal(
         extras.shown = memory.write_login(&claim, out);
     }
     memory.write_cookies(origin, path_of(&uri), now_s, out)
+}
+
+/// How urgent a request says that it is: pages, what they embed, and nothing of what is requested for itself.
+fn priority(setup: &Setup, xact: &Xact) -> Option<&'static [u8]> {
+    let content = &setup.universe.workload().contents[usize::from(xact.object.id.content)];
+    if content.embedded.is_some() {
+        return Some(PRIORITY_OF_PAGE);
+    }
+    (xact.page != NONE).then_some(PRIORITY_OF_EMBEDDED)
 }
 
 /// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.

@@ -9,6 +9,12 @@ use super::extras::Extras;
 use super::setup::Route;
 use crate::tally::method_name;
 
+/// Lines of RFC 9218. A page, which leads to all others, comes before most; what it embeds comes after what is requested for itself (3 if
+/// nothing is said), and is of use as it arrives.
+pub const PRIORITY_OF_PAGE: &[u8] = b"Priority: u=1\r\n";
+/// Of an embedded object.
+pub const PRIORITY_OF_EMBEDDED: &[u8] = b"Priority: u=5, i\r\n";
+
 /// Everything that a request says.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -28,6 +34,8 @@ pub struct Request<'a> {
     pub since_unix_s: Option<u64>,
     /// `no-cache`.
     pub reload: bool,
+    /// How urgent it says that it is; none: it does not say.
+    pub priority: Option<&'static [u8]>,
     /// The connection will not be used again.
     pub last_use: bool,
     /// More lines of the head.
@@ -61,6 +69,9 @@ impl Request<'_> {
         }
         if self.reload {
             out.extend_from_slice(b"Cache-Control: no-cache\r\nPragma: no-cache\r\n");
+        }
+        if let Some(priority) = self.priority {
+            out.extend_from_slice(priority);
         }
         if let Some(extras) = self.extras {
             extras.write(out);

@@ -181,6 +181,8 @@ pub struct GroupRules {
     pub best_effort: bool,
     /// Requests that one of them has under way at a time over HTTP/2, in a closed loop.
     pub streams: u32,
+    /// Requests say how urgent they are (RFC 9218).
+    pub priorities: bool,
     /// Probability that an idle connection to a substitute is used instead of a new one.
     pub substitution: f64,
 }
@@ -405,6 +407,7 @@ impl GroupRules {
             waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),
             best_effort: group.pace.is_closed(),
             streams: group.streams.max(1),
+            priorities: group.priorities,
             substitution: group.substitution,
         }
     }

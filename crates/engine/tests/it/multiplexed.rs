@@ -55,6 +55,31 @@ fn the_same_is_due_as_over_http_1_1_on_one_connection_for_each_robot() {
 }
 
 #[test]
+fn pages_are_more_urgent_than_what_they_embed_where_that_is_to_be_said() {
+    let mut workload = busy();
+    let said = |run: &Run, embedded: bool| -> Vec<Option<String>> {
+        let requests =
+            run.server.requests().into_iter().filter(|seen| seen.head.contains("/t01/") == embedded);
+        let line = |head: &str| head.lines().find(|line| line.starts_with("priority:")).map(str::to_owned);
+        let mut said: Vec<_> = requests.map(|seen| line(&seen.head.to_lowercase())).collect();
+        said.sort();
+        said.dedup();
+        said
+    };
+    let silent = multiplexed(workload.clone(), Http2Manner::Right(100));
+    assert_eq!((said(&silent, false), said(&silent, true)), (vec![None], vec![None]));
+    workload.robots[0].priorities = true;
+    for run in [multiplexed(workload.clone(), Http2Manner::Right(100)), run(&workload, Options::default())] {
+        check_all(&run);
+        assert_eq!(said(&run, false), [Some("priority: u=1".to_owned())]);
+        assert_eq!(said(&run, true), [Some("priority: u=5, i".to_owned())]);
+    }
+    workload.contents[0].embedded = None;
+    let alone = multiplexed(workload, Http2Manner::Right(100));
+    assert_eq!(said(&alone, false), [None], "nothing is more urgent than nothing");
+}
+
+#[test]
 fn no_more_streams_are_open_than_the_target_allows() {
     let counts = check_all(&multiplexed(busy(), Http2Manner::Right(2)));
     // A few may be sent, and refused, before its settings have come.

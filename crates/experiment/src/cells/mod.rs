@@ -131,6 +131,8 @@ pub struct Condition {
     pub origin_http: Option<HttpVersion>,
     /// Requests that a best-effort robot has under way at a time over HTTP/2; none: one.
     pub streams: Option<u32>,
+    /// Requests say how urgent they are (RFC 9218).
+    pub priorities: bool,
     /// TCP congestion control of all connections between roles; none: the system's.
     pub congestion: Option<String>,
     /// All of this as written.

@@ -41,7 +41,7 @@ const TOP: [&str; 16] = [
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 7] = ["name", "label", "mode", "memory", "disk", "set", "cache"];
-const CONDITION: [&str; 11] = [
+const CONDITION: [&str; 12] = [
     "label",
     "cpu-quota",
     "memory-limit",
@@ -53,6 +53,7 @@ const CONDITION: [&str; 11] = [
     "robot-http",
     "origin-http",
     "streams",
+    "priorities",
 ];
 
 /// Reads an experiment.
@@ -211,6 +212,7 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "robot-http" => condition.robot_http = Some(value.read(http)?),
             "origin-http" => condition.origin_http = Some(value.read(http)?),
             "streams" => condition.streams = Some(value.whole(1, u64::from(MOST_STREAMS))? as u32),
+            "priorities" => condition.priorities = value.flag()?,
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
@@ -369,6 +371,7 @@ robot-http = "2"
 robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
 streams = 10
+priorities = true
 "#;
 
     fn good() -> Experiment {
@@ -412,7 +415,7 @@ streams = 10
         let free = experiment.condition("free").unwrap();
         assert_eq!((free.robot_tls, free.origin_tls), (Some(true), Some(false)));
         assert_eq!((free.robot_http, free.origin_http), (Some(HttpVersion::Http2), None));
-        assert_eq!(free.streams, Some(10));
+        assert_eq!((free.streams, free.priorities), (Some(10), true));
         assert_eq!(
             experiment.condition("free").unwrap().robot_link,
             units::link_choice("delay=40ms,loss=0.05%").ok()

@@ -172,6 +172,9 @@ fn habits(group: &RobotGroup) -> Vec<String> {
     if group.abort_share > 0.0 {
         parts.push(format!("{} of responses are broken off in the middle", percent(group.abort_share)));
     }
+    if group.priorities {
+        parts.push("requests say how urgent they are, pages before what they embed (RFC 9218)".into());
+    }
     if let Some(lifetime_s) = &group.lifetime_s {
         parts.push(format!("gives up {} after it was due", draws(lifetime_s, "s")));
     }

@@ -80,6 +80,7 @@ impl Default for RobotGroup {
             session: None,
             abort_share: 0.0,
             streams: 1,
+            priorities: false,
             launch_window: None,
             lifetime_s: None,
             substitution: 0.0,

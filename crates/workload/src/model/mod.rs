@@ -235,6 +235,9 @@ pub struct RobotGroup {
     /// Requests that a best-effort robot has under way at a time over HTTP/2, each on a stream of its own.
     #[serde(skip_serializing_if = "is_one")]
     pub streams: u32,
+    /// Requests say how urgent they are, pages before what they embed (RFC 9218).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub priorities: bool,
     /// Best-effort robots begin at random moments within this time; none: all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_window: Option<Duration>,

@@ -40,13 +40,13 @@ pub struct Plans {
 /// A workload in the versions of HTTP that a condition says; the stream of requests does not depend on them.
 fn in_versions(prepared: &Prepared, condition: &Condition) -> Result<Prepared, Failure> {
     let mut prepared = prepared.clone();
-    let Condition { robot_http, origin_http, streams, .. } = *condition;
-    let versions = Overrides { robot_http, origin_http, streams, ..Overrides::default() };
+    let Condition { robot_http, origin_http, streams, priorities, .. } = *condition;
+    let versions = Overrides { robot_http, origin_http, streams, priorities, ..Overrides::default() };
     if !versions.is_none() {
         versions
             .apply(Arc::make_mut(&mut prepared.workload))
             .map_err(|error| Failure::usage(anyhow!("{error}")))?;
-        prepared.overrides = Overrides { robot_http, origin_http, streams, ..prepared.overrides };
+        prepared.overrides = Overrides { robot_http, origin_http, streams, priorities, ..prepared.overrides };
     }
     Ok(prepared)
 }
