@@ -28,7 +28,7 @@ use crate::byte_stream::{ByteStream, tls_error};
 use crate::clock::{coarse_ns, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::http_stream::HttpStream;
-use crate::http2::{self, Pipe};
+use crate::http2::{self, Pipe, UNPROCESSED};
 use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
 
 /// What is wrong with 101 as the response to a request that offers no other protocol.
@@ -52,6 +52,9 @@ pub enum UpstreamError {
     /// It closed the connection without a response.
     #[error("the server at {0} closed the connection without a response")]
     Lost(SocketAddr),
+    /// It has certainly not acted on the request, which came as it ended its connection: over HTTP/2, it says so (RFC 9113, 8.7).
+    #[error("the server at {0} took no more requests on its connection")]
+    Unprocessed(SocketAddr),
     /// It closed the connection within the head of its response.
     #[error("the server at {0} closed the connection within the head of its response")]
     Cut(SocketAddr),
@@ -79,13 +82,18 @@ impl From<UpstreamError> for ResponseError {
             UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => ResponseError::Refused,
             UpstreamError::Tls(..) => ResponseError::Tls,
             UpstreamError::TimedOut(_) => ResponseError::TimedOut,
-            UpstreamError::Lost(_) | UpstreamError::Cut(_) => ResponseError::Reset,
+            UpstreamError::Lost(_) | UpstreamError::Unprocessed(_) | UpstreamError::Cut(_) => {
+                ResponseError::Reset
+            }
             UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders)
             | UpstreamError::EndlessInterim(_) => ResponseError::TooLong,
             UpstreamError::BadResponse(..) => ResponseError::Garbage,
         }
     }
 }
+
+/// How often a request is sent again that a server has not acted on, in connections that it was just ending.
+pub const MOST_TRIES: u32 = 3;
 
 /// How long a server may take.
 #[derive(Debug, Clone, Copy)]
@@ -277,11 +285,14 @@ impl<K: Eq + Hash> Pool<K> {
 }
 
 impl Pool {
-    /// Speaks HTTP/2 to these servers.
+    /// Speaks HTTP/2 to these servers; where there are any, to all that are spoken to over TLS.
     #[must_use]
     pub fn speaking_http2(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         let server = |address| (address, Http2Server { address, clients: http2::Clients::default() });
         self.http2 = servers.into_iter().map(server).collect();
+        if self.http2.is_empty() {
+            return self;
+        }
         self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.speaking(HTTP_2), ..tls });
         self
     }
@@ -333,13 +344,19 @@ impl Pool {
         if let Some(mut upstream) = self.take(&address) {
             match upstream.attempt(request, patience, &interim, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
-                Err(UpstreamError::Lost(_)) => {}
+                Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        let mut upstream = self.connect(address, patience).await?;
-        let taken = upstream.attempt(request, patience, &interim, &take).await?;
-        Ok((upstream, taken))
+        let mut tries = 1..=MOST_TRIES;
+        loop {
+            let mut upstream = self.connect(address, patience).await?;
+            match upstream.attempt(request, patience, &interim, &take).await {
+                Ok(taken) => return Ok((upstream, taken)),
+                Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }
 
@@ -560,6 +577,9 @@ impl Upstream {
     pub fn failure(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
+            UNPROCESSED if matches!(self.connection.stream, HttpStream::Http2(..)) => {
+                UpstreamError::Unprocessed(self.address)
+            }
             // An end without `close_notify` before a response cuts nothing off.
             _ => match tls_error(error).filter(|error| error.kind != TlsErrorKind::Truncated) {
                 Some(error) => UpstreamError::Tls(self.address, error.clone()),

@@ -63,7 +63,7 @@ impl Failure {
                 UpstreamError::Unreachable(..) => "destination_ip_unroutable",
                 UpstreamError::Tls(..) => "tls_protocol_error",
                 UpstreamError::TimedOut(_) => "http_response_timeout",
-                UpstreamError::Lost(_) => "connection_terminated",
+                UpstreamError::Lost(_) | UpstreamError::Unprocessed(_) => "connection_terminated",
                 UpstreamError::Cut(_) => "http_response_incomplete",
                 UpstreamError::BadResponse(_, HeadError::TooLong | HeadError::TooManyHeaders) => {
                     "http_response_header_section_size"

@@ -23,7 +23,10 @@ use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::exchange::{Framing, Refusal};
 use assay_plane::fields;
 use assay_plane::interim::{self, Interim};
-use assay_plane::upstream::{Received, SWITCHING, Upstream, UpstreamError};
+use assay_plane::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
+
+/// What is kept of a body while it is sent.
+const MOST_KEPT_BYTES: usize = 64 * 1024;
 
 /// What to pass on.
 pub struct PassOrder {
@@ -188,11 +191,18 @@ async fn attempt(
         let taken = interim.pass_on(&mut client.exchange, requested).await.map_err(PassError::Client)?;
         taken.map_err(upstream_fault)?
     } else {
-        // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
-        let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
-        origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
-        let origin_response = upload(client, &mut origin, order, take).await?;
-        (origin, origin_response)
+        // This cannot be sent twice, so it does not risk a connection that the origin may just be closing. Over HTTP/2 an origin says
+        // what it has not acted on.
+        let mut tries = 1..=MOST_TRIES;
+        let mut sent = Sent::default();
+        loop {
+            let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
+            match upload(client, &mut origin, order, &mut sent, &take).await {
+                Err(PassError::Origin(Failure::Upstream(UpstreamError::Unprocessed(_))))
+                    if sent.is_kept && tries.next().is_some() => {}
+                taken => break (origin, taken?),
+            }
+        }
     };
     match origin_response {
         Ok(origin_response) => Ok((origin, origin_response)),
@@ -200,11 +210,36 @@ async fn attempt(
     }
 }
 
-/// Sends the body while listening for a response that does not wait for it; what `take` takes of the final head.
+/// What was sent of a body, to be sent again where the origin has not acted on it.
+struct Sent {
+    body: Vec<u8>,
+    /// All of it is here: there was not too much of it.
+    is_kept: bool,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self { body: Vec::new(), is_kept: true }
+    }
+}
+
+impl Sent {
+    fn note(&mut self, part: &[u8]) {
+        self.is_kept &= self.body.len() + part.len() <= MOST_KEPT_BYTES;
+        if self.is_kept {
+            self.body.extend_from_slice(part);
+        } else {
+            self.body = Vec::new();
+        }
+    }
+}
+
+/// Sends the request and its body while listening for a response that does not wait for it; what `take` takes of the final head.
 async fn upload<T>(
     client: &mut Client,
     origin: &mut Upstream,
     order: &PassOrder,
+    sent: &mut Sent,
     take: impl Fn(Received<'_>) -> T,
 ) -> Result<T, PassError> {
     let limit = client.shared.limits.origin_response;
@@ -212,6 +247,10 @@ async fn upload<T>(
     let name = client.shared.name.clone();
     let is_chunked = order.body == BodyFraming::Chunked;
     let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
+    origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
+    if !sent.body.is_empty() {
+        origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_fault)?;
+    }
     while !client.exchange.is_read() {
         let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
             true => Err((received.head.status, interim::passing(&received.head, &name))),
@@ -241,7 +280,11 @@ async fn upload<T>(
             },
             part = client.exchange.next_part() => {
                 let Some(part) = part.map_err(client_fault)? else { break };
-                if origin.send_part(&part, is_chunked, patience).await.is_err() {
+                sent.note(&part);
+                if let Err(error) = origin.send_part(&part, is_chunked, patience).await {
+                    if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
+                        return Err(upstream_fault(error));
+                    }
                     // It may have sent a response before it closed.
                     client.exchange.give_up();
                     break;

@@ -16,7 +16,7 @@ use assay_plane::carrier::Carrier;
 use assay_plane::exchange::Framing;
 use assay_plane::interim;
 use assay_plane::relay::{Part, next_part};
-use assay_plane::upstream::{SWITCHING, Upstream, UpstreamError};
+use assay_plane::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
 
 use crate::client_request::ClientRequest;
 use crate::fetch::Heard;
@@ -131,13 +131,19 @@ async fn exchange(
     if let Some(mut upstream) = shared.pool.take(&address) {
         match hear(client, &mut upstream, order, request, out).await {
             Ok(head) => return Ok((upstream, head)),
-            Err(UpstreamError::Lost(_)) => {}
+            Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
-    let mut upstream = Box::pin(shared.pool.connect(address, patience)).await?;
-    let head = hear(client, &mut upstream, order, request, out).await?;
-    Ok((upstream, head))
+    let mut tries = 1..=MOST_TRIES;
+    loop {
+        let mut upstream = Box::pin(shared.pool.connect(address, patience)).await?;
+        match hear(client, &mut upstream, order, request, out).await {
+            Ok(head) => return Ok((upstream, head)),
+            Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
 }
 
 async fn hear(
