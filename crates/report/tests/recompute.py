@@ -520,7 +520,9 @@ def figures(phases, spans):
                     hits * of_hit + others * of_other, lost, n, name == "hit" and run["short_delays"],
                 )  # fmt: skip
                 own.every = every
-                own.touched += 1.0 if influence.behind and name != "hit" else 0.0
+                if name != "hit":
+                    ended = int(times_of(["response"], *which)[0])
+                    own.touched += 1.0 if influence.behind else min(int(m.written_late) / max(ended, 1), 1.0)
                 if (metric, name) == ("response", "completed"):
                     exact = every.total / every.count
                     beside = Spread.of(times_of(["unread"], "all")).beside(SOONER_US) + late.beside(BEGUN_LATE_US)
