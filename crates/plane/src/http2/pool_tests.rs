@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use assay_http2::{Config, Connection as Wire, ErrorCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_local};
@@ -14,7 +16,7 @@ use super::tests::{LIMITS, echo};
 use crate::body::BodyReader;
 use crate::byte_stream::ByteStream;
 use crate::connection::Resources;
-use crate::upstream::{Patience, Pool, UpstreamError};
+use crate::upstream::{MOST_TRIES, Patience, Pool, UpstreamError};
 
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(30), response: Duration::from_secs(30) };
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: www.test\r\n\r\n";
@@ -25,14 +27,29 @@ struct Server {
     connections: Rc<RefCell<Vec<JoinHandle<()>>>>,
 }
 
+/// A server that takes no request on its connection: what it was sent, it has not acted on.
+async fn retire(mut socket: TcpStream) {
+    let mut wire = Wire::server(Config::default());
+    let mut bytes = vec![0; 4096];
+    let _ = socket.read(&mut bytes).await;
+    wire.go_away(ErrorCode::NO_ERROR);
+    let _ = socket.write_all(wire.output()).await;
+    while socket.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+}
+
 impl Server {
-    async fn start() -> Self {
+    /// Its first connections retire as the first request comes.
+    async fn start(retiring: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
         let address = listener.local_addr().expect("is bound");
         let connections = Rc::<RefCell<Vec<_>>>::default();
         let accepted = Rc::clone(&connections);
         spawn_local(async move {
             while let Ok((socket, _)) = listener.accept().await {
+                if accepted.borrow().len() < retiring {
+                    accepted.borrow_mut().push(spawn_local(retire(socket)));
+                    continue;
+                }
                 let told = (Rc::new(Cell::new(0)), Rc::new(Notify::new()));
                 accepted.borrow_mut().push(spawn_local(echo(ByteStream::new(socket, None), LIMITS, told)));
             }
@@ -58,9 +75,13 @@ async fn request(pool: &Pool, address: SocketAddr) -> Result<Vec<u8>, UpstreamEr
 }
 
 fn with_pool(script: impl AsyncFnOnce(Rc<Pool>, Server)) {
+    with_pool_and(0, script);
+}
+
+fn with_pool_and(retiring: usize, script: impl AsyncFnOnce(Rc<Pool>, Server)) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let server = Server::start().await;
+        let server = Server::start(retiring).await;
         let resources = Resources::new();
         resources.keep_deadlines();
         let pool = Rc::new(Pool::new(&resources).speaking_http2([server.address]));
@@ -96,6 +117,19 @@ fn a_connection_that_has_ended_is_replaced() {
                 connection.abort();
             }
         }
+    });
+}
+
+#[test]
+fn what_a_server_has_not_acted_on_is_sent_again_and_not_for_ever() {
+    with_pool_and(2, async |pool, server| {
+        request(&pool, server.address).await.expect("gets a response on the third connection");
+        assert_eq!(server.accepted(), 3);
+    });
+    with_pool_and(usize::MAX, async |pool, server| {
+        let error = request(&pool, server.address).await.expect_err("nobody acts on it");
+        assert!(matches!(error, UpstreamError::Unprocessed(_)), "{error}");
+        assert_eq!(server.accepted(), 1 + MOST_TRIES as usize);
     });
 }
 
