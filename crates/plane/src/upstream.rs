@@ -307,7 +307,8 @@ impl Pool {
             return self.connect_alone(address, patience).await;
         };
         let connect = async || {
-            let (client, carried) = self.connect_alone(address, patience).await?.into_http2()?;
+            let upstream = *self.connect_alone(address, patience).await?;
+            let (client, carried) = upstream.into_http2()?;
             // How it ends is told to the requests on it.
             spawn_local(async move { drop(carried.await) });
             Ok(client)
@@ -378,9 +379,7 @@ impl Upstream {
     }
 
     /// The connection as one of HTTP/2, on which nothing was sent yet, and what carries it on.
-    fn into_http2(
-        mut self: Box<Self>,
-    ) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
+    fn into_http2(mut self) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
         let mut is_secured = false;
         if let Some(stream) = self.connection.stream.socket()
             && stream.is_secured()
