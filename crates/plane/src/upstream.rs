@@ -261,8 +261,7 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// Keeps a connection whose exchange is complete, unless more bytes came than the response has.
     pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
-        let is_http2 = matches!(upstream.connection.stream, HttpStream::Http2(..));
-        if is_http2 || !upstream.connection.input.unread().is_empty() {
+        if upstream.is_http2() || !upstream.connection.input.unread().is_empty() {
             return;
         }
         upstream.connection.input.rest(&self.resources.memory);
@@ -376,6 +375,11 @@ impl Upstream {
     /// One request on a connection of HTTP/2.
     fn of_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
         Self::new(HttpStream::Http2(pipe, Some(address)), address, resources)
+    }
+
+    /// It is one request on a connection of HTTP/2: the server says if it has not acted on it.
+    pub fn is_http2(&self) -> bool {
+        matches!(self.connection.stream, HttpStream::Http2(..))
     }
 
     /// The connection as one of HTTP/2, on which nothing was sent yet, and what carries it on.
@@ -576,9 +580,7 @@ impl Upstream {
     pub fn failure(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
-            UNPROCESSED if matches!(self.connection.stream, HttpStream::Http2(..)) => {
-                UpstreamError::Unprocessed(self.address)
-            }
+            UNPROCESSED if self.is_http2() => UpstreamError::Unprocessed(self.address),
             // An end without `close_notify` before a response cuts nothing off.
             _ => match tls_error(error).filter(|error| error.kind != TlsErrorKind::Truncated) {
                 Some(error) => UpstreamError::Tls(self.address, error.clone()),

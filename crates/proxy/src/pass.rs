@@ -247,6 +247,8 @@ async fn upload<T>(
     let name = client.shared.name.clone();
     let is_chunked = order.body == BodyFraming::Chunked;
     let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
+    // Over HTTP/1.1 nobody says what was not acted on.
+    sent.is_kept &= origin.is_http2();
     origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
     if !sent.body.is_empty() {
         origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_fault)?;

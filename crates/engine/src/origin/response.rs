@@ -312,3 +312,16 @@ fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
         ClientWish::Persist => version != HttpVersion::Http10,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_written_late_from_half_a_millisecond_on() {
+        let made_ns = 7_000_000;
+        assert!(!is_written_late(made_ns, made_ns + 499_999));
+        assert!(is_written_late(made_ns, made_ns + 500_000));
+        assert!(!is_written_late(made_ns, 0), "time does not go backwards");
+    }
+}

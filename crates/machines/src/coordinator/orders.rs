@@ -21,9 +21,10 @@ const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 const ORDER_AGAIN: Duration = Duration::from_secs(1);
 /// For how long an agent may be away that is about to connect again.
 const ABSENT_PATIENCE: Duration = Duration::from_secs(3);
-/// For how long a machine is told again to end its part and to store its files, and the pause in between.
+/// For how long a machine is told again to end its part and to store its files.
 const FINISH_PATIENCE: Duration = Duration::from_secs(20);
-const FINISH_PAUSE: Duration = Duration::from_millis(500);
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
 
 impl Inner {
     /// Gives an order, and waits until it was carried out. Where a server starts anew, an order or its response can be lost, and agents
@@ -51,7 +52,7 @@ impl Inner {
             wait *= 2;
             match failed.kind() {
                 RequestErrorKind::NoResponders if begun.elapsed() < ABSENT_PATIENCE => {
-                    tokio::time::sleep(FINISH_PAUSE).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 RequestErrorKind::NoResponders => {
                     return Err(LabError::Assay(format!("the agent {name} is gone")));
@@ -92,7 +93,7 @@ impl Inner {
             if begun.elapsed() >= FINISH_PATIENCE {
                 return Err(why);
             }
-            tokio::time::sleep(FINISH_PAUSE).await;
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

@@ -58,16 +58,7 @@ pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), share
     count(&shared.board.open_clients);
     let connected = Rc::new(Connected { shared: Rc::clone(&shared), id });
     let serve = |exchange| {
-        let mut client = Client {
-            shared: Rc::clone(&shared),
-            exchange,
-            id,
-            ip,
-            pipeline: Pipeline::default(),
-            place: None,
-            opening: None,
-            connected: Rc::clone(&connected),
-        };
+        let mut client = Client::new(&shared, exchange, (id, ip), None, &connected);
         async move {
             requests(&mut client).await;
             if let Some(opening) = client.opening.take() {
@@ -76,6 +67,28 @@ pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), share
         }
     };
     serve_client(stream, &shared.resources, limits, serve).await;
+}
+
+impl Client {
+    /// On a connection, or a stream of HTTP/2, that has had no request; `place`: in an opened tunnel to it.
+    fn new(
+        shared: &Rc<Shared>,
+        exchange: exchange::Exchange<HttpStream>,
+        (id, ip): (u64, IpAddr),
+        place: Option<&Rc<Place>>,
+        connected: &Rc<Connected>,
+    ) -> Self {
+        Self {
+            shared: Rc::clone(shared),
+            exchange,
+            id,
+            ip,
+            pipeline: Pipeline::default(),
+            place: place.map(Rc::clone),
+            opening: None,
+            connected: Rc::clone(connected),
+        }
+    }
 }
 
 /// Serves the requests of a connection, or the one of a stream of HTTP/2.
@@ -94,16 +107,7 @@ async fn serve_opened(client: Client, opening: Opening) {
     let Some(place) = opened::open(&shared, &mut connection, &limits, opening).await else { return };
     let place = Rc::new(place);
     let serve = |exchange| {
-        let mut client = Client {
-            shared: Rc::clone(&shared),
-            exchange,
-            id,
-            ip,
-            pipeline: Pipeline::default(),
-            place: Some(Rc::clone(&place)),
-            opening: None,
-            connected: Rc::clone(&connected),
-        };
+        let mut client = Client::new(&shared, exchange, (id, ip), Some(&place), &connected);
         async move { requests(&mut client).await }
     };
     serve_connection(connection, limits, serve).await;
