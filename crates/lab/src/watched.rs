@@ -239,7 +239,8 @@ mod tests {
             let found = find(&Watch::Listener, SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
             assert_eq!(found, [std::process::id()], "{bound}");
         }
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // No test listens on this host: no other can be given the port.
+        let free = TcpListener::bind("127.83.0.1:0").unwrap().local_addr().unwrap();
         let why = find(&Watch::Listener, free).unwrap_err();
         assert!(why.contains("no socket"), "{why}");
     }

@@ -72,9 +72,9 @@ fn pass(mut robot: TcpStream, origin: SocketAddr, bucket: &Mutex<Bucket>) -> Opt
     }
 }
 
-/// An address without a listener just now.
+/// An address without a listener just now, on a host that other tests do not use.
 fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
+    TcpListener::bind("127.83.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
 const WORKLOAD: &str = r#"

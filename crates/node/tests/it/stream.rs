@@ -76,8 +76,8 @@ fn a_failed_server_is_not_the_end_when_another_can_be_tried() {
     let experiment = cluster(SMALL);
     let pace = Pace::now_at(1.0);
     let nodes = start(&experiment, Kind::Virtual, pace);
-    // Nothing listens there: the port was had and given back.
-    let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    // Nothing listens there: the port was had and given back, on a host where no test listens.
+    let gone = TcpListener::bind("127.83.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
     let target = Target::Nodes {
         servers: vec![(gone, 1.0), (nodes.addresses()[0], 1.0)],
         policy: Choice::RoundRobin,

@@ -150,8 +150,8 @@ fn a_connection_without_requests_is_let_go() {
 fn a_server_that_is_not_there_is_an_error_for_every_request() {
     with_pool(async |pool, server| {
         let resources = Resources::new();
-        // A port that was free a moment ago.
-        let nobody = TcpListener::bind("127.0.0.1:0").await.and_then(|listener| listener.local_addr());
+        // A port that was free a moment ago, on a host where no test listens.
+        let nobody = TcpListener::bind("127.83.0.1:0").await.and_then(|listener| listener.local_addr());
         let nobody = nobody.expect("is bound");
         let alone = Pool::new(&resources).speaking_http2([nobody]);
         for _ in 0..2 {

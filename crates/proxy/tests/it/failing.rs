@@ -45,8 +45,8 @@ fn a_stale_response_stands_in_for_every_kind_of_failure_as_long_as_it_allows() {
 fn an_origin_that_refuses_connections_has_failed_too() {
     run(async {
         let origin = failing(TEN_S, vec![Part::Close]).await;
-        // There is no listener behind the second name.
-        let unbound = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // There is no listener behind the second name, and no test listens on that host.
+        let unbound = std::net::TcpListener::bind("127.83.0.1:0").unwrap().local_addr().unwrap();
         let bed = Bed::start(&[("a", origin.address), ("b", unbound)]);
         assert_eq!(bed.client().await.request("GET", "http://b/x", "").await.status, 502);
         bed.get("/x", "").await;

@@ -115,7 +115,8 @@ fn a_collector_that_fails_is_mentioned_once_and_tried_again() {
 
 #[test]
 fn a_collector_that_is_not_there_keeps_nobody_waiting() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    // No test listens on this host: no other can be given the port.
+    let nobody = TcpListener::bind("127.83.0.1:0").unwrap();
     let url = format!("http://{}", nobody.local_addr().unwrap());
     drop(nobody);
     let watched = watch_to(&url);

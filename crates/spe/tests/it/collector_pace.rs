@@ -118,7 +118,8 @@ fn an_origin_that_resets_or_refuses_is_a_502_that_takes_its_time() {
             assert_eq!(response.field("cache-control"), Some("no-store"));
         }
         assert_eq!(origin.count(), 1);
-        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        // No test listens on this host: no other can be given the port.
+        let nobody = TcpListener::bind("127.83.0.1:0").await.unwrap().local_addr().unwrap();
         let bed = Bed::of(&spec(nobody, 1));
         assert_eq!(bed.get(0, "/x", "").await.status, 502);
         assert_eq!(bed.collector.counters().origin_errors, 1);

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::harness::{Client, Server, field, file, ok, switch};
+use crate::harness::{Client, Server, anywhere, field, file, ok, switch};
 
 /// A body that no shift of whole chunks leaves the same.
 fn body(bytes: usize) -> Vec<u8> {
@@ -122,7 +122,7 @@ fn requests_in_a_row_get_responses_in_their_order() {
 
 #[test]
 fn a_client_that_waits_for_a_word_gets_the_servers() {
-    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
+    let server = Server::raw(anywhere(), "s", |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         let head = crate::harness::read_head(&mut reader).expect("a request");
         assert_eq!(field(&head, "expect"), Some("100-continue"));
@@ -149,7 +149,7 @@ fn a_client_that_waits_for_a_word_gets_the_servers() {
 
 #[test]
 fn a_response_that_comes_before_the_body_is_passed_on_at_once() {
-    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
+    let server = Server::raw(anywhere(), "s", |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         crate::harness::read_head(&mut reader).expect("a request");
         let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
@@ -187,7 +187,7 @@ fn a_server_that_sends_interim_responses_without_end_during_an_upload_is_given_u
     const EARLY: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     let taken = std::sync::Arc::new(AtomicU64::new(0));
     let count = std::sync::Arc::clone(&taken);
-    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", move |mut stream, _| {
+    let server = Server::raw(anywhere(), "s", move |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         crate::harness::read_head(&mut reader).expect("a request");
         let many = EARLY.repeat(1000);
@@ -210,7 +210,7 @@ fn a_server_that_sends_interim_responses_without_end_during_an_upload_is_given_u
 
 #[test]
 fn interim_responses_during_and_after_an_upload_are_counted_together() {
-    let server = Server::raw("127.0.0.1:0".parse().expect("an address"), "s", |mut stream, _| {
+    let server = Server::raw(anywhere(), "s", |mut stream, _| {
         let mut reader = std::io::BufReader::new(stream.try_clone().expect("a socket"));
         let head = crate::harness::read_head(&mut reader).expect("a request");
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(20);

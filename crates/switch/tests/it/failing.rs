@@ -5,13 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Client, PATIENCE, Server, file, ok, switch};
-
-/// An address without a listener. It was ours a moment ago.
-fn nobody() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
-    listener.local_addr().expect("is bound").to_string()
-}
+use crate::harness::{Client, PATIENCE, Server, anywhere, file, nobody, ok, switch};
 
 /// Waits until something is so.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -54,7 +48,7 @@ fn a_server_that_is_killed_under_load_loses_no_safe_request() {
 
 #[test]
 fn what_was_sent_is_not_sent_again_unless_it_may_be() {
-    let deaf = Server::raw("127.0.0.1:0".parse().expect("an address"), "deaf", |stream, got| {
+    let deaf = Server::raw(anywhere(), "deaf", |stream, got| {
         let mut reader = std::io::BufReader::new(stream);
         let head = crate::harness::read_head(&mut reader).expect("a request");
         got.lock().expect("no panic").push(crate::harness::Got { head, body: Vec::new() });

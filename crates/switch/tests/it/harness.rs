@@ -2,12 +2,26 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use assay_switch::{Switch, read};
+
+/// A host of its own in 127.0.0.0/8, for one server: once that is killed, no other test that runs at the same time can be given
+/// its port.
+pub fn anywhere() -> SocketAddr {
+    static HOSTS: AtomicU16 = AtomicU16::new(1);
+    let [high, low] = HOSTS.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+    SocketAddr::from(([127, 83, high, low], 0))
+}
+
+/// An address without a listener.
+pub fn nobody() -> String {
+    let listener = TcpListener::bind(anywhere()).expect("an address");
+    listener.local_addr().expect("is bound").to_string()
+}
 
 /// No test waits longer than this for bytes: one that does has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,16 +59,8 @@ impl Server {
         name: &str,
         response: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::at("127.0.0.1:0".parse().expect("an address"), name, response)
-    }
-
-    pub fn at(
-        address: SocketAddr,
-        name: &str,
-        response: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
-    ) -> Self {
         let response: Arc<Response> = Arc::new(response);
-        Self::raw(address, name, move |mut stream, got| {
+        Self::raw(anywhere(), name, move |mut stream, got| {
             let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
             while let Some(request) = read_request(&mut reader) {
                 got.lock().expect("no panic").push(request.clone());

@@ -1,7 +1,7 @@
 //! Layer 4: a connection gets its server before anything of it is read, and its bytes go both ways as they are.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,13 +10,7 @@ use proptest::prelude::*;
 use rustix::net::sockopt::set_socket_linger;
 
 use crate::failing::eventually;
-use crate::harness::{Client, Got, Server, file, switch};
-
-const ANYWHERE: &str = "127.0.0.1:0";
-
-fn anywhere() -> SocketAddr {
-    ANYWHERE.parse().expect("an address")
-}
+use crate::harness::{Client, Got, Server, anywhere, file, switch};
 
 /// Does this with each connection.
 fn raw(name: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
@@ -195,7 +189,7 @@ fn what_breaks_off_does_not_look_complete() {
             set_socket_linger(&stream, Some(Duration::ZERO)).expect("a socket");
         });
         let text = format!(
-            "listen = \"{ANYWHERE}\"\nmode = \"tcp\"\nsplice = \"{splice}\"\n[[server]]\naddress = \"{address}\"\n"
+            "listen = \"127.0.0.1:0\"\nmode = \"tcp\"\nsplice = \"{splice}\"\n[[server]]\naddress = \"{address}\"\n"
         );
         let switch = switch(&text);
         let mut client = Client::new(&switch);
