@@ -20,7 +20,7 @@ use crate::name::Name;
 use crate::permit::Network;
 
 /// The version of these messages. A change of any of them makes it a new one.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct AgentInfo {
     pub may_load: Vec<Network>,
     /// Real proxies that it can start.
     pub proxies: Vec<InstalledProxy>,
+    /// Whether it drives a proxy by a description that a coordinator sends.
+    pub accepts_descriptions: bool,
     /// What it does now; none: nothing.
     pub busy: Option<Busy>,
 }
@@ -84,6 +86,8 @@ pub struct Free {
 pub struct InstalledProxy {
     /// The name of its description.
     pub name: String,
+    /// A digest of its description: two of one name may differ.
+    pub description: String,
     /// The version that it reports.
     pub version: String,
 }
@@ -140,6 +144,9 @@ pub enum What {
         /// The proxy that runs there already, and is to be measured; none: there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         watch: Option<WatchOrder>,
+        /// The description (TOML) by which the run's proxy is to be driven there; none: there is no proxy, or the agent has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
     },
     /// Start a role under a number of the coordinator's.
     Start {
@@ -192,7 +199,7 @@ pub enum RoleSpec {
     Origins(OriginsSpec),
     /// The built-in proxy.
     Builtin(ProxySpec),
-    /// A real proxy, as a description that is installed at the agent drives it.
+    /// A real proxy, as a description drives it that is installed at the agent, or came with the run.
     Target(TargetSpec),
 }
 
@@ -233,6 +240,8 @@ impl RoleSpec {
 pub enum Response {
     /// It was carried out.
     Done,
+    /// It was carried out, and the proxy of the description that came with it reports this version.
+    Version(String),
     /// The run is over, and these files are in the object store.
     Files(Vec<String>),
     /// It was not, and why.
@@ -356,7 +365,7 @@ mod tests {
     fn an_order_is_what_it_was_after_a_way_as_json() {
         let start = Command::Start { at_monotonic_ns: u64::MAX, at_unix_s: 7 };
         for what in [
-            What::Begin { wait_ms: 15_000, watch: None },
+            What::Begin { wait_ms: 15_000, watch: None, description: None },
             What::Tell { role: 3, command: start },
             What::End { role: 0 },
             What::Finish,

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address;
 use crate::checks::demand::{self, Demand, TargetDemand};
-use crate::checks::machines::{self, Carrier};
+use crate::checks::machines;
 use crate::checks::{self, Need, Supply, TIME_WAIT_REUSED_S, TIME_WAIT_S};
 use crate::description::{Description, Store};
 use crate::error::LabError;
@@ -16,7 +16,8 @@ use crate::placement::{self, Placement};
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare;
 
-/// Everything that a plan needs of this machine and that can run out. Nothing is started, made or claimed.
+/// Everything that a plan needs of this machine, or of those that it takes, and that can run out. Nothing is started, made or
+/// claimed.
 pub fn arithmetic(plan: &RunPlan) -> Result<Vec<Need>, LabError> {
     let timeline = plan.timeline()?;
     let cpus = placement::available();
@@ -39,44 +40,23 @@ pub(crate) fn refuse(
     placement: &Placement,
     cpus: &[u32],
 ) -> Result<(), LabError> {
-    let why = match &plan.elsewhere {
-        // Of a part, nobody knows what the others carry.
-        None if plan.part != Part::Whole => None,
-        None => checks::refusal(&needs(plan, timeline, placement, cpus)),
-        Some(elsewhere) => {
-            machines::refusal(&needs_of_machines(plan, timeline, placement, &elsewhere.carriers()))
-        }
-    };
+    // Of a part, nobody knows what the others carry.
+    if plan.elsewhere.is_none() && plan.part != Part::Whole {
+        return Ok(());
+    }
+    let why = checks::refusal(&needs(plan, timeline, placement, cpus));
     why.map_or(Ok(()), |why| Err(LabError::plan(why)))
-}
-
-/// What may turn out to be too little for a plan, a line each.
-pub fn warnings(needs: &[Need]) -> Vec<String> {
-    checks::warnings(needs)
-}
-
-/// What may turn out to be too little on the machines that a plan takes, a line each.
-pub fn warnings_of_machines(plan: &RunPlan) -> Result<Vec<String>, LabError> {
-    let Some(elsewhere) = &plan.elsewhere else { return Ok(Vec::new()) };
-    let timeline = plan.timeline()?;
-    let placement = prepare::place(plan, &placement::available())?;
-    Ok(machines::warnings(&needs_of_machines(plan, &timeline, &placement, &elsewhere.carriers())))
-}
-
-/// The needs of each machine, with what it carries.
-fn needs_of_machines(
-    plan: &RunPlan,
-    timeline: &Timeline,
-    placement: &Placement,
-    carriers: &[Carrier],
-) -> Vec<(String, Vec<Need>)> {
-    let demand = demand(plan, timeline, placement);
-    carriers.iter().map(|carrier| (carrier.title(), machines::needs(&demand, carrier))).collect()
 }
 
 /// The needs of a plan whose parts are known.
 pub(crate) fn needs(plan: &RunPlan, timeline: &Timeline, placement: &Placement, cpus: &[u32]) -> Vec<Need> {
-    checks::needs(&demand(plan, timeline, placement), &supply(plan, placement, cpus))
+    let demand = demand(plan, timeline, placement);
+    match &plan.elsewhere {
+        None => checks::needs(&demand, &supply(plan, placement, cpus)),
+        Some(elsewhere) => {
+            elsewhere.carriers().iter().flat_map(|carrier| machines::needs(&demand, carrier)).collect()
+        }
+    }
 }
 
 fn demand(plan: &RunPlan, timeline: &Timeline, placement: &Placement) -> Demand {

@@ -56,10 +56,7 @@ pub mod watched;
 mod work;
 
 pub use address::is_private;
-pub use arithmetic::{
-    arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit, warnings,
-    warnings_of_machines,
-};
+pub use arithmetic::{arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit};
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;
 pub use cgroup::Limits;

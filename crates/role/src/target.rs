@@ -12,7 +12,8 @@ use crate::tls::ServerTls;
 /// What the role is told that starts, empties, reads and stops a real proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetSpec {
-    /// The name of a description that ships with Assay. A description holds commands, so it is never sent from elsewhere.
+    /// The name of a description, or the file (`.toml`) into which an agent has put it. A description holds commands: agents take
+    /// none from elsewhere unless they were told to.
     pub description: String,
     /// What is chosen of the proxy's own settings, by name.
     pub settings: BTreeMap<String, String>,

@@ -23,8 +23,8 @@ Examples:
   assay agent --nats nats://10.0.0.1:4222 --nats-creds agent.creds \\
     --name cache --label cache --may-load 10.0.0.0/24
 
-It takes orders only from those whom the NATS account lets give them, runs roles of Assay and proxies whose descriptions ship with it,
-and ends all of them when it loses its coordinator. Ctrl-C ends it.";
+It takes orders only from those whom the NATS account lets give them, runs roles of Assay and proxies whose descriptions ship with it or
+are in a --proxy-dir, and ends all of them when it loses its coordinator. Ctrl-C ends it.";
 
 /// Flags of `assay agent`.
 #[derive(Debug, Args)]
@@ -48,6 +48,13 @@ pub struct AgentArgs {
     /// --may-load may name public addresses: their owners have agreed
     #[arg(long)]
     pub may_load_public: bool,
+    /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub proxy_dir: Vec<PathBuf>,
+    /// Drive proxies by descriptions that come with a run, too. A description holds commands: whoever may order runs on this server may
+    /// then run any program here, as the user that the agent is
+    #[arg(long)]
+    pub accept_descriptions: bool,
     /// The directory that it writes in [default: one of its own among the temporary ones]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -66,6 +73,9 @@ pub struct AgentArgs {
 pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
     leftovers::clear();
     let may_load = may_load(args)?;
+    if let Some(Err(error)) = assay_lab::described(&args.proxy_dir).into_iter().find(Result::is_err) {
+        return Err(Failure::usage(error));
+    }
     let temporary;
     let dir = match &args.dir {
         Some(dir) => std::path::absolute(dir).context("cannot find --dir").map_err(Failure::usage)?,
@@ -81,6 +91,8 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
         labels: args.label.clone(),
         address: args.address,
         may_load,
+        proxy_dirs: args.proxy_dir.clone(),
+        accepts_descriptions: args.accept_descriptions,
         dir,
         clock: MachineClock {
             drift_ppm: args.clock_drift,

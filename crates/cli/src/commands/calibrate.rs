@@ -1,4 +1,5 @@
-//! `assay run --calibrate`: what this machine can offer for a workload, with nothing between robots and origins.
+//! `assay run --calibrate`: what this machine, or those of a fleet, can offer for a workload, with nothing between robots and
+//! origins.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use assay_measurement::health::{Calibration, CalibrationStep};
 use assay_settings::show::{bytes, grouped};
 use tokio::sync::{mpsc, watch};
 
+use super::machines_args::Machines;
 use super::report::Form;
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
@@ -22,7 +24,7 @@ use crate::{output, overrides};
 const NOISE: [Reason; 4] = [Reason::Starved, Reason::Stalled, Reason::Stolen, Reason::Unquiet];
 
 /// Calibrates, keeps the result beside the runs, and says it.
-pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
+pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> Result<Exit, Failure> {
     let budget = overrides::budget(args.rehearse, USUAL_BUDGET)?;
     if budget < LEAST_BUDGET {
         return Err(Failure::usage(anyhow!("a calibration takes at least {}", show_duration(LEAST_BUDGET)))
@@ -36,13 +38,14 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
         calibrate::placed(&plan).map_err(Failure::usage)?,
         plan.target.name()
     );
-    let (run_dir, workload) = (plan.run_dir.clone(), plan.workload.name.clone());
+    let (run_dir, workload, place) =
+        (plan.run_dir.clone(), plan.workload.name.clone(), calibrate::place(&plan));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the calibration")
         .map_err(Failure::failed)?;
-    let calibration = match runtime.block_on(watched(plan, budget, &heading)) {
+    let calibration = match runtime.block_on(watched(plan, machines, budget, &heading)) {
         Ok(calibration) => calibration,
         Err(End::Interrupted) => {
             output::eprint("interrupted; nothing is kept of the calibration\n");
@@ -58,7 +61,7 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
     let text = if args.results.form()? == Form::Json {
         output::json(&calibration)?
     } else {
-        words(&workload, &calibration, peak, &path)
+        words(&workload, place, &calibration, peak, &path)
     };
     output::result(&text, args.results.output.as_deref())?;
     Ok(Exit::Fine)
@@ -86,13 +89,23 @@ impl From<LabError> for End {
 }
 
 /// Calibrates while its steps are shown; Ctrl-C once ends it when the step can end, twice at once.
-async fn watched(plan: RunPlan, budget: Duration, heading: &str) -> Result<Calibration, End> {
+async fn watched(
+    plan: RunPlan,
+    machines: Option<&Machines>,
+    budget: Duration,
+    heading: &str,
+) -> Result<Calibration, End> {
     let listened = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed);
     let mut interrupts = listened.map_err(End::Failed)?;
     output::eprint(heading);
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
-    let work = calibrate::calibrate(plan, budget, sender, stop);
+    // Machines are taken for one run: each step takes them anew.
+    let take = |plan: &mut RunPlan| {
+        let taken = machines.into_iter().try_for_each(|machines| machines.take(plan));
+        taken.map_err(|failure| LabError::plan(format!("{:#}", failure.error)))
+    };
+    let work = calibrate::calibrate(plan, budget, &take, sender, stop);
     let show = async {
         while let Some(event) = events.recv().await {
             output::eprint(&progress(&event));
@@ -137,10 +150,10 @@ fn result(step: &CalibrationStep) -> String {
     }
 }
 
-fn words(workload: &str, calibration: &Calibration, peak: Option<f64>, path: &Path) -> String {
+fn words(workload: &str, place: &str, calibration: &Calibration, peak: Option<f64>, path: &Path) -> String {
     let Calibration { requests_per_s, body_bytes_per_s, limit, limit_seen, .. } = calibration;
     let mut text = format!(
-        "Without a proxy, this machine can offer {} requests/s of {workload} ({}/s of bodies).\n\n",
+        "Without a proxy, {place} can offer {} requests/s of {workload} ({}/s of bodies).\n\n",
         thousands(*requests_per_s),
         bytes(*body_bytes_per_s as u64)
     );
@@ -154,7 +167,7 @@ fn words(workload: &str, calibration: &Calibration, peak: Option<f64>, path: &Pa
         text += &format!("  workload  needs up to {} requests/s: {share:.1} % of that\n", thousands(peak));
     }
     if NOISE.iter().any(|reason| reason.name() == limit) {
-        text += "  note      other work kept this machine busy: calibrate again when it is quiet\n";
+        text += "  note      other work kept {place} busy: calibrate again when it is quiet\n";
     }
     text += &format!(
         "  kept in   {}: later runs of this workload say how much of it they used\n",
@@ -193,7 +206,8 @@ mod tests {
 
     #[test]
     fn the_result_says_how_much_why_not_more_and_what_the_workload_needs() {
-        let text = words("demo", &calibration(), Some(600.0), Path::new("runs/calibrations/x.json"));
+        let text =
+            words("demo", "this machine", &calibration(), Some(600.0), Path::new("runs/calibrations/x.json"));
         for words in [
             "24,000 requests/s of demo",
             "saturated: robots used 97 %",
@@ -202,7 +216,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!words("demo", &calibration(), None, Path::new("x")).contains("workload  "));
+        assert!(!words("demo", "this machine", &calibration(), None, Path::new("x")).contains("workload  "));
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use assay_fleet::message::{AgentInfo, WatchOrder};
 use assay_fleet::name::Name;
+use assay_lab::inform::digest;
 use assay_lab::{RunPlan, TargetChoice};
 use assay_machines::agent::MOST_WAIT;
 use assay_machines::coordinator::Fleet;
-use assay_machines::coordinator::choice::{Labels, Needs, choose};
-use assay_machines::coordinator::run::Coordinator;
+use assay_machines::coordinator::choice::{Labels, Needs, Wanted, choose};
+use assay_machines::coordinator::run::{Coordinator, OfProxy};
 use clap::Args;
 
 use super::coordinating::{failure, who};
@@ -99,15 +100,17 @@ impl Machines {
         }
         let found = self.found()?;
         let described = match &plan.target {
-            TargetChoice::Described(description, _) => Some(description.name.as_str()),
+            TargetChoice::Described(description, _) => Some((description, digest(&description.source))),
             _ => None,
         };
+        let wanted =
+            described.as_ref().map(|(wanted, digest)| Wanted { name: &wanted.name, description: digest });
         let needs = Needs {
             robots: plan.workload.robot_count(),
             origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
             // One that runs already is on a machine of the fleet only where that is said.
             proxy: plan.target.is_started() || (running.is_some() && self.labels.proxy.is_some()),
-            described,
+            described: wanted,
             version: env!("CARGO_PKG_VERSION"),
         };
         let chosen = choose(&found, &self.labels, needs).map_err(failure)?;
@@ -127,9 +130,19 @@ impl Machines {
         self.taken.borrow_mut().insert(run.clone());
         let who = plan.watched.as_ref().map(|watched| watched.who.to_string());
         let watch = running.map(|address| WatchOrder { who, address });
+        let is_installed = |info: &AgentInfo| wanted.is_none_or(|wanted| wanted.is_installed(info));
+        let is_sent = chosen.proxy.as_ref().is_some_and(|info| !is_installed(info));
+        let description = described.as_ref().filter(|_| is_sent).map(|(wanted, _)| wanted.source.clone());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let coordinator =
-            Coordinator::new(self.fleet.clone(), chosen, run, self::who(), version, self.wait, watch);
+        let coordinator = Coordinator::new(
+            self.fleet.clone(),
+            chosen,
+            run,
+            self::who(),
+            version,
+            self.wait,
+            OfProxy { watch, description },
+        );
         plan.elsewhere = Some(Arc::new(coordinator));
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use assay_conform::suite::Suite;
 use assay_lab::alongside::ConformPlan;
+use assay_lab::checks;
 use assay_lab::watched::Watched;
 use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
@@ -71,7 +72,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         output::eprint("interrupted before the start\n");
         return Ok(Exit::Interrupted);
     }
-    let machines = if args.calibrate { None } else { args.machines.connect("assay run")? };
+    let machines = args.machines.connect("assay run")?;
     machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     // A calibration and a search find out by themselves how much can be carried.
     if !args.calibrate && args.peak.find_peak.is_none() {
@@ -79,16 +80,13 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     plan.stream_digest = prepared.reseeded(&wish)?.stream_digest;
     if args.calibrate {
-        return calibrate::calibrate(args, plan);
+        return calibrate::calibrate(args, plan, machines.as_ref());
     }
     if let Some(promise) = &args.peak.find_peak {
         return peak::find(args, promise, plan);
     }
     retries::check(&plan.target, args.retries)?;
-    match plan.elsewhere {
-        None => forebode(&mut plan)?,
-        Some(_) => forebode_of_machines(&mut plan)?,
-    }
+    forebode(&mut plan)?;
     perform(plan, &args.results, args.retries, machines.as_ref())
 }
 
@@ -168,9 +166,9 @@ pub fn perform(
     }
 }
 
-/// Says, and keeps for the record, what may turn out to be too little; with what is known of this machine.
-pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
-    let mut warnings = assay_lab::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
+/// Says, and keeps for the record, what may turn out to be too little; with what is known of the machines.
+fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
+    let mut warnings = checks::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
     match assay_experiment::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
         Err(error) => warnings.push(error.to_string()),
@@ -178,15 +176,6 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     warnings.extend(assay_experiment::calibrate::shortfall(plan));
     warnings.extend(links::left_out(plan));
     for warning in warnings {
-        output::eprint(&format!("warning: {warning}\n"));
-        plan.warnings.push(warning);
-    }
-    Ok(())
-}
-
-/// Says, and keeps for the record, what may turn out to be too little on the machines of a fleet.
-fn forebode_of_machines(plan: &mut RunPlan) -> Result<(), Failure> {
-    for warning in assay_lab::warnings_of_machines(plan).map_err(Failure::usage)? {
         output::eprint(&format!("warning: {warning}\n"));
         plan.warnings.push(warning);
     }

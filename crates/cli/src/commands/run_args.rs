@@ -214,9 +214,9 @@ pub struct RunArgs {
     /// a row, no processor is used for more than 10 %, and programs wait for one for no more than 5 % of the time
     #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = MACHINE)]
     pub wait_quiet: Option<Duration>,
-    /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
-    /// says), and keep it for later runs
-    #[arg(long, conflicts_with_all = ["fleet", "xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp", "duration", "rate"], help_heading = MACHINE)]
+    /// Find what this machine, or those of the fleet, can offer for the workload without a proxy, in about a minute (or what
+    /// `--rehearse` says), and keep it for later runs
+    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp", "duration", "rate"], help_heading = MACHINE)]
     pub calibrate: bool,
     /// The search for the highest rate.
     #[command(flatten)]

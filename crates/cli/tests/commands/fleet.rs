@@ -11,6 +11,7 @@ use assay_record::experiment::ExperimentInfo;
 use assay_record::peak::Peak;
 use assay_record::run::RunInfo;
 
+use crate::machine::small;
 use crate::support::{Assay, Said, processes_of, program, send};
 
 /// Nothing here takes longer, unless it hangs.
@@ -212,6 +213,38 @@ fn a_search_for_a_limit_runs_on_agents() {
     let first_per_s = peak.steps[0].rate_per_s;
     assert!(peak.steps.iter().any(|step| step.rate_per_s > first_per_s), "orders reach all robots: {peak:?}");
     assert!(info(&assay.path("peak")).fleet.is_some_and(|fleet| fleet.machines.len() == 4));
+}
+
+#[test]
+fn machines_are_calibrated_together_and_only_runs_on_them_find_it() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "4") else { return };
+    let workload = assay.file("best.pg", &small(""));
+    let run = |more: &[&str]| assay.run(&[&["run", workload, "--no-report", "--no-live"][..], more].concat());
+    let on = [&["--fleet", &up.url][..], &ON].concat();
+    // The report that a run makes is no part of a calibration.
+    let said = assay
+        .run(&[&["run", workload, "--calibrate", "--rehearse", "15s"][..], &on].concat())
+        .exits(0)
+        .complains("robots on m1, m4, origins on m3");
+    assert_eq!(said.stderr.matches("best effort: ").count(), 3, "{}", said.stderr);
+    assert!(said.stdout.contains("these machines can offer"), "{}", said.stdout);
+    let kept: Vec<_> = std::fs::read_dir(assay.path("runs/calibrations")).expect("kept").collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let found = |more: &[&str], name: &str| {
+        let name = format!("runs/{name}");
+        let said = run(&[more, &["--run-dir", &name]].concat());
+        assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+        info(&assay.path(&name)).calibration
+    };
+    let calibration = found(&on, "machines").expect("it is of these machines");
+    assert!(
+        calibration.requests_per_s > 0.0 && calibration.robots_cpu_us_per_request > 0.0,
+        "{calibration:?}"
+    );
+    assert_eq!(found(&[], "here"), None, "it is not of this one");
+    let fewer = [&["--fleet", &up.url, "--robots-on", "m1"][..], &ON[2..]].concat();
+    assert_eq!(found(&fewer, "fewer"), None, "there are fewer machines");
 }
 
 #[test]

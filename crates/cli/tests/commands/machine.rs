@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
 
 /// A workload of two seconds that requests `rate` (`100/sec`, or nothing for best effort).
-fn small(rate: &str) -> String {
+pub fn small(rate: &str) -> String {
     let rate = if rate.is_empty() { String::new() } else { format!("req_rate = {rate};") };
     format!(
         r#"

@@ -14,6 +14,7 @@ mod editing;
 mod experiments;
 mod first_minutes;
 mod fleet;
+mod fleet_descriptions;
 mod fleet_lost;
 mod grammar;
 mod language_server;

@@ -1,4 +1,4 @@
-//! What this machine can offer for a workload, with nothing between robots and origins. Short direct runs at one
+//! What this machine, or those of a fleet, can offer for a workload, with nothing between robots and origins. Short direct runs at one
 //! steady load after the other, placed as they would be beside the target.
 
 pub(crate) mod flat;
@@ -9,6 +9,7 @@ mod store;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_lab::arithmetic;
+use assay_lab::checks::machines::Carrier;
 use assay_lab::checks::{self, Resource};
 use assay_lab::error::LabError;
 use assay_lab::placement::{self, Placement};
@@ -58,8 +59,22 @@ pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
     Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
 }
 
+/// Who carries a plan, in words.
+pub fn place(plan: &RunPlan) -> &'static str {
+    if plan.elsewhere.is_some() { "these machines" } else { "this machine" }
+}
+
 /// Where robots and origins of a plan run, in words.
 pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
+    if let Some(elsewhere) = &plan.elsewhere {
+        let carriers = elsewhere.carriers();
+        let names = |part: fn(&Carrier) -> bool| {
+            let names = carriers.iter().filter(|carrier| part(carrier)).map(|carrier| carrier.name.as_str());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (robots, origins) = (names(|one| one.robots.is_some()), names(|one| one.origins.is_some()));
+        return Ok(format!("robots on {robots}, origins on {origins}"));
+    }
     let Placement { robots, origins, .. } = prepare::place(plan, &placement::available())?;
     if robots.is_empty() && origins.is_empty() {
         return Ok("robots and origins on any processor".into());
@@ -74,30 +89,37 @@ pub fn shortfall(plan: &RunPlan) -> Option<String> {
     let peak = peak_requests_per_s(plan).ok()??;
     (peak > offered).then(|| {
         format!(
-            "the schedule offers up to {peak:.0} requests/s, and this machine was calibrated to offer {offered:.0} of \
-             them: expect numbers that are known roughly, or not at all; lower the rate, or use more processors"
+            "the schedule offers up to {peak:.0} requests/s, and {} calibrated to offer {offered:.0} of them: expect \
+             numbers that are known roughly, or not at all; lower the rate, or use more processors",
+            if plan.elsewhere.is_some() { "these machines were" } else { "this machine was" }
         )
     })
 }
 
-/// Finds what this machine can offer for the workload of a plan, in about `budget`. `stop` turning true ends it with
-/// [`LabError::Interrupted`]; nothing is left behind. Call it on a runtime whose threads outlive it.
+/// Takes the machines of a fleet for a run, where there is one.
+pub type Take<'a> = &'a dyn Fn(&mut RunPlan) -> Result<(), LabError>;
+
+/// Finds what this machine, or those of a fleet, can offer for the workload of a plan, in about `budget`; `take` prepares each
+/// run. `stop` turning true ends it with [`LabError::Interrupted`]; nothing is left behind. Call it on a runtime whose threads
+/// outlive it.
 pub async fn calibrate(
     plan: RunPlan,
     budget: Duration,
+    take: Take<'_>,
     events: mpsc::UnboundedSender<CalibrationEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<Calibration, LabError> {
-    let bench = Bench::new(plan, budget, events, stop)?;
+    let bench = Bench::new(plan, budget, take, events, stop)?;
     if bench.peak.requests_per_s.is_some() { bench.find_rate().await } else { bench.best_effort().await }
 }
 
 /// Where loads are tried.
-struct Bench {
+struct Bench<'a> {
     plan: RunPlan,
+    take: Take<'a>,
     peak: Peak,
     placement: Placement,
-    cpus: Vec<u32>,
+    processors: Processors,
     /// Holds the run directories of the steps, and goes with them.
     temp: tempfile::TempDir,
     /// Longest wait for a response.
@@ -120,10 +142,11 @@ struct Tried {
     verdict: assay_record::run::Verdict,
 }
 
-impl Bench {
+impl<'a> Bench<'a> {
     fn new(
-        plan: RunPlan,
+        mut plan: RunPlan,
         budget: Duration,
+        take: Take<'a>,
         events: mpsc::UnboundedSender<CalibrationEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
@@ -133,17 +156,26 @@ impl Bench {
         }
         let cpus = placement::available();
         let placement = prepare::place(&plan, &cpus)?;
+        // Only those with robots or origins take part.
+        let mut direct = RunPlan { target: TargetChoice::Direct, ..plan.clone() };
+        take(&mut direct)?;
+        plan.elsewhere = direct.elsewhere;
         let temp = assay_lab::leftovers::temporary_dir("calibration").map_err(|e| {
             LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
         })?;
         let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);
         let runs = if peak.requests_per_s.is_some() { STEPS } else { BEST_EFFORT_RUNS };
         let each = (budget / runs).saturating_sub(OVERHEAD).clamp(FLAT_LENGTH.0, FLAT_LENGTH.1);
+        let processors = match &plan.elsewhere {
+            None => Processors::here(&placement, &cpus),
+            Some(elsewhere) => Processors::of(&elsewhere.carriers()),
+        };
         Ok(Self {
             plan,
+            take,
             peak,
             placement,
-            cpus,
+            processors,
             temp,
             patience,
             rise: each / 4,
@@ -185,7 +217,7 @@ impl Bench {
                 });
                 self.calibration(&figures, &limit)
             }
-            None => Err(LabError::Unsound(nothing_kept(limit.as_ref()))),
+            None => Err(LabError::Unsound(nothing_kept(place(&self.plan), limit.as_ref()))),
         }
     }
 
@@ -205,14 +237,8 @@ impl Bench {
                 "no request was completed: there is nothing to compare with".into(),
             ));
         }
-        let limit = step::best_effort_limit(&median.verdict, &median.figures, self.processors());
+        let limit = step::best_effort_limit(&median.verdict, &median.figures, self.processors);
         self.calibration(&median.figures, &limit)
-    }
-
-    fn processors(&self) -> Processors {
-        let on = |cpus: &[u32]| if cpus.is_empty() { self.cpus.len() } else { cpus.len() };
-        let Placement { robots, origins, .. } = &self.placement;
-        Processors { robots: on(robots), origins: on(origins), shared: robots == origins }
     }
 
     /// A load that the arithmetic says is easy.
@@ -284,10 +310,11 @@ impl Bench {
             let number = self.run;
             self.run += 1;
             let run_dir = self.temp.path().join(format!("run-{number}"));
-            let plan = RunPlan { run_dir: run_dir.clone(), ..plan.clone() };
+            let mut plan = RunPlan { run_dir: run_dir.clone(), ..plan.clone() };
+            (self.take)(&mut plan).map_err(|e| LabError::run(e.to_string()))?;
             let (sender, mut heard) = mpsc::unbounded_channel();
             let listen = async {
-                let mut all = Heard::default();
+                let mut all = Heard::of(self.processors);
                 while let Some(event) = heard.recv().await {
                     all.take(event);
                 }
@@ -299,7 +326,7 @@ impl Bench {
             if *self.stop.borrow() {
                 return Err(LabError::Interrupted);
             }
-            let tried = judge(result, &all, self.processors(), first)?;
+            let tried = judge(result, &all, first)?;
             let noise = tried.limit.as_ref().is_some_and(|limit| limit.is_noise);
             if !noise || !std::mem::take(&mut again) {
                 return Ok(tried);
@@ -332,12 +359,7 @@ impl Bench {
 }
 
 /// What a step's run came to.
-fn judge(
-    result: Result<RunOutcome, LabError>,
-    heard: &Heard,
-    processors: Processors,
-    first: bool,
-) -> Result<Tried, LabError> {
+fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Result<Tried, LabError> {
     let too_much = |name: &str, seen: String| Tried {
         figures: heard.figures().unwrap_or_default(),
         limit: Some(Limit { name: name.into(), seen, is_noise: false }),
@@ -353,14 +375,13 @@ fn judge(
     let Some(figures) = heard.figures() else {
         return Ok(too_much(step::WORKLOAD, "nothing was measured at that load".into()));
     };
-    let limit = step::limit(&outcome.verdict, &figures, processors);
+    let limit = step::limit(&outcome.verdict, &figures, heard.processors);
     Ok(Tried { figures, limit, verdict: outcome.verdict })
 }
 
-fn nothing_kept(limit: Option<&Limit>) -> String {
+fn nothing_kept(place: &str, limit: Option<&Limit>) -> String {
     let why = limit.map_or(String::new(), |limit| format!("; the last time, {}: {}", limit.name, limit.seen));
     format!(
-        "no load was found that this machine carries without a doubt, however low{why}. Stop other work on it and try \
-         again"
+        "no load was found that {place} can carry without a doubt, however low{why}. Stop other work there and try again"
     )
 }

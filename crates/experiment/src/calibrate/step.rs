@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use assay_lab::checks::machines::Carrier;
+use assay_lab::placement::Placement;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::CalibrationStep;
 use assay_measurement::histogram::Histogram;
@@ -23,6 +25,8 @@ pub const WORKLOAD: &str = "workload";
 /// Everything that was heard of the flat phase.
 #[derive(Debug, Default)]
 pub struct Heard {
+    /// Where it ran.
+    pub processors: Processors,
     began_ms: Option<u64>,
     ended_ms: Option<u64>,
     due: u64,
@@ -82,6 +86,11 @@ impl Figures {
 }
 
 impl Heard {
+    /// Of a run on these.
+    pub fn of(processors: Processors) -> Self {
+        Self { processors, ..Self::default() }
+    }
+
     /// Takes what the lab tells.
     pub fn take(&mut self, event: RunEvent) {
         match event {
@@ -114,21 +123,23 @@ impl Heard {
         }
         // Objects that no page led to were never requested: late pages are at fault, not the clients.
         let offered = self.due.saturating_sub(self.not_reached);
+        let Machines { robots, origins } = self.processors.machines;
+        let cpus = |role, machines: usize, of| self.cpus(role, began_ms, ended_ms, of) * machines as f64;
         Some(Figures {
             offered_per_s: offered as f64 / length_s,
             completed_per_s: self.completed as f64 / length_s,
             body_bytes_per_s: self.body_bytes as f64 / length_s,
             lateness_p99_us: self.lateness.quantile_us(0.99).unwrap_or(0),
-            robots_cpus: self.cpus("robots", began_ms, ended_ms, |i| i.cpu_us),
-            origins_cpus: self.cpus("origins", began_ms, ended_ms, |i| i.cpu_us),
-            wanted_cpus: ["robots", "origins"]
-                .map(|role| self.cpus(role, began_ms, ended_ms, |i| i.cpu_us + i.run_delay_us))
+            robots_cpus: cpus("robots", robots, |i| i.cpu_us),
+            origins_cpus: cpus("origins", origins, |i| i.cpu_us),
+            wanted_cpus: [("robots", robots), ("origins", origins)]
+                .map(|(role, machines)| cpus(role, machines, |i| i.cpu_us + i.run_delay_us))
                 .iter()
                 .sum(),
         })
     }
 
-    /// Processors used by a role in the intervals that lie within the phase, or touch it if none does.
+    /// Processors used by a role on each of its machines, on average, in the intervals that lie within the phase, or touch it if none does.
     fn cpus(&self, role: &str, began_ms: u64, ended_ms: u64, of: fn(&HostInterval) -> u64) -> f64 {
         let of_role =
             || self.host.iter().filter(move |interval| interval.role == role && interval.length_ms > 0);
@@ -156,7 +167,7 @@ fn worst(verdict: &Verdict) -> Option<&Doubt> {
 }
 
 /// Processors of robots and origins.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Processors {
     /// Those of robots.
     pub robots: usize,
@@ -164,9 +175,52 @@ pub struct Processors {
     pub origins: usize,
     /// They are the same ones.
     pub shared: bool,
+    /// Of how many machines they are.
+    pub machines: Machines,
+}
+
+/// How many machines have robots, and how many have origins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machines {
+    /// Those with robots.
+    pub robots: usize,
+    /// Those with origins.
+    pub origins: usize,
+}
+
+impl Default for Machines {
+    fn default() -> Self {
+        Self { robots: 1, origins: 1 }
+    }
 }
 
 impl Processors {
+    /// Those of this machine that a placement gives.
+    pub fn here(placement: &Placement, available: &[u32]) -> Self {
+        let on = |cpus: &[u32]| if cpus.is_empty() { available.len() } else { cpus.len() };
+        let Placement { robots, origins, .. } = placement;
+        Self {
+            robots: on(robots),
+            origins: on(origins),
+            shared: robots == origins,
+            machines: Machines::default(),
+        }
+    }
+
+    /// Those of machines of a fleet.
+    pub fn of(carriers: &[Carrier]) -> Self {
+        let sum = |part: fn(&&Carrier) -> bool| {
+            let cpus = carriers.iter().filter(part).map(|carrier| carrier.supply.shared_cpus);
+            cpus.fold((0, 0), |(machines, sum), cpus| {
+                (machines + 1, sum + usize::try_from(cpus).unwrap_or(0))
+            })
+        };
+        let (with_robots, robots) = sum(|carrier| carrier.robots.is_some());
+        let (with_origins, origins) = sum(|carrier| carrier.origins.is_some());
+        let shared = carriers.iter().all(|carrier| carrier.robots.is_some() == carrier.origins.is_some());
+        Self { robots, origins, shared, machines: Machines { robots: with_robots, origins: with_origins } }
+    }
+
     /// Who had how much of them, and the largest share.
     fn used(self, figures: &Figures) -> (String, f64) {
         let share = |used: f64, cpus: usize| used / cpus.max(1) as f64;
@@ -255,7 +309,8 @@ mod tests {
 
     use super::*;
 
-    const APART: Processors = Processors { robots: 1, origins: 1, shared: false };
+    const APART: Processors =
+        Processors { robots: 1, origins: 1, shared: false, machines: Machines { robots: 1, origins: 1 } };
 
     fn robots(phase: u16, due: u64, completed: u64, not_reached: u64) -> RunEvent {
         let counts = RobotCounts {
@@ -334,7 +389,7 @@ mod tests {
     fn best_effort_robots_are_limited_by_processors_or_by_their_number() {
         let figures = Figures { robots_cpus: 0.95, origins_cpus: 0.5, ..Figures::default() };
         let name = |cpus, shared| {
-            let processors = Processors { robots: cpus, origins: cpus, shared };
+            let processors = Processors { robots: cpus, origins: cpus, shared, ..APART };
             best_effort_limit(&Verdict::default(), &figures, processors).name
         };
         assert_eq!((name(1, false), name(2, false)), ("saturated".into(), WORKLOAD.into()));

@@ -9,6 +9,7 @@ use assay_measurement::health::Calibration;
 use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
+use assay_lab::checks::machines::Carrier;
 use assay_lab::error::LabError;
 use assay_lab::inform::digest;
 use assay_lab::placement;
@@ -19,9 +20,7 @@ use assay_lab::prepare;
 #[derive(Debug, Serialize)]
 struct Circumstances {
     assay_version: String,
-    kernel: String,
-    cpu_model: String,
-    cpus: u32,
+    hosts: Vec<Host>,
     /// Without what only says how much of it there is, and when.
     workload: Workload,
     private_as_public: bool,
@@ -33,17 +32,57 @@ struct Circumstances {
     realtime: bool,
 }
 
+/// A machine: this one, or one of a fleet.
+#[derive(Debug, Serialize)]
+struct Host {
+    /// As its agent is called; empty: this one.
+    name: String,
+    /// First and last of its robots, where they are divided.
+    robots: Option<(u32, u32)>,
+    /// First and last of its origins.
+    origins: Option<(u32, u32)>,
+    kernel: String,
+    /// Agents say nothing of it.
+    cpu_model: String,
+    cpus: u32,
+}
+
+/// Where a plan runs. A machine that has the proxy alone does not matter.
+fn hosts(plan: &RunPlan) -> Vec<Host> {
+    let Some(elsewhere) = &plan.elsewhere else {
+        let facts = host::facts(0);
+        let (name, robots, origins) = (String::new(), None, None);
+        return vec![Host {
+            name,
+            robots,
+            origins,
+            kernel: facts.kernel,
+            cpu_model: facts.cpu_model,
+            cpus: facts.cpus,
+        }];
+    };
+    let machines = elsewhere.info().machines;
+    let kernel = |name: &str| machines.iter().find(|machine| machine.name == name).map(|m| m.kernel.clone());
+    let loaded = elsewhere.carriers().into_iter().filter(|one| one.robots.is_some() || one.origins.is_some());
+    let host = |Carrier { name, robots, origins, supply, .. }| Host {
+        kernel: kernel(&name).unwrap_or_default(),
+        cpu_model: String::new(),
+        cpus: u32::try_from(supply.shared_cpus).unwrap_or(u32::MAX),
+        name,
+        robots,
+        origins,
+    };
+    loaded.map(host).collect()
+}
+
 /// Names the circumstances of a plan: runs of equal keys can do equally much. Schedule and rates do not matter (a
 /// rehearsal has the key of the whole), and neither does the target, but for the processors that it leaves.
 pub fn key(plan: &RunPlan) -> Result<String, LabError> {
     let cpus = placement::available();
     let placed = prepare::place(plan, &cpus)?;
-    let facts = host::facts(0);
     let circumstances = Circumstances {
         assay_version: plan.assay_version.clone(),
-        kernel: facts.kernel,
-        cpu_model: facts.cpu_model,
-        cpus: facts.cpus,
+        hosts: hosts(plan),
         workload: nature(&plan.workload),
         private_as_public: plan.private_as_public,
         robot_threads: placement::threads(plan.threads, &placed.robots, &cpus),

@@ -73,6 +73,9 @@ pub fn needs(demand: &Demand, machine: &Carrier) -> Vec<Need> {
     let (robot_loads, origin_loads) = (loads(machine.robots, of_robots), loads(machine.origins, of_origins));
     needs.extend(processors::needs_of_parts(&robot_loads, &origin_loads, direct, supply.shared_cpus));
     needs.extend(disk(demand, &robots, machine));
+    for need in &mut needs {
+        need.machine = Some(machine.title());
+    }
     needs
 }
 
@@ -174,28 +177,9 @@ fn disk(demand: &Demand, robots: &Demand, machine: &Carrier) -> Vec<Need> {
     vec![dir, store]
 }
 
-/// Why the machines cannot carry the plan, with the arithmetic of everything that is too little on any of them; none: they can.
-pub fn refusal(machines: &[(String, Vec<Need>)]) -> Option<String> {
-    let short = machines.iter().flat_map(|(title, needs)| {
-        let short = needs.iter().filter(|need| need.exceeds());
-        short.map(move |need| format!("{title}: too few {}", need.sentence()))
-    });
-    let short: Vec<String> = short.collect();
-    (!short.is_empty()).then(|| format!("these machines cannot carry the plan:\n  {}", short.join("\n  ")))
-}
-
-/// What may turn out to be too little on a machine, a line each.
-pub fn warnings(machines: &[(String, Vec<Need>)]) -> Vec<String> {
-    let tight = machines.iter().flat_map(|(title, needs)| {
-        let tight = needs.iter().filter(|need| need.is_tight());
-        tight
-            .map(move |need| format!("a machine may be too small for the plan: {title}: {}", need.sentence()))
-    });
-    tight.collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::refusal;
     use super::super::tests::{plenty, usual};
     use super::*;
 
@@ -233,18 +217,16 @@ mod tests {
         let mut machine = carrier("m1", Some((0, 999_999)), None, false);
         machine.supply.descriptors = 20_000;
         let demand = Demand { robots: 1_000_000, ..demand };
-        let all = [(machine.title(), needs(&demand, &machine))];
-        let message = refusal(&all).unwrap();
+        let message = refusal(&needs(&demand, &machine)).unwrap();
         let words = "m1 (robots 0 to 999999): too few descriptors of robots: 1000100 needed";
         assert!(message.contains(words) && message.contains("there are 20000"), "{message}");
-        assert_eq!(refusal(&[(String::new(), Vec::new())]), None);
     }
 
     #[test]
     fn an_agent_whose_disk_is_full_is_refused() {
         let mut machine = carrier("m3", None, Some((0, 0)), false);
         machine.supply.run_dir_free_bytes = 4096;
-        let message = refusal(&[(machine.title(), needs(&usual(), &machine))]).unwrap();
+        let message = refusal(&needs(&usual(), &machine)).unwrap();
         assert!(message.contains("m3 (origin 0): too few bytes for the agent's directory"), "{message}");
         assert!(message.contains("another --dir"), "{message}");
     }

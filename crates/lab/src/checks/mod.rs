@@ -1,4 +1,4 @@
-//! Whether this machine can carry a plan. The arithmetic, thing by thing, with its numbers as text; reads
+//! Whether this machine, or several, can carry a plan. The arithmetic, thing by thing, with its numbers as text; reads
 //! nothing of the machine.
 
 pub mod demand;
@@ -101,6 +101,9 @@ impl Resource {
 /// One thing that a plan needs, against what there is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Need {
+    /// The machine of a fleet that has to have it, with its part of the plan; none: this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// What, and whose: `descriptors of robots`.
     pub name: String,
     /// Its kind.
@@ -124,6 +127,7 @@ pub struct Need {
 impl Need {
     fn new(name: impl Into<String>, resource: Resource, needed: u64, available: u64) -> Self {
         Self {
+            machine: None,
             name: name.into(),
             resource,
             at_least: needed as f64,
@@ -160,11 +164,12 @@ impl Need {
         self.resource.show(self.available)
     }
 
-    /// The whole of it as one line.
-    fn sentence(&self) -> String {
+    /// The whole of it as one line; `too` is what it is too, if anything.
+    fn sentence(&self, too: &str) -> String {
         let (needed, available) = (self.needed_words(), self.available_words());
+        let machine = self.machine.as_ref().map(|machine| format!("{machine}: ")).unwrap_or_default();
         format!(
-            "{}: {needed} needed ({}), and there are {available} ({}); {}",
+            "{machine}{too}{}: {needed} needed ({}), and there are {available} ({}); {}",
             self.name, self.how, self.has, self.advice
         )
     }
@@ -196,22 +201,25 @@ impl Each {
 
 /// Why the plan cannot be carried, with the arithmetic of everything that is too little; none: it can.
 pub fn refusal(needs: &[Need]) -> Option<String> {
-    let short: Vec<String> = needs
-        .iter()
-        .filter(|need| need.exceeds())
-        .map(|need| format!("too few {}", need.sentence()))
-        .collect();
+    let short: Vec<String> =
+        needs.iter().filter(|need| need.exceeds()).map(|need| need.sentence("too few ")).collect();
+    let machines = if of_fleet(needs) { "these machines" } else { "this machine" };
     match short.as_slice() {
         [] => None,
-        [one] => Some(format!("this machine cannot carry the plan: {one}")),
-        all => Some(format!("this machine cannot carry the plan:\n  {}", all.join("\n  "))),
+        [one] => Some(format!("{machines} cannot carry the plan: {one}")),
+        all => Some(format!("{machines} cannot carry the plan:\n  {}", all.join("\n  "))),
     }
 }
 
 /// What may turn out to be too little, a line each.
 pub fn warnings(needs: &[Need]) -> Vec<String> {
     let tight = needs.iter().filter(|need| need.is_tight());
-    tight.map(|need| format!("this machine may be too small for the plan: {}", need.sentence())).collect()
+    let machine = if of_fleet(needs) { "a machine" } else { "this machine" };
+    tight.map(|need| format!("{machine} may be too small for the plan: {}", need.sentence(""))).collect()
+}
+
+fn of_fleet(needs: &[Need]) -> bool {
+    needs.iter().any(|need| need.machine.is_some())
 }
 
 fn descriptors(demand: &Demand, supply: &Supply) -> Each {

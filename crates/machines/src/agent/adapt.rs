@@ -77,11 +77,12 @@ fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError
     // A path would name a file of this machine, and a description holds commands.
     if !spec.description.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Err(FleetError::plan(format!(
-            "`{}` is not the name of a description that is installed with this agent",
+            "`{}` is not the name of a description",
             spec.description.escape_debug()
         )));
     }
-    Ok(TargetSpec { keep: bounds.dir.join(super::part::PROXY), ..spec })
+    let description = bounds.dir.join(super::part::DESCRIPTION).display().to_string();
+    Ok(TargetSpec { description, keep: bounds.dir.join(super::part::PROXY), ..spec })
 }
 
 /// Certificates and keys are where this agent puts those that come with an order: no spec names another file.
@@ -252,8 +253,12 @@ mod tests {
         let networks = Network::private();
         for wrong in ["/tmp/mine.toml", "../x", "mine.toml", "a b"] {
             let error = adapt(target_of(wrong), bounds(&networks)).unwrap_err().to_string();
-            assert!(error.contains("installed with this agent"), "{error}");
+            assert!(error.contains("is not the name of a description"), "{error}");
         }
+        let RoleSpec::Target(spec) = adapt(target_of("nginx"), bounds(&networks)).unwrap() else {
+            panic!("it stays a target");
+        };
+        assert_eq!(spec.description, "/agent/run/description.toml", "where the agent has put it");
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! What an agent's machine is.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
 
 use assay_fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
 use assay_health::host;
+use assay_lab::description::Description;
+use assay_lab::inform::digest;
 use assay_lab::prepare::check_described;
 use assay_lab::{described, placement, real};
 use async_nats::ServerAddr;
@@ -48,21 +51,23 @@ pub async fn info(settings: &AgentSettings, address: IpAddr) -> AgentInfo {
         free: free(&settings.dir, address),
         address,
         may_load: settings.may_load.clone(),
-        proxies: proxies().await,
+        proxies: proxies(&settings.proxy_dirs).await,
+        accepts_descriptions: settings.accepts_descriptions,
         busy: None,
     }
 }
 
 /// The real proxies that are installed, with the versions that they report.
-async fn proxies() -> Vec<InstalledProxy> {
+async fn proxies(dirs: &[PathBuf]) -> Vec<InstalledProxy> {
     let mut found = Vec::new();
-    for description in described(&[]).into_iter().flatten() {
+    for description in described(dirs).into_iter().flatten() {
         let Some(mode) = description.modes.first().copied() else { continue };
         if check_described(&description, mode).is_err() {
             continue;
         }
         if let Ok(version) = real::version(&description).await {
-            found.push(InstalledProxy { name: description.name.clone(), version });
+            let Description { name, source, .. } = description;
+            found.push(InstalledProxy { name, description: digest(&source), version });
         }
     }
     found

@@ -5,10 +5,12 @@
 //! | [`facts`] | what this machine is |
 //! | [`responder`] | responds to discovery and to clock requests, on a thread of its own |
 //! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
+//! | [`descriptions`] | how real proxies are driven here |
 //! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
 //! | [`outbox`] | what roles say, on its way to the stream of the run |
 
 mod adapt;
+mod descriptions;
 mod facts;
 mod free;
 mod outbox;
@@ -49,6 +51,10 @@ pub struct AgentSettings {
     pub address: Option<IpAddr>,
     /// What its roles may load.
     pub may_load: Vec<Network>,
+    /// Directories with descriptions of proxies, beside those that ship with Assay.
+    pub proxy_dirs: Vec<PathBuf>,
+    /// Whether a coordinator may send a description of its own, which holds commands.
+    pub accepts_descriptions: bool,
     /// The directory that it writes in.
     pub dir: PathBuf,
     /// The clock that it gives as its machine's.
@@ -147,7 +153,10 @@ impl Agent {
         }
         self.done.push_back((order.run.clone(), order.number, response.clone()));
         let what = match &order.what {
-            What::Begin { wait_ms, .. } => format!("take part, and wait {wait_ms} ms for a coordinator"),
+            What::Begin { wait_ms, description, .. } => {
+                let brought = if description.is_some() { ", with a description of its own" } else { "" };
+                format!("take part, and wait {wait_ms} ms for a coordinator{brought}")
+            }
             What::Start { spec, .. } => format!("start {}", spec.role()),
             What::Tell { role, command } => format!("tell role {role} {command:?}"),
             What::Measure { .. } => "measure its machine".to_owned(),
@@ -180,13 +189,13 @@ impl Agent {
             return Response::Files(files.clone());
         }
         let part = match (&mut self.part, &order.what) {
-            (None, What::Begin { wait_ms, watch }) => {
-                let wait = Duration::from_millis(*wait_ms).min(MOST_WAIT);
-                return match Part::begin(&self.settings, &self.client, order, wait, watch.as_ref()).await {
+            (None, What::Begin { .. }) => {
+                return match Part::begin(&self.settings, &self.client, order).await {
                     Ok(part) => {
                         self.responder.take_coordinator(part.run());
+                        let version = part.version();
                         self.part = Some(part);
-                        Response::Done
+                        version.map_or(Response::Done, Response::Version)
                     }
                     Err(error) => Response::Refused(error.to_string()),
                 };

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_fleet::message::{Busy, Order, Output, RoleSpec, WatchOrder};
+use assay_fleet::message::{Busy, Order, Output, RoleSpec, WatchOrder, What};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_health::host::Meter;
@@ -21,9 +21,10 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::AgentSettings;
 use super::adapt::{Bounds, adapt};
+use super::descriptions::{self, Brought};
 use super::outbox::Outbox;
+use super::{AgentSettings, MOST_WAIT};
 use crate::error::FleetError;
 use crate::now::{MachineClock, monotonic_ns};
 
@@ -33,6 +34,8 @@ pub const WORKLOAD: &str = "workload.json";
 pub const XACTS: &str = "xacts.parquet";
 /// What is kept of a real proxy.
 pub const PROXY: &str = "proxy";
+/// How it is driven.
+pub const DESCRIPTION: &str = "description.toml";
 /// What roles are told, and what they write on standard error.
 const ROLES: &str = "roles";
 /// Certificates and keys of the run. They are not brought to its record.
@@ -59,20 +62,24 @@ pub struct Part {
     start_ns: Option<u64>,
     /// The first processes of a proxy that runs here already, where they are watched.
     watched: Vec<u32>,
+    /// The description that came with the run.
+    brought: Option<Brought>,
     meter: Option<Meter>,
     next_sample: Instant,
 }
 
 impl Part {
-    /// Makes the directory of the run and fetches its workload.
-    pub async fn begin(
-        settings: &AgentSettings,
-        client: &Client,
-        order: &Order,
-        wait: Duration,
-        watch: Option<&WatchOrder>,
-    ) -> Result<Self, FleetError> {
-        let watched = watch.map(find_watched).transpose()?.unwrap_or_default();
+    /// Makes the directory of the run and fetches its workload, as an order to begin says.
+    pub async fn begin(settings: &AgentSettings, client: &Client, order: &Order) -> Result<Self, FleetError> {
+        let What::Begin { wait_ms, watch, description } = &order.what else {
+            return Err(FleetError::plan("the run has not begun"));
+        };
+        let wait = Duration::from_millis(*wait_ms).min(MOST_WAIT);
+        let watched = watch.as_ref().map(find_watched).transpose()?.unwrap_or_default();
+        let brought = match description {
+            Some(text) => Some(Brought::read(settings, text).await?),
+            None => None,
+        };
         let workload = fetch_workload(client, &order.run).await?;
         refuse_files(&workload)?;
         let dir = settings.dir.join(format!("run-{}", order.run));
@@ -89,6 +96,7 @@ impl Part {
             heard,
             start_ns: None,
             watched,
+            brought,
             meter: None,
             next_sample: Instant::now(),
             dir,
@@ -98,6 +106,11 @@ impl Part {
     /// The run.
     pub fn run(&self) -> &Name {
         &self.run
+    }
+
+    /// The version of the proxy whose description came with the run.
+    pub fn version(&self) -> Option<String> {
+        self.brought.as_ref().map(|brought| brought.version.clone())
     }
 
     /// How long it goes on without a word from a coordinator. A network that is cut for less costs nothing.
@@ -130,7 +143,17 @@ impl Part {
         }
         let name = spec.role();
         let bounds = Bounds { address, may_load: &settings.may_load, dir: &self.dir };
+        let description = match &spec {
+            RoleSpec::Target(spec) => Some(spec.description.clone()),
+            _ => None,
+        };
         let spec = adapt(spec, bounds)?;
+        if let Some(name) = description {
+            let text = descriptions::text(settings, self.brought.as_ref(), &name)?;
+            let path = self.dir.join(DESCRIPTION);
+            let cannot = |e| FleetError::failed(format!("cannot write {}: {e}", path.display()));
+            std::fs::write(&path, text).map_err(cannot)?;
+        }
         write_tls(&self.dir, files)?;
         let roles = self.dir.join(ROLES);
         let path = roles.join(format!("{name}.json"));

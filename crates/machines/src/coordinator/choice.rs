@@ -88,9 +88,25 @@ pub struct Needs<'a> {
     /// It has a proxy.
     pub proxy: bool,
     /// The real proxy that its machine must have; none: none, or the built-in one.
-    pub described: Option<&'a str>,
+    pub described: Option<Wanted<'a>>,
     /// The version of Assay that all must be.
     pub version: &'a str,
+}
+
+/// A real proxy.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The name of its description.
+    pub name: &'a str,
+    /// The digest of that.
+    pub description: &'a str,
+}
+
+impl Wanted<'_> {
+    /// Whether an agent can start it as it is described here.
+    pub fn is_installed(&self, info: &AgentInfo) -> bool {
+        info.proxies.iter().any(|proxy| proxy.name == self.name && proxy.description == self.description)
+    }
 }
 
 /// Chooses agents for a run, or says which is missing. A list without a label takes every agent, the proxy the first.
@@ -144,11 +160,20 @@ fn described(info: &AgentInfo) -> String {
     }
 }
 
-fn proxy(carriers: Vec<AgentInfo>, wanted: Option<&str>) -> Result<AgentInfo, FleetError> {
-    let has =
-        |info: &AgentInfo| wanted.is_none_or(|wanted| info.proxies.iter().any(|proxy| proxy.name == wanted));
-    if let Some(info) = carriers.iter().find(|info| has(info)) {
+/// The first that has it, or else the first that takes its description from here.
+fn proxy(carriers: Vec<AgentInfo>, wanted: Option<Wanted<'_>>) -> Result<AgentInfo, FleetError> {
+    let has = |info: &&AgentInfo| wanted.is_none_or(|wanted| wanted.is_installed(info));
+    let accepts = || carriers.iter().find(|info| info.accepts_descriptions);
+    if let Some(info) = carriers.iter().find(has).or_else(accepts) {
         return Ok(info.clone());
+    }
+    let name = wanted.map_or("it", |wanted| wanted.name);
+    if let Some(info) = carriers.iter().find(|info| info.proxies.iter().any(|proxy| proxy.name == name)) {
+        return Err(FleetError::plan(format!(
+            "the agent {} describes {name} in another way than this machine does; give both the same description (--proxy-dir), \
+             or start the agent with --accept-descriptions",
+            info.name
+        )));
     }
     let each = carriers.iter().map(|info| match info.proxies.is_empty() {
         true => format!("{} has none", info.name),
@@ -158,8 +183,8 @@ fn proxy(carriers: Vec<AgentInfo>, wanted: Option<&str>) -> Result<AgentInfo, Fl
         }
     });
     Err(FleetError::plan(format!(
-        "no agent for the proxy has {}: {}; install it there and start the agent again",
-        wanted.unwrap_or("it"),
+        "no agent for the proxy has {name}: {}; install it there and start the agent again, with its description (--proxy-dir) if \
+         that is not one of Assay's",
         each.collect::<Vec<_>>().join("; ")
     )))
 }
@@ -242,10 +267,27 @@ mod tests {
         assert!(refused(&[], &Labels::default(), NEEDS).contains("no agent is connected"));
         let words = refused(&found, &labels("load", "a", "cache"), NEEDS);
         assert!(words.contains("--proxy-on cache") && words.contains("a (load), b"), "{words}");
-        let squid = Needs { described: Some("squid"), ..NEEDS };
-        found[1].proxies = vec![InstalledProxy { name: "nginx".into(), version: "1".into() }];
-        let words = refused(&found, &Labels::default(), squid);
+        let wanted = |name| Needs { described: Some(Wanted { name, description: "d1" }), ..NEEDS };
+        let proxy = |description: &str| {
+            vec![InstalledProxy {
+                name: "nginx".into(),
+                description: description.into(),
+                version: "1".into(),
+            }]
+        };
+        found[1].proxies = proxy("d1");
+        let words = refused(&found, &Labels::default(), wanted("squid"));
         assert!(words.contains("a has none; b has nginx"), "{words}");
+        let name_of = |found: &[AgentInfo]| {
+            choose(found, &Labels::default(), wanted("nginx"))
+                .map(|chosen| chosen.proxy.unwrap().name.to_string())
+        };
+        assert_eq!(name_of(&found).unwrap(), "b");
+        found[1].proxies = proxy("d2");
+        let words = name_of(&found).unwrap_err().to_string();
+        assert!(words.contains("the agent b describes nginx in another way"), "{words}");
+        found[0].accepts_descriptions = true;
+        assert_eq!(name_of(&found).unwrap(), "a");
         let words = refused(&found, &Labels::default(), Needs { version: "2.0", ..NEEDS });
         assert!(words.contains("the agent a is Assay 1.0, and this is Assay 2.0"), "{words}");
         found[0].busy = Some(Busy { run: "r9".parse().unwrap(), by: "ann@desk".into(), roles: Vec::new() });

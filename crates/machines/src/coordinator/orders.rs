@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 impl Inner {
     /// Gives an order, and waits until it was carried out. Where a server starts anew, an order or its response can be lost, and agents
     /// may not be there yet: it is sent again, and carried out once.
-    pub(super) async fn order(&self, name: &Name, what: What) -> Result<Vec<String>, LabError> {
+    pub(super) async fn order(&self, name: &Name, what: What) -> Result<Response, LabError> {
         let order = Order {
             protocol: PROTOCOL,
             version: self.version.clone(),
@@ -73,8 +73,7 @@ impl Inner {
         match message::read_plain(&response.payload)
             .map_err(|e| LabError::Assay(format!("the agent {name}: {e}")))?
         {
-            Response::Done => Ok(Vec::new()),
-            Response::Files(files) => Ok(files),
+            done @ (Response::Done | Response::Version(_) | Response::Files(_)) => Ok(done),
             Response::Refused(why) => Err(LabError::run(format!("the agent {name} refused: {why}"))),
         }
     }
@@ -84,7 +83,7 @@ impl Inner {
         let begun = Instant::now();
         loop {
             let why = match self.order(name, What::Finish).await {
-                Ok(files) => match self.fetch(name, &files, run_dir).await {
+                Ok(response) => match self.fetch(name, &files_of(response), run_dir).await {
                     Ok(()) => return Ok(()),
                     Err(why) => why,
                 },
@@ -113,6 +112,10 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+fn files_of(response: Response) -> Vec<String> {
+    if let Response::Files(files) = response { files } else { Vec::new() }
 }
 
 /// Where a file of a machine goes: what is one of its kind has its usual place. None: its name leads out of the directory.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use assay_fleet::message::{RoleSpec, WatchOrder, What};
+use assay_fleet::message::{Response, RoleSpec, WatchOrder, What};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_lab::LabError;
@@ -43,6 +43,15 @@ const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// Two clocks drift apart by so much while a robot waits for the next word, at most.
 const UNTIL_TOLD_NS: u64 = 2 * 2 * assay_fleet::clock::MOST_DRIFT_PPM * 1000;
 
+/// What the machine of the proxy is told when a run begins.
+#[derive(Debug, Clone, Default)]
+pub struct OfProxy {
+    /// The proxy that runs there already.
+    pub watch: Option<WatchOrder>,
+    /// The description (TOML) of the one that is to be started, where the agent has none like it.
+    pub description: Option<String>,
+}
+
 /// A run on agents.
 #[derive(Debug)]
 pub struct Coordinator {
@@ -75,8 +84,9 @@ pub(super) struct Inner {
     /// What was found of a run that was taken up; none: it is a new one.
     pub(super) found: Mutex<Found>,
     is_taken_up: bool,
-    /// The proxy that runs already on a machine of the run.
-    pub(super) watch: Option<WatchOrder>,
+    pub(super) of_proxy: OfProxy,
+    /// The version of the proxy whose description was sent.
+    version_found: Mutex<Option<String>>,
     /// What is to be known of the run besides its numbers.
     pub(super) warnings: Mutex<Vec<String>>,
 }
@@ -91,12 +101,12 @@ impl Coordinator {
         by: String,
         version: String,
         wait: Duration,
-        watch: Option<WatchOrder>,
+        of_proxy: OfProxy,
     ) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let saved = saved::first(run, version, &fleet.url, wait_ms, chosen);
         let clocks = Clocks::of(saved.chosen.all());
-        let inner = Inner { watch, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
+        let inner = Inner { of_proxy, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
         Self::of(Arc::new(inner), fleet)
     }
 
@@ -175,6 +185,9 @@ impl Elsewhere for Coordinator {
     }
 
     fn proxy_version(&self, name: &str) -> Option<String> {
+        if let Some(version) = lock(&self.inner.version_found).clone() {
+            return Some(version);
+        }
         let machine = self.inner.chosen.proxy.as_ref()?;
         machine.proxies.iter().find(|proxy| proxy.name == name).map(|proxy| proxy.version.clone())
     }
@@ -211,7 +224,8 @@ impl Inner {
             held: Mutex::default(),
             found: Mutex::default(),
             is_taken_up: false,
-            watch: None,
+            of_proxy: OfProxy::default(),
+            version_found: Mutex::default(),
             warnings: Mutex::default(),
         }
     }
@@ -306,13 +320,17 @@ impl Inner {
         }
         let wait_ms = lock(&self.saved).wait_ms;
         let is_targets = self.chosen.proxy.as_ref().is_some_and(|proxy| proxy.name == *name);
-        let watch = self.watch.clone().filter(|_| is_targets);
+        let OfProxy { watch, description } =
+            if is_targets { self.of_proxy.clone() } else { OfProxy::default() };
         if watch.is_some() {
             lock(&self.roles).entry(name.clone()).or_default().push(RoleKind::Proxy(0).name().to_owned());
         }
         // Nothing has been started yet.
-        let begun = self.order(name, What::Begin { wait_ms, watch }).await;
-        begun.map(drop).map_err(|e| LabError::plan(e.to_string()))
+        let begun = self.order(name, What::Begin { wait_ms, watch, description }).await;
+        if let Response::Version(version) = begun.map_err(|e| LabError::plan(e.to_string()))? {
+            *lock(&self.version_found) = Some(version);
+        }
+        Ok(())
     }
 
     /// Tells roles of lost machines' ends.

@@ -18,6 +18,7 @@ pub fn agent(name: &str) -> AgentInfo {
         address: [127, 0, 0, 1].into(),
         may_load: Vec::new(),
         proxies: Vec::new(),
+        accepts_descriptions: false,
         busy: None,
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_experiment::cells::{Condition, Experiment, Subject, beside, planned, world};
-use assay_lab::{LabError, Mode, RunPlan};
+use assay_lab::{LabError, Mode, RunPlan, checks};
 use assay_record::experiment::CellInfo;
 use assay_report::require::Requirement;
 use assay_workload::overrides::Overrides;
@@ -160,17 +160,9 @@ impl Plans {
         }
         let mut plan = run::plan(&args, target, prepared)?;
         plan.world = world(cell.seed);
-        match &self.machines {
-            Some(machines) => {
-                machines.take(&mut plan)?;
-                let warnings = assay_lab::warnings_of_machines(&plan).map_err(Failure::usage)?;
-                plan.warnings.extend(warnings);
-            }
-            None => {
-                let needs = assay_lab::arithmetic(&plan).map_err(Failure::usage)?;
-                plan.warnings.extend(assay_lab::warnings(&needs));
-            }
-        }
+        self.machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
+        let needs = assay_lab::arithmetic(&plan).map_err(Failure::usage)?;
+        plan.warnings.extend(checks::warnings(&needs));
         Ok(plan)
     }
 
