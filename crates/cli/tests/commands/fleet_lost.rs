@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use assay_record::dir::RunDir;
+use assay_record::experiment::ExperimentInfo;
 
 use super::fleet::{ON, Up, due, info, wait_until};
 use crate::support::{Assay, Said, processes_of};
@@ -124,6 +125,45 @@ fn a_run_whose_coordinator_is_killed_is_taken_up_and_has_the_same_requests() {
     assert!(!assay.path("cut/coordinator.json").exists());
     assert!(all_idle(&assay, &up, 4) && streams(&assay) == 0, "nothing of it stays");
     resume().exits(2).complains("has ended");
+}
+
+#[test]
+fn an_experiment_goes_on_behind_a_cell_that_was_taken_up() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "3") else { return };
+    assay.file("special.pg", include_str!("special.pg"));
+    let text = "workloads = [\"special.pg\"]\nrepetitions = 1\nretries = 0\nrehearse = \"8s\"\n\
+                [[proxy]]\nname = \"builtin\"\nmemory = [\"8MB\", \"16MB\"]\n";
+    assay.file("memory.toml", text);
+    let flags = ["lab", "memory.toml", "--no-live", "--fleet", &up.url, "--agents-wait", "2m"];
+    let on = [&flags[..], &ON].concat();
+    let experiment = || -> Option<ExperimentInfo> {
+        serde_json::from_slice(&std::fs::read(assay.path("e/experiment.json")).ok()?).ok()
+    };
+    let mut command = assay.command(&[&on[..], &["--dir", "e"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
+    let mut first: Option<String> = None;
+    wait_until("the first cell has requests", || {
+        let run = experiment().and_then(|it| it.cells[0].run.clone()).map(|run| format!("e/{run}"));
+        first = run.filter(|run| begun(&assay.path(run)));
+        first.as_ref().is_some_and(|run| due(&assay.path(run)).0 > 0)
+    });
+    let first = first.expect("it runs");
+    child.kill().and_then(|()| child.wait()).expect("a child can be killed");
+    let said = assay.run(&["fleet", "resume", &first, "--no-report", "--no-live"]);
+    assert!(said.went_well(), "{said:?}");
+    let said = assay.run(&[&on[..], &["--resume", "e"]].concat());
+    assert!(
+        said.went_well() && said.stderr.contains("went on to its end without the experiment"),
+        "{said:?}"
+    );
+    let experiment = experiment().expect("its head");
+    let tries: Vec<u32> = experiment.cells.iter().map(|cell| cell.tries).collect();
+    assert!(experiment.finished && tries == [1, 1], "{experiment:#?}");
+    let runs =
+        experiment.cells.iter().map(|cell| due(&assay.path("e").join(cell.run.as_ref().expect("ran"))));
+    let runs: Vec<_> = runs.collect();
+    assert_eq!((runs[0].1, runs[0].3), (runs[1].1, 0), "both proxies got the same requests: {runs:?}");
 }
 
 #[test]

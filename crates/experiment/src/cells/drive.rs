@@ -271,6 +271,10 @@ where
     async fn run_all(&mut self) -> Result<bool, LabError> {
         for index in 0..self.course.info.cells.len() {
             let mut tries = 0;
+            if self.course.info.cells[index].state == CellState::Running {
+                tries = 1;
+                self.judge_ended(index)?;
+            }
             while self.course.info.cells[index].state == CellState::Waiting {
                 if *self.stop.borrow() {
                     return Ok(true);
@@ -386,6 +390,20 @@ where
             cell.run = self.course.dir.set_aside(cell)?;
         }
         Ok(())
+    }
+
+    /// Judges a cell whose run went on to its end while nobody watched.
+    fn judge_ended(&mut self, index: usize) -> Result<(), LabError> {
+        let cell = &self.course.info.cells[index];
+        let outcome = match self.head(cell) {
+            Some(head) => Ok(RunOutcome {
+                run_dir: self.course.dir.path().join(ExperimentDir::cell(&cell.id)),
+                verdict: head.verdict,
+            }),
+            None => Err(LabError::run(format!("the record of {} cannot be read any more", cell.id))),
+        };
+        self.judge(index, outcome, 1)?;
+        self.save()
     }
 
     /// From what is known of a whole run to how its cell stands, why, and whether the run is put aside.

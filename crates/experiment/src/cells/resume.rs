@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use assay_lab::elsewhere;
 use assay_lab::error::LabError;
+use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 
 use super::{Experiment, ExperimentDir};
@@ -62,8 +64,8 @@ fn changed<T: PartialEq>(what: &str, then: &[T], now: &[T], label: impl Fn(&T) -
     gone.chain(rest).collect()
 }
 
-/// Goes on with `old`: what has a result keeps it (`redo_invalid`: if its numbers are known), all else waits. What an
-/// interrupted cell left is put aside.
+/// Goes on with `old`: what has a result keeps it (`redo_invalid`: if its numbers are known), what went on to its end without the
+/// experiment still counts as running, all else waits. What an interrupted cell left is put aside.
 pub fn resume(
     dir: &ExperimentDir,
     experiment: &Experiment,
@@ -86,6 +88,10 @@ pub fn resume(
         let Some(old) = before.remove(&key(cell)) else { continue };
         *cell = old;
         match cell.state {
+            // The driver judges it, as it would have been judged when it ended.
+            CellState::Running if has_ended(dir, cell)? => {
+                notes.push(format!("{} went on to its end without the experiment", cell.id));
+            }
             CellState::Running => {
                 notes.push(format!("{} was interrupted", cell.id));
                 wait_again(dir, cell, "it was interrupted")?;
@@ -102,6 +108,20 @@ pub fn resume(
     Ok(Resumed { info, notes })
 }
 
+/// Whether a cell that ran when the experiment was killed has gone on to its end: its run was taken up (`assay fleet resume`), or had
+/// just ended.
+fn has_ended(dir: &ExperimentDir, cell: &CellInfo) -> Result<bool, LabError> {
+    let run_dir = dir.path().join(ExperimentDir::cell(&cell.id));
+    if let Ok(None) = elsewhere::hold(&run_dir) {
+        return Err(LabError::plan(format!(
+            "the run in {} still goes on; wait for its end",
+            run_dir.display()
+        )));
+    }
+    let head = RunDir::open(&run_dir).and_then(|run| run.read_info());
+    Ok(head.is_ok_and(|head| head.finished && !head.verdict.partial))
+}
+
 fn wait_again(dir: &ExperimentDir, cell: &mut CellInfo, why: &str) -> Result<(), LabError> {
     if let Some(aside) = dir.set_aside(cell)? {
         cell.run = Some(aside);
@@ -112,6 +132,8 @@ fn wait_again(dir: &ExperimentDir, cell: &mut CellInfo, why: &str) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use assay_record::run::{RUN_SCHEMA, RunInfo, Verdict};
+
     use super::*;
 
     const TEXT: &str = "workloads = [\"demo\"]\nrepetitions = 2\n[[proxy]]\nname = \"builtin\"\nmemory = \"64MB\"\n\
@@ -165,6 +187,25 @@ mod tests {
         assert_eq!(resumed.info.subjects[0].version, "7");
         let left = std::fs::read_dir(dir.path().join("cells")).unwrap().count();
         assert_eq!(left, 2, "what was interrupted or failed is put aside");
+    }
+
+    #[test]
+    fn what_went_on_to_its_end_is_judged_and_not_run_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let (experiment, info, dir) = half_done(temp.path());
+        let run_dir = dir.path().join(ExperimentDir::cell(&info.cells[1].id));
+        let state = |head: &RunInfo| {
+            let text = serde_json::to_vec(head).unwrap();
+            std::fs::write(run_dir.join("run.json"), text).unwrap();
+            resume(&dir, &experiment, info.clone(), false).map(|resumed| resumed.info.cells[1].state)
+        };
+        let whole = RunInfo { schema: RUN_SCHEMA.into(), finished: true, ..RunInfo::default() };
+        assert_eq!(state(&whole).unwrap(), CellState::Running);
+        let held = elsewhere::hold(&run_dir).unwrap();
+        assert!(state(&whole).unwrap_err().to_string().contains("still goes on"));
+        drop(held);
+        let verdict = Verdict { partial: true, ..Verdict::default() };
+        assert_eq!(state(&RunInfo { verdict, ..whole }).unwrap(), CellState::Waiting);
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(crate) mod prepared;
 mod started;
 
 use std::fmt::Debug;
+use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::pin::Pin;
@@ -16,6 +18,8 @@ use std::time::Duration;
 use assay_fleet::message::RoleSpec;
 use assay_record::run::FleetInfo;
 use assay_role::message::Command;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use crate::checks::machines::Carrier;
@@ -76,6 +80,17 @@ pub trait Elsewhere: Debug + Send + Sync {
 
     /// Machines, clocks and the start, as they are known by now; for the record.
     fn info(&self) -> FleetInfo;
+}
+
+/// Takes a run directory for one coordinator, for as long as the file is open: the kernel gives it back however that ends. None:
+/// another one has it.
+pub fn hold(run_dir: &Path) -> io::Result<Option<File>> {
+    let directory = File::open(run_dir)?;
+    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(directory)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// A role that runs elsewhere. Dropped, it is ended, soon.

@@ -12,12 +12,10 @@ use assay_fleet::clock::AgentClock;
 use assay_fleet::message::{AgentInfo, What};
 use assay_fleet::name::Name;
 use assay_lab::LabError;
-use assay_lab::elsewhere::{RoleElsewhere, TakenUp};
+use assay_lab::elsewhere::{self, RoleElsewhere, TakenUp};
 use assay_lab::instant::StartInstant;
 use assay_lab::roles::{RoleKind, Said};
 use futures_util::future::join_all;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use super::Fleet;
@@ -69,19 +67,16 @@ impl Coordinator {
     }
 }
 
-/// Takes a run directory for one coordinator, for as long as the file is open: the kernel gives it back however that ends.
+/// Takes a run directory for this coordinator.
 pub(super) fn hold(run_dir: &Path) -> Result<std::fs::File, FleetError> {
-    let cannot = |e: &dyn std::fmt::Display| {
-        FleetError::plan(format!("cannot hold the run directory {}: {e}", run_dir.display()))
-    };
-    let directory = std::fs::File::open(run_dir).map_err(|e| cannot(&e))?;
-    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(directory),
-        Err(Errno::WOULDBLOCK) => Err(FleetError::plan(format!(
-            "the coordinator of the run in {} still runs; there is nothing to take up",
-            run_dir.display()
+    let held = elsewhere::hold(run_dir);
+    let run_dir = run_dir.display();
+    match held {
+        Ok(Some(directory)) => Ok(directory),
+        Ok(None) => Err(FleetError::plan(format!(
+            "the coordinator of the run in {run_dir} still runs; there is nothing to take up"
         ))),
-        Err(e) => Err(cannot(&e)),
+        Err(e) => Err(FleetError::plan(format!("cannot hold the run directory {run_dir}: {e}"))),
     }
 }
 
