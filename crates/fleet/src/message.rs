@@ -187,6 +187,9 @@ pub struct WatchOrder {
     pub who: Option<String>,
     /// Where it listens.
     pub address: SocketAddr,
+    /// The directory that it keeps its files in: their disk is measured as its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<PathBuf>,
 }
 
 /// What a role is told, by kind.

@@ -2,6 +2,7 @@
 //! machine.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -312,12 +313,17 @@ fn a_proxy_that_runs_on_an_agents_machine_is_loaded_and_measured_there() {
     run(&[&on[..], &["--watch", "unit:no-such-service"]].concat())
         .exits(2)
         .complains("the agent m2 refused: --watch unit:no-such-service: cannot watch");
+    run(&[&on[..], &["--watch", "listener", "--watch-store", "no-such-directory"]].concat())
+        .exits(2)
+        .complains("the agent m2 refused: --watch-store")
+        .complains("no such directory here");
     run(&[&["--proxy", &proxy, "--origin-listen", &proxy][..], &ON].concat())
         .exits(2)
         .complains("run on the machine m3");
     let direct = run(&[&["--direct", "--run-dir", "direct"][..], &ON[..2], &ON[4..]].concat());
     assert!(direct.went_well(), "{direct:?}");
-    let said = run(&[&on[..], &["--watch", "listener", "--run-dir", "running"]].concat());
+    let said =
+        run(&[&on[..], &["--watch", "listener", "--watch-store", "/", "--run-dir", "running"]].concat());
     front.kill().and_then(|()| front.wait()).expect("a child can be killed");
     assert!(said.went_well(), "{said:?}");
     let (running, direct) = (due(&assay.path("running")), due(&assay.path("direct")));
@@ -326,6 +332,11 @@ fn a_proxy_that_runs_on_an_agents_machine_is_loaded_and_measured_there() {
     let host = dir.read_series().expect("its series").host;
     let of_proxy: Vec<_> = host.iter().filter(|interval| interval.role == "proxy").collect();
     assert!(of_proxy.iter().any(|interval| interval.cpu_us > 0 && interval.rss_bytes > 0), "{host:?}");
+    // In a container, the root may be on no disk that the kernel knows.
+    let device = std::fs::metadata("/").expect("a root").dev();
+    let disk = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let disks = dir.read_series().expect("its series").disks;
+    assert_eq!(disks.iter().any(|disk| disk.holds == "store"), Path::new(&disk).exists(), "{disks:?}");
     let fleet = info(&assay.path("running")).fleet.expect("it ran on machines");
     let of_m2 = fleet.machines.iter().find(|machine| machine.name == "m2").expect("it took part");
     assert_eq!(of_m2.roles, ["proxy"]);

@@ -40,9 +40,6 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
         TargetChoice::Running { mode: Mode::Reverse, .. } if plan.origin_listen.is_none() => {
             "a reverse proxy that already runs sends requests to addresses that it was told; name them with --origin-listen"
         }
-        _ if plan.watched.as_ref().is_some_and(|watched| watched.store.is_some()) => {
-            "disks of stores are told apart on one machine only; leave --watch-store out"
-        }
         _ if !plan.workload.files.is_empty() => {
             "files that a workload makes bodies of are not sent to agents"
         }

@@ -62,6 +62,8 @@ pub struct Part {
     start_ns: Option<u64>,
     /// The first processes of a proxy that runs here already, where they are watched.
     watched: Vec<u32>,
+    /// Where the proxy here keeps its files.
+    store: Option<PathBuf>,
     /// The description that came with the run.
     brought: Option<Brought>,
     meter: Option<Meter>,
@@ -96,6 +98,7 @@ impl Part {
             heard,
             start_ns: None,
             watched,
+            store: watch.as_ref().and_then(|watch| watch.store.clone()),
             brought,
             meter: None,
             next_sample: Instant::now(),
@@ -153,6 +156,8 @@ impl Part {
             let path = self.dir.join(DESCRIPTION);
             let cannot = |e| FleetError::failed(format!("cannot write {}: {e}", path.display()));
             std::fs::write(&path, text).map_err(cannot)?;
+            // Its work directory is made there.
+            self.store = Some(std::env::temp_dir());
         }
         write_tls(&self.dir, files)?;
         let roles = self.dir.join(ROLES);
@@ -258,7 +263,7 @@ impl Part {
             let accounts = accounts.filter_map(|role| Some((role.kind.name().to_owned(), vec![role.pid()?])));
             let watched = Some(self.watched.clone()).filter(|pids| !pids.is_empty());
             let accounts = accounts.chain(watched.map(|pids| ("proxy".to_owned(), pids)));
-            self.meter = Some(Meter::new(accounts.collect(), None, None));
+            self.meter = Some(Meter::new(accounts.collect(), self.store.as_deref(), None));
             return;
         };
         let now_ms = monotonic_ns().saturating_sub(start_ns) / 1_000_000;
@@ -328,6 +333,12 @@ fn prepare(dir: &Path, workload: &[u8]) -> Result<(), FleetError> {
 
 /// The first processes of a proxy that runs on this machine.
 fn find_watched(order: &WatchOrder) -> Result<Vec<u32>, FleetError> {
+    if let Some(store) = order.store.as_ref().filter(|store| !store.is_dir()) {
+        return Err(FleetError::plan(format!(
+            "--watch-store {}: there is no such directory here",
+            store.display()
+        )));
+    }
     let Some(who) = &order.who else { return Ok(Vec::new()) };
     let found = who.parse().and_then(|who| watched::find(&who, order.address));
     found.map_err(|why| FleetError::plan(format!("--watch {who}: {why}")))
