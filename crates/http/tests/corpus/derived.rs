@@ -4,6 +4,8 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::change::{config, streams};
 use crate::ending::Ending;
@@ -53,6 +55,16 @@ pub fn requests(tried: impl Fn(&Case) -> Vec<String>) {
         "{streams} streams: {passed} requests were to go on, {refused} were to be refused or waited for"
     );
     assert!(passed > streams / 4 && refused > streams / 4, "the generator makes nothing of either kind");
+}
+
+/// So many requests at random, or more where `PROPTEST_CASES` says so, for those who judge by themselves what becomes of them.
+#[allow(dead_code, reason = "most tests have all of them judged")]
+pub fn some(least: u32) -> Vec<Case> {
+    let config = config(least);
+    let count = config.cases as usize;
+    let mut runner = TestRunner::new(config);
+    let made = std::iter::from_fn(|| streams().new_tree(&mut runner).ok()).map(|tree| tree.current());
+    made.filter_map(case).take(count).collect()
 }
 
 /// What must become of a stream of requests; none: it is not for here.

@@ -30,7 +30,7 @@ pub const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n
 
 /// What became of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+pub enum Fate {
     /// What must be refused was, and what must go on did.
     AsSaid,
     /// What must go on did not.
@@ -44,21 +44,21 @@ enum Fate {
 }
 
 /// A case with what became of it.
-struct Tried {
+pub struct Tried {
     rule: String,
-    must_refuse: bool,
-    fate: Fate,
+    pub must_refuse: bool,
+    pub fate: Fate,
     /// Whole requests at the server, and responses of the server at the client.
     requests: usize,
     responses: usize,
     /// The next client got the response to a request that is not its own.
-    is_mixed_up: bool,
+    pub is_mixed_up: bool,
 }
 
 impl Tried {
     /// The server saw more whole requests than its client got responses to. That is harmless where the proxy then gives up the
     /// connection to the server; where it does not, another client gets what is left ([`Tried::is_mixed_up`]).
-    fn is_unanswered(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         self.requests > self.responses
     }
 }
@@ -159,7 +159,7 @@ pub fn is_of_another(came: &[u8]) -> bool {
 }
 
 /// The cases through a proxy; none where it is not installed.
-async fn through(name: &str, cases: Vec<Case>) -> Option<(String, Vec<Tried>)> {
+pub async fn through(name: &str, cases: Vec<Case>) -> Option<(String, Vec<Tried>)> {
     let description = installed(name)?;
     let version = assay_lab::real::version(&description).await.unwrap();
     let recorder = Recorder::start();
@@ -180,7 +180,7 @@ async fn through(name: &str, cases: Vec<Case>) -> Option<(String, Vec<Tried>)> {
     Some((version, all))
 }
 
-fn count(all: &[Tried], fits: impl Fn(&Tried) -> bool) -> usize {
+pub fn count(all: &[Tried], fits: impl Fn(&Tried) -> bool) -> usize {
     all.iter().filter(|tried| fits(tried)).count()
 }
 

@@ -1,8 +1,14 @@
 //! The lab against real programs: the proxies that are described, and roles that misbehave.
 
 mod behaviour;
+#[path = "../../../http/tests/corpus/change.rs"]
+mod change;
 mod corpus;
+mod corpus_at_random;
 mod corpus_responses;
+#[allow(dead_code, reason = "what becomes of requests is reported here, not judged")]
+#[path = "../../../http/tests/corpus/derived.rs"]
+mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
 #[path = "../../../http/tests/corpus/format.rs"]
@@ -10,6 +16,8 @@ mod format;
 mod killed;
 mod origin;
 mod proxies;
+#[path = "../../../http/tests/corpus/reader.rs"]
+mod reader;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 mod reference;
