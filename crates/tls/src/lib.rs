@@ -11,7 +11,7 @@
 
 pub mod authority;
 pub mod client;
-mod der;
+pub mod der;
 pub mod error;
 pub mod intercept;
 mod offer;

@@ -48,6 +48,12 @@ impl Bed {
         Self::of(&spec(origins, memory_bytes, stale_if_error_s), limits)
     }
 
+    /// In front of these origins, which speak HTTP/2.
+    pub fn with_http2(origins: &[(&str, SocketAddr)]) -> Self {
+        let spec = ProxySpec { origin_http2: true, ..spec(origins, 10_000_000, 0) };
+        Self::of(&spec, Limits::default())
+    }
+
     /// One that stores this.
     pub fn storing(origins: &[(&str, SocketAddr)], memory_bytes: u64, storing: Storing) -> Self {
         Self::of(&ProxySpec { storing, ..spec(origins, memory_bytes, 0) }, Limits::default())

@@ -22,6 +22,7 @@ mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
 mod memory;
+mod multiplexed;
 mod passing;
 mod policies;
 mod prefetch;
