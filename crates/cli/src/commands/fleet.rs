@@ -122,9 +122,15 @@ fn row(Seen { info, clock }: &Seen) -> [String; 8] {
         info.cpus.to_string(),
         assay_settings::show::bytes(info.memory_bytes),
         error_us(clock).map_or_else(|| "unknown".to_owned(), |error_us| format!("±{error_us} µs")),
-        list(info.proxies.iter().map(|proxy| proxy.name.as_str()).collect()),
+        list(proxies(info)),
         doing(info),
     ]
+}
+
+/// The proxies that it starts: a name each, and whether it takes descriptions of others.
+fn proxies(info: &AgentInfo) -> Vec<&str> {
+    let names = info.proxies.iter().map(|proxy| proxy.name.as_str());
+    names.chain(info.accepts_descriptions.then_some("any that a run describes")).collect()
 }
 
 fn doing(info: &AgentInfo) -> String {
@@ -153,6 +159,7 @@ fn document(seen: &Seen) -> serde_json::Value {
         "descriptors": info.descriptors,
         "may_load": info.may_load,
         "proxies": info.proxies,
+        "accepts_descriptions": info.accepts_descriptions,
         "busy": info.busy,
         "clock": offset.map(|offset| serde_json::json!({
             "offset_ns": offset.middle_ns(),

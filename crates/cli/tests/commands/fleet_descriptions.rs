@@ -64,6 +64,8 @@ fn a_description_of_ones_own_is_used_where_it_is_installed_or_accepted_and_nowhe
     drop(own);
 
     let _open = Agent::start(&assay, &up, "m9", &["--address", "127.0.9.9", "--accept-descriptions"]);
+    let list = assay.run(&["fleet", "--nats", &up.url]).exits(0).stdout;
+    assert_eq!(list.matches("any that a run describes").count(), 1, "{list}");
     // One that cannot be carried out is refused by the agent, before anything starts.
     let no_program =
         mine.replace("nginx", "no-such-program").replacen("name = \"mine\"", "name = \"gone\"", 1);
