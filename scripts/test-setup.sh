@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests can use beyond a Rust toolchain: six caching proxies, a NATS server, a browser, curl, Prometheus, valgrind, shells and
-# man for completion and manual pages, rpm, and a Python with pandas, polars and DuckDB in a virtual environment of its own (in the user's
+# man for completion and manual pages, rpm, h2spec (built with Go, if that is there), and a Python with pandas, polars and DuckDB in a virtual environment of its own (in the user's
 # cache directory).
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
@@ -10,6 +10,10 @@ set -eu
 
 # Debian keeps servers in /usr/sbin, which is not on everybody's PATH.
 PATH="$PATH:/usr/sbin:/sbin"
+
+# Where it cannot be built (without a network, say), its tests are skipped.
+. "$(dirname "$0")/tools.sh"
+go_tool h2spec github.com/summerwind/h2spec v2.2.1+incompatible github.com/summerwind/h2spec/cmd/h2spec
 
 missing=""
 for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \

@@ -1,11 +1,12 @@
 //! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
-//! between them. And a place for a real [`Browser`], with what tests of [`pages`] need.
+//! between them. And a place for a real [`Browser`], with what tests of [`pages`] need; and a checker of servers of HTTP/2 ([`h2spec`]).
 //!
 //! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
 
 mod body;
 mod browser;
+mod checker;
 mod client;
 mod elsewhere;
 pub mod pages;
@@ -18,6 +19,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::yield_now;
 
 pub use browser::Browser;
+pub use checker::h2spec;
 pub use client::{Client, Response};
 pub use elsewhere::{elsewhere, response_to};
 pub use server::{Part, Seen, Server, ok, pause_ms, send};

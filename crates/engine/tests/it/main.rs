@@ -2,6 +2,7 @@
 
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
+mod checked;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;

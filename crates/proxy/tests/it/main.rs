@@ -5,6 +5,7 @@ mod answered;
 mod caching;
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
+mod checked;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod collapse;

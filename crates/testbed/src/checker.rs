@@ -1,0 +1,59 @@
+//! h2spec (<https://github.com/summerwind/h2spec>), a checker of servers of HTTP/2 that shares no code with Assay.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What h2spec requires and RFC 9113 does not: its section there, and what it sends.
+const NOT_REQUIRED: [(&str, &str); 3] = [
+    // A server that also speaks HTTP/1.1 at that address says in it that this is none of both (RFC 9113, 3.4).
+    ("http2/3.5", "Sends invalid connection preface"),
+    // Priorities of RFC 7540 are obsolete: they are read over (RFC 9113, 5.3.2).
+    ("http2/5.3.1", "Sends HEADERS frame that depend on itself"),
+    ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"),
+];
+
+/// Where tools are that no package brings (`scripts/tools.sh`).
+fn program() -> Option<PathBuf> {
+    let cache = || std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let tools = std::env::var_os("ASSAY_BENCH_TOOLS").map(PathBuf::from);
+    let tools = tools.or_else(|| cache().or_else(home).map(|cache| cache.join("assay-bench/bin")));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).chain(tools).map(|place| place.join("h2spec"));
+    places.find(|program| program.is_file())
+}
+
+/// How many tests a server of HTTP/2 in the clear passes, and which it fails of those that RFC 9113 requires; `path` is that of a
+/// resource with a body. None, and a line that says so: h2spec is not there.
+pub fn h2spec(address: SocketAddr, path: &str) -> Option<(usize, Vec<String>)> {
+    let Some(program) = program() else {
+        eprintln!("skipped: there is no h2spec (scripts/test-setup.sh builds it with Go)");
+        return None;
+    };
+    let report = tempfile::NamedTempFile::new().expect("a temporary file");
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let ended = Command::new(program)
+        .args(["http2", "generic", "hpack", "-h", &host, "-p", &port, "-P", path, "-o", "2", "-j"])
+        .arg(report.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    ended.expect("h2spec can be started");
+    let report = std::fs::read_to_string(report.path()).expect("h2spec writes a report");
+    let (mut passed, mut failed) = (0, Vec::new());
+    for case in report.split("<testcase ").skip(1) {
+        let named = |name: &str| {
+            let rest = case.split_once(&format!("{name}=\""))?.1;
+            rest.split_once('"').map(|(value, _)| value)
+        };
+        let (section, sends) = (named("package").unwrap_or_default(), named("classname").unwrap_or_default());
+        let own = case.split("</testcase>").next().unwrap_or_default();
+        match own.contains("<failure") || own.contains("<error") || own.contains("<skipped") {
+            false => passed += 1,
+            true if NOT_REQUIRED.contains(&(section, sends)) => {}
+            true => failed.push(format!("{section}: {sends}")),
+        }
+    }
+    Some((passed, failed))
+}
