@@ -11,5 +11,8 @@ for crate in $crates; do
 done
 target=$(rustc +nightly -vV | sed -n 's/^host: //p')
 export RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}"
+# Programs that tests of the lab start.
+cargo +nightly build --target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/sanitizers" --quiet --package assay-lab \
+    --example fake_role --example killed_lab
 # shellcheck disable=SC2086
 exec cargo +nightly test --target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/sanitizers" $packages --lib --tests --quiet --no-fail-fast "$@"
