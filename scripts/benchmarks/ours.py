@@ -35,12 +35,12 @@ def universe(path):
     return {"workload": path, "seed": 1, "world": 1, "private_as_public": False}
 
 
-def static_tree(path, directory):
-    """Writes what the robots will request as files; gives the path of one of them."""
+def static_tree(path, directory, each=200):
+    """Writes what the robots will request as files, so many of `each` robot; gives the path of one of them."""
     spec = os.path.join(directory, "universe.json")
     with open(spec, "w") as file:
         json.dump(universe(path), file)
-    subprocess.run([os.path.join(EXAMPLES, "static_tree"), spec, "200", directory], check=True)
+    subprocess.run([os.path.join(EXAMPLES, "static_tree"), spec, str(each), directory], check=True)
     with open(os.path.join(directory, "marks.conf")) as file:
         return re.search(r"^\s+(/\S+)", file.read(), re.MULTILINE).group(1)
 

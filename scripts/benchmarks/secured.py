@@ -14,6 +14,8 @@ FEW = 8
 # What robots, wrk and h2load take for the host of an origin: the workload's own name and the servers' addresses.
 NAMES = ["10.0.0.1"] + [f"127.66.{third}.{last}" for third in (4, 5, 9) for last in range(1, 20)]
 H2 = {"VERSION": "2"}
+# Objects of each robot: the first that has its session may introduce all of them, while the others still greet the server.
+EACH = 400
 
 
 def url_of(address, path, tls):
@@ -27,7 +29,7 @@ def tls(rounds, seconds):
             certificates = Certificates(directory, NAMES)
             address = ("127.66.4.1", 8066)
             path = workload(directory, SIZE=size, ROBOTS=CONNECTIONS, SECONDS=seconds)
-            url = url_of(address, static_tree(path, directory), certificates)
+            url = url_of(address, static_tree(path, directory, EACH), certificates)
             nginx = Nginx(directory, address, tls=certificates)
 
             def other(run):
@@ -56,7 +58,8 @@ def http2(rounds, seconds):
                 certificates = Certificates(directory, NAMES) if secured else None
                 address, connections = ("127.66.4.2", 8066), CONNECTIONS if streams == 1 else FEW
                 path = workload(directory, streams=streams, SIZE="1KB", ROBOTS=connections, SECONDS=seconds, **H2)
-                url = url_of(address, static_tree(path, directory), secured)
+                # With many streams, a robot is further ahead of those that still greet the server.
+                url = url_of(address, static_tree(path, directory, EACH if streams < 100 else 10 * EACH), secured)
                 nginx = Nginx(directory, address, tls=certificates, http2=True)
                 trust = certificates.of_client if secured else None
 
@@ -80,7 +83,7 @@ def handshakes(rounds, seconds):
         certificates = Certificates(directory, NAMES)
         address = ("127.66.4.3", 8066)
         path = workload(directory, SIZE="1KB", ROBOTS=4, SECONDS=seconds, CONNECTION=1)
-        static_tree(path, directory)
+        static_tree(path, directory, EACH)
         nginx = Nginx(directory, address, tls=certificates)
         trust = certificates.of_client | {"resumption": 0.0}
 
@@ -101,7 +104,7 @@ def origin(rounds, seconds):
             certificates = Certificates(directory, NAMES) if secured else None
             path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds, VERSION=version)
             ours_at, theirs_at = ("127.66.4.4", 9066), ("127.66.4.5", 8066)
-            first = static_tree(path, directory)
+            first = static_tree(path, directory, EACH)
             role = origins(path, ours_at, directory, tls=certificates)
             nginx = Nginx(directory, theirs_at, tls=certificates, http2=version == "2")
 
@@ -129,7 +132,7 @@ def front(rounds, seconds):
         with room() as directory:
             certificates = Certificates(directory, NAMES)
             path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds, CACHABLE=0)
-            first = static_tree(path, directory)
+            first = static_tree(path, directory, EACH)
             behind = ("127.66.4.6", 9066)
             role = origins(path, behind, directory, cpu=CLIENT)
             ours = {"built-in proxy": proxy(directory, behind, certificates), "switch": switch(directory, behind, certificates)}
