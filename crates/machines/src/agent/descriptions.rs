@@ -6,7 +6,7 @@ use assay_lab::description::Description;
 use assay_lab::prepare::check_described;
 use assay_lab::{find, real};
 
-use super::AgentSettings;
+use super::settings::AgentSettings;
 use crate::error::FleetError;
 
 /// What errors call the text that came with an order.

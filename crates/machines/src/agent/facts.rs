@@ -11,8 +11,8 @@ use assay_lab::prepare::check_described;
 use assay_lab::{described, placement, real};
 use async_nats::ServerAddr;
 
-use super::AgentSettings;
 use super::free::free;
+use super::settings::AgentSettings;
 use crate::error::FleetError;
 use crate::now::monotonic_ns;
 

@@ -7,6 +7,7 @@
 //! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
 //! | [`descriptions`] | how real proxies are driven here |
 //! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
+//! | [`settings`] | what an agent is told at its start |
 //! | [`outbox`] | what roles say, on its way to the stream of the run |
 
 mod adapt;
@@ -16,54 +17,21 @@ mod free;
 mod outbox;
 mod part;
 mod responder;
+mod settings;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_fleet::message::{self, AgentInfo, Order, Response, What};
 use assay_fleet::name::Name;
-use assay_fleet::permit::Network;
 use assay_fleet::subject;
 use async_nats::Client;
 use futures_util::StreamExt;
 
 use crate::error::FleetError;
-use crate::login::Login;
-use crate::now::MachineClock;
 use part::Part;
 use responder::Responder;
-
-/// The longest that an agent goes on without a word from its coordinator, whatever that wanted.
-pub const MOST_WAIT: Duration = Duration::from_secs(3600);
-
-/// What an agent is told at its start.
-#[derive(Debug, Clone)]
-pub struct AgentSettings {
-    /// Where the server is, and who the agent is there.
-    pub login: Login,
-    /// Its name.
-    pub name: Name,
-    /// What it can be selected by.
-    pub labels: Vec<Name>,
-    /// Where other machines reach it; none: the address from which it reaches the server.
-    pub address: Option<IpAddr>,
-    /// What its roles may load.
-    pub may_load: Vec<Network>,
-    /// Directories with descriptions of proxies, beside those that ship with Assay.
-    pub proxy_dirs: Vec<PathBuf>,
-    /// Whether a coordinator may send a description of its own, which holds commands.
-    pub accepts_descriptions: bool,
-    /// The directory that it writes in.
-    pub dir: PathBuf,
-    /// The clock that it gives as its machine's.
-    pub clock: MachineClock,
-    /// The program itself, whose roles it starts.
-    pub exe: PathBuf,
-    /// The version of the program.
-    pub version: String,
-}
+pub use settings::{AgentSettings, MOST_WAIT};
 
 /// Runs an agent until `stop` is done, or the server is given up. Everything that it started has ended then. `log` gets who
 /// ordered what. Call it on a runtime of one thread: children end with the thread that started them.

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::adapt::{Bounds, adapt};
 use super::descriptions::{self, Brought};
 use super::outbox::Outbox;
-use super::{AgentSettings, MOST_WAIT};
+use super::settings::{AgentSettings, MOST_WAIT};
 use crate::error::FleetError;
 use crate::now::{MachineClock, monotonic_ns};
 
