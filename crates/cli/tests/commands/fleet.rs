@@ -97,7 +97,10 @@ fn a_run_on_four_agents_requests_what_one_machine_does_and_states_its_clocks() {
     let said = run_on(&assay, &up, &["--run-dir", "fleet"]);
     assert!(said.went_well(), "{said:?}");
     let (one, several) = (due(&assay.path("whole")), due(&assay.path("fleet")));
-    assert_eq!(several, one, "requests, digest, offered hits, errors");
+    let errors =
+        |run: &str| std::fs::read_to_string(assay.path(run).join("examples.json")).unwrap_or_default();
+    let errors = ["whole", "fleet"].map(errors);
+    assert_eq!(several, one, "requests, digest, offered hits, errors: {errors:#?}");
     assert!(several.0 > 200 && several.3 == 0);
     let fleet = info(&assay.path("fleet")).fleet.expect("it ran on machines");
     let roles: Vec<_> =
