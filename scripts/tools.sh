@@ -11,7 +11,7 @@ go_tool() { # name, module, version, and its package where that is not the modul
     printf 'module bench\ngo 1.24\nrequire %s %s\n' "$2" "$3" >"$scratch/go.mod"
     mkdir -p "$ASSAY_BENCH_TOOLS"
     # A tool that cannot be built is one that is not there.
-    (cd "$scratch" && GOFLAGS="-mod=mod -buildvcs=false" nice go build -o "$ASSAY_BENCH_TOOLS/$1" "${4:-$2}") >&2 || true
+    (cd "$scratch" && GOFLAGS="-mod=mod -buildvcs=false" nice timeout 600 go build -o "$ASSAY_BENCH_TOOLS/$1" "${4:-$2}") >&2 || true
     rm -rf "$scratch"
 }
 

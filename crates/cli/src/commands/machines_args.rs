@@ -13,7 +13,7 @@ use assay_lab::{RunPlan, TargetChoice};
 use assay_machines::agent::MOST_WAIT;
 use assay_machines::coordinator::Fleet;
 use assay_machines::coordinator::choice::{Labels, Needs, Wanted, choose};
-use assay_machines::coordinator::run::{Coordinator, OfProxy};
+use assay_machines::coordinator::run::{Coordinator, ProxyOrder};
 use clap::Args;
 
 use super::coordinating::{failure, who};
@@ -142,7 +142,7 @@ impl Machines {
             self::who(),
             version,
             self.wait,
-            OfProxy { watch, description },
+            ProxyOrder { watch, description },
         );
         plan.elsewhere = Some(Arc::new(coordinator));
         Ok(())

@@ -57,10 +57,15 @@ fn a_description_of_ones_own_is_used_where_it_is_installed_or_accepted_and_nowhe
         .complains("no-such-directory");
 
     let own = Agent::start(&assay, &up, "m8", &["--address", "127.0.8.8", "--proxy-dir", "installed"]);
-    run("other.toml", "m8", "none").exits(2).complains("the agent m8 describes mine in another way");
+    run("other.toml", "m8", "none").exits(2).complains("the agent m8 has another description of mine");
     assert!(!assay.path("none").exists(), "what is refused here leaves nothing");
     let said = run("installed/mine.toml", "m8", "installed-there");
     assert!(said.went_well(), "{said:?}");
+    // What a coordinator was told of an agent holds until that is started again.
+    assay.file("as-before.toml", &mine);
+    assay.file("installed/mine.toml", &format!("{mine}\n# It has changed.\n"));
+    run("as-before.toml", "m8", "changed").complains("has changed since this agent was started");
+    assay.file("installed/mine.toml", &mine);
     drop(own);
 
     let _open = Agent::start(&assay, &up, "m9", &["--address", "127.0.9.9", "--accept-descriptions"]);

@@ -154,7 +154,7 @@ fn an_experiment_goes_on_behind_a_cell_that_was_taken_up() {
     assert!(said.went_well(), "{said:?}");
     let said = assay.run(&[&on[..], &["--resume", "e"]].concat());
     assert!(
-        said.went_well() && said.stderr.contains("went on to its end without the experiment"),
+        said.went_well() && said.stderr.contains("ended after the experiment had been interrupted"),
         "{said:?}"
     );
     let experiment = experiment().expect("its head");

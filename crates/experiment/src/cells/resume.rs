@@ -90,7 +90,10 @@ pub fn resume(
         match cell.state {
             // The driver judges it, as it would have been judged when it ended.
             CellState::Running if has_ended(dir, cell)? => {
-                notes.push(format!("{} went on to its end without the experiment", cell.id));
+                notes.push(format!(
+                    "{} ended after the experiment had been interrupted, and is kept",
+                    cell.id
+                ));
             }
             CellState::Running => {
                 notes.push(format!("{} was interrupted", cell.id));

@@ -178,7 +178,7 @@ impl Agent {
         let done = match &order.what {
             What::Begin { .. } => Ok(()),
             What::Start { role, spec, files } => {
-                part.start(&self.settings, self.info.address, *role, spec.as_ref().clone(), files)
+                part.start(&self.settings, &self.info, *role, spec.as_ref().clone(), files)
             }
             What::Tell { role, command } => part.tell(*role, &self.settings.clock, command.clone()).await,
             What::Measure { at_monotonic_ns } => {

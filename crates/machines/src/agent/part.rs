@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_fleet::message::{Busy, Order, Output, RoleSpec, WatchOrder, What};
+use assay_fleet::message::{AgentInfo, Busy, Order, Output, RoleSpec, WatchOrder, What};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_health::host::Meter;
@@ -22,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::adapt::{Bounds, adapt};
-use super::descriptions::{self, Brought};
+use super::descriptions::{self, Sent};
 use super::outbox::Outbox;
 use super::settings::{AgentSettings, MOST_WAIT};
 use crate::error::FleetError;
@@ -38,7 +37,7 @@ pub const PROXY: &str = "proxy";
 pub const DESCRIPTION: &str = "description.toml";
 /// What roles are told, and what they write on standard error.
 const ROLES: &str = "roles";
-/// Certificates and keys of the run. They are not brought to its record.
+/// Certificates and keys of the run. They are not sent to its record.
 pub const TLS: &str = "tls";
 /// The longest workload.
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
@@ -65,7 +64,7 @@ pub struct Part {
     /// Where the proxy here keeps its files.
     store: Option<PathBuf>,
     /// The description that came with the run.
-    brought: Option<Brought>,
+    sent: Option<Sent>,
     meter: Option<Meter>,
     next_sample: Instant,
 }
@@ -78,8 +77,8 @@ impl Part {
         };
         let wait = Duration::from_millis(*wait_ms).min(MOST_WAIT);
         let watched = watch.as_ref().map(find_watched).transpose()?.unwrap_or_default();
-        let brought = match description {
-            Some(text) => Some(Brought::read(settings, text).await?),
+        let sent = match description {
+            Some(text) => Some(Sent::read(settings.accepts_descriptions, text).await?),
             None => None,
         };
         let workload = fetch_workload(client, &order.run).await?;
@@ -99,7 +98,7 @@ impl Part {
             start_ns: None,
             watched,
             store: watch.as_ref().and_then(|watch| watch.store.clone()),
-            brought,
+            sent,
             meter: None,
             next_sample: Instant::now(),
             dir,
@@ -113,7 +112,7 @@ impl Part {
 
     /// The version of the proxy whose description came with the run.
     pub fn version(&self) -> Option<String> {
-        self.brought.as_ref().map(|brought| brought.version.clone())
+        self.sent.as_ref().map(|sent| sent.version.clone())
     }
 
     /// How long it goes on without a word from a coordinator. A network that is cut for less costs nothing.
@@ -131,7 +130,7 @@ impl Part {
     pub fn start(
         &mut self,
         settings: &AgentSettings,
-        address: IpAddr,
+        info: &AgentInfo,
         number: u32,
         spec: RoleSpec,
         files: &BTreeMap<String, String>,
@@ -145,14 +144,14 @@ impl Part {
             return Err(FleetError::plan(format!("{} run here already", kind.name())));
         }
         let name = spec.role();
-        let bounds = Bounds { address, may_load: &settings.may_load, dir: &self.dir };
+        let bounds = Bounds { address: info.address, may_load: &settings.may_load, dir: &self.dir };
         let description = match &spec {
             RoleSpec::Target(spec) => Some(spec.description.clone()),
             _ => None,
         };
         let spec = adapt(spec, bounds)?;
         if let Some(name) = description {
-            let text = descriptions::text(settings, self.brought.as_ref(), &name)?;
+            let text = descriptions::text(settings, &info.proxies, self.sent.as_ref(), &name)?;
             let path = self.dir.join(DESCRIPTION);
             let cannot = |e| FleetError::failed(format!("cannot write {}: {e}", path.display()));
             std::fs::write(&path, text).map_err(cannot)?;

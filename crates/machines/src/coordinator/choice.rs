@@ -170,7 +170,7 @@ fn proxy(carriers: Vec<AgentInfo>, wanted: Option<Wanted<'_>>) -> Result<AgentIn
     let name = wanted.map_or("it", |wanted| wanted.name);
     if let Some(info) = carriers.iter().find(|info| info.proxies.iter().any(|proxy| proxy.name == name)) {
         return Err(FleetError::plan(format!(
-            "the agent {} describes {name} in another way than this machine does; give both the same description (--proxy-dir), \
+            "the agent {} has another description of {name} than this machine; give both the same description (--proxy-dir), \
              or start the agent with --accept-descriptions",
             info.name
         )));
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(name_of(&found).unwrap(), "b");
         found[1].proxies = proxy("d2");
         let words = name_of(&found).unwrap_err().to_string();
-        assert!(words.contains("the agent b describes nginx in another way"), "{words}");
+        assert!(words.contains("the agent b has another description of nginx"), "{words}");
         found[0].accepts_descriptions = true;
         assert_eq!(name_of(&found).unwrap(), "a");
         let words = refused(&found, &Labels::default(), Needs { version: "2.0", ..NEEDS });

@@ -137,7 +137,7 @@ impl Inner {
 
     /// The machine of a proxy that runs already may have no role that is told of the start.
     async fn measure_target(&self, command: &Command) -> Result<(), LabError> {
-        let Some(proxy) = self.chosen.proxy.as_ref().filter(|_| self.of_proxy.watch.is_some()) else {
+        let Some(proxy) = self.chosen.proxy.as_ref().filter(|_| self.proxy_order.watch.is_some()) else {
             return Ok(());
         };
         let Command::Start { at_monotonic_ns, .. } = self.for_machine(&proxy.name, command.clone())? else {

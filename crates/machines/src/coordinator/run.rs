@@ -45,7 +45,7 @@ const UNTIL_TOLD_NS: u64 = 2 * 2 * assay_fleet::clock::MOST_DRIFT_PPM * 1000;
 
 /// What the machine of the proxy is told when a run begins.
 #[derive(Debug, Clone, Default)]
-pub struct OfProxy {
+pub struct ProxyOrder {
     /// The proxy that runs there already.
     pub watch: Option<WatchOrder>,
     /// The description (TOML) of the one that is to be started, where the agent has none like it.
@@ -84,9 +84,9 @@ pub(super) struct Inner {
     /// What was found of a run that was taken up; none: it is a new one.
     pub(super) found: Mutex<Found>,
     is_taken_up: bool,
-    pub(super) of_proxy: OfProxy,
+    pub(super) proxy_order: ProxyOrder,
     /// The version of the proxy whose description was sent.
-    version_found: Mutex<Option<String>>,
+    sent_version: Mutex<Option<String>>,
     /// What is to be known of the run besides its numbers.
     pub(super) warnings: Mutex<Vec<String>>,
 }
@@ -101,12 +101,12 @@ impl Coordinator {
         by: String,
         version: String,
         wait: Duration,
-        of_proxy: OfProxy,
+        proxy_order: ProxyOrder,
     ) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let saved = saved::first(run, version, &fleet.url, wait_ms, chosen);
         let clocks = Clocks::of(saved.chosen.all());
-        let inner = Inner { of_proxy, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
+        let inner = Inner { proxy_order, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
         Self::of(Arc::new(inner), fleet)
     }
 
@@ -185,7 +185,7 @@ impl Elsewhere for Coordinator {
     }
 
     fn proxy_version(&self, name: &str) -> Option<String> {
-        if let Some(version) = lock(&self.inner.version_found).clone() {
+        if let Some(version) = lock(&self.inner.sent_version).clone() {
             return Some(version);
         }
         let machine = self.inner.chosen.proxy.as_ref()?;
@@ -224,8 +224,8 @@ impl Inner {
             held: Mutex::default(),
             found: Mutex::default(),
             is_taken_up: false,
-            of_proxy: OfProxy::default(),
-            version_found: Mutex::default(),
+            proxy_order: ProxyOrder::default(),
+            sent_version: Mutex::default(),
             warnings: Mutex::default(),
         }
     }
@@ -320,15 +320,15 @@ impl Inner {
         }
         let wait_ms = lock(&self.saved).wait_ms;
         let is_targets = self.chosen.proxy.as_ref().is_some_and(|proxy| proxy.name == *name);
-        let OfProxy { watch, description } =
-            if is_targets { self.of_proxy.clone() } else { OfProxy::default() };
+        let ProxyOrder { watch, description } =
+            if is_targets { self.proxy_order.clone() } else { ProxyOrder::default() };
         if watch.is_some() {
             lock(&self.roles).entry(name.clone()).or_default().push(RoleKind::Proxy(0).name().to_owned());
         }
         // Nothing has been started yet.
         let begun = self.order(name, What::Begin { wait_ms, watch, description }).await;
         if let Response::Version(version) = begun.map_err(|e| LabError::plan(e.to_string()))? {
-            *lock(&self.version_found) = Some(version);
+            *lock(&self.sent_version) = Some(version);
         }
         Ok(())
     }
