@@ -5,7 +5,7 @@ everything that it reports. The others are simulated by this script, which takes
 second and agent), and repeats for each agent, second after second, what the real one reported in one second of the recording, stored by
 JetStream as an agent has it stored. What the coordinator gets is therefore as much and as large as from real agents; only its
 numbers are the same for all. Its processor time (user and system) and resident memory are read from /proc once a second while the
-schedule lasts, from the fifth second on (the growth of memory from the 65th on), and the number of requests in its record is compared with what was sent to it.
+schedule lasts, from the fifth second on (the growth of memory from the 420th on), and the number of requests in its record is compared with what was sent to it.
 
     scripts/fleet-scale.sh [AGENTS [SECONDS [RATE]]]     ASSAY=path/to/assay: measure that one instead of building it
 
@@ -28,8 +28,8 @@ ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 TARGET_MS = 2.0
 # The coordinator settles first: the schedule's first seconds are not measured.
 SETTLING_S = 5
-# A coordinator keeps a minute of readings of each clock; what it needs after that is to stay the same.
-FULL_S = 65
+# A coordinator keeps a minute of readings of each clock, and 400 seconds for its view; what it needs after that is to stay the same.
+FULL_S = 420
 # The second of the recording that is repeated.
 RECORDED_S = 3
 # Exit codes of a run that came to its end: fine, with doubts, or with requirements that made-up numbers do not keep.
@@ -217,10 +217,17 @@ def resident_mb(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def peak_mb(pid, known_mb):
+    """The most that it ever had."""
+    with open(f"/proc/{pid}/status") as file:
+        return max([known_mb, *(int(line.split()[1]) * 1024 / 1e6 for line in file if line.startswith("VmHWM"))])
+
+
 def coordinate(fleet, run, seconds):
-    """Plays the agents while the coordinator runs; (second, processor time, memory) of each second, and what was sent in between."""
-    samples, second = [], 0
+    """Plays the agents while the coordinator runs; of each second (when, processor time, memory, and what was sent so far), and the peak of memory."""
+    samples, second, peak = [], 0, 0.0
     while run.poll() is None:
+        peak = peak_mb(run.pid, peak)
         start_ns = fleet.start_ns()
         now_ns = time.monotonic_ns()
         if start_ns is None or second > seconds:
@@ -241,7 +248,7 @@ def coordinate(fleet, run, seconds):
             for agent in fleet.agents.values():
                 agent.end(seconds)
         second += 1
-    return samples
+    return samples, peak
 
 
 def growth(samples):
@@ -278,7 +285,8 @@ def measure(url, directory, count, seconds, rate):
     # Files, since nobody reads a pipe meanwhile.
     with open(os.path.join(directory, "said"), "w+") as said, open(os.path.join(directory, "summary"), "w+") as shown:
         run = subprocess.Popen(command, stdout=shown, stderr=said, text=True)
-        samples = coordinate(fleet, run, seconds)[SETTLING_S:]
+        samples, peak = coordinate(fleet, run, seconds)
+        samples = samples[SETTLING_S:]
         said.seek(0)
         shown.seek(0)
         if run.returncode not in ENDED:
@@ -294,7 +302,7 @@ def measure(url, directory, count, seconds, rate):
     print(f"{count} agents for {last_s - first_s:.0f} s; each reported {messages:.1f} messages of {size / messages:,.0f} bytes a second "
           f"and gave its clock {exchanges:.1f} times")
     print(f"processor time of the coordinator: {ms:.3f} ms for each agent and second (target: {TARGET_MS:.0f})")
-    print(f"its memory: {first_mb:.1f} MB at first, {last_mb:.1f} MB at last, {growth(samples)}")
+    print(f"its memory: {first_mb:.1f} MB at first, {last_mb:.1f} MB at last, {growth(samples)}; {peak:.0f} MB at most, when it read its record at the end")
     print(f"requests in its record: {due:,} of {sent:,} that were reported; {fleet.sent - fleet.stored} messages were not confirmed")
     sys.exit(0 if ms <= TARGET_MS and due == sent else 1)
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
-use assay_measurement::histogram::Histogram;
+use assay_measurement::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::machine::MachineInterval;
 use assay_measurement::measured::Series;
 use assay_record::run::RunInfo;
@@ -18,29 +18,25 @@ pub(crate) const ROLES: [&str; 2] = ["robots", "origins"];
 
 /// The health of a run.
 pub(crate) fn health(info: &RunInfo, series: &Series, total: &Tally, phases: &[PhaseFigures]) -> Health {
-    let mut threads: BTreeMap<(String, u32), Sum> = BTreeMap::new();
-    let mut roles: BTreeMap<String, Sum> = BTreeMap::new();
-    let mut add = |role: &str, thread: u32, change: &dyn Fn(&mut Sum)| {
-        change(threads.entry((role.to_owned(), thread)).or_default());
-        change(roles.entry(role.to_owned()).or_default());
-    };
+    let mut threads: BTreeMap<(&str, u32), Sum<'_>> = BTreeMap::new();
+    let mut roles: BTreeMap<&str, Sum<'_>> = BTreeMap::new();
     for interval in &series.threads {
-        add(&interval.role, interval.thread, &|sum| sum.interval(interval));
+        threads.entry((&interval.role, interval.thread)).or_default().interval(interval);
+        roles.entry(&interval.role).or_default().interval(interval);
     }
     for stall in &series.stalls {
-        add(&stall.role, stall.thread, &|sum| sum.stall(stall));
+        threads.entry((&stall.role, stall.thread)).or_default().stall(stall);
+        roles.entry(&stall.role).or_default().stall(stall);
     }
     for baseline in &series.baselines {
-        add(&baseline.role, baseline.thread, &|sum| {
-            sum.baseline.merge_sparse(&baseline.lag);
-            sum.cpu = baseline.cpu.or(sum.cpu);
-        });
+        threads.entry((&baseline.role, baseline.thread)).or_default().baseline(baseline);
+        roles.entry(&baseline.role).or_default().baseline(baseline);
     }
     for role in ROLES.into_iter().filter(|role| total.resources.contains_key(*role)) {
-        roles.entry(role.to_owned()).or_default();
+        roles.entry(role).or_default();
     }
     Health {
-        roles: roles.iter().map(|(role, sum)| (role.clone(), role_health(role, sum, total))).collect(),
+        roles: roles.iter().map(|(role, sum)| ((*role).to_owned(), role_health(role, sum, total))).collect(),
         threads: threads.iter().map(|((role, thread), sum)| thread_health(role, *thread, sum)).collect(),
         longest_stall: series
             .stalls
@@ -56,15 +52,16 @@ pub(crate) fn health(info: &RunInfo, series: &Series, total: &Tally, phases: &[P
 
 /// A thread, or all threads of a role.
 #[derive(Default)]
-struct Sum {
+struct Sum<'a> {
     cpu: Option<u32>,
     watched_us: u64,
     used_us: u64,
     run_delay_us: u64,
     used_peak: f64,
     run_delay_peak: f64,
-    lag: Histogram,
-    baseline: Histogram,
+    /// Added up one thread at a time, when all are known: a fleet has hundreds of threads, and a histogram takes some 200 KB.
+    lags: Vec<&'a SparseHistogram>,
+    baselines: Vec<&'a SparseHistogram>,
     stalls: u64,
     stalled_us: u64,
     longest_stall_us: Option<u64>,
@@ -75,8 +72,8 @@ struct Sum {
 /// Intervals shorter than this are no good for a peak: a few ticks of the kernel's clock make it.
 const PEAK_MS: u64 = 500;
 
-impl Sum {
-    fn interval(&mut self, interval: &ThreadInterval) {
+impl<'a> Sum<'a> {
+    fn interval(&mut self, interval: &'a ThreadInterval) {
         self.cpu = interval.cpu.or(self.cpu);
         self.watched_us += interval.length_ms * 1000;
         self.used_us += interval.cpu_us;
@@ -86,7 +83,7 @@ impl Sum {
             self.used_peak = self.used_peak.max(share(interval.cpu_us));
             self.run_delay_peak = self.run_delay_peak.max(share(interval.run_delay_us));
         }
-        self.lag.merge_sparse(&interval.timer_lag);
+        self.lags.push(&interval.timer_lag);
         self.accept_queue_peak = self.accept_queue_peak.max(interval.accept_queue);
         self.accept_queue_limit = self.accept_queue_limit.max(interval.accept_queue_limit);
     }
@@ -95,6 +92,11 @@ impl Sum {
         self.stalls += 1;
         self.stalled_us += stall.length_us;
         self.longest_stall_us = self.longest_stall_us.max(Some(stall.length_us));
+    }
+
+    fn baseline(&mut self, baseline: &'a Baseline) {
+        self.baselines.push(&baseline.lag);
+        self.cpu = baseline.cpu.or(self.cpu);
     }
 
     /// Part of the watched time.
@@ -108,13 +110,13 @@ impl Sum {
     }
 }
 
-fn role_health(role: &str, sum: &Sum, total: &Tally) -> RoleHealth {
+fn role_health(role: &str, sum: &Sum<'_>, total: &Tally) -> RoleHealth {
     let lateness = if role == "robots" { &total.lateness } else { &total.origin_lateness };
     let listens = sum.accept_queue_limit > 0;
     RoleHealth {
         lateness_us: lags(lateness),
-        timer_lag_us: lags(&sum.lag),
-        baseline_us: lags(&sum.baseline),
+        timer_lag_us: lags(&merged(&sum.lags)),
+        baseline_us: lags(&merged(&sum.baselines)),
         stalls: sum.stalls,
         stalled_ms: round(sum.stalled_us as f64 / 1000.0, 3),
         processor_share: sum.share(sum.used_us),
@@ -127,13 +129,13 @@ fn role_health(role: &str, sum: &Sum, total: &Tally) -> RoleHealth {
     }
 }
 
-fn thread_health(role: &str, thread: u32, sum: &Sum) -> ThreadHealth {
+fn thread_health(role: &str, thread: u32, sum: &Sum<'_>) -> ThreadHealth {
     ThreadHealth {
         role: role.to_owned(),
         thread: thread.into(),
         cpu: sum.cpu.map(u64::from),
-        baseline_us: lags(&sum.baseline),
-        timer_lag_us: lags(&sum.lag),
+        baseline_us: lags(&merged(&sum.baselines)),
+        timer_lag_us: lags(&merged(&sum.lags)),
         processor_share: sum.share(sum.used_us),
         run_delay_share: sum.share(sum.run_delay_us),
         stalls: sum.stalls,
@@ -166,6 +168,12 @@ fn cause(stall: &Stall) -> StallCause {
     } else {
         StallCause::Stopped
     }
+}
+
+fn merged(all: &[&SparseHistogram]) -> Histogram {
+    let mut sum = Histogram::new();
+    all.iter().for_each(|part| sum.merge_sparse(part));
+    sum
 }
 
 fn lags(histogram: &Histogram) -> Lags {
