@@ -13,7 +13,8 @@ use std::time::Duration;
 use assay_dispatch::{Choice, Moment, Request};
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::connection::Resources;
-use assay_plane::upstream::{Patience, Pool, Received};
+use assay_plane::pool::Pool;
+use assay_plane::upstream::{Patience, Received};
 use assay_random::Rng;
 use assay_record::cluster::Tally;
 use assay_simulate::{

@@ -5,7 +5,7 @@
 //! ([`exchange`]), requests of HTTP/2 as connections of that kind ([`http2`], [`http_stream`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
-//! servers and their reuse ([`upstream`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
+//! servers ([`upstream`]) and their reuse ([`pool`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
 //! process ([`stdio`]).
@@ -31,6 +31,7 @@ pub mod listen;
 pub mod memory;
 pub mod own_host;
 pub mod places;
+pub mod pool;
 pub mod relay;
 pub mod sockets;
 pub mod stdio;

@@ -2,10 +2,6 @@
 //!
 //! The server may be an origin, a node of a cluster, another proxy.
 
-use std::borrow::Borrow;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -16,20 +12,18 @@ use assay_http::head::{HeadError, ResponseHead};
 use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use assay_tls::HTTP_2;
-use assay_tls::client::{Client, Name};
 use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::session::Session;
 
 use crate::byte_stream::{ByteStream, tls_error};
-use crate::clock::{coarse_ns, monotonic_ns};
+use crate::clock::monotonic_ns;
 use crate::connection::{Connection, Resources};
 use crate::http_stream::HttpStream;
 use crate::http2::{self, Pipe, UNPROCESSED};
-use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
+use crate::limits::MOST_INTERIM_RESPONSES;
+use crate::pool::Counted;
 
 /// What is wrong with 101 as the response to a request that offers no other protocol.
 pub const SWITCHING: HeadError = HeadError::Syntax("it changes the protocol, which nobody requested");
@@ -40,6 +34,9 @@ pub enum UpstreamError {
     /// Its name has no address.
     #[error("the address of {0} is not known")]
     Unknown(String),
+    /// It has as many connections, or requests over HTTP/2, as it may have.
+    #[error("as many requests wait for the server at {0} as may")]
+    Full(SocketAddr),
     /// No connection.
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
@@ -71,6 +68,7 @@ impl UpstreamError {
     pub fn status(&self) -> u16 {
         match self {
             UpstreamError::TimedOut(_) => 504,
+            UpstreamError::Full(_) => 503,
             _ => 502,
         }
     }
@@ -79,7 +77,9 @@ impl UpstreamError {
 impl From<UpstreamError> for ResponseError {
     fn from(error: UpstreamError) -> Self {
         match error {
-            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => ResponseError::Refused,
+            UpstreamError::Unknown(_) | UpstreamError::Full(_) | UpstreamError::Unreachable(..) => {
+                ResponseError::Refused
+            }
             UpstreamError::Tls(..) => ResponseError::Tls,
             UpstreamError::TimedOut(_) => ResponseError::TimedOut,
             UpstreamError::Lost(_) | UpstreamError::Unprocessed(_) | UpstreamError::Cut(_) => {
@@ -117,6 +117,8 @@ pub struct Upstream {
     is_taken: bool,
     /// Interim responses since the last final one.
     interim_responses: u32,
+    /// It is one of those that its server may have; none: nobody counts them.
+    pub(crate) counted: Option<Counted>,
 }
 
 /// The head of a response, where it lies.
@@ -130,236 +132,6 @@ pub struct Received<'i> {
     pub rest: &'i [u8],
 }
 
-/// Idle connections to servers, told apart by where they lead, or by something else.
-pub struct Pool<K = SocketAddr> {
-    resources: Rc<Resources>,
-    /// How servers are spoken to over TLS; none: in the clear.
-    tls: Option<UpstreamTls>,
-    /// Servers that are spoken to over HTTP/2, and the connections to them.
-    http2: HashMap<K, Http2Server, BuildHasherDefault<AddressHasher>>,
-    opened: Cell<u64>,
-    idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
-}
-
-/// How servers are spoken to over TLS. One without a name is spoken to in the clear.
-#[derive(Debug)]
-pub struct UpstreamTls {
-    /// What is offered and trusted.
-    pub client: Client,
-    /// The name that each server's certificate is verified for.
-    pub names: HashMap<SocketAddr, Name>,
-}
-
-impl UpstreamTls {
-    fn session(&self, address: SocketAddr) -> Result<Option<Session>, UpstreamError> {
-        let Some(name) = self.names.get(&address) else { return Ok(None) };
-        let session = self.client.connect(name, true);
-        session.map(Some).map_err(|error| UpstreamError::Tls(address, error))
-    }
-}
-
-/// A server that is spoken to over HTTP/2: over TLS it has to agree on that (ALPN), in the clear it has to know (RFC 9113, 3.3).
-struct Http2Server {
-    address: SocketAddr,
-    clients: http2::Clients,
-}
-
-struct Idle {
-    upstream: Box<Upstream>,
-    since_ns: u64,
-}
-
-/// A short way to tell addresses apart: a connection is looked for and given back for every request.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u16(&mut self, value: u16) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // The fractional part of the golden ratio, which spreads neighbours far apart.
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        // What tables take from both ends has to depend on everything.
-        self.0 ^ (self.0 >> 32)
-    }
-}
-
-impl<K: Eq + Hash> Pool<K> {
-    /// An empty one.
-    pub fn new(resources: &Rc<Resources>) -> Self {
-        Self::with_tls(resources, None)
-    }
-
-    /// An empty one, whose servers are spoken to over TLS.
-    pub fn with_tls(resources: &Rc<Resources>, tls: Option<UpstreamTls>) -> Self {
-        Self {
-            resources: Rc::clone(resources),
-            tls,
-            http2: HashMap::default(),
-            opened: Cell::new(0),
-            idle: RefCell::default(),
-        }
-    }
-
-    /// The idle connection that was used last and is not known to be closed; of a server that is spoken to over HTTP/2, a stream
-    /// on a connection that is there.
-    pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Box<Upstream>>
-    where
-        K: Borrow<Q>,
-    {
-        if !self.http2.is_empty()
-            && let Some(Http2Server { address, clients }) = self.http2.get(key)
-        {
-            return Some(Upstream::of_pipe(clients.pipe()?, *address, &self.resources));
-        }
-        let mut idle = self.idle.borrow_mut();
-        let connections = idle.get_mut(key)?;
-        while let Some(Idle { mut upstream, .. }) = connections.pop() {
-            if upstream.is_quiet() {
-                return Some(upstream);
-            }
-        }
-        None
-    }
-
-    /// Opens a connection, with TLS if there is a session for it.
-    pub async fn open(
-        &self,
-        address: SocketAddr,
-        session: Option<Session>,
-        patience: Patience,
-    ) -> Result<Box<Upstream>, UpstreamError> {
-        self.opened.set(self.opened.get() + 1);
-        Upstream::open(address, session, patience, &self.resources).await
-    }
-
-    /// Attempts to open a connection since the last call.
-    pub fn take_opened(&self) -> u64 {
-        self.opened.take()
-    }
-
-    /// Keeps a connection whose exchange is complete, unless more bytes came than the response has.
-    pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
-        if upstream.is_http2() || !upstream.connection.input.unread().is_empty() {
-            return;
-        }
-        upstream.connection.input.rest(&self.resources.memory);
-        let mut idle = self.idle.borrow_mut();
-        let connections = idle.entry(key).or_default();
-        if connections.len() < MOST_IDLE {
-            connections.push(Idle { upstream, since_ns: coarse_ns() });
-        }
-    }
-
-    /// Closes what has been idle for longer than this.
-    pub fn close_older_than(&self, age: Duration) {
-        self.http2.values().for_each(|server| server.clients.close_older_than(age));
-        let now_ns = coarse_ns();
-        self.idle.borrow_mut().retain(|_, connections| {
-            connections.retain(|idle| u128::from(now_ns.saturating_sub(idle.since_ns)) < age.as_nanos());
-            !connections.is_empty()
-        });
-    }
-}
-
-impl Pool {
-    /// Speaks HTTP/2 to these servers; where there are any, to all that are spoken to over TLS.
-    #[must_use]
-    pub fn speaking_http2(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        let server = |address| (address, Http2Server { address, clients: http2::Clients::default() });
-        self.http2 = servers.into_iter().map(server).collect();
-        if self.http2.is_empty() {
-            return self;
-        }
-        self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.speaking(HTTP_2), ..tls });
-        self
-    }
-
-    /// Opens a connection; to a server that is spoken to over HTTP/2, a stream, on a new connection if need be.
-    pub async fn connect(
-        &self,
-        address: SocketAddr,
-        patience: Patience,
-    ) -> Result<Box<Upstream>, UpstreamError> {
-        let Some(server) = self.http2.get(&address) else {
-            return self.connect_alone(address, patience).await;
-        };
-        let connect = async || {
-            let upstream = *self.connect_alone(address, patience).await?;
-            let (client, carried) = upstream.into_http2()?;
-            // How it ends is told to the requests on it.
-            spawn_local(async move { drop(carried.await) });
-            Ok(client)
-        };
-        let (pipe, _) = Box::pin(server.clients.connect(connect)).await?;
-        Ok(Upstream::of_pipe(pipe, address, &self.resources))
-    }
-
-    /// Opens a connection that nobody shares.
-    async fn connect_alone(
-        &self,
-        address: SocketAddr,
-        patience: Patience,
-    ) -> Result<Box<Upstream>, UpstreamError> {
-        let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
-        self.open(address, session, patience).await
-    }
-
-    /// Keeps a connection for the next request to that server.
-    pub fn put_back(&self, upstream: Box<Upstream>) {
-        self.keep(upstream.address, upstream);
-    }
-
-    /// Sends a request without a body and waits for the head of the final response, of which `take` takes what is needed;
-    /// `interim` sees those before it. An idle connection may have been closed by the server just now: then a new one is tried.
-    pub async fn exchange<T>(
-        &self,
-        address: SocketAddr,
-        request: &[u8],
-        patience: Patience,
-        interim: impl Fn(&ResponseHead<'_>),
-        take: impl Fn(Received<'_>) -> T,
-    ) -> Result<(Box<Upstream>, T), UpstreamError> {
-        if let Some(mut upstream) = self.take(&address) {
-            match upstream.attempt(request, patience, &interim, &take).await {
-                Ok(taken) => return Ok((upstream, taken)),
-                Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-        let mut tries = 1..=MOST_TRIES;
-        loop {
-            let mut upstream = self.connect(address, patience).await?;
-            match upstream.attempt(request, patience, &interim, &take).await {
-                Ok(taken) => return Ok((upstream, taken)),
-                Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-}
-
 impl Upstream {
     fn new(stream: HttpStream, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
         Box::new(Self {
@@ -369,11 +141,12 @@ impl Upstream {
             is_timed: false,
             is_taken: false,
             interim_responses: 0,
+            counted: None,
         })
     }
 
     /// One request on a connection of HTTP/2.
-    fn of_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
+    pub(crate) fn of_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
         Self::new(HttpStream::Http2(pipe, Some(address)), address, resources)
     }
 
@@ -383,7 +156,9 @@ impl Upstream {
     }
 
     /// The connection as one of HTTP/2, on which nothing was sent yet, and what carries it on.
-    fn into_http2(mut self) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
+    pub(crate) fn into_http2(
+        mut self,
+    ) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
         let mut is_secured = false;
         if let Some(stream) = self.connection.stream.socket()
             && stream.is_secured()
@@ -565,7 +340,7 @@ impl Upstream {
     }
 
     /// Sends a request without a body and waits for the head of the final response.
-    async fn attempt<T>(
+    pub(crate) async fn attempt<T>(
         &mut self,
         request: &[u8],
         patience: Patience,

@@ -54,6 +54,7 @@ impl Failure {
             Failure::BadConfirmation(_) => "http_protocol_error",
             Failure::Unconfirmed(error) | Failure::Upstream(error) => match error {
                 UpstreamError::Unknown(_) => "dns_error",
+                UpstreamError::Full(_) => "connection_limit_reached",
                 UpstreamError::Unreachable(_, cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
                     "connection_refused"
                 }

@@ -17,9 +17,10 @@ use crate::store::{Key, Store};
 use crate::target::{Routes, Target};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::ClientLimits;
-use assay_plane::upstream::{Patience, Pool, UpstreamTls};
+use assay_plane::pool::{Pool, UpstreamTls};
+use assay_plane::upstream::Patience;
 use assay_plane::worker::descriptor_limit;
-use assay_role::proxy::ProxySpec;
+use assay_role::proxy::{OriginRoute, ProxySpec};
 use tokio::sync::Notify;
 
 /// Where the time comes from.
@@ -88,6 +89,19 @@ impl Limits {
     }
 }
 
+/// Connections to origins. Where there are several, one gets three quarters of what clients may have at most: a slow one leaves the
+/// rest of them to the others.
+fn pool(
+    resources: &Rc<Resources>,
+    origins: &[OriginRoute],
+    tls: Option<UpstreamTls>,
+    limits: Limits,
+) -> Pool {
+    let pool = Pool::with_tls(resources, tls);
+    let is_only_one = origins.windows(2).all(|two| two[0].address == two[1].address) && !origins.is_empty();
+    if is_only_one { pool } else { pool.with_most_per_server((limits.clients * 3 / 4).max(1)) }
+}
+
 /// Everything that outlives a connection.
 pub struct Shared {
     /// What it calls itself.
@@ -145,7 +159,7 @@ impl Shared {
             is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes, spec.storing)),
             fetches: RefCell::default(),
-            pool: Pool::with_tls(&resources, origin_tls).speaking_http2(over_http2),
+            pool: pool(&resources, &spec.origins, origin_tls, limits).speaking_http2(over_http2),
             resources,
             clients: Cell::new(0),
             client_left: Notify::new(),

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::connection::Resources;
+use assay_plane::pool::Pool;
 use assay_plane::timer::Timer;
-use assay_plane::upstream::{Pool, Upstream};
+use assay_plane::upstream::Upstream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{MissedTickBehavior, interval};

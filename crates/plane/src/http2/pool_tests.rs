@@ -16,7 +16,8 @@ use super::tests::{LIMITS, echo};
 use crate::body::BodyReader;
 use crate::byte_stream::ByteStream;
 use crate::connection::Resources;
-use crate::upstream::{MOST_TRIES, Patience, Pool, UpstreamError};
+use crate::pool::Pool;
+use crate::upstream::{MOST_TRIES, Patience, UpstreamError};
 
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(30), response: Duration::from_secs(30) };
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: www.test\r\n\r\n";
@@ -159,5 +160,24 @@ fn a_server_that_is_not_there_is_an_error_for_every_request() {
             assert!(matches!(error, UpstreamError::Unreachable(..)), "{error}");
         }
         request(&pool, server.address).await.expect("gets a response");
+    });
+}
+
+#[test]
+fn a_server_has_no_more_requests_at_once_than_it_may_have() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let server = Server::start(0).await;
+        let resources = Resources::new();
+        resources.keep_deadlines();
+        let pool = Pool::new(&resources).speaking_http2([server.address]).with_most_per_server(2);
+        let first = pool.connect(server.address, PATIENCE).await.expect("may have it");
+        let second = pool.take(&server.address).expect("has room on its connection");
+        assert!(pool.take(&server.address).is_none(), "it has two");
+        let full = request(&pool, server.address).await.expect_err("it has two");
+        assert!(matches!(full, UpstreamError::Full(address) if address == server.address), "{full}");
+        drop((first, second));
+        request(&pool, server.address).await.expect("gets a response");
+        assert_eq!(server.accepted(), 1);
     });
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use assay_proxy::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
+use tokio::task::spawn_local;
 
-use crate::harness::{Bed, Origin, Part, ok, run, send, until};
+use crate::harness::{Bed, Client, Origin, Part, ok, run, send, until};
 
 const TEN_S: &str = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=20\r\n";
 const FAILURE: &str = "HTTP/1.1 503 Not Now\r\nContent-Length: 2\r\n\r\nno";
@@ -217,5 +218,73 @@ fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
         }
         assert_eq!(got, b"HTTP/1.1 408");
         assert_eq!(origin.count(), 0);
+    });
+}
+
+#[test]
+fn a_slow_origin_leaves_a_quarter_of_the_connections_of_clients_to_others() {
+    run(async {
+        let permits = Rc::new(Semaphore::new(0));
+        let waiting = Rc::clone(&permits);
+        let slow = Origin::start(move |_, _| {
+            let mut parts = vec![Part::Wait(Rc::clone(&waiting))];
+            parts.extend(ok("Cache-Control: no-store\r\n", "slow"));
+            parts
+        });
+        let slow = slow.await;
+        let quick = Origin::start(|_, _| ok("Cache-Control: no-store\r\n", "quick")).await;
+        let limits = Limits { clients: 4, ..Limits::default() };
+        let bed = Bed::with_limits(&[("slow", slow.address), ("quick", quick.address)], limits);
+        let clients: Vec<_> = (0..3)
+            .map(|n| {
+                let proxy = bed.proxy.address();
+                spawn_local(async move {
+                    let url = format!("http://slow/{n}");
+                    Client::connect(proxy).await.request("GET", &url, "").await
+                })
+            })
+            .collect();
+        until(|| slow.seen().len() == 3).await;
+        let mut other = bed.client().await;
+        for _ in 0..2 {
+            let refused = other.request("GET", "http://slow/x", "").await;
+            assert_eq!(refused.status, 503, "{refused:?}");
+            let why = refused.field("Proxy-Status").unwrap_or_default();
+            assert!(why.contains("error=connection_limit_reached"), "{why}");
+            assert_eq!(other.request("GET", "http://quick/x", "").await.body(), "quick");
+        }
+        permits.add_permits(4);
+        for client in clients {
+            assert_eq!(client.await.unwrap().body(), "slow");
+        }
+        assert_eq!(other.request("GET", "http://slow/x", "").await.body(), "slow");
+        assert_eq!(slow.seen().len(), 4);
+    });
+}
+
+#[test]
+fn an_only_origin_gets_all_connections_that_clients_may_have() {
+    run(async {
+        let permits = Rc::new(Semaphore::new(0));
+        let waiting = Rc::clone(&permits);
+        let origin = Origin::start(move |_, _| {
+            let mut parts = vec![Part::Wait(Rc::clone(&waiting))];
+            parts.extend(ok("Cache-Control: no-store\r\n", "slow"));
+            parts
+        });
+        let origin = origin.await;
+        let limits = Limits { clients: 2, ..Limits::default() };
+        let bed = Bed::with_limits(&[("a", origin.address), ("b", origin.address)], limits);
+        let clients: Vec<_> = (0..2)
+            .map(|n| {
+                let proxy = bed.proxy.address();
+                spawn_local(async move { Client::connect(proxy).await.get(&format!("/{n}"), "").await })
+            })
+            .collect();
+        until(|| origin.seen().len() == 2).await;
+        permits.add_permits(2);
+        for client in clients {
+            assert_eq!(client.await.unwrap().body(), "slow");
+        }
     });
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_plane::connection::Resources;
-use assay_plane::upstream::{Patience, Pool};
+use assay_plane::pool::Pool;
+use assay_plane::upstream::Patience;
 use assay_role::evaluation::{Turns, When};
 use assay_tls::intercept::Interceptor;
 use tokio::sync::Notify;

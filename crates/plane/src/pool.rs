@@ -1,0 +1,304 @@
+//! Connections to servers that are kept for the next request.
+//!
+//! *Does not:* choose a server, or read a response ([`crate::upstream`] does).
+
+use std::borrow::Borrow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_http::head::ResponseHead;
+use assay_tls::HTTP_2;
+use assay_tls::client::{Client, Name};
+use assay_tls::session::Session;
+use tokio::task::spawn_local;
+
+use crate::clock::coarse_ns;
+use crate::connection::Resources;
+use crate::http2;
+use crate::limits::MOST_IDLE;
+use crate::upstream::{MOST_TRIES, Patience, Received, Upstream, UpstreamError};
+
+/// Idle connections to servers, told apart by where they lead, or by something else.
+pub struct Pool<K = SocketAddr> {
+    resources: Rc<Resources>,
+    /// How servers are spoken to over TLS; none: in the clear.
+    tls: Option<UpstreamTls>,
+    /// Servers that are spoken to over HTTP/2, and the connections to them.
+    http2: HashMap<K, Http2Server, BuildHasherDefault<AddressHasher>>,
+    opened: Cell<u64>,
+    idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
+    /// What each server has, where that is bounded.
+    bounded: Option<Bounded>,
+}
+
+/// Bounds what waits for one server, so that a slow one leaves clients' connections to the others.
+struct Bounded {
+    most: usize,
+    taken: RefCell<HashMap<SocketAddr, Rc<Cell<usize>>, BuildHasherDefault<AddressHasher>>>,
+}
+
+impl Bounded {
+    fn count(&self, address: SocketAddr) -> Result<Counted, UpstreamError> {
+        let taken = Rc::clone(self.taken.borrow_mut().entry(address).or_default());
+        if taken.get() >= self.most {
+            return Err(UpstreamError::Full(address));
+        }
+        taken.set(taken.get() + 1);
+        Ok(Counted(taken))
+    }
+}
+
+/// One of the connections that a server may have, or of the requests on those of HTTP/2, for as long as it is there.
+pub(crate) struct Counted(Rc<Cell<usize>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// How servers are spoken to over TLS. One without a name is spoken to in the clear.
+#[derive(Debug)]
+pub struct UpstreamTls {
+    /// What is offered and trusted.
+    pub client: Client,
+    /// The name that each server's certificate is verified for.
+    pub names: HashMap<SocketAddr, Name>,
+}
+
+impl UpstreamTls {
+    fn session(&self, address: SocketAddr) -> Result<Option<Session>, UpstreamError> {
+        let Some(name) = self.names.get(&address) else { return Ok(None) };
+        let session = self.client.connect(name, true);
+        session.map(Some).map_err(|error| UpstreamError::Tls(address, error))
+    }
+}
+
+/// A server that is spoken to over HTTP/2: over TLS it has to agree on that (ALPN), in the clear it has to know (RFC 9113, 3.3).
+struct Http2Server {
+    address: SocketAddr,
+    clients: http2::Clients,
+}
+
+struct Idle {
+    upstream: Box<Upstream>,
+    since_ns: u64,
+}
+
+/// A short way to tell addresses apart: a connection is looked for and given back for every request.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The fractional part of the golden ratio, which spreads neighbours far apart.
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // What tables take from both ends has to depend on everything.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+impl<K: Eq + Hash> Pool<K> {
+    /// An empty one.
+    pub fn new(resources: &Rc<Resources>) -> Self {
+        Self::with_tls(resources, None)
+    }
+
+    /// An empty one, whose servers are spoken to over TLS.
+    pub fn with_tls(resources: &Rc<Resources>, tls: Option<UpstreamTls>) -> Self {
+        Self {
+            resources: Rc::clone(resources),
+            tls,
+            http2: HashMap::default(),
+            opened: Cell::new(0),
+            idle: RefCell::default(),
+            bounded: None,
+        }
+    }
+
+    /// The idle connection that was used last and is not known to be closed; of a server that is spoken to over HTTP/2, a stream
+    /// on a connection that is there.
+    pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Box<Upstream>>
+    where
+        K: Borrow<Q>,
+    {
+        if !self.http2.is_empty()
+            && let Some(Http2Server { address, clients }) = self.http2.get(key)
+        {
+            // Of a server that is full, this is said when a connection is to be opened.
+            let counted = self.count(*address).ok()?;
+            return Some(self.of_pipe(clients.pipe()?, *address, counted));
+        }
+        let mut idle = self.idle.borrow_mut();
+        let connections = idle.get_mut(key)?;
+        while let Some(Idle { mut upstream, .. }) = connections.pop() {
+            if upstream.is_quiet() {
+                return Some(upstream);
+            }
+        }
+        None
+    }
+
+    fn count(&self, address: SocketAddr) -> Result<Option<Counted>, UpstreamError> {
+        self.bounded.as_ref().map(|bounded| bounded.count(address)).transpose()
+    }
+
+    fn of_pipe(&self, pipe: http2::Pipe, address: SocketAddr, counted: Option<Counted>) -> Box<Upstream> {
+        let mut upstream = Upstream::of_pipe(pipe, address, &self.resources);
+        upstream.counted = counted;
+        upstream
+    }
+
+    /// Opens a connection, with TLS if there is a session for it.
+    pub async fn open(
+        &self,
+        address: SocketAddr,
+        session: Option<Session>,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        self.opened.set(self.opened.get() + 1);
+        Upstream::open(address, session, patience, &self.resources).await
+    }
+
+    /// Attempts to open a connection since the last call.
+    pub fn take_opened(&self) -> u64 {
+        self.opened.take()
+    }
+
+    /// Keeps a connection whose exchange is complete, unless more bytes came than the response has.
+    pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
+        if upstream.is_http2() || !upstream.connection.input.unread().is_empty() {
+            return;
+        }
+        upstream.connection.input.rest(&self.resources.memory);
+        let mut idle = self.idle.borrow_mut();
+        let connections = idle.entry(key).or_default();
+        if connections.len() < MOST_IDLE {
+            connections.push(Idle { upstream, since_ns: coarse_ns() });
+        }
+    }
+
+    /// Closes what has been idle for longer than this.
+    pub fn close_older_than(&self, age: Duration) {
+        self.http2.values().for_each(|server| server.clients.close_older_than(age));
+        let now_ns = coarse_ns();
+        self.idle.borrow_mut().retain(|_, connections| {
+            connections.retain(|idle| u128::from(now_ns.saturating_sub(idle.since_ns)) < age.as_nanos());
+            !connections.is_empty()
+        });
+    }
+}
+
+impl Pool {
+    /// Speaks HTTP/2 to these servers; where there are any, to all that are spoken to over TLS.
+    #[must_use]
+    pub fn speaking_http2(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let server = |address| (address, Http2Server { address, clients: http2::Clients::default() });
+        self.http2 = servers.into_iter().map(server).collect();
+        if self.http2.is_empty() {
+            return self;
+        }
+        self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.speaking(HTTP_2), ..tls });
+        self
+    }
+
+    /// From now on, each server has so many connections at most, and requests over HTTP/2: more are [`UpstreamError::Full`].
+    #[must_use]
+    pub fn with_most_per_server(mut self, most: usize) -> Self {
+        self.bounded = Some(Bounded { most, taken: RefCell::default() });
+        self
+    }
+
+    /// Opens a connection; to a server that is spoken to over HTTP/2, a stream, on a new connection if need be.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        let counted = self.count(address)?;
+        let Some(server) = self.http2.get(&address) else {
+            let mut upstream = self.connect_alone(address, patience).await?;
+            upstream.counted = counted;
+            return Ok(upstream);
+        };
+        let connect = async || {
+            let upstream = *self.connect_alone(address, patience).await?;
+            let (client, carried) = upstream.into_http2()?;
+            // How it ends is told to the requests on it.
+            spawn_local(async move { drop(carried.await) });
+            Ok(client)
+        };
+        let (pipe, _) = Box::pin(server.clients.connect(connect)).await?;
+        Ok(self.of_pipe(pipe, address, counted))
+    }
+
+    /// Opens a connection that nobody shares.
+    async fn connect_alone(
+        &self,
+        address: SocketAddr,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
+        let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
+        self.open(address, session, patience).await
+    }
+
+    /// Keeps a connection for the next request to that server.
+    pub fn put_back(&self, upstream: Box<Upstream>) {
+        self.keep(upstream.address, upstream);
+    }
+
+    /// Sends a request without a body and waits for the head of the final response, of which `take` takes what is needed;
+    /// `interim` sees those before it. An idle connection may have been closed by the server just now: then a new one is tried.
+    pub async fn exchange<T>(
+        &self,
+        address: SocketAddr,
+        request: &[u8],
+        patience: Patience,
+        interim: impl Fn(&ResponseHead<'_>),
+        take: impl Fn(Received<'_>) -> T,
+    ) -> Result<(Box<Upstream>, T), UpstreamError> {
+        if let Some(mut upstream) = self.take(&address) {
+            match upstream.attempt(request, patience, &interim, &take).await {
+                Ok(taken) => return Ok((upstream, taken)),
+                Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut tries = 1..=MOST_TRIES;
+        loop {
+            let mut upstream = self.connect(address, patience).await?;
+            match upstream.attempt(request, patience, &interim, &take).await {
+                Ok(taken) => return Ok((upstream, taken)),
+                Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
