@@ -24,6 +24,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "torture"))
 import judge
 from namespaces import UNSHARE
 
+# `namespaces.mounted` mounts a file system of its own there.
+HIDDEN = ("/tmp/", "/dev/shm/", "/mnt/")
 # What starting and ending a part may take beside its time.
 BESIDE_S = 900
 
@@ -95,6 +97,8 @@ def main():
         return 0
     directory = os.path.abspath(args.dir)
     if not args.summary:
+        if directory.startswith(HIDDEN):
+            sys.exit("--dir must lie elsewhere: in the namespaces of the soak, /tmp, /dev/shm and /mnt are in memory, and gone with them")
         assay = os.path.abspath(os.environ.get("ASSAY", os.path.join(ROOT, "target", "release", "assay")))
         done_s = lasted_s(lines(f"{directory}/events.ndjson"), lines(f"{directory}/samples.ndjson"))
         if done_s >= args.hours * 3600:

@@ -142,6 +142,7 @@ pub struct TableWriter {
     columns: Vec<Column>,
     buffers: Vec<ColumnBuffer>,
     rows: usize,
+    rows_per_group: usize,
     /// Rows that could not be written.
     lost: u64,
     writer: SerializedFileWriter<File>,
@@ -171,6 +172,7 @@ impl TableWriter {
             columns,
             buffers,
             rows: 0,
+            rows_per_group: ROWS_PER_GROUP,
             lost: 0,
             writer,
             unfinished: None,
@@ -183,6 +185,14 @@ impl TableWriter {
         let mut table = Self::create(path, columns)?;
         table.unfinished = Some(Unfinished::create(path, &mut table.writer)?);
         Ok(table)
+    }
+
+    /// Writes a row group as soon as so many rows have come together, [`ROWS_PER_GROUP`] at most: a table that gets a row now and then
+    /// would grow in memory for many hours.
+    #[must_use]
+    pub fn in_groups_of(mut self, rows: usize) -> Self {
+        self.rows_per_group = rows.clamp(1, ROWS_PER_GROUP);
+        self
     }
 
     /// From now on, all rows so far outlive this process, if the table is recoverable.
@@ -208,7 +218,7 @@ impl TableWriter {
             unfinished.push(row);
         }
         self.rows += 1;
-        if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
+        if self.rows >= self.rows_per_group { self.flush() } else { Ok(()) }
     }
 
     /// Writes the rows that have come together.

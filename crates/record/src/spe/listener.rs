@@ -15,6 +15,9 @@ pub(crate) const LISTENERS: TableSpec = TableSpec {
     columns: rows::columns::<ListenerRow>,
 };
 
+/// Some rows come in a second: half an hour of them is kept in memory.
+const ROWS_PER_GROUP: usize = 4096;
+
 /// Writes rows as they come. They can be read before [`ListenerWriter::finish`], by [`read_listeners`].
 pub struct ListenerWriter {
     writer: TableWriter,
@@ -23,7 +26,8 @@ pub struct ListenerWriter {
 impl ListenerWriter {
     /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        Ok(Self { writer: TableWriter::create_recoverable(path, (LISTENERS.columns)())? })
+        let writer = TableWriter::create_recoverable(path, (LISTENERS.columns)())?;
+        Ok(Self { writer: writer.in_groups_of(ROWS_PER_GROUP) })
     }
 
     /// Adds a row.
@@ -67,6 +71,21 @@ mod tests {
             late_max_us: 7,
         };
         (0..9).map(row).collect()
+    }
+
+    #[test]
+    fn listeners_of_hours_lie_in_memory_for_a_part_of_that_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("listeners.parquet");
+        let row = some_rows().remove(0);
+        let rows = ROWS_PER_GROUP as u32 + 1;
+        let mut writer = ListenerWriter::create(&path).unwrap();
+        (0..rows).for_each(|n| writer.push(&ListenerRow { at_s: n, ..row }).unwrap());
+        // Nothing was passed to the system but the whole group.
+        let seen = read_listeners(&path).unwrap();
+        assert_eq!(seen.len(), ROWS_PER_GROUP);
+        writer.finish().unwrap();
+        assert_eq!(read_listeners(&path).unwrap().len(), rows as usize);
     }
 
     #[test]
