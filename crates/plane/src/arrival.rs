@@ -9,9 +9,10 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use assay_measurement::own_error::SOONER_US;
+use rustix::net::RecvFlags;
 
 use crate::clock::{monotonic_ns, realtime_ns};
 
@@ -56,6 +57,13 @@ pub fn recv(socket: &impl AsRawFd, into: &mut [u8]) -> io::Result<(usize, Receiv
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     Ok((length, received(&message)))
+}
+
+/// Reads once, and leaves it at that: how many bytes.
+#[inline]
+pub fn recv_unstamped(socket: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    let (_, length) = rustix::net::recv(socket, into, RecvFlags::empty())?;
+    Ok(length)
 }
 
 #[inline]

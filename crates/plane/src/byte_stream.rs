@@ -11,10 +11,10 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
 use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::session::{Agreed, MOST_KEPT_BYTES, Session};
+use assay_tls::session::{Agreed, MOST_KEPT_BYTES, Session, sealed_bytes};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use crate::arrival::{Received, recv};
+use crate::arrival::{Received, recv, recv_unstamped};
 use crate::clock::monotonic_ns;
 
 /// Most bytes of plain text that one operation takes, and most bytes of records that one read takes.
@@ -28,7 +28,7 @@ pub const LEAST_ROOM: usize = 2 * MOST_KEPT_BYTES;
 thread_local! {
     /// Records as they come.
     static INCOMING: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES].into_boxed_slice());
-    /// Records to send.
+    /// Room for records to send, which is not cleared in between.
     static OUTGOING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Plain text that is gathered before it is sealed.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -52,7 +52,7 @@ pub struct ByteStream<T: Descriptor> {
 pub struct Read {
     /// Bytes; none: the other side sends no more.
     pub length: usize,
-    /// When the kernel received them.
+    /// When the kernel received them; none: it does not tell, or was not to.
     pub received: Received,
     /// There may be more now. If not, the socket tells when there is.
     pub more: bool,
@@ -169,7 +169,14 @@ impl<T: Descriptor> ByteStream<T> {
     #[inline]
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<Read> {
         let Self { socket, tls } = self;
-        recv_on(socket, tls, into)
+        recv_on(socket, tls, into, When::Told)
+    }
+
+    /// The same for those who need not know when it came: a cheaper call.
+    #[inline]
+    pub fn recv_unstamped(&mut self, into: &mut [u8]) -> io::Result<Read> {
+        let Self { socket, tls } = self;
+        recv_on(socket, tls, into, When::Untold)
     }
 
     /// Writes as much as it takes; how much. Before the handshake is over it takes nothing.
@@ -239,14 +246,34 @@ fn failed(error: TlsError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
+/// Whether the kernel is to tell when it received what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Told,
+    Untold,
+}
+
 #[inline]
-fn recv_on(socket: &impl Descriptor, tls: &mut Option<Box<Secured>>, into: &mut [u8]) -> io::Result<Read> {
+fn recv_on(
+    socket: &impl Descriptor,
+    tls: &mut Option<Box<Secured>>,
+    into: &mut [u8],
+    when: When,
+) -> io::Result<Read> {
     match tls {
         None => {
-            let (length, received) = recv(socket, into)?;
+            let (length, received) = recv_now(socket, into, when)?;
             Ok(Read { length, received, more: length == into.len() })
         }
-        Some(tls) => tls.recv(socket, into),
+        Some(tls) => tls.recv(socket, into, when),
+    }
+}
+
+#[inline]
+fn recv_now(socket: &impl Descriptor, into: &mut [u8], when: When) -> io::Result<(usize, Received)> {
+    match when {
+        When::Told => recv(socket, into),
+        When::Untold => Ok((recv_unstamped(socket, into)?, None)),
     }
 }
 
@@ -271,7 +298,7 @@ impl Secured {
         self.flush(socket)?;
         while self.ended_ns.is_none() {
             // A server of HTTP sends nothing before it has a request: there is no room for it.
-            let (read, length) = self.read(socket, PIECE_BYTES, &mut [])?;
+            let (read, length) = self.read(socket, PIECE_BYTES, &mut [], When::Untold)?;
             if length == 0 {
                 return Err(failed(TlsError::truncated(true)));
             }
@@ -290,7 +317,7 @@ impl Secured {
         Ok(Read { length: 0, received: None, more: false })
     }
 
-    fn recv(&mut self, socket: &impl Descriptor, into: &mut [u8]) -> io::Result<Read> {
+    fn recv(&mut self, socket: &impl Descriptor, into: &mut [u8], when: When) -> io::Result<Read> {
         if !self.unsent.is_empty() {
             // The other side may wait for it: the end of the handshake, where no data went with it.
             let _ = self.flush(socket);
@@ -303,7 +330,7 @@ impl Secured {
             if most == 0 {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "no room for a record of TLS"));
             }
-            let (read, length) = self.read(socket, most, into)?;
+            let (read, length) = self.read(socket, most, into, when)?;
             if length == 0 {
                 self.session.end().map_err(failed)?;
                 return self.over();
@@ -318,10 +345,16 @@ impl Secured {
     }
 
     /// Reads at most so many bytes of records, and puts what they carry into `into`; gives that, and how many bytes were read.
-    fn read(&mut self, socket: &impl Descriptor, most: usize, into: &mut [u8]) -> io::Result<(Read, usize)> {
+    fn read(
+        &mut self,
+        socket: &impl Descriptor,
+        most: usize,
+        into: &mut [u8],
+        when: When,
+    ) -> io::Result<(Read, usize)> {
         let was_open = self.session.is_open();
         let (length, count, received, result) = INCOMING.with_borrow_mut(|incoming| {
-            let (count, received) = recv(socket, &mut incoming[..most])?;
+            let (count, received) = recv_now(socket, &mut incoming[..most], when)?;
             let mut length = 0;
             let mut fits = true;
             let mut plain = |plain: &[u8]| match into.get_mut(length..length + plain.len()) {
@@ -372,11 +405,19 @@ impl Secured {
 
     /// Seals bytes and gives the socket as much of the records as it takes.
     fn seal(&mut self, socket: &impl Descriptor, plain: &[u8]) -> io::Result<usize> {
-        OUTGOING.with_borrow_mut(|out| {
-            out.clear();
-            out.append(&mut self.unsent);
-            self.session.seal(plain, out).map_err(failed)?;
-            self.give(socket, out)?;
+        OUTGOING.with_borrow_mut(|room| {
+            let most = sealed_bytes(plain.len());
+            if room.len() < most {
+                room.resize(most, 0);
+            }
+            let sealed = self.session.seal_into(plain, room, &mut self.unsent).map_err(failed)?;
+            if self.unsent.is_empty() {
+                self.give(socket, &room[..sealed])?;
+            } else {
+                let mut out = std::mem::take(&mut self.unsent);
+                out.extend_from_slice(&room[..sealed]);
+                self.give(socket, &out)?;
+            }
             Ok(plain.len())
         })
     }

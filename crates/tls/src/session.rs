@@ -23,6 +23,11 @@ const RECORD_OVERHEAD: usize = 5 + 256;
 /// Most bytes that a session keeps between two calls of [`Session::receive`], once the handshake is over: less than one record.
 pub const MOST_KEPT_BYTES: usize = 5 + RECORD_BYTES + 2048;
 
+/// Most bytes of the records that carry so many bytes of plain text.
+pub fn sealed_bytes(plain: usize) -> usize {
+    plain + plain.div_ceil(RECORD_BYTES) * RECORD_OVERHEAD
+}
+
 /// What both sides agreed upon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreed {
@@ -74,6 +79,8 @@ enum Stage {
 enum Next {
     /// Another step.
     Step,
+    /// Another step, which finds nothing if all bytes are used: they were data.
+    Read,
     /// Wait for the other side.
     Wait,
     /// The other side sends nothing more.
@@ -178,6 +185,11 @@ impl Session {
             used += discard;
             match next {
                 Ok(Next::Step) => {}
+                Ok(Next::Read) => {
+                    if used == bytes.len() && self.stage == Stage::Open && !self.side.common().wants_write() {
+                        break;
+                    }
+                }
                 Ok(Next::Closed) => self.stage = Stage::Closed,
                 Ok(Next::Wait) => break,
                 Err(error) => {
@@ -195,12 +207,24 @@ impl Session {
 
     /// Appends records that carry `plain` to `out`. Nothing can be sent before the session [is open](Self::is_open).
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        let mut room = vec![0; sealed_bytes(plain.len())];
+        let sealed = self.seal_into(plain, &mut room, out)?;
+        out.extend_from_slice(&room[..sealed]);
+        Ok(())
+    }
+
+    /// Makes records that carry `plain` in `room`, of [`sealed_bytes`]; how many bytes. What has to be sent before them is appended to
+    /// `out`. Nothing can be sent before the session [is open](Self::is_open).
+    pub fn seal_into(&mut self, plain: &[u8], room: &mut [u8], out: &mut Vec<u8>) -> Result<usize, TlsError> {
         if self.stage == Stage::Failed {
             return Err(TlsError::over());
         }
-        let records = plain.len().div_ceil(RECORD_BYTES);
-        let room = plain.len() + records * RECORD_OVERHEAD;
-        self.side.write(out, room, &mut |session, room| session.encrypt(plain, room))
+        let mut sealed = 0;
+        self.side.write(out, &mut |session, _| {
+            sealed = session.encrypt(plain, room)?;
+            Ok(())
+        })?;
+        Ok(sealed)
     }
 
     /// Appends `close_notify` to `out`: nothing more is sent. Nothing is appended if the handshake is not over.
@@ -209,7 +233,12 @@ impl Session {
             return;
         }
         // A session that cannot say it any more is over as well.
-        let _ = self.side.write(out, RECORD_OVERHEAD, &mut |session, room| session.close(room));
+        let _ = self.side.write(out, &mut |session, out| {
+            let mut room = [0; RECORD_OVERHEAD];
+            let written = session.close(&mut room)?;
+            out.extend_from_slice(&room[..written]);
+            Ok(())
+        });
     }
 
     /// The connection beneath has ended; an error if the other side had not said that it would.
@@ -239,9 +268,6 @@ impl<Data> Writes for rustls::unbuffered::WriteTraffic<'_, Data> {
     }
 }
 
-/// Writes into the room that it is given; how many bytes.
-type Write<'a> = dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError> + 'a;
-
 impl Side {
     fn common(&self) -> &CommonState {
         match self {
@@ -267,16 +293,12 @@ impl Side {
         }
     }
 
-    /// Writes something that needs an open session, into `room` more bytes of `out`.
-    fn write(&mut self, out: &mut Vec<u8>, room: usize, write: &mut Write<'_>) -> Result<(), TlsError> {
+    /// Writes something that needs an open session.
+    fn write(&mut self, out: &mut Vec<u8>, write: &mut Once<'_>) -> Result<(), TlsError> {
         let mut done = false;
         let mut once = |session: &mut dyn Writes, out: &mut Vec<u8>| {
             done = true;
-            let at = out.len();
-            out.resize(at + room, 0);
-            let written = write(session, &mut out[at..]);
-            out.truncate(at + written.as_ref().copied().unwrap_or(0));
-            written.map(drop)
+            write(session, out)
         };
         loop {
             let nothing = &mut |_: &[u8]| ();
@@ -289,7 +311,7 @@ impl Side {
                 }
             };
             match next? {
-                Next::Step | Next::Closed => {}
+                Next::Step | Next::Read | Next::Closed => {}
                 Next::Wait if done => return Ok(()),
                 Next::Wait => {
                     let detail = "something was to be sent before the TLS handshake was over";
@@ -332,7 +354,7 @@ fn step<Data>(
                     Err(error) => return (discard, Err(error)),
                 }
             }
-            Next::Step
+            Next::Read
         }
         ConnectionState::EncodeTlsData(mut data) => {
             // It says how much room it needs, and then uses it.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::{ByteStream, LEAST_ROOM, Read, Secured, recv_on, send_on};
+use super::{ByteStream, LEAST_ROOM, Read, Secured, When, recv_on, send_on};
 use crate::exchange::Stream;
 
 thread_local! {
@@ -20,6 +20,16 @@ impl ByteStream<TcpStream> {
     /// Reads once, as soon as there is something. If there is no more now, tokio is told so, which saves the call that would find
     /// nothing.
     pub fn poll_recv(&mut self, context: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<Read>> {
+        self.poll_recv_when(context, into, When::Told)
+    }
+
+    #[inline]
+    fn poll_recv_when(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+        when: When,
+    ) -> Poll<io::Result<Read>> {
         let Self { socket, tls } = self;
         loop {
             if let Some(tls) = tls
@@ -31,7 +41,7 @@ impl ByteStream<TcpStream> {
             ready!(socket.poll_read_ready(context))?;
             let mut last = None;
             let read = socket.try_io(Interest::READABLE, || {
-                let read = recv_on(socket, tls, into)?;
+                let read = recv_on(socket, tls, into, when)?;
                 if read.more || read.length == 0 {
                     return Ok(read);
                 }
@@ -72,7 +82,7 @@ impl ByteStream<TcpStream> {
         let read = match tls {
             None => socket.try_read(&mut [0]).map(drop),
             Some(tls) => QUIET.with_borrow_mut(|room| {
-                socket.try_io(Interest::READABLE, || tls.recv(socket, room)).map(drop)
+                socket.try_io(Interest::READABLE, || tls.recv(socket, room, When::Untold)).map(drop)
             }),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -131,7 +141,7 @@ impl AsyncRead for ByteStream<TcpStream> {
             let why = "a read needs room for a record of TLS";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
-        let read = ready!(this.poll_recv(context, room.initialize_unfilled()))?;
+        let read = ready!(this.poll_recv_when(context, room.initialize_unfilled(), When::Untold))?;
         room.advance(read.length);
         Poll::Ready(Ok(()))
     }
