@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
 use crate::fields::{self, Received};
-use crate::limits::{HEAD, LEAST_RATE};
+use crate::limits::{HEAD, LEAST_RATE, RESTING};
 use crate::watch::Awaits;
 
 /// What a connection lies on.
@@ -36,10 +36,13 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {
         false
     }
 
-    /// It carries one request of a client that speaks HTTP/2.
+    /// It carries requests of a client that speaks HTTP/2, one after the other.
     fn is_http2(&self) -> bool {
         false
     }
+
+    /// Everything about the last request is done, and another may come on it.
+    fn rest(&mut self) {}
 }
 
 impl Stream for TcpStream {
@@ -224,10 +227,15 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
     // A handshake has as long as a head.
     let is_opening = exchange.connection.stream.is_opening();
     let has_time_of_head = has_begun || is_opening;
-    exchange.connection.deadline.set(if has_time_of_head {
-        exchange.limits.head
-    } else {
-        exchange.limits.idle
+    if !has_begun {
+        exchange.connection.stream.rest();
+    }
+    // A stream of HTTP/2 without a request keeps nobody out: its connection has a time of its own.
+    let is_http2 = exchange.connection.stream.is_http2();
+    exchange.connection.deadline.set(match is_http2 {
+        _ if has_time_of_head => exchange.limits.head,
+        true => exchange.limits.idle.min(RESTING),
+        false => exchange.limits.idle,
     });
     let next = loop {
         let parsed = if has_begun { RequestHead::parse(input.unread()) } else { Ok(None) };
@@ -253,7 +261,11 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
             },
             Err(error) => break refuse(handler, error.into(), input.unread()).await,
         }
-        let awaits = if has_begun || is_opening { Awaits::Head } else { Awaits::Request };
+        let awaits = match is_http2 {
+            _ if has_begun || is_opening => Awaits::Head,
+            true => Awaits::Other,
+            false => Awaits::Request,
+        };
         match exchange.connection.wait(&mut input, awaits).await {
             Ok(0) => break Ok(None),
             Ok(_) if has_begun => {}

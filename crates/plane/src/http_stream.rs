@@ -20,12 +20,12 @@ use crate::http2::{self, Pipe};
 pub enum HttpStream {
     /// A connection of HTTP/1, in the clear or with TLS.
     Socket(ByteStream<TcpStream>),
-    /// One request of HTTP/2, and where the other side is.
+    /// Requests of HTTP/2 that come one after the other, and where the other side is.
     Http2(Pipe, Option<SocketAddr>),
 }
 
-/// Serves a client in the version of HTTP that it begins with, until it ends: `serve` gets its connection, or each request of HTTP/2 as
-/// a connection of its own. Errors are the client's own doing, or were reported to it: they are of no further interest.
+/// Serves a client in the version of HTTP that it begins with, until it ends: `serve` gets its connection, or the requests of HTTP/2 as
+/// connections of their own. Errors are the client's own doing, or were reported to it: they are of no further interest.
 pub async fn serve_client<F: Future<Output = ()> + 'static>(
     stream: ByteStream<TcpStream>,
     resources: &Rc<Resources>,
@@ -127,6 +127,12 @@ impl Stream for HttpStream {
 
     fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(..))
+    }
+
+    fn rest(&mut self) {
+        if let Self::Http2(pipe, _) = self {
+            pipe.rest();
+        }
     }
 }
 

@@ -45,3 +45,7 @@ pub const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 
 /// Connections that may wait to be accepted.
 pub const BACKLOG: i32 = 4096;
+
+/// How long a handler waits for another request on streams of HTTP/2. It keeps its memory meanwhile, and the next request may as well get a
+/// new handler.
+pub const RESTING: Duration = Duration::from_secs(1);

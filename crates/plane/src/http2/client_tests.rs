@@ -7,10 +7,9 @@ use std::rc::Rc;
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
-use super::tests::{LIMITS, LONG, echo};
+use super::tests::{LIMITS, LONG, Seen, echo};
 use super::*;
 use crate::connection::Resources;
 
@@ -34,7 +33,7 @@ fn with_echoes<T>(script: impl AsyncFnOnce(&Client) -> T) -> (T, u32) {
     let handled = Rc::new(Cell::new(0));
     let count = Rc::clone(&handled);
     let told = with_client(async |client, server| {
-        spawn_local(echo(server, LIMITS, (count, Rc::new(Notify::new()))));
+        spawn_local(echo(server, LIMITS, Seen { handled: count, ..Seen::default() }));
         script(client).await
     });
     (told, handled.get())

@@ -69,8 +69,8 @@ struct Served<S, F> {
     has_failed: bool,
 }
 
-/// Serves a connection until it ends. `start` is given each request; it has to see to it that it is served beside others. An error: the
-/// client did not take what was sent, or its connection was reset.
+/// Serves a connection until it ends. `start` is given requests, those of one handler one after the other; it has to see to it that they
+/// are served beside others. An error: the client did not take what was sent, or its connection was reset.
 pub async fn serve<S: Stream>(
     connection: Connection<S>,
     limits: ClientLimits,
@@ -192,7 +192,10 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
 
     /// Sets the deadline when what is waited for has changed.
     fn set_patience(&mut self, is_blocked: bool) {
-        let is_left = |state: &Rc<RefCell<State>>| state.borrow().is_over;
+        let is_left = |state: &Rc<RefCell<State>>| {
+            let state = state.borrow();
+            state.is_over || state.is_resting
+        };
         let patience = match self.wire.open_streams() {
             _ if is_blocked => Patience::Writing,
             0 => Patience::Idle,
@@ -237,8 +240,13 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
                 }
                 Event::Head { stream, head, ends } => {
-                    let state = new_state(stream, head, ends);
-                    self.begin(stream, state);
+                    if let Some(state) = self.hub.take_free() {
+                        state.borrow_mut().begin(stream, head, ends);
+                        self.keep(stream, state);
+                    } else {
+                        let state = new_state(stream, head, ends);
+                        self.begin(stream, state);
+                    }
                 }
                 Event::Data { stream, data, ends } => {
                     if let Some(state) = find(&self.streams, stream) {
@@ -269,18 +277,23 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// A request has begun.
+    /// A request has begun, and no handler is free for it.
     fn begin(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
         if self.hub.pipes.get() >= MOST_PIPES {
             self.wire.reset(stream, ErrorCode::REFUSED_STREAM);
             return;
         }
+        let pipe = Pipe::new(&state, &self.hub);
+        self.keep(stream, state);
+        (self.start)(pipe);
+    }
+
+    fn keep(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
         let place = stream.place as usize;
         if self.streams.len() <= place {
             self.streams.resize_with(place + 1, || None);
         }
-        self.streams[place] = Some(Rc::clone(&state));
-        (self.start)(Pipe::new(&state, &self.hub));
+        self.streams[place] = Some(state);
     }
 
     /// The client sends nothing more. A request of which the end is missing has failed, and so has a response that needs a window
@@ -368,6 +381,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 }
                 Sent::Complete => {
                     it.end();
+                    self.hub.note_free(&state, it);
                     self.streams[stream.place as usize] = None;
                     // What is left of the request is not needed (RFC 9113, 8.1).
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
@@ -383,6 +397,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
 
     /// The connection has ended: so have all requests that are under way.
     fn let_go(&mut self) {
+        self.hub.end();
         for state in self.streams.drain(..).flatten() {
             state.borrow_mut().go();
         }

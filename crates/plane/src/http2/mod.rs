@@ -1,9 +1,10 @@
 //! HTTP/2 for everything that speaks HTTP/1.1: each stream is a connection of its own with one request.
 //!
-//! [`serve`] owns a client's connection. For each request it makes a [`Pipe`], a byte stream on which the request lies as HTTP/1.1
+//! [`serve`] owns a client's connection. For a request it makes a [`Pipe`], a byte stream on which the request lies as HTTP/1.1
 //! writes it, and hands it to `start`, which serves it like any other connection ([`crate::exchange::serve`]). What is written into the
 //! pipe is a response of HTTP/1.1, and goes out as one of HTTP/2. So the rules for requests, bodies, time limits and refusals
-//! are the same for both versions, because they are the same code.
+//! are the same for both versions, because they are the same code. A handler that waits for another request on its pipe gets the next one
+//! that comes on any stream: to begin a new handler would cost more than everything else about a small request.
 //!
 //! [`Client`] is the other side: a connection to a server, on which each request has a [`Pipe`] too. The request is written into it as
 //! HTTP/1.1 has it, and the response is read from it. [`Clients`] are the connections to one server.

@@ -2,7 +2,7 @@
 //! one. In a server, requests come and responses go; in a client it is the other way round.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -19,6 +19,9 @@ pub const MOST_OUTGOING: usize = 64 * 1024;
 
 /// The error of a request that the server has certainly not acted on.
 pub const UNPROCESSED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+/// Memory that a pipe keeps for its next request, at most, for each direction.
+const MOST_KEPT: usize = 16 * 1024;
 
 /// The handler's end of a stream. Dropped before the messages are complete, it resets the stream.
 pub struct Pipe {
@@ -37,6 +40,8 @@ pub(super) struct Hub {
     pub(super) is_over: Cell<bool>,
     /// Pipes that handlers still have.
     pub(super) pipes: Cell<usize>,
+    /// Those whose handlers wait for another request; the last one has waited for the shortest time.
+    idle: RefCell<Vec<Rc<RefCell<State>>>>,
 }
 
 /// One stream.
@@ -56,6 +61,10 @@ pub(super) struct State {
     pub(super) is_touched: bool,
     /// It is among those whose window is used up.
     pub(super) is_stalled: bool,
+    /// The handler is done with the last request, and waits for another.
+    pub(super) is_resting: bool,
+    /// It is among those that may get another.
+    is_idle: bool,
     /// Payload that was handed to the handler or waits for it, and was not given back to the stream's window.
     pub(super) held: u32,
     /// When it began, and how often the connection had been read by then.
@@ -79,10 +88,21 @@ pub(super) struct State {
 impl State {
     /// A request whose head has come; `ends`: it has no body.
     pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool) -> Self {
-        let mut incoming = Vec::with_capacity(head.lines().len() + head.path().len() + 128);
-        let in_chunks = append_request(&mut incoming, head, ends);
-        let message = Outgoing::response(head.method() == "HEAD");
-        Self { stream: Some(stream), incoming, in_chunks, ..Self::empty(message) }
+        let mut state = Self::empty(Outgoing::response(false));
+        state.incoming.reserve(head.lines().len() + head.path().len() + 128);
+        state.begin(stream, head, ends);
+        state
+    }
+
+    /// The same of another request, for a handler that is done with the last one.
+    pub(super) fn begin(&mut self, stream: Stream, head: Head<'_>, ends: bool) {
+        self.stream = Some(stream);
+        self.message = Outgoing::response(head.method() == "HEAD");
+        (self.held, self.read, self.is_ended) = (0, 0, false);
+        self.incoming.clear();
+        self.outgoing.clear();
+        self.in_chunks = append_request(&mut self.incoming, head, ends);
+        self.wake_reader();
     }
 
     /// A request that is about to be written, on a connection that was read so often.
@@ -100,6 +120,8 @@ impl State {
             is_dropped: false,
             is_touched: false,
             is_stalled: false,
+            is_resting: false,
+            is_idle: false,
             held: 0,
             begun: (0, 0),
             incoming: Vec::new(),
@@ -159,11 +181,21 @@ impl State {
         self.read == self.incoming.len()
     }
 
-    /// The response is complete: the handler reads the end of its connection next.
+    /// The response is complete: the handler of a server is free for another request when it is done, and that of a client reads the
+    /// end of its connection next.
     pub(super) fn end(&mut self) {
         self.is_ended = true;
-        self.wake_reader();
-        self.wake_writer();
+        if !self.is_free() {
+            self.wake_reader();
+            self.wake_writer();
+        }
+    }
+
+    /// Another request may be given to the handler.
+    fn is_free(&self) -> bool {
+        let is_done = self.is_resting && self.is_ended && self.is_read();
+        let is_lost = self.is_over || self.is_broken || self.is_stalled || self.gone.is_some();
+        is_done && !is_lost
     }
 
     /// The stream was reset, or its connection has ended.
@@ -197,7 +229,42 @@ impl State {
     }
 }
 
+/// Empties a buffer, and keeps its memory for what is put into it next unless that is much.
+fn spare(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > MOST_KEPT {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+}
+
 impl Hub {
+    /// Takes note of a pipe that is free for another request, if it is.
+    pub(super) fn note_free(&self, pipe: &Rc<RefCell<State>>, state: &mut State) -> bool {
+        let is_free = !self.is_over.get() && state.is_free();
+        if is_free && !std::mem::replace(&mut state.is_idle, true) {
+            spare(&mut state.outgoing);
+            self.idle.borrow_mut().push(Rc::clone(pipe));
+        }
+        is_free
+    }
+
+    /// A pipe whose handler waits for another request; none: there is none.
+    pub(super) fn take_free(&self) -> Option<Rc<RefCell<State>>> {
+        let pipe = self.idle.borrow_mut().pop()?;
+        pipe.borrow_mut().is_idle = false;
+        Some(pipe)
+    }
+
+    /// The connection has ended: handlers that wait for another request read the end of theirs.
+    pub(super) fn end(&self) {
+        self.is_over.set(true);
+        for pipe in self.idle.take() {
+            let mut state = pipe.borrow_mut();
+            state.is_idle = false;
+            state.wake_reader();
+        }
+    }
+
     /// Has the connection look at a stream.
     fn touch(&self, pipe: &Rc<RefCell<State>>, state: &mut State) {
         if std::mem::replace(&mut state.is_touched, true) {
@@ -257,6 +324,10 @@ impl exchange::Stream for Pipe {
         self.state.borrow_mut().is_broken = true;
     }
 
+    fn rest(&mut self) {
+        self.state.borrow_mut().is_resting = true;
+    }
+
     fn is_http2(&self) -> bool {
         true
     }
@@ -274,15 +345,17 @@ impl AsyncRead for Pipe {
         if count > 0 {
             room.put_slice(&unread[..count]);
             state.read += count;
+            state.is_resting = false;
             if state.is_read() {
-                (state.incoming, state.read) = (Vec::new(), 0);
+                spare(&mut state.incoming);
+                state.read = 0;
                 if state.held > 0 {
                     self.hub.touch(&self.state, &mut state);
                 }
             }
             return Poll::Ready(Ok(()));
         }
-        if state.is_ended {
+        if state.is_ended && !self.hub.note_free(&self.state, &mut state) {
             return Poll::Ready(Ok(()));
         }
         if let Some(kind) = self.gone(&state) {
@@ -304,6 +377,30 @@ impl AsyncWrite for Pipe {
         }
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut total = 0;
+        for part in parts {
+            match self.try_write(part) {
+                Ok(count) => total += count,
+                Err(error) if total == 0 && error.kind() == io::ErrorKind::WouldBlock => {
+                    self.state.borrow_mut().writer = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+                Err(error) if total == 0 => return Poll::Ready(Err(error)),
+                Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(total))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -317,7 +414,12 @@ impl AsyncWrite for Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.hub.pipes.set(self.hub.pipes.get() - 1);
-        self.state.borrow_mut().is_dropped = true;
+        let mut state = self.state.borrow_mut();
+        state.is_dropped = true;
+        if std::mem::take(&mut state.is_idle) {
+            self.hub.idle.borrow_mut().retain(|other| !Rc::ptr_eq(other, &self.state));
+        }
+        drop(state);
         self.write_no_more();
     }
 }

@@ -1,6 +1,6 @@
 //! A pool whose server is spoken to over HTTP/2.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,10 +9,9 @@ use assay_http2::{Config, Connection as Wire, ErrorCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_local};
 
-use super::tests::{LIMITS, echo};
+use super::tests::{LIMITS, Seen, echo};
 use crate::body::BodyReader;
 use crate::byte_stream::ByteStream;
 use crate::connection::Resources;
@@ -51,8 +50,8 @@ impl Server {
                     accepted.borrow_mut().push(spawn_local(retire(socket)));
                     continue;
                 }
-                let told = (Rc::new(Cell::new(0)), Rc::new(Notify::new()));
-                accepted.borrow_mut().push(spawn_local(echo(ByteStream::new(socket, None), LIMITS, told)));
+                let serving = echo(ByteStream::new(socket, None), LIMITS, Seen::default());
+                accepted.borrow_mut().push(spawn_local(serving));
             }
         });
         Self { address, connections }

@@ -20,8 +20,25 @@ use crate::fields::Received;
 /// Responds with method, target, host and body of a request; some targets have responses of their own.
 struct Echo {
     exchange: Exchange<Pipe>,
-    handled: Rc<Cell<u32>>,
-    late: Rc<Notify>,
+    seen: Seen,
+}
+
+/// What is known of the handlers of a server.
+#[derive(Default, Clone)]
+pub(super) struct Seen {
+    /// Requests that were handled.
+    pub(super) handled: Rc<Cell<u32>>,
+    /// Lets the response of `/late` begin.
+    pub(super) late: Rc<Notify>,
+    /// Handlers that were begun, and those that are gone.
+    pub(super) begun: Rc<Cell<u32>>,
+    pub(super) gone: Rc<Cell<u32>>,
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.seen.gone.set(self.seen.gone.get() + 1);
+    }
 }
 
 impl Handler for Echo {
@@ -33,7 +50,7 @@ impl Handler for Echo {
 
     async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
         assert_eq!(*received, Received::Http2, "whatever its head looks like");
-        self.handled.set(self.handled.get() + 1);
+        self.seen.handled.set(self.seen.handled.get() + 1);
         match head.target {
             "/unread" => {
                 self.exchange.give_up();
@@ -64,7 +81,7 @@ impl Handler for Echo {
             }
             "/never" => std::future::pending().await,
             // Not before the client has ended its side.
-            "/late" => self.late.notified().await,
+            "/late" => self.seen.late.notified().await,
             _ => {}
         }
         let expects = head.expect_continue;
@@ -127,8 +144,7 @@ struct Client {
     socket: DuplexStream,
     /// It has ended its side: what it would still say is lost.
     has_ended: bool,
-    /// Lets the response of `/late` begin.
-    late: Rc<Notify>,
+    server: Seen,
     wire: Wire,
     got: BTreeMap<u32, Got>,
 }
@@ -203,11 +219,7 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
 }
 
 /// Serves a connection with [`Echo`]s, and counts the requests.
-pub(super) async fn echo<S: Stream>(
-    server: S,
-    limits: ClientLimits,
-    (handled, late): (Rc<Cell<u32>>, Rc<Notify>),
-) {
+pub(super) async fn echo<S: Stream>(server: S, limits: ClientLimits, seen: Seen) {
     let resources = Resources::new();
     resources.keep_deadlines();
     let mut connection = Connection::new(server, &resources);
@@ -216,7 +228,8 @@ pub(super) async fn echo<S: Stream>(
     }
     let start = |pipe| {
         let exchange = Exchange::new(pipe, &resources, limits);
-        let mut echo = Echo { exchange, handled: Rc::clone(&handled), late: Rc::clone(&late) };
+        seen.begun.set(seen.begun.get() + 1);
+        let mut echo = Echo { exchange, seen: seen.clone() };
         spawn_local(async move { drop(exchange::serve(&mut echo).await) });
     };
     // The client may end in the middle of anything.
@@ -225,26 +238,31 @@ pub(super) async fn echo<S: Stream>(
 
 /// Runs a client against a server of [`Echo`]s; how many requests were handled.
 fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u32) {
-    talk_within(LIMITS, config, script)
+    let (told, seen) = talk_within(LIMITS, config, script);
+    (told, seen.handled.get())
 }
 
 fn talk_within<T>(
     limits: ClientLimits,
     config: Config,
     script: impl AsyncFnOnce(&mut Client) -> T,
-) -> (T, u32) {
+) -> (T, Seen) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
-        let handled = Rc::new(Cell::new(0));
-        let late = Rc::new(Notify::new());
-        let serving = spawn_local(echo(server, limits, (Rc::clone(&handled), Rc::clone(&late))));
-        let mut client =
-            Client { socket, has_ended: false, late, wire: Wire::client(config), got: BTreeMap::new() };
+        let seen = Seen::default();
+        let serving = spawn_local(echo(server, limits, seen.clone()));
+        let mut client = Client {
+            socket,
+            has_ended: false,
+            server: seen.clone(),
+            wire: Wire::client(config),
+            got: BTreeMap::new(),
+        };
         let told = script(&mut client).await;
         drop(client);
         serving.await.expect("no panic");
-        (told, handled.get())
+        (told, seen)
     })
 }
 
@@ -278,6 +296,70 @@ fn requests_and_responses_mean_the_same_in_both_versions() {
         assert_eq!(got(told).text(), "PUT /t www.test told");
     });
     assert_eq!(handled, 5);
+}
+
+/// The handlers that were begun for the requests of a client, and the requests that they had.
+fn begun_for(limits: ClientLimits, script: impl AsyncFnOnce(&mut Client)) -> (u32, u32) {
+    let (_, seen) = talk_within(limits, Config::default(), script);
+    (seen.begun.get(), seen.handled.get())
+}
+
+#[test]
+fn a_handler_that_is_done_gets_the_next_request_of_any_stream() {
+    let (begun, handled) = begun_for(LIMITS, async |client: &mut Client| {
+        let mut got = Vec::new();
+        for (number, (method, path)) in
+            [("GET", "/a"), ("HEAD", "/b"), ("GET", "/chunks"), ("GET", "/c")].into_iter().enumerate()
+        {
+            let stream = client.get(method, path, true);
+            assert!(client.until_ended(number + 1).await);
+            got.push(client.got[&stream.id].text());
+        }
+        assert_eq!(got, ["GET /a www.test ", "", "GET /chunks www.test ", "GET /c www.test "]);
+        let (first, second) = (client.get("GET", "/d", true), client.get("GET", "/e", true));
+        assert!(client.until_ended(6).await);
+        assert_eq!(client.got[&first.id].text(), "GET /d www.test ");
+        assert_eq!(client.got[&second.id].text(), "GET /e www.test ");
+        client.end().await;
+        assert!(!client.until_ended(7).await);
+        while client.server.gone.get() < 2 {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!((begun, handled), (2, 6));
+}
+
+#[test]
+fn a_handler_that_is_not_done_gets_no_other_request() {
+    let (begun, handled) = begun_for(LIMITS, async |client: &mut Client| {
+        client.get("GET", "/never", true);
+        let unread = client.get("POST", "/unread", false);
+        let broken = client.get("GET", "/breaks", true);
+        assert!(client.until_ended(2).await);
+        assert!(client.got[&unread.id].is_complete && client.got[&broken.id].reset.is_some());
+        let reset = client.get("GET", "/never", true);
+        client.wire.reset(reset, ErrorCode::CANCEL);
+        let next = client.get("GET", "/next", true);
+        assert!(client.until_ended(3).await);
+        assert_eq!(client.got[&next.id].text(), "GET /next www.test ");
+    });
+    assert_eq!((begun, handled), (5, 4), "nothing is left of the one that was reset at once");
+}
+
+#[test]
+fn a_handler_waits_for_another_request_for_a_short_time() {
+    let limits = ClientLimits { idle: Duration::from_millis(50), ..LIMITS };
+    let (begun, handled) = begun_for(limits, async |client: &mut Client| {
+        client.get("GET", "/never", true);
+        client.get("GET", "/first", true);
+        assert!(client.until_ended(1).await);
+        while client.server.gone.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+        client.get("GET", "/second", true);
+        assert!(client.until_ended(2).await);
+    });
+    assert_eq!((begun, handled), (3, 3));
 }
 
 #[test]
@@ -408,7 +490,7 @@ fn what_was_requested_in_full_gets_its_response_after_the_client_has_ended_its_s
         let unfinished = client.get("POST", "/p", false);
         let too_long = client.get("GET", "/long", true);
         client.end().await;
-        client.late.notify_one();
+        client.server.late.notify_one();
         assert!(client.until_ended(3).await);
         assert_eq!(client.got[&late.id].text(), "GET /late www.test ");
         for (stream, why) in [(unfinished, "its end cannot come"), (too_long, "no window can be opened")] {

@@ -28,7 +28,7 @@ pub enum Stream {
     Clear(Socket),
     /// With TLS.
     Secured(Box<Secured>),
-    /// One request on a connection of HTTP/2, from a client or to a server.
+    /// Requests on a connection of HTTP/2: from a client, one after the other, or one to a server.
     Http2(Pipe),
 }
 
@@ -155,7 +155,7 @@ impl Secured {
             return Poll::Ready(Err(error));
         }
         while self.socket().has(READABLE) {
-            match self.stream.recv(room.initialize_unfilled()) {
+            match self.stream.recv_unstamped(room.initialize_unfilled()) {
                 Ok(read) => {
                     if !read.more && read.length > 0 {
                         self.has_more();
@@ -200,7 +200,7 @@ impl Secured {
 
     fn is_quiet(&mut self) -> bool {
         while self.socket().has(READABLE) {
-            let read = QUIET.with_borrow_mut(|room| self.stream.recv(room));
+            let read = QUIET.with_borrow_mut(|room| self.stream.recv_unstamped(room));
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.has_more() {
@@ -232,6 +232,12 @@ impl exchange::Stream for Stream {
 
     fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(_))
+    }
+
+    fn rest(&mut self) {
+        if let Self::Http2(pipe) = self {
+            pipe.rest();
+        }
     }
 }
 
