@@ -13,12 +13,12 @@ cargo=${CARGO:-cargo}
 failed=0
 
 case ${1:-all} in
+# These two have more threads than there are processors: they wait most of their time.
 e2e)
-    # More threads than processors: they wait.
     exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
     ;;
 commands)
-    exec "$cargo" test --workspace --quiet --test commands
+    exec "$cargo" test --workspace --quiet --test commands -- --test-threads=4
     ;;
 unit)
     "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
