@@ -8,21 +8,61 @@ use super::names::{self, Policy};
 use super::table::{Dynamic, STATIC_ENTRIES};
 use super::{DEFAULT_TABLE_BYTES, FIELD_OVERHEAD_BYTES, huffman, integer};
 
-/// Places where fields, and where names, are looked up; a power of two. A table of 4096 bytes holds no more than 128 fields.
-const SLOTS: usize = 128;
+/// Most places where fields, and where names, are looked up; a power of two. A table of 4096 bytes holds no more than 128 fields.
+const MOST_SLOTS: usize = 128;
+/// Places that there are at first, once a field is put into the table.
+const FIRST_SLOTS: usize = 16;
+/// So many places for each field in the table, as far as [`MOST_SLOTS`] allows: few fields share one.
+const SLOTS_PER_FIELD: usize = 4;
 /// Longest name that is put into lower case without allocating.
 const USUAL_NAME_BYTES: usize = 64;
 /// A name with so many different values in a row has its next ones sent as they are.
-const MAX_NEW_VALUES: u8 = 3;
+const MAX_NEW_VALUES: u16 = 3;
 
 /// Where a field, or a name, was put into the table.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    hash: u64,
-    /// Which entry that was, counted from 1; 0: none.
-    number: u64,
+    /// Which entry that was, counted from 1, as far as 32 bits go; 0: none. What is found is compared, so that an entry of long
+    /// ago with the same number does no harm.
+    number: u32,
+    /// As much of the hash as is kept.
+    hash: u16,
     /// Of names: values in a row that were not in the table.
-    new_values: u8,
+    new_values: u16,
+}
+
+/// Where fields, or names, were put into the table, by their hashes. Few connections have many fields in their tables, and an
+/// idle one must not take kilobytes for all that there could be.
+#[derive(Debug, Default)]
+struct Slots(Vec<Slot>);
+
+impl Slots {
+    /// The place of a hash, if something with the same one is there.
+    #[inline]
+    fn get(&mut self, hash: u64) -> Option<&mut Slot> {
+        let hash = short(hash);
+        let place = place(hash, self.0.len());
+        self.0.get_mut(place).filter(|slot| slot.hash == hash && slot.number != 0)
+    }
+
+    /// In a table of so many fields, an entry has this hash.
+    fn put(&mut self, fields: usize, hash: u64, slot: Slot) {
+        let wanted = (fields * SLOTS_PER_FIELD).next_power_of_two().clamp(FIRST_SLOTS, MOST_SLOTS);
+        if self.0.len() < wanted {
+            self.grow(wanted);
+        }
+        let hash = short(hash);
+        let place = place(hash, self.0.len());
+        self.0[place] = Slot { hash, ..slot };
+    }
+
+    /// What had a place of its own has one again.
+    fn grow(&mut self, wanted: usize) {
+        let before = std::mem::replace(&mut self.0, vec![Slot::default(); wanted]);
+        for slot in before.into_iter().filter(|slot| slot.number != 0) {
+            self.0[place(slot.hash, wanted)] = slot;
+        }
+    }
 }
 
 type NameAndValue<'t> = (&'t [u8], &'t [u8]);
@@ -35,8 +75,8 @@ pub struct Encoder {
     preferred: u32,
     /// Sizes to tell the peer at the start of the next block: the lowest since the last one, and the final one.
     resized: Option<(usize, usize)>,
-    fields: Box<[Slot; SLOTS]>,
-    names: Box<[Slot; SLOTS]>,
+    fields: Slots,
+    names: Slots,
 }
 
 impl Default for Encoder {
@@ -52,8 +92,8 @@ impl Encoder {
             table: Dynamic::new(DEFAULT_TABLE_BYTES),
             preferred: preferred_bytes,
             resized: None,
-            fields: Box::new([Slot::default(); SLOTS]),
-            names: Box::new([Slot::default(); SLOTS]),
+            fields: Slots::default(),
+            names: Slots::default(),
         };
         if preferred_bytes < DEFAULT_TABLE_BYTES {
             encoder.set_limit(DEFAULT_TABLE_BYTES);
@@ -184,22 +224,23 @@ impl Encoder {
     /// Appends a field that the static table does not know, not even by name.
     fn other(&mut self, name: &[u8], name_hash: u64, value: &[u8], out: &mut Vec<u8>) {
         let hash = names::hash(name_hash, value);
-        let name_place = place(name_hash);
         if let Some(found) = self.find(hash, name, value) {
-            self.names[name_place].new_values = 0;
+            if let Some(slot) = self.names.get(name_hash) {
+                slot.new_values = 0;
+            }
             return integer::write(out, 0x80, 7, found);
         }
-        let index = self.find_name(name_hash, name);
+        let (index, seen_values) = self.find_name(name_hash, name);
         if !self.is_worth_a_place(name, value) {
             return literal(0x00, 4, index, name, value, out);
         }
-        let new_values = if index == 0 { 0 } else { self.names[name_place].new_values.saturating_add(1) };
+        let new_values = if index == 0 { 0 } else { seen_values.saturating_add(1) };
         if new_values > MAX_NEW_VALUES {
             return literal(0x00, 4, index, name, value, out);
         }
         literal(0x40, 6, index, name, value, out);
-        self.insert(hash, name, value);
-        self.names[name_place] = Slot { hash: name_hash, number: self.table.inserted(), new_values };
+        let number = self.insert(hash, name, value);
+        self.names.put(self.table.len(), name_hash, Slot { number, new_values, ..Slot::default() });
     }
 
     /// A field that would drive out half of the others is not.
@@ -207,37 +248,47 @@ impl Encoder {
         2 * (name.len() + value.len() + FIELD_OVERHEAD_BYTES) <= self.table.max_size()
     }
 
-    fn insert(&mut self, hash: u64, name: &[u8], value: &[u8]) {
+    /// Puts a field into the table: which entry it is.
+    fn insert(&mut self, hash: u64, name: &[u8], value: &[u8]) -> u32 {
         self.table.insert(name, value, Kind::Regular);
-        self.fields[place(hash)] = Slot { hash, number: self.table.inserted(), new_values: 0 };
+        let number = self.table.inserted() as u32;
+        self.fields.put(self.table.len(), hash, Slot { number, ..Slot::default() });
+        number
     }
 
     /// Index of a field that is in the dynamic table.
     #[inline]
-    fn find(&self, hash: u64, name: &[u8], value: &[u8]) -> Option<usize> {
-        let (index, found) = self.entry(self.fields[place(hash)], hash)?;
+    fn find(&mut self, hash: u64, name: &[u8], value: &[u8]) -> Option<usize> {
+        let number = self.fields.get(hash)?.number;
+        let (index, found) = self.entry(number)?;
         (found == (name, value)).then_some(index)
     }
 
-    /// Index of a field with this name; 0: none.
-    fn find_name(&self, hash: u64, name: &[u8]) -> usize {
-        let found = self.entry(self.names[place(hash)], hash).filter(|(_, (seen, _))| *seen == name);
-        found.map_or(0, |(index, _)| index)
+    /// Index of a field with this name, 0: none; and how many values in a row were not in the table.
+    fn find_name(&mut self, hash: u64, name: &[u8]) -> (usize, u16) {
+        let Some(&mut Slot { number, new_values, .. }) = self.names.get(hash) else { return (0, 0) };
+        match self.entry(number) {
+            Some((index, (seen, _))) if seen == name => (index, new_values),
+            _ => (0, 0),
+        }
     }
 
     #[inline]
-    fn entry(&self, slot: Slot, hash: u64) -> Option<(usize, NameAndValue<'_>)> {
-        if slot.hash != hash || slot.number == 0 {
-            return None;
-        }
-        let place = (self.table.inserted() - slot.number) as usize;
+    fn entry(&self, number: u32) -> Option<(usize, NameAndValue<'_>)> {
+        let place = (self.table.inserted() as u32).wrapping_sub(number) as usize;
         let (name, value, _) = self.table.get(place)?;
         Some((STATIC_ENTRIES + 1 + place, (name, value)))
     }
 }
 
-fn place(hash: u64) -> usize {
-    (hash >> 32) as usize % SLOTS
+/// As much of a hash as is kept: of its upper half, which is mixed best.
+fn short(hash: u64) -> u16 {
+    (hash >> 32) as u16
+}
+
+/// The place of a hash among so many.
+fn place(hash: u16, slots: usize) -> usize {
+    usize::from(hash) & slots.saturating_sub(1)
 }
 
 /// Appends a literal whose name has this index, or is written out.
@@ -325,6 +376,25 @@ mod tests {
         }
         assert!(encoder.table.inserted() < 10, "{}", encoder.table.inserted());
         assert_eq!(encoded(&mut encoder, &[("user-agent", "Robot")]).len(), 1);
+    }
+
+    #[test]
+    fn places_are_made_as_the_table_fills_and_what_was_put_in_before_is_found_still() {
+        let mut encoder = Encoder::default();
+        assert_eq!(encoder.fields.0.len() + encoder.names.0.len(), 0, "nothing was sent");
+        encoded(&mut encoder, &[("user-agent", "Robot"), ("accept", "*/*")]);
+        assert_eq!((encoder.fields.0.len(), encoder.names.0.len()), (FIRST_SLOTS, 0));
+        let (mut slots, mut lengths) = (Slots::default(), Vec::new());
+        for number in 1..=100 {
+            slots.put(number, (number as u64) << 32, Slot { number: number as u32, ..Slot::default() });
+            lengths.push(slots.0.len());
+            for earlier in 1..=number as u32 {
+                let found = slots.get(u64::from(earlier) << 32).map(|slot| slot.number);
+                assert_eq!(found, Some(earlier), "after {number}");
+            }
+        }
+        lengths.dedup();
+        assert_eq!(lengths, [FIRST_SLOTS, 32, 64, MOST_SLOTS]);
     }
 
     #[test]

@@ -56,10 +56,22 @@ static CODES: [Code; 256] = codes();
 struct Found {
     /// One symbol, or two.
     symbols: [u8; 2],
-    /// Bits of the first; 0: its code is longer than the lookup.
-    first_bits: u8,
-    /// Bits of all of them.
+    /// How many; 0: the code of the first is longer than the lookup.
+    count: u8,
+    /// Bits of all of them, and of the first in the upper half of the byte.
     bits: u8,
+}
+
+impl Found {
+    #[inline]
+    fn bits(self) -> u32 {
+        u32::from(self.bits & 0x0f)
+    }
+
+    #[inline]
+    fn first_bits(self) -> u32 {
+        u32::from(self.bits >> 4)
+    }
 }
 
 static LOOKUP: LazyLock<Box<[Found; 1 << LOOKUP_BITS]>> = LazyLock::new(lookup);
@@ -110,9 +122,11 @@ fn lookup() -> Box<[Found; 1 << LOOKUP_BITS]> {
         // Left-aligned in a word, as the decoder has them.
         let bits = (bits as u64) << (64 - LOOKUP_BITS);
         let Some((first, first_bits)) = symbol(bits, LOOKUP_BITS) else { continue };
-        *found = Found { symbols: [first, 0], first_bits: first_bits as u8, bits: first_bits as u8 };
+        let first_bits_of_both = (first_bits as u8) << 4;
+        *found = Found { symbols: [first, 0], count: 1, bits: first_bits_of_both | first_bits as u8 };
         if let Some((second, second_bits)) = symbol(bits << first_bits, LOOKUP_BITS - first_bits) {
             found.symbols[1] = second;
+            found.count = 2;
             found.bits += second_bits as u8;
         }
     }
@@ -174,38 +188,33 @@ pub fn decode<'t>(coded: &[u8], text: &'t mut Vec<u8>) -> Option<&'t [u8]> {
     // Bits that are left, from the highest down, and how many.
     let (mut word, mut left) = (0u64, 0u32);
     loop {
-        match coded.get(at..at + 8) {
-            Some(next) => {
-                word |= u64::from_be_bytes(next.try_into().ok()?) >> left;
-                let whole = (63 - left) / 8;
-                at += whole as usize;
-                left += 8 * whole;
-            }
-            None => {
-                while left <= 56 && at < coded.len() {
-                    word |= u64::from(coded[at]) << (56 - left);
-                    left += 8;
-                    at += 1;
-                }
-            }
-        }
-        while left >= LONGEST as u32 {
+        let next = match coded.get(at..at + 8) {
+            Some(next) => u64::from_be_bytes(next.try_into().ok()?),
+            None => last_bytes(coded, at),
+        };
+        // Bits behind the last whole byte are in the word already then: reading that byte once more changes none of them.
+        word |= next >> left;
+        let whole = ((63 - left) / 8).min((coded.len() - at) as u32);
+        at += whole as usize;
+        left += 8 * whole;
+        while left >= LOOKUP_BITS {
             let found = table[(word >> (64 - LOOKUP_BITS)) as usize];
-            let bits = if found.first_bits == 0 {
-                let (one, bits) = symbol(word, LONGEST as u32)?;
-                text[written] = one;
-                written += 1;
-                bits
-            } else {
-                text[written] = found.symbols[0];
-                text[written + 1] = found.symbols[1];
-                written += 1 + usize::from(found.bits > found.first_bits);
-                u32::from(found.bits)
-            };
+            if found.count > 0 {
+                text[written..written + 2].copy_from_slice(&found.symbols);
+                written += usize::from(found.count);
+                word <<= found.bits();
+                left -= found.bits();
+                continue;
+            }
+            if left < LONGEST as u32 && at < coded.len() {
+                break;
+            }
+            let (one, bits) = symbol(word, left.min(LONGEST as u32))?;
+            text[written] = one;
+            written += 1;
             word <<= bits;
             left -= bits;
         }
-        // Bits behind the last whole byte are in the word already: reading that byte once more changes none of them.
         if at == coded.len() {
             break;
         }
@@ -217,25 +226,25 @@ pub fn decode<'t>(coded: &[u8], text: &'t mut Vec<u8>) -> Option<&'t [u8]> {
             break;
         }
         let found = table[(word >> (64 - LOOKUP_BITS)) as usize];
-        let bits = if found.first_bits == 0 || u32::from(found.first_bits) > left {
-            let (one, bits) = symbol(word, left)?;
-            text[written] = one;
-            written += 1;
-            bits
-        } else if u32::from(found.bits) <= left {
-            text[written] = found.symbols[0];
-            text[written + 1] = found.symbols[1];
-            written += 1 + usize::from(found.bits > found.first_bits);
-            found.bits.into()
-        } else {
-            text[written] = found.symbols[0];
-            written += 1;
-            found.first_bits.into()
-        };
-        word <<= bits;
-        left -= bits;
+        if found.count == 0 || found.first_bits() > left {
+            return None;
+        }
+        text[written] = found.symbols[0];
+        written += 1;
+        word <<= found.first_bits();
+        left -= found.first_bits();
     }
     Some(&text[..written])
+}
+
+/// The bytes from `at` on, fewer than eight, from the highest down.
+#[inline]
+fn last_bytes(coded: &[u8], at: usize) -> u64 {
+    let rest = &coded[at..];
+    match coded.last_chunk() {
+        Some(&last) if !rest.is_empty() => u64::from_be_bytes(last) << (64 - 8 * rest.len()),
+        _ => rest.iter().rev().fold(0, |word, &byte| word >> 8 | u64::from(byte) << 56),
+    }
 }
 
 #[cfg(test)]

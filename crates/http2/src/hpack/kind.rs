@@ -102,9 +102,28 @@ fn is_valid_name(name: &[u8]) -> bool {
 #[inline]
 fn is_valid_value(value: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let ends_line =
-        value.iter().fold(false, |seen, &byte| seen | (byte == 0) | (byte == b'\n') | (byte == b'\r'));
-    !ends_line && !is_blank(value.first()) && !is_blank(value.last())
+    !is_blank(value.first()) && !is_blank(value.last()) && !(has_control(value) && ends_line(value))
+}
+
+/// Whether a value has a byte up to that of a line end. Eight bytes are looked at together.
+#[inline]
+fn has_control(value: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGHEST: u64 = ONES << 7;
+    // The lowest byte that is below the bound makes the subtraction borrow its highest bit; bytes from 0x80 on have it anyway.
+    let is_in = |word: u64| word.wrapping_sub(ONES * (b'\r' as u64 + 1)) & !word & HIGHEST != 0;
+    let (words, rest) = value.as_chunks::<8>();
+    let in_words = words.iter().fold(false, |seen, &word| seen | is_in(u64::from_ne_bytes(word)));
+    let in_rest = match value.last_chunk() {
+        Some(&last) => is_in(u64::from_ne_bytes(last)),
+        None => rest.iter().any(|&byte| byte <= b'\r'),
+    };
+    in_words | in_rest
+}
+
+#[cold]
+fn ends_line(value: &[u8]) -> bool {
+    value.iter().any(|&byte| matches!(byte, 0 | b'\n' | b'\r'))
 }
 
 #[cfg(test)]
@@ -132,6 +151,20 @@ mod tests {
         }
         for value in [&b""[..], b"x", b"a\tb", b"\xff"] {
             assert_eq!(Kind::of(b"x", value), Kind::Regular, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_is_valid_in_a_value_or_not_wherever_it_stands() {
+        for length in 1..40 {
+            for (at, byte) in (0..length).flat_map(|at| (0..=255u8).map(move |byte| (at, byte))) {
+                let mut value = vec![b'x'; length];
+                value[at] = byte;
+                let is_at_an_end = at == 0 || at == length - 1;
+                let is_valid =
+                    !matches!(byte, 0 | b'\n' | b'\r') && !(is_at_an_end && matches!(byte, b' ' | b'\t'));
+                assert_eq!(Kind::of(b"x", &value) == Kind::Regular, is_valid, "{byte} at {at} of {length}");
+            }
         }
     }
 }

@@ -117,7 +117,6 @@ impl Dynamic {
     }
 
     /// Entries that are in it.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
