@@ -201,6 +201,8 @@ pub struct Crew {
     pub freed_late_us: u32,
     /// From when on waits of the target can have delayed that xact, in nanoseconds of `CLOCK_MONOTONIC`; 0 while there is none.
     pub freed_since_ns: u64,
+    /// Responses that came to their end on the streams of the connection that is being read.
+    pub responses_on_streams: u32,
     /// How many requests are usually in flight.
     pub usual: Usual,
     reports: UnboundedSender<Report>,
@@ -256,6 +258,7 @@ impl Crew {
             unread_us: 0,
             freed_late_us: 0,
             freed_since_ns: 0,
+            responses_on_streams: 0,
             usual: Usual::default(),
             reports,
             setup,

@@ -230,8 +230,10 @@ impl Duty<Alarm> for Crew {
     }
 
     #[inline]
-    fn ready(&mut self, key: u64, readiness: Readiness) {
+    fn ready(&mut self, key: u64, readiness: Readiness) -> u32 {
+        self.responses_on_streams = 0;
         self.serve_socket(key, readiness);
+        self.responses_on_streams.max(1)
     }
 
     fn under_way(&self) -> u64 {

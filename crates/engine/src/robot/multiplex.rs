@@ -309,6 +309,7 @@ impl Crew {
             Happened::Progress(stream) => self.see_progress(slot, stream, now_ns),
             Happened::Complete(stream) => {
                 let Some(carried) = streams.take(stream) else { return };
+                self.responses_on_streams += 1;
                 // The response came before all of the request was sent: the rest is not wanted.
                 streams.wire.reset(stream, ErrorCode::NO_ERROR);
                 let connection = &mut self.connections[slot as usize];

@@ -35,8 +35,9 @@ const TIMER_KEY: u64 = u64::MAX;
 pub trait Duty<T> {
     /// Does what was due at `at_ns`.
     fn ring(&mut self, at_ns: u64, token: T);
-    /// Does what there is to do with the socket of this key, which is less than [`u64::MAX`].
-    fn ready(&mut self, key: u64, readiness: Readiness);
+    /// Does what there is to do with the socket of this key, which is less than [`u64::MAX`]. How many messages that was: several
+    /// can come together on one connection of HTTP/2.
+    fn ready(&mut self, key: u64, readiness: Readiness) -> u32;
     /// Responses that are expected.
     fn under_way(&self) -> u64;
     /// Within what time the quickest of them come.
@@ -157,8 +158,8 @@ impl<T> Timer<T> {
             // Whatever is scheduled meanwhile is looked at before anybody sleeps.
             self.dispatching.set(true);
             for (key, readiness) in events.each().filter(|(key, _)| *key != TIMER_KEY) {
-                (arrived, active_ns) = (arrived + 1, looked_ns);
-                duty.ready(key, readiness);
+                arrived += duty.ready(key, readiness);
+                active_ns = looked_ns;
             }
             self.dispatching.set(false);
             let next_ns = self.deadlines.borrow_mut().next_ns();
