@@ -102,7 +102,8 @@ fn is_valid_name(name: &[u8]) -> bool {
 #[inline]
 fn is_valid_value(value: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    !is_blank(value.first()) && !is_blank(value.last()) && !(has_control(value) && ends_line(value))
+    let is_cut = has_control(value) && ends_line(value);
+    !is_blank(value.first()) && !is_blank(value.last()) && !is_cut
 }
 
 /// Whether a value has a byte up to that of a line end. Eight bytes are looked at together.
