@@ -162,8 +162,11 @@ mod tests {
                 let mut value = vec![b'x'; length];
                 value[at] = byte;
                 let is_at_an_end = at == 0 || at == length - 1;
-                let is_valid =
-                    !matches!(byte, 0 | b'\n' | b'\r') && !(is_at_an_end && matches!(byte, b' ' | b'\t'));
+                let is_valid = match byte {
+                    0 | b'\n' | b'\r' => false,
+                    b' ' | b'\t' => !is_at_an_end,
+                    _ => true,
+                };
                 assert_eq!(Kind::of(b"x", &value) == Kind::Regular, is_valid, "{byte} at {at} of {length}");
             }
         }
