@@ -104,7 +104,7 @@ pub struct Patience {
     pub response: Duration,
 }
 
-/// A connection to a server. It is boxed, as each request takes it out of a [`Pool`] and gives it back.
+/// A connection to a server. It is boxed, as each request takes it out of a [`Pool`](crate::pool::Pool) and gives it back.
 pub struct Upstream {
     /// Where it is.
     pub address: SocketAddr,
