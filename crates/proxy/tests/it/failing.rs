@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
-use crate::harness::{Bed, Client, Origin, Part, ok, run, send, until};
+use crate::harness::{Bed, Client, Origin, Part, Seen, ok, run, send, until};
 
 const TEN_S: &str = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=20\r\n";
 const FAILURE: &str = "HTTP/1.1 503 Not Now\r\nContent-Length: 2\r\n\r\nno";
@@ -221,17 +221,22 @@ fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
     });
 }
 
+/// An origin each of whose responses waits for a permit.
+async fn slow(permits: &Rc<Semaphore>) -> Origin {
+    let permits = Rc::clone(permits);
+    let respond = move |_: &Seen, _| {
+        let mut parts = vec![Part::Wait(Rc::clone(&permits))];
+        parts.extend(ok("Cache-Control: no-store\r\n", "slow"));
+        parts
+    };
+    Origin::start(respond).await
+}
+
 #[test]
 fn a_slow_origin_leaves_a_quarter_of_the_connections_of_clients_to_others() {
     run(async {
         let permits = Rc::new(Semaphore::new(0));
-        let waiting = Rc::clone(&permits);
-        let slow = Origin::start(move |_, _| {
-            let mut parts = vec![Part::Wait(Rc::clone(&waiting))];
-            parts.extend(ok("Cache-Control: no-store\r\n", "slow"));
-            parts
-        });
-        let slow = slow.await;
+        let slow = slow(&permits).await;
         let quick = Origin::start(|_, _| ok("Cache-Control: no-store\r\n", "quick")).await;
         let limits = Limits { clients: 4, ..Limits::default() };
         let bed = Bed::with_limits(&[("slow", slow.address), ("quick", quick.address)], limits);
@@ -266,13 +271,7 @@ fn a_slow_origin_leaves_a_quarter_of_the_connections_of_clients_to_others() {
 fn an_only_origin_gets_all_connections_that_clients_may_have() {
     run(async {
         let permits = Rc::new(Semaphore::new(0));
-        let waiting = Rc::clone(&permits);
-        let origin = Origin::start(move |_, _| {
-            let mut parts = vec![Part::Wait(Rc::clone(&waiting))];
-            parts.extend(ok("Cache-Control: no-store\r\n", "slow"));
-            parts
-        });
-        let origin = origin.await;
+        let origin = slow(&permits).await;
         let limits = Limits { clients: 2, ..Limits::default() };
         let bed = Bed::with_limits(&[("a", origin.address), ("b", origin.address)], limits);
         let clients: Vec<_> = (0..2)
