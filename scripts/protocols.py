@@ -35,7 +35,7 @@ SITE = {
     "httpd": [{"robot-http": ["1.1", "2"], "tls": ALL_LEGS}, {"robot-http": ["1.1", "2"], "origin-http": "2", "tls": ["none", "both"]}],
     "trafficserver": [{"robot-http": "1.1", "tls": ALL_LEGS}, {"robot-http": "2", "tls": ["robots", "both"]}],
     "squid": [{"robot-http": "1.1", "tls": ["none", "robots"]}],
-    "varnish": [{"robot-http": ["1.1", "2"], "tls": "none"}],
+    "varnish": [{"robot-http": ["1.1", "2"], "tls": ["none", "robots"]}],
 }
 # Each value of each leg once.
 TWICE = [{"robot-http": "1.1", "tls": "none"}, {"robot-http": "2", "tls": "both"}]

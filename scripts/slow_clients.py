@@ -1,9 +1,11 @@
-"""Do slow clients and slow servers cost others anything? The 99th percentile of a normal load with 10,000 slow ones beside it, and without.
+"""Do slow clients and slow servers cost others anything? The 99th percentile of a normal load without them, with 10,000 of them
+elsewhere on the machine, and with 10,000 of them at the product.
 
 The product (the switch, or the built-in caching proxy) has one processor and one thread; everything else has the other. Behind it is nginx. The
-normal load is `assay replay`: connections that come at random and send ten requests each, so that accepting is part of it. Pair by pair,
-the same product is measured with the slow ones and without; which comes first alternates. The machine is busy with other things, so
-the figure is the median of the ratios over pairs, and how far they spread is said.
+normal load is `assay replay`: connections that come at random and send ten requests each, so that accepting is part of it. Each run measures
+the same product three times, in an order that changes from run to run: without slow ones, with them *elsewhere* (at a process that accepts them, on
+the product's processor, and then neither reads nor writes), and with them. What slow ones cost elsewhere is the system's and their own process's
+share of the machine, and no product can cost less. Figures are medians of ratios over runs, and how far they spread is said.
 
 What the slow ones do, each a byte a second:
 
@@ -15,13 +17,14 @@ What the slow ones do, each a byte a second:
 One that is ended comes again, 100 a second at most. Memory is that of the product with them less that without, over the connections
 that it had. Everything is on loopback addresses of its own. Runs are kept, a line each, and what was interrupted is gone on with.
 
-    scripts/slow-clients.sh [--times PAIRS] [--slow N] [--seconds S] [--json FILE] [CASE]...      CASE: switch-head, proxy-mixed, …
+    scripts/slow-clients.sh [--times RUNS] [--slow N] [--seconds S] [--json FILE] [CASE]...      CASE: switch-head, proxy-mixed, …
     ASSAY=path/to/assay: measure that one instead of building it
 
-The exit code is 1 if the median of a case is above 1.10, or a response of the normal load was lost.
+The exit code is 1 if the median of a case, with them to without, is above 1.10, or a response of the normal load was lost.
 """
 
 import collections
+import itertools
 import json
 import os
 import re
@@ -44,11 +47,15 @@ sys.path.insert(0, os.path.join(HERE, "scripts/benchmarks"))
 from machine import ASSAY, CLIENT, PATH, SERVER, STARTED, Role, cpu_seconds, on, start, stop, wait_for
 
 KINDS = ("head", "body", "handshake", "reader", "server")
+# How a product is measured: without slow ones, with them at another process, and with them.
+WAYS = ("without", "elsewhere", "with")
+ORDERS = list(itertools.permutations(WAYS))
 CASES = [f"{product}-{kind}" for product in ("switch", "proxy") for kind in (*KINDS, "mixed")]
 LISTEN, SECURE = ("127.66.8.1", 8080), ("127.66.8.1", 8443)
 METRICS = ("127.66.8.1", 9100)
 NODES = [("127.66.8.2", 8081), ("127.66.8.2", 8082)]
 DRIPPING, SINK = ("127.66.8.3", 8083), ("127.66.8.3", 8084)
+INERT = ("127.66.8.4", 8085)
 MOST_RATIO = 1.10
 # Requests a second of the normal load: connections, and requests of each.
 CONNECTIONS_PER_S, PER_CONNECTION = 100, 10
@@ -67,10 +74,11 @@ def write(path, text):
 class Slow:
     """The slow ones, in a process of their own: so many connections of a kind, each of which gets or sends a byte a second."""
 
-    def __init__(self, kind, count):
+    def __init__(self, kind, count, are_elsewhere):
+        self.are_elsewhere = are_elsewhere
         self.kinds = KINDS if kind == "mixed" else (kind,)
         self.count, self.poll = count, select.epoll()
-        self.open, self.turns, self.begun = {}, collections.deque(), 0
+        self.open, self.turns, self.begun, self.dripped = {}, collections.deque(), 0, 0
         self.ends = collections.Counter()
         self.listeners = {}
         for address, drips in ((DRIPPING, True), (SINK, False)):
@@ -89,7 +97,7 @@ class Slow:
         client.bind((f"127.66.{16 + self.begun % 8}.1", 0))
         if kind == "reader":
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-        client.connect_ex(SECURE if kind == "handshake" else LISTEN)
+        client.connect_ex(INERT if self.are_elsewhere else SECURE if kind == "handshake" else LISTEN)
         self.join(client, kind)
         self.poll.register(client, select.EPOLLOUT)
 
@@ -145,6 +153,7 @@ class Slow:
             self.end(one, f"{kind} {error.__class__.__name__}" if kind in KINDS else f"{kind} gone")
 
     def a_byte(self, one, kind):
+        self.dripped += 1
         try:
             if kind == "reader":
                 one.recv(1)
@@ -180,14 +189,36 @@ class Slow:
                 credit, clients = credit - 1, clients + 1
             if now - said >= 1:
                 said = now
-                print(json.dumps({"open": clients, "begun": self.begun, "is_up": is_up, "ends": self.ends}), flush=True)
+                print(json.dumps({"open": clients, "begun": self.begun, "is_up": is_up, "ends": self.ends, "at_s": now, "dripped": self.dripped}), flush=True)
+
+
+def inert():
+    """Accepts connections, and leaves them alone: to who sends a request first, it writes as much as there is room for. This goes on until it is killed."""
+    listener = socket.create_server(INERT, backlog=4096)
+    poll, kept = select.epoll(), {}
+    poll.register(listener, select.EPOLLIN)
+    while True:
+        for number, _ in poll.poll():
+            if number == listener.fileno():
+                one = listener.accept()[0]
+                one.setblocking(False)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+                kept[one.fileno()] = one
+                poll.register(one, select.EPOLLIN)
+            else:
+                poll.unregister(number)
+                try:
+                    if kept[number].recv(16, socket.MSG_PEEK).startswith(b"GET /big"):
+                        kept[number].send(b"b" * (1 << 20))
+                except OSError:
+                    pass  # as much as there was room for, or nobody is there any more
 
 
 class Drivers:
     """The process of the slow ones, as it is started and listened to."""
 
-    def __init__(self, kind, count):
-        command = [sys.executable, "-B", os.path.abspath(__file__), "--drive", kind, str(count)]
+    def __init__(self, kind, count, way):
+        command = [sys.executable, "-B", os.path.abspath(__file__), "--drive", kind, str(count), way]
         calm = lambda: (on(CLIENT)(), os.nice(19))
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=calm)
         self.last = {}
@@ -197,6 +228,11 @@ class Drivers:
             if self.last["is_up"]:
                 break
         self.listen(3)
+        self.first = self.last
+
+    def per_second(self):
+        """How many bytes they have sent or taken in a second: about as many as they are."""
+        return (self.last["dripped"] - self.first["dripped"]) / (self.last["at_s"] - self.first["at_s"])
 
     def listen(self, seconds):
         for _ in range(seconds):
@@ -336,59 +372,70 @@ def measured(directory, seconds):
             "requests": found["requests"], "lost": lost}
 
 
-def pair(case, seed, args, directory):
-    """One product, with slow ones and without."""
-    product, kind = case.split("-")
+def run(case, seed, args, directory):
+    """One product, in each way."""
+    product, kind = case.split("-", 1)
     one = PRODUCTS[product](directory)
+    wait_for(INERT, start([sys.executable, "-B", os.path.abspath(__file__), "--inert"], SERVER, directory))
     try:
         measured(directory, 2)
         found = {}
-        for is_slow in (False, True) if seed % 2 else (True, False):
+        for way in ORDERS[seed % len(ORDERS)]:
             before = memory(one.pids)
-            slow = Drivers(kind, args.slow) if is_slow else None
+            slow = Drivers(kind, args.slow, way) if way != "without" else None
             used = sum(map(cpu_seconds, one.pids))
-            now = found["with" if is_slow else "without"] = measured(directory, args.seconds)
+            now = found[way] = measured(directory, args.seconds)
             now["cpu_share"] = round((sum(map(cpu_seconds, one.pids)) - used) / args.seconds, 3)
             if slow:
-                now, counters = slow.now(), one.counters()
-                connections = counters.get("clients", now["open"])
-                found |= {"open": now["open"], "begun": now["begun"], "ends": now["ends"], "counters": counters,
+                last, counters = slow.now(), one.counters()
+                now["open"] = last["open"]
+            if way == "with":
+                connections = counters.get("clients", last["open"])
+                found |= {"begun": last["begun"], "ends": last["ends"], "counters": counters,
+                          "per_second": round(slow.per_second()),
                           "bytes_each": round((memory(one.pids) - before) / max(connections, 1))}
+            if slow:
                 slow.end()
                 time.sleep(2)
     finally:
         one.end()
-    return found | {"ratio": found["with"]["p99_ms"] / found["without"]["p99_ms"]}
+    return found
+
+
+def ratios(records, to):
+    """Of the 99th percentile with slow ones to that of another way."""
+    return [record["with"]["p99_ms"] / record[to]["p99_ms"] for record in records]
 
 
 def report(records, cases):
     """A table, and whether all is as it must be."""
     is_well = True
-    print("| case | pairs | p99 without, ms | with, ms | ratio (median) | from | to | lost | slow at once | ended as slow, dismissed | bytes each |")
+    print("| case | runs | p99 without, ms | elsewhere, ms | with, ms | with to without (from, to) | with to elsewhere (from, to) | lost | slow at once | "
+          "ended as slow, dismissed | bytes each |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for case in cases:
         mine = [record for record in records if record["case"] == case]
         if not mine:
             continue
-        ratios = [record["ratio"] for record in mine]
         middle = lambda value: statistics.median(value(record) for record in mine)
-        lost = sum(record[which]["lost"] for record in mine for which in ("with", "without"))
+        lost = sum(record[way]["lost"] for record in mine for way in WAYS)
         counts = [record["counters"] for record in mine]
-        print(f"| {case} | {len(mine)} | {middle(lambda r: r['without']['p99_ms']):.3f} | {middle(lambda r: r['with']['p99_ms']):.3f} | "
-              f"{statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {lost} | {middle(lambda r: r['open']):,.0f} | "
+        times = " | ".join(f"{middle(lambda r: r[way]['p99_ms']):.3f}" for way in WAYS)
+        spread = " | ".join(f"{statistics.median(found):.3f} ({min(found):.3f}, {max(found):.3f})" for found in (ratios(mine, to) for to in WAYS[:2]))
+        print(f"| {case} | {len(mine)} | {times} | {spread} | {lost} | {middle(lambda r: r['with']['open']):,.0f} | "
               f"{sum(c.get('slow', 0) for c in counts):,}, {sum(c.get('dismissed', 0) for c in counts):,} | {middle(lambda r: r['bytes_each']):,.0f} |")
-        is_well = is_well and statistics.median(ratios) <= MOST_RATIO and not lost
+        is_well = is_well and statistics.median(ratios(mine, "without")) <= MOST_RATIO and not lost
     for case in cases:
+        mine = [record for record in records if record["case"] == case]
         ends = collections.Counter()
-        for record in records:
-            if record["case"] == case:
-                ends.update(record["ends"])
+        for record in mine:
+            ends.update(record["ends"])
         told = ", ".join(f"{how}: {count}" for how, count in sorted(ends.items()) if "gone" not in how)
         if told:
             print(f"{case}: {told}")
-        ratios = [record["ratio"] for record in records if record["case"] == case]
-        if len(ratios) > 1:
-            print(f"{case}: {paired_runs.words(ratios)}")
+        if len(mine) > 1:
+            for to in WAYS[:2]:
+                print(f"{case}, with to {to}: {paired_runs.words(ratios(mine, to))}")
     return is_well
 
 
@@ -396,7 +443,9 @@ def main():
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if sys.argv[1:2] == ["--drive"]:
-        return Slow(sys.argv[2], int(sys.argv[3])).run()
+        return Slow(sys.argv[2], int(sys.argv[3]), sys.argv[4] == "elsewhere").run()
+    if sys.argv[1:2] == ["--inert"]:
+        return inert()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     made = kept_runs.parser(__doc__, CASES, 7, "slow-clients.jsonl")
     made.add_argument("--slow", type=int, default=10_000, help="slow ones at once")
@@ -411,7 +460,7 @@ def main():
                 subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", os.path.join(directory, "key.pem"), "-out",
                                 os.path.join(directory, "cert.pem"), "-days", "30", "-subj", "/CN=slow"], check=True, capture_output=True)
                 try:
-                    kept.add({"case": case, "seed": seed} | pair(case, seed, args, directory))
+                    kept.add({"case": case, "seed": seed} | run(case, seed, args, directory))
                 finally:
                     while STARTED:
                         process = STARTED.pop()

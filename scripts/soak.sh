@@ -1,6 +1,6 @@
 #!/bin/sh
 # Lets a switch, an evaluation and a fleet work for hours, and says whether anything grew or was lost (scripts/soak/__main__.py says how).
-# Usage: soak.sh [--hours H] [--seed N] [--dir DIR] [--summary] [--self-test]
+# Usage: soak.sh [--hours H] [--clients N] [--seed N] [--dir DIR] [--summary] [--self-test]
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null || { echo "soak needs python3" >&2; exit 2; }

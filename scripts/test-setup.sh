@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests can use beyond a Rust toolchain: six caching proxies, a NATS server, a browser, curl, Prometheus, valgrind, shells and
+# Installs what the tests can use beyond a Rust toolchain: six caching proxies (and hitch, for TLS to one of them), a NATS server, a browser, curl, Prometheus, valgrind, shells and
 # man for completion and manual pages, rpm, h2spec (built with Go, if that is there), and a Python with pandas, polars and DuckDB in a virtual environment of its own (in the user's
 # cache directory).
 #
@@ -16,7 +16,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 go_tool h2spec github.com/summerwind/h2spec v2.2.1+incompatible github.com/summerwind/h2spec/cmd/h2spec
 
 missing=""
-for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
+for pair in varnishd:varnish hitch:hitch nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
     apache2:apache2 chromium:chromium nats-server:nats-server prometheus:prometheus valgrind:valgrind curl:curl zsh:zsh fish:fish man:man-db \
     objcopy:binutils rpmbuild:rpm ip:iproute2 iptables:iptables unshare:util-linux; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs all tests, after everything is built: four rows of them side by side, as many wait most of their time, and then those
-# end-to-end tests that are judged by their times (modules `alone`), one by one. The integration tests of the binary (`commands`) are
-# a row of their own: they wait most, and take longer than those of all other crates together. Lints and the documentation of the code
+# end-to-end tests that are judged by their times (modules `alone`), most of them one by one. The integration tests of the binary (`commands`) are
+# a row of their own: they wait most, and take longer than those of all other crates together. Some of them, those of several machines and of Python
+# (`later`), follow the unit tests in their row, which is the shortest, so that all rows end at about the same time. Lints and the documentation of the code
 # are a fifth row, which takes what the others leave of the processors (it is scheduled when nothing else can run), also from
 # `alone`: those tests wait most of their time, and what a busy machine does to their times is what they are about.
 #
@@ -11,6 +12,8 @@ set -u
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 failed=0
+# Modules of `commands` that are run behind the unit tests.
+later="fleet:: fleet_lost:: fleet_descriptions:: python:: by_hand:: machine::"
 
 case ${1:-all} in
 e2e)
@@ -19,11 +22,29 @@ e2e)
     exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
     ;;
 commands)
-    exec "$cargo" test --workspace --quiet --test commands
+    skipped=
+    for module in $later; do skipped="$skipped --skip $module"; done
+    # shellcheck disable=SC2086 # they are words
+    exec "$cargo" test --workspace --quiet --test commands -- $skipped
+    ;;
+later)
+    # By its program, where that is known: cargo is held by the lints at that time.
+    if [ -n "${COMMANDS:-}" ]; then
+        cd crates/cli || exit 1
+        # shellcheck disable=SC2086 # they are words
+        exec "$COMMANDS" --quiet $later --test-threads=3
+    fi
+    # shellcheck disable=SC2086 # they are words
+    exec "$cargo" test --workspace --quiet --test commands -- $later --test-threads=3
     ;;
 unit)
     "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
     ASSAY=${CARGO_TARGET_DIR:-target}/debug/assay scripts/instructions.sh --check || failed=1
+    exit "$failed"
+    ;;
+unit-and-later)
+    scripts/test.sh unit || failed=1
+    scripts/test.sh later || failed=1
     exit "$failed"
     ;;
 lint)
@@ -43,7 +64,7 @@ lint)
     ;;
 all) ;;
 *)
-    echo "usage: scripts/test.sh [unit | commands | e2e | lint]: all tests, or one of the rows that run side by side" >&2
+    echo "usage: scripts/test.sh [unit | later | unit-and-later | commands | e2e | lint]: all tests, or one of the rows that run side by side (or a part of one)" >&2
     exit 2
     ;;
 esac
@@ -58,24 +79,28 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-"$cargo" test --workspace --no-run --quiet --lib --bins --tests || exit 1
+# Cargo says which programs it made: some are run directly, while cargo, which builds one thing at a time, is held by the lints.
+"$cargo" test --workspace --no-run --quiet --lib --bins --tests --message-format=json-render-diagnostics >"$said/built" || exit 1
 # Of the examples, only those that tests start: clippy has checked all, and most are for measuring. By `cargo build`: an example that
 # `cargo test` is told to build becomes a test of its own, under another name.
 "$cargo" build --workspace --quiet --example fake_role --example killed_lab || exit 1
-# The program of the end-to-end tests, to run it while cargo, which builds one thing at a time, is held by the lints.
-end_to_end=$("$cargo" test --workspace --no-run --quiet --test e2e --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\/e2e-[^"]*\)".*/\1/p')
-[ -x "$end_to_end" ] || { echo "cargo did not say where the end-to-end tests are: $end_to_end" >&2; exit 1; }
+program_of() {
+    found=$(sed -n "s/.*\"executable\":\"\([^\"]*\/$1-[^\"]*\)\".*/\1/p" "$said/built")
+    [ -x "$found" ] || { echo "cargo did not say where the tests $1 are: $found" >&2; exit 1; }
+    echo "$found"
+}
+end_to_end=$(program_of e2e) && COMMANDS=$(program_of commands) || exit 1
+export COMMANDS
 start() {
     setsid scripts/test.sh "$1" >"$said/$1" 2>&1 &
     started=$!
     rows="$rows $started"
 }
-for row in unit commands e2e; do start "$row"; done
+for row in unit-and-later commands e2e; do start "$row"; done
 { "$cargo" test --workspace --quiet --no-fail-fast --test it 2>&1 || touch "$said/failed"; } | tee "$said/it" &
 first=$!
 # Cargo builds one thing at a time. So lints begin when all tests run that have been built: before, these would wait for them.
-for row in unit commands e2e it; do
+for row in unit-and-later commands e2e it; do
     until [ -s "$said/$row" ] || ! kill -0 "$first" 2>/dev/null; do sleep 0.1; done
 done
 tests=$rows
@@ -83,11 +108,16 @@ start lint
 lint=$started
 for row in $tests; do wait "$row" || failed=1; done
 wait "$first"
-[ ! -e "$said/failed" ] || failed=1
 rows=$lint
-cat "$said/unit" "$said/commands" "$said/e2e"
-(cd crates/cli && "$end_to_end" --quiet alone::) || failed=1
+cat "$said/unit-and-later" "$said/commands" "$said/e2e"
+{ (cd crates/cli && "$end_to_end" --quiet alone:: --test-threads=3) 2>&1 || touch "$said/failed"; } | tee "$said/alone"
 wait "$lint" || failed=1
 rows=
 cat "$said/lint"
+[ ! -e "$said/failed" ] || failed=1
+if [ "$failed" -ne 0 ]; then
+    # Last, so that whoever sees only the end of this knows what to look for.
+    echo "What failed:"
+    cd "$said" && grep -A 3 -E ' --- FAILED$|^error|are kept: | panicked at ' unit-and-later commands e2e it alone lint | cut -c 1-1500
+fi
 exit "$failed"

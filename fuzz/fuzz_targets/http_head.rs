@@ -10,6 +10,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some((head, length))) = RequestHead::parse(bytes) {
         assert!(length <= bytes.len());
+        assert!(lines_end_in_cr_lf(&bytes[..length]));
         assert!(!(head.facts.chunked && head.facts.content_length.is_some()));
         assert!(head.headers().count() <= MAX_HEADERS);
         let again =
@@ -19,6 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(Some((head, length))) = ResponseHead::parse(bytes) {
         assert!(length <= bytes.len());
+        assert!(lines_end_in_cr_lf(&bytes[..length]));
         for field in head.headers() {
             assert!(!field.name.is_empty() && !field.value.contains(&b'\n'));
             parse_date(field.value);
@@ -28,3 +30,8 @@ fuzz_target!(|bytes: &[u8]| {
         head.body("GET");
     }
 });
+
+/// Nothing in a head can be taken for the end of a line by one reader and not by another.
+fn lines_end_in_cr_lf(head: &[u8]) -> bool {
+    (0..head.len()).all(|at| head[at] != b'\n' || (at > 0 && head[at - 1] == b'\r'))
+}

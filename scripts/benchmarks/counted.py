@@ -26,8 +26,8 @@ PATIENCE_S = 120
 class Counted:
     """A process of the binary, under callgrind or plainly."""
 
-    def __init__(self, arguments, directory, counted=True, keep=None, first_thread=False):
-        self.first_thread = first_thread
+    def __init__(self, arguments, directory, counted=True, keep=None, first_thread=False, kind=None):
+        self.first_thread, self.kind = first_thread, kind
         self.counts = os.path.join(keep or directory, "callgrind.out") if counted else None
         under = ["valgrind", "--quiet", "--tool=callgrind", "--separate-threads=yes",
                  f"--callgrind-out-file={self.counts}"] if counted else []
@@ -42,7 +42,7 @@ class Counted:
         path = os.path.join(directory, f"{kind}.json")
         with open(path, "w") as file:
             json.dump(spec, file)
-        made = cls(["role", kind, path], directory, counted, keep, first_thread)
+        made = cls(["role", kind, path], directory, counted, keep, first_thread, kind)
         made.event("ready")
         return made
 
@@ -86,12 +86,20 @@ class Counted:
             self.fail(f"what was counted ended with {self.process.returncode}")
         if self.counts is None:
             return 0
+        if self.kind == "robots" and (names := not_called(glob.glob(self.counts + "-*"))):
+            self.fail(f"robots called none of what is counted apart as {', '.join(names)}: see APART in counted.py")
         return sum(map(total, glob.glob(self.counts + "-*"))) - (0 if self.first_thread else total(self.counts + "-01"))
 
 
-# A histogram of response times grows for the slowest one of a second. How many seconds there are, and how slow that one is,
-# depends on how busy the machine is, and it has nothing to do with how many requests there are.
-APART = "hdrhistogram::Histogram<T>::resize"
+# A histogram of response times grows for the slowest one of a second, and each second has histograms of its own. How many seconds
+# there are, and how slow that one is, depends on how busy the machine is, and it has nothing to do with how many requests there are.
+APART = ["assay_measurement::histogram::Histogram::grow", "assay_engine::tally::recorders::Recorders::take"]
+
+
+def number(text, name):
+    """By which callgrind names a function in a file, where it was called."""
+    found = re.search(rf"^c?fn=(\(\d+\)) {re.escape(name)}$", text, re.MULTILINE)
+    return found and found.group(1)
 
 
 def total(path):
@@ -99,11 +107,18 @@ def total(path):
     with open(path) as file:
         text = file.read()
     whole = int(re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE).group(1))
-    number = re.search(rf"^c?fn=(\(\d+\)) {re.escape(APART)}$", text, re.MULTILINE)
-    if not number:
-        return whole
-    calls = rf"^cfn={re.escape(number.group(1))}.*\ncalls=.*\n\S+ (\d+)$"
-    return whole - sum(map(int, re.findall(calls, text, re.MULTILINE)))
+    for called in filter(None, (number(text, name) for name in APART)):
+        whole -= sum(map(int, re.findall(rf"^cfn={re.escape(called)}.*\ncalls=.*\n\S+ (\d+)$", text, re.MULTILINE)))
+    return whole
+
+
+def not_called(paths):
+    """What is to be counted apart, and is in none of these files: it has another name now, or is part of its caller."""
+    texts = []
+    for path in paths:
+        with open(path) as file:
+            texts.append(file.read())
+    return [name for name in APART if not any(number(text, name) for text in texts)]
 
 
 class Message:

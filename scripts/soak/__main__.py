@@ -8,7 +8,7 @@ Clients check every byte. Memory and descriptors of each process are sampled eve
 
 Lines go to --dir (`samples.ndjson`, `events.ndjson`) as they come. What was interrupted is gone on with, as another part of the same soak.
 Exit code 1: something grew, was lost, wrong or left; 96: whether something grows cannot be said after so short a time (see --undecided-is-fine).
-Usage: soak [--hours H] [--seed N] [--dir DIR] [--summary] [--self-test]
+Usage: soak [--hours H] [--clients N] [--seed N] [--dir DIR] [--summary] [--self-test]
 """
 
 import argparse
@@ -86,6 +86,7 @@ def told(directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=8.0)
+    parser.add_argument("--clients", type=int, default=1, metavar="N", help="N clients where there is else one, so N times the requests")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", default=os.path.join(ROOT, "target", "soak"), help="where lines are kept; removed when its soak is complete and a new one begins")
     parser.add_argument("--summary", action="store_true", help="only say what was kept")
@@ -97,8 +98,9 @@ def main():
         return 0
     directory = os.path.abspath(args.dir)
     if not args.summary:
-        if directory.startswith(HIDDEN):
-            sys.exit("--dir must lie elsewhere: in the namespaces of the soak, /tmp, /dev/shm and /mnt are in memory, and gone with them")
+        for what, where in (("--dir", directory), ("this checkout", ROOT)):
+            if where.startswith(HIDDEN):
+                sys.exit(f"{what} must lie elsewhere: in the namespaces of the soak, /tmp, /dev/shm and /mnt are in memory, and gone with them")
         assay = os.path.abspath(os.environ.get("ASSAY", os.path.join(ROOT, "target", "release", "assay")))
         done_s = lasted_s(lines(f"{directory}/events.ndjson"), lines(f"{directory}/samples.ndjson"))
         if done_s >= args.hours * 3600:
@@ -107,7 +109,7 @@ def main():
         os.makedirs(directory, exist_ok=True)
         parts = [int(name[5:]) for name in os.listdir(directory) if name.startswith("part-")]
         left_s = args.hours * 3600 - done_s
-        inside = [sys.executable, "-B", os.path.join(HERE, "inside.py"), assay, directory, str(left_s), str(args.seed), str(max(parts, default=-1) + 1)]
+        inside = [sys.executable, "-B", os.path.join(HERE, "inside.py"), assay, directory, str(left_s), str(args.seed), str(max(parts, default=-1) + 1), str(args.clients)]
         ended = subprocess.run([*UNSHARE, *inside], stdin=subprocess.DEVNULL, timeout=left_s + BESIDE_S)
         if ended.returncode != 0:
             return 1

@@ -1,6 +1,6 @@
 """One part of a soak, in namespaces of its own: starts everything, disturbs it, samples it, ends it. Every line goes to a file at once.
 
-Usage: inside.py ASSAY DIR SECONDS SEED PART
+Usage: inside.py ASSAY DIR SECONDS SEED PART CLIENTS
 """
 
 import json
@@ -64,8 +64,8 @@ interval = "1s"
 
 
 class Soak:
-    def __init__(self, assay, part, seed):
-        self.assay, self.part, self.chance = assay, part, random.Random(seed * 1_000_003 + part)
+    def __init__(self, assay, part, seed, times):
+        self.assay, self.part, self.times, self.chance = assay, part, times, random.Random(seed * 1_000_003 + part)
         self.lock = threading.Lock()
         self.events, self.samples = open("../events.ndjson", "a"), open("../samples.ndjson", "a")
         self.servers, self.reloads, self.rotations, self.lines = {}, 0, 0, 0
@@ -105,8 +105,8 @@ class Soak:
                                       "--proxy", "nginx", "--memory", "32MB", "--disk", "64MB", "--collector-memory", "64MB", "--dir", "evaluation"])
         self.wait_for(SPE, self.spe)
         self.fleet = Fleet(self.assay, os.path.join(ROOT, "crates/cli/tests/commands/special.pg"), self.told, seed)
-        self.clients = [Client(name, port, share, self.told, seed * 100 + number, secure)
-                        for number, (name, port, share, secure) in enumerate(CLIENTS)]
+        self.clients = [Client(name, port, share, self.told, seed * 1000 + number, secure)
+                        for number, (name, port, share, secure) in enumerate(CLIENTS * self.times)]
         self.fleet.start()
         for client in self.clients:
             client.start()
@@ -236,11 +236,12 @@ def panics():
 
 def main():
     assay, directory, seconds, seed, part = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+    times = int(sys.argv[6])
     assay = namespaces.mounted(assay, ROOM_MB)
     work = os.path.join(directory, f"part-{part}")
     os.makedirs(work)
     os.chdir(work)
-    soak = Soak(assay, part, seed)
+    soak = Soak(assay, part, seed, times)
     soak.begin(seed + part)
     lasted_s = soak.go_on(seconds)
     soak.told({"event": "over", "at": time.time(), "lasted_s": round(lasted_s, 1)} | soak.finish())

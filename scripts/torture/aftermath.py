@@ -1,7 +1,7 @@
 """What must be true after a fault, whatever it was.
 
 - The command ends by itself, with an exit code that the manual names, or by the signal that was sent to it. Where it fails, it says something.
-- Nothing panics.
+- Nothing panics, but for want of memory.
 - Soon after, no process, no directory in /tmp and no shared memory of it is left. What a killed command leaves, the next start removes.
 - What it recorded can be read; where the command itself was killed, up to the last whole second before, and what it takes to hand that over.
 """
@@ -16,6 +16,8 @@ import time
 
 # Exit codes in the manual: fine, failed, wrong arguments, undecided, requirement not met, interrupted.
 KNOWN_CODES = {0, 1, 2, 96, 99, 105}
+# A program that gets no memory is ended by a signal, or by a library of it that panics where none is left for it.
+PANIC_CODE = 101
 # How long what watches over a killed command may take to clean up.
 SOON_S = 12
 MOST_S = 60
@@ -52,11 +54,11 @@ def of(command, typed, code, is_own_end, is_starved, processes):
     is_signal = code is not None and code < 0 and (is_own_end or -code in (signal.SIGTERM, signal.SIGINT))
     if code is None:
         problems.append("the command did not end")
-    elif code not in KNOWN_CODES and not is_signal:
+    elif code not in KNOWN_CODES and not is_signal and not (code == PANIC_CODE and is_own_end and is_starved):
         problems.append(f"exit code {code}")
     if code not in (0, None) and not said.strip() and not is_signal:
         problems.append(f"exit code {code} without a word")
-    # A program that gets no memory may give up in any of its libraries; that it says so is enough.
+    # Of one that gets no memory it is enough that it says so.
     if "panicked at" in said and not is_starved:
         problems.append("panic: " + said[said.index("panicked at") :][:200])
     running, files = gone(processes)

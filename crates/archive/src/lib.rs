@@ -18,7 +18,10 @@ pub use remove::remove;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// A directory cannot be listed.
-    #[error("cannot list {}: {cause}; name a directory in which runs are kept", path.display())]
+    #[error(
+        "cannot list {}: {cause}; name a directory in which runs are kept",
+        assay_quote::line::path(path)
+    )]
     List {
         /// The directory.
         path: PathBuf,
@@ -26,10 +29,10 @@ pub enum ArchiveError {
         cause: io::Error,
     },
     /// Something that was named is not the directory of a run or of an experiment.
-    #[error("{} is not the directory of a run or of an experiment; `assay runs` lists them", .0.display())]
+    #[error("{} is not the directory of a run or of an experiment; `assay runs` lists them", assay_quote::line::path(.0))]
     NotAResult(PathBuf),
     /// It cannot be removed.
-    #[error("cannot remove {}: {cause}; check its permissions", path.display())]
+    #[error("cannot remove {}: {cause}; check its permissions", assay_quote::line::path(path))]
     Remove {
         /// The directory.
         path: PathBuf,

@@ -1,5 +1,9 @@
 //! The requests that a stored response serves, among those for its URL (RFC 9111, 4.1).
 
+/// Most names that are compared: a request has no more fields (100 in a head). What varies by more is taken to vary by everything, as
+/// each name takes memory, and each request a look at all of its fields for each.
+const MOST_NAMES: usize = 100;
+
 /// `Vary` of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Vary {
@@ -20,12 +24,23 @@ impl Vary {
             match std::str::from_utf8(member) {
                 Ok("") => {}
                 Ok("*") | Err(_) => return Vary::Everything,
+                Ok(_) if names.len() == MOST_NAMES => return Vary::Everything,
                 Ok(name) => names.push(name.to_ascii_lowercase().into()),
             }
         }
         names.sort_unstable();
         names.dedup();
         if names.is_empty() { Vary::Nothing } else { Vary::Fields(names.into()) }
+    }
+
+    /// Bytes of memory that it takes beside its own size, without what an allocator adds to each of [`Vary::names`].
+    pub fn name_bytes(&self) -> usize {
+        self.names().iter().map(|name| size_of_val(name) + name.len()).sum()
+    }
+
+    /// The names of the fields; none where there are none, or all of them.
+    pub fn names(&self) -> &[Box<str>] {
+        if let Vary::Fields(names) = self { names } else { &[] }
     }
 
     /// The part of the key that a request's fields (name, value) add; empty unless the response varies by
@@ -65,6 +80,16 @@ mod tests {
         assert_eq!(parse(&["", " , "]), Vary::Nothing);
         assert_eq!(parse(&["Accept-Language, accept"]), parse(&["Accept", "ACCEPT-language"]));
         assert_eq!(parse(&["Accept, *"]), Vary::Everything);
+    }
+
+    #[test]
+    fn what_varies_by_more_fields_than_a_request_has_varies_by_everything() {
+        let names = |count: usize| (0..count).map(|name| format!("n{name:03},")).collect::<String>();
+        let most = parse(&[&names(MOST_NAMES)]);
+        assert_eq!((most.names().len(), most.name_bytes()), (MOST_NAMES, MOST_NAMES * (16 + 4)));
+        assert_eq!(parse(&[&names(MOST_NAMES + 1)]), Vary::Everything);
+        assert_eq!(parse(&[&names(MOST_NAMES), "a"]), Vary::Everything);
+        assert_eq!(Vary::Everything.name_bytes(), 0);
     }
 
     #[test]

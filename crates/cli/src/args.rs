@@ -76,8 +76,8 @@ Exit codes:
   99 a requirement failed, content was wrong, or something got worse than it may
   105 interrupted";
 
-/// Find out what a caching proxy is worth: put it under a known stream of requests, check every byte that
-/// comes back, and see how fast, how effective and how correct it is.
+/// Measure how fast, effective and correct a caching proxy is: put it under a known stream of requests, and check every byte
+/// that comes back.
 #[derive(Debug, Parser)]
 #[command(
     name = "assay",
@@ -96,7 +96,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Put a proxy under a workload and report
+    /// Run a workload against a proxy and report the results
     Run(Box<RunArgs>),
     /// Run an experiment: workloads x proxies x conditions, repeated, in random order, and compared
     Lab(Box<LabArgs>),
@@ -134,7 +134,7 @@ pub enum Command {
     Spe(Box<SpeArgs>),
     /// Start a cluster's nodes, with a switch in front; measure its policies, or what a node needs
     Cluster(Box<ClusterArgs>),
-    /// WebStone: clients that send requests without a pause, by a file list, more and more of them
+    /// WebStone: a growing number of clients that send requests from a file list without a pause
     Webstone(Box<WebstoneArgs>),
     /// Show the results of simulated and measured clusters again, and one against another
     Policies(PoliciesArgs),
@@ -148,7 +148,7 @@ pub enum Command {
     Experiments(ExperimentsArgs),
     /// Write an experiment or a workload with comments, to begin with
     Init(InitArgs),
-    /// Say what this machine can carry and measure, what it lacks, and what would mend that
+    /// Say what this machine can carry and measure, what it lacks, and what would fix that
     Doctor(DoctorArgs),
     /// Open the report of a run in the browser
     Open(OpenArgs),

@@ -5,6 +5,6 @@ use crate::output;
 /// Clears it away, and says so.
 pub fn clear() {
     for note in assay_lab::leftovers::clear() {
-        output::eprint(&format!("note: {note}\n"));
+        output::say(&format!("note: {note}"));
     }
 }

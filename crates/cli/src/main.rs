@@ -41,7 +41,10 @@ fn main() -> std::process::ExitCode {
         return Exit::Fine.into();
     }
     let typed = commands::version::typed_as_flags(commands::replay::typed_as_run(typed));
-    let cli = args::parse(&typed).unwrap_or_else(|error| error.exit());
+    let cli = match args::parse(&typed) {
+        Ok(cli) => cli,
+        Err(error) => return output::mistyped(&error),
+    };
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Lab(args) => commands::lab::lab(&args),

@@ -31,7 +31,7 @@ pub struct LoadArgs {
 /// How a workload is taken by a command that does not run it.
 #[derive(Debug, Clone, Args)]
 pub struct PlannedArgs {
-    /// Squeeze the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
+    /// Compress the whole schedule into DUR, or to a SHARE of it, as `assay run --rehearse` does
     #[arg(long, value_name = "DUR|SHARE", value_parser = rehearsal)]
     pub rehearse: Option<Rehearsal>,
     /// The number of robots, as `assay run --robots` sets it

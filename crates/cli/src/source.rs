@@ -46,8 +46,9 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
     })?;
     let colour = io::stderr().is_terminal() && !output::no_colour();
     let show = |diagnostics: &[assay_pgl::Diagnostic], sources: &[Source]| {
-        let rendered: String = diagnostics.iter().map(|d| d.render(sources, colour) + "\n").collect();
-        output::eprint(&rendered);
+        output::eprint_drawn(|styled| {
+            diagnostics.iter().map(|d| d.render(sources, styled && colour) + "\n").collect()
+        });
     };
     match assay_pgl::compile(name, &resolver) {
         Ok(compiled) => {
@@ -178,7 +179,7 @@ impl Files for FileSystem {
     }
 
     fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        std::fs::read(path).map_err(|error| error.to_string())
+        assay_files::bytes(path, assay_files::BODY_MAX).map_err(|error| error.to_string())
     }
 }
 

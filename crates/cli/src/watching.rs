@@ -24,7 +24,7 @@ pub struct WatchArgs {
     #[arg(long, requires = "serve")]
     pub keep_serving: bool,
     /// Send metrics to an OpenTelemetry collector (OTLP over http) every 5 seconds; `env`: to where
-    /// OTEL_EXPORTER_OTLP_ENDPOINT says
+    /// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT says
     #[arg(long, value_name = "URL", value_parser = collector)]
     pub otlp: Option<Collector>,
 }
@@ -63,7 +63,7 @@ impl WatchArgs {
         let watcher = Watcher::start(settings, about, listeners.join(), say);
         let watching = Watching { watcher: watcher.map_err(Failure::usage)?, said, keep: self.keep_serving };
         if let Some(url) = watching.url() {
-            output::eprint(&format!("watch at {url}\n"));
+            output::say(&format!("watch at {url}"));
         }
         let open = watching.watcher.address();
         if let Some(note) =
@@ -94,7 +94,7 @@ impl Watching {
         self.said.try_iter().for_each(|words| output::eprint(&words));
         self.watcher.report_written();
         if let Some(url) = self.url().filter(|_| self.keep) {
-            output::eprint(&format!("the report stays at {url} until Ctrl-C\n"));
+            output::say(&format!("the report stays at {url} until Ctrl-C"));
             interrupts.next().await;
         }
         self.watcher.finish();

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use assay_quote::csv::quoted;
 use assay_report::ReportError;
 use assay_report::chart::Chart;
-use assay_report::export::quoted;
 use assay_report::figure::{self, Figure, FigureSet};
 
 use super::document::{Comparison, Contrast, MetricRow, MetricTable, Values};

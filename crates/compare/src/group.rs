@@ -17,9 +17,14 @@ const PLAIN: &str = "plain";
 
 /// Makes an experiment of runs that were named.
 pub fn group(given: &[Given], any_stream: bool) -> ExperimentInfo {
-    let labels = labels(given);
+    let mut labels = labels(given);
+    let met: Vec<Met> = given.iter().map(|given| given.head.as_ref().map(met).unwrap_or_default()).collect();
+    let shared = is_shared(&met, &labels);
+    if !shared {
+        tell_apart(given, &met, &mut labels);
+    }
     let subjects = subjects(given, &labels);
-    let conditions = conditions(given, &labels);
+    let conditions = conditions(given, met, shared);
     let workloads = workloads(given, &labels, any_stream);
     let mut cells: Vec<CellInfo> = given
         .iter()
@@ -183,9 +188,25 @@ fn subjects(given: &[Given], labels: &[String]) -> Vec<SubjectInfo> {
     subjects
 }
 
-/// What a run met, by name: links to and from the target, and what its proxy was held to.
-fn met(head: &RunInfo) -> BTreeMap<String, String> {
+/// What a run met, by name.
+type Met = BTreeMap<String, String>;
+
+/// Links to and from the target, what its proxy was held to, and how robots and origins spoke where the command line decided that.
+fn met(head: &RunInfo) -> Met {
     let mut met = BTreeMap::new();
+    if let Some(overrides) = &head.workload.overrides {
+        let http = [("robot-http", &overrides.robot_http), ("origin-http", &overrides.origin_http)];
+        met.extend(http.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version.clone()?))));
+        met.extend(overrides.streams.map(|streams| ("streams".to_owned(), streams.to_string())));
+        met.extend(overrides.priorities.then(|| ("priorities".to_owned(), "stated".to_owned())));
+    }
+    if let Some(tls) = &head.tls {
+        let resumed = format::number(tls.resumption * 100.0);
+        let words =
+            [tls.legs(), &tls.versions, &tls.key, &tls.ciphers.join(" "), &format!("{resumed} % resumed")];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        met.insert("TLS".to_owned(), words.join(" "));
+    }
     if let Some(bed) = &head.bed {
         // A link between two of its caches is the subject's own.
         let is_cache = |name: &str| head.target.caches.iter().any(|cache| cache.name == name);
@@ -204,24 +225,42 @@ fn met(head: &RunInfo) -> BTreeMap<String, String> {
     met
 }
 
-/// The condition of each run: what it met, where more than one subject met it; otherwise that is a difference between
-/// subjects, and no condition.
-fn conditions(given: &[Given], labels: &[String]) -> Vec<ConditionInfo> {
-    let met: Vec<BTreeMap<String, String>> =
-        given.iter().map(|given| given.head.as_ref().map(met).unwrap_or_default()).collect();
-    let mut by_condition: BTreeMap<&BTreeMap<String, String>, BTreeSet<&String>> = BTreeMap::new();
+/// Runs met different things, and more than one subject met each of them.
+fn is_shared(met: &[Met], labels: &[String]) -> bool {
+    let mut by_condition: BTreeMap<&Met, BTreeSet<&String>> = BTreeMap::new();
     for (met, label) in met.iter().zip(labels) {
         by_condition.entry(met).or_default().insert(label);
     }
-    let shared = by_condition.len() > 1 && by_condition.values().all(|subjects| subjects.len() > 1);
+    by_condition.len() > 1 && by_condition.values().all(|subjects| subjects.len() > 1)
+}
+
+/// Runs of one target that met different things are no repetitions of one subject: what tells them apart is added to its name,
+/// unless somebody chose the name, or an experiment.
+fn tell_apart(given: &[Given], met: &[Met], labels: &mut [String]) {
+    let before = labels.to_vec();
+    let is_named = |given: &Given| given.label.is_some() || matches!(given.source, Source::Cell { .. });
+    for (index, label) in labels.iter_mut().enumerate().filter(|(index, _)| !is_named(&given[*index])) {
+        let alike =
+            || before.iter().zip(met).filter(|(other, _)| **other == before[index]).map(|(_, met)| met);
+        let telling =
+            met[index].iter().filter(|(name, value)| alike().any(|other| other.get(*name) != Some(value)));
+        for (name, value) in telling {
+            label.push_str(&format!(" {name} {value}"));
+        }
+    }
+}
+
+/// The condition of each run: what it met, where more than one subject met it; otherwise that is a difference between
+/// subjects, and no condition.
+fn conditions(given: &[Given], met: Vec<Met>, shared: bool) -> Vec<ConditionInfo> {
     given
         .iter()
-        .zip(&met)
+        .zip(met)
         .map(|(given, met)| match &given.source {
             Source::Cell { condition, .. } => condition.clone(),
             _ if shared && !met.is_empty() => {
                 let words: Vec<String> = met.iter().map(|(name, value)| format!("{name} {value}")).collect();
-                ConditionInfo { label: words.join(", "), settings: met.clone() }
+                ConditionInfo { label: words.join(", "), settings: met }
             }
             _ => ConditionInfo { label: PLAIN.to_owned(), ..ConditionInfo::default() },
         })
@@ -429,6 +468,19 @@ mod tests {
         assert_eq!(labels, ["plain", "congestion control cubic, link robots-proxy delay=40ms"]);
         let info = group(&given(&[of(0, "varnish", 1), far(1, "varnish")]), false);
         assert_eq!((info.conditions.len(), info.subjects.len()), (1, 2), "the directories differ in it");
+    }
+
+    #[test]
+    fn runs_of_one_target_that_met_different_things_are_no_repetitions() {
+        let far = Run { link: Some("delay=40ms"), ..of(1, "varnish", 1) };
+        let runs = [of(0, "varnish", 1), far, of(2, "nginx", 1)];
+        let far = "varnish congestion control cubic link robots-proxy delay=40ms";
+        assert_eq!(cells(&runs), said(&[("varnish", 1), (far, 1), ("nginx", 1)]));
+        let mut runs = given(&[of(0, "varnish", 1), of(1, "varnish", 1), of(2, "nginx", 1)]);
+        let head = runs[1].head.as_mut().unwrap();
+        head.workload.overrides.get_or_insert_default().robot_http = Some("2".into());
+        let labels: Vec<String> = group(&runs, false).cells.into_iter().map(|cell| cell.subject).collect();
+        assert_eq!(labels, ["varnish", "varnish robot-http 2", "nginx"]);
     }
 
     #[test]

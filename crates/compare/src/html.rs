@@ -14,6 +14,7 @@ use super::forest::{Scale, forest, judged, scale, tenth};
 use super::gate::Outcome;
 use super::panel::Axis;
 use super::{metric, views};
+use assay_quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::Chart;
 use assay_report::chart::said::said;
@@ -272,7 +273,7 @@ pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
         script: Value::from_safe_string(format!("{UPLOT}\n{SCRIPT}")),
         data: Value::from_safe_string(embedded_json(&charts)?),
     };
-    Ok(environment.get_template("compare.html")?.render(Serde(page))?)
+    Ok(visible(environment.get_template("compare.html")?.render(Serde(page))?))
 }
 
 fn in_words<'a>(charts: &'a [Chart], axis: &Axis) -> Vec<ChartHead<'a>> {

@@ -3,6 +3,7 @@
 use super::document::{Comparison, MetricRow, MetricTable};
 use super::gate::Outcome;
 use super::views::{self, Detail, Grid};
+use assay_quote::markdown::{escaped, in_element};
 
 /// The comparison as Markdown: what matters first, everything else folded.
 pub fn render(comparison: &Comparison) -> String {
@@ -88,7 +89,7 @@ fn left_out(text: &mut String, comparison: &Comparison) {
     let cells = &comparison.left_out;
     let fill = |text: &mut String| {
         for cell in cells {
-            text.push_str(&format!("- `{}`: {}\n", cell.cell.replace('`', "'"), escaped(&cell.why)));
+            text.push_str(&format!("- {}: {}\n", escaped(&cell.cell), escaped(&cell.why)));
         }
         text.push('\n');
     };
@@ -98,7 +99,7 @@ fn left_out(text: &mut String, comparison: &Comparison) {
 /// What opens on a click; Markdown inside needs the empty lines around it.
 fn folded(text: &mut String, heading: &str, fill: impl FnOnce(&mut String), wanted: bool) {
     if wanted {
-        text.push_str(&format!("<details><summary>{}</summary>\n\n", escaped(heading)));
+        text.push_str(&format!("<details><summary>{}</summary>\n\n", in_element(heading)));
         fill(text);
         text.push_str("</details>\n\n");
     }
@@ -123,32 +124,4 @@ fn grid(text: &mut String, table: &Grid) {
         text.push_str(&line(row));
     }
     text.push('\n');
-}
-
-/// Text that Markdown and HTML leave as it is.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '&' => escaped.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_become_markup() {
-        assert_eq!(escaped("<b>|a_b\n"), "&lt;b>\\|a\\_b ");
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::run::{PhaseInfo, RunInfo, TlsInfo};
+use assay_record::run::{OverridesInfo, PhaseInfo, RunInfo, TlsInfo};
 
 use super::document::{SettingDifference, Subject, Weight};
 use assay_report::format;
@@ -93,6 +93,14 @@ fn row(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + '
 
 fn requested(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> Row {
     Row { by_workload: true, ..row(name, weight, read) }
+}
+
+/// What the command line decided, or the workload.
+fn overridden(name: &str, read: impl Fn(&OverridesInfo) -> Option<String> + 'static) -> Row {
+    row(name, Weight::Matters, move |head| {
+        let decided = head.workload.overrides.as_ref().and_then(&read);
+        Some(decided.unwrap_or_else(|| "as the workload says".to_owned()))
+    })
 }
 
 fn some(text: &str) -> Option<String> {
@@ -210,6 +218,19 @@ fn around(heads: &[Head]) -> Vec<Row> {
             let spoken = |tls: &TlsInfo| format!("{} ({}, {})", tls.legs(), tls.versions, tls.key);
             Some(head.tls.as_ref().map_or_else(|| "none".to_owned(), spoken))
         }),
+        row("TLS sessions resumed", Matters, |head| {
+            head.tls.as_ref().map(|tls| format!("{} %", format::number(tls.resumption * 100.0)))
+        }),
+        row("cipher suites", Matters, |head| {
+            let named = |tls: &TlsInfo| some(&tls.ciphers.join(", ")).unwrap_or_else(|| "all".to_owned());
+            head.tls.as_ref().map(named)
+        }),
+        overridden("HTTP of robots", |overrides| overrides.robot_http.clone()),
+        overridden("HTTP of origins", |overrides| overrides.origin_http.clone()),
+        overridden("streams of a best-effort robot", |overrides| {
+            overrides.streams.map(|streams| streams.to_string())
+        }),
+        overridden("urgency", |overrides| overrides.priorities.then(|| "stated".to_owned())),
         row("machine", Matters, |head| some(&head.host.cpu_model)),
         row("processors", Matters, |head| Some(head.host.cpus.to_string())),
         row("machine’s memory", Matters, |head| Some(format::bytes(head.host.memory_bytes))),
@@ -337,6 +358,22 @@ mod tests {
             ("kernel", Weight::Matters),
         ];
         assert_eq!(found, expected.map(|(name, weight)| (name.to_owned(), weight)));
+    }
+
+    #[test]
+    fn how_robots_and_origins_spoke_is_told_where_it_differs() {
+        let decided = |decide: fn(&mut OverridesInfo)| {
+            let decided = head(1, |info| decide(info.workload.overrides.get_or_insert_default()));
+            named(&[head(0, |_| ()), decided]).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(decided(|overrides| overrides.robot_http = Some("2".into())), ["HTTP of robots"]);
+        assert_eq!(decided(|overrides| overrides.origin_http = Some("1.0".into())), ["HTTP of origins"]);
+        assert_eq!(decided(|overrides| overrides.streams = Some(4)), ["streams of a best-effort robot"]);
+        assert_eq!(decided(|overrides| overrides.priorities = true), ["urgency"]);
+        let tls = |resumption| TlsInfo { robots: true, resumption, ..TlsInfo::default() };
+        let resumed = |subject, resumption| head(subject, move |info| info.tls = Some(tls(resumption)));
+        let found = named(&[resumed(0, 1.0), resumed(1, 0.0)]);
+        assert_eq!(found, [("TLS sessions resumed".to_owned(), Weight::Matters)]);
     }
 
     #[test]

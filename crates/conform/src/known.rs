@@ -2,7 +2,8 @@
 
 use assay_settings::{Fields, Mistake, Source, Value};
 
-use crate::document::Document;
+use crate::document::{CaseResult, Document};
+use crate::verdict::Verdict;
 
 const TOP: [&str; 1] = ["known"];
 const KNOWN: [&str; 4] = ["target", "case", "reason", "evidence"];
@@ -34,6 +35,15 @@ impl Known {
     /// True if nothing but the exchanges of the case speaks for the reason.
     pub fn rests_on_exchanges_alone(&self) -> bool {
         self.evidence.iter().all(|item| kind(item) == "exchanges")
+    }
+
+    /// True if it names this case, or the case that this is a row of.
+    pub fn names(&self, case: &str) -> bool {
+        self.case == case || case.split('/').next() == Some(&self.case)
+    }
+
+    fn is_of(&self, result: &CaseResult) -> bool {
+        self.target.as_ref().is_none_or(|target| *target == result.target) && self.names(&result.case)
     }
 }
 
@@ -90,14 +100,17 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Known>, Mistake> {
     Ok(all.concat())
 }
 
-/// Marks the failures that are known; those of the list that did not fail anywhere.
+/// Marks the failures that are known; those of the list that did not fail anywhere, although a case that they name was tried and decided.
 pub fn apply<'k>(document: &mut Document, known: &'k [Known]) -> Vec<&'k Known> {
-    let mut unused: Vec<&Known> = known.iter().collect();
+    let decided = |result: &&CaseResult| {
+        use Verdict::{DependencyMissing, Inconclusive, NotApplicable};
+        !matches!(result.verdict, NotApplicable | DependencyMissing | Inconclusive)
+    };
+    let was_tried =
+        |known: &&Known| document.results.iter().filter(decided).any(|result| known.is_of(result));
+    let mut unused: Vec<&Known> = known.iter().filter(was_tried).collect();
     for result in document.results.iter_mut().filter(|result| result.fails()) {
-        let is_meant = |known: &&Known| {
-            let of_target = known.target.as_ref().is_none_or(|target| *target == result.target);
-            of_target && (known.case == result.case || result.case.split('/').next() == Some(&known.case))
-        };
+        let is_meant = |known: &&Known| known.is_of(result);
         // What names a row says more than what names the whole case.
         let of_row = |known: &&Known| known.case == result.case && is_meant(known);
         if let Some(found) = known.iter().find(of_row).or_else(|| known.iter().find(is_meant)) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_junit::{Outcome, Suite};
+use assay_quote::markdown::escaped;
 
 use crate::case::{Case, Level, Payload, Request, Step};
 use crate::document::{CaseResult, Document, TargetInfo};
@@ -238,15 +239,15 @@ pub fn markdown(document: &Document) -> String {
     }
     out.push_str(&format!(
         "\n## All cases\n\nWhere targets disagree first. A fraction: it held in so many of so many tries.\n\n| case | level | {} |\n|---|---|{}\n",
-        labels.join(" | "),
+        labels.iter().map(|label| escaped(label)).collect::<Vec<_>>().join(" | "),
         "---|".repeat(labels.len())
     ));
     for row in rows(document) {
         let cells: Vec<String> =
             row.results.iter().map(|result| result.map_or_else(String::new, CaseResult::mark)).collect();
         out.push_str(&format!(
-            "| `{}` | {} | {} |\n",
-            row.case.case,
+            "| {} | {} | {} |\n",
+            code(&row.case.case),
             row.case.level.word(),
             cells.join(" | ")
         ));
@@ -276,7 +277,14 @@ fn failures_by_target(out: &mut String, document: &Document, level: Level) {
             results.iter().filter_map(|result| Some(result.case.split_once('/')?.1)).collect();
         let Some(first) = results.first() else { continue };
         let cells = [first.target.as_str(), &rows.join(", "), &reference(first), &first.reason].map(escaped);
-        out.push_str(&format!("| {} | `{base}` | {} | {} | {} |", cells[0], cells[1], cells[2], cells[3]));
+        out.push_str(&format!(
+            "| {} | {} | {} | {} | {} |",
+            cells[0],
+            code(base),
+            cells[1],
+            cells[2],
+            cells[3]
+        ));
         if explains {
             let known = known.as_deref().map_or_else(|| NOT_EXPLAINED.to_owned(), escaped);
             out.push_str(&format!(" {known} | {} |", escaped(&first.evidence.join("; "))));
@@ -285,17 +293,10 @@ fn failures_by_target(out: &mut String, document: &Document, level: Level) {
     }
 }
 
-/// A cell of a table: text that is no markup, on one line.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '<' | '>' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+/// A name of a case as code, if it has no character that ends code or a cell.
+fn code(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./ :,()".contains(c);
+    if name.chars().all(is_plain) { format!("`{name}`") } else { escaped(name) }
 }
 
 /// The results as JUnit's XML: a suite for each target, a test for each case. Only MUST and SHOULD can fail.

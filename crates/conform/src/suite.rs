@@ -245,6 +245,26 @@ mod tests {
         for case in &suite.cases {
             assert!(case.rule.ends_with('.'), "{}: the rule is a sentence", case.name);
             assert!(!case.section.is_empty(), "{}", case.name);
+            assert!(!case.rule.contains(['{', '}']), "{}: {}", case.name, case.rule);
+        }
+    }
+
+    #[test]
+    fn rules_name_their_row_and_have_no_other_braces() {
+        let file = |rule: &str| {
+            let text = format!(
+                "topic = \"t\"\n[[case]]\nname = \"a\"\nlevel = \"MAY\"\nsection = \"s\"\nrule = \"{rule}\"\n\
+                 each = [{{ as = \"b-c\", to = \"{{date}}\" }}]\nsteps = [{{ expect = {{ status = 200 }} }}]\n"
+            );
+            read("x.toml", &text)
+                .map(|file| file.cases[0].rule.clone())
+                .map_err(|mistake| mistake.to_string())
+        };
+        assert_eq!(file("It is so ({as})."), Ok("It is so (b-c).".to_owned()));
+        for (rule, left) in [("It is {so}.", "{so}"), ("It is at {url}.", "{url}"), ("It is {to}.", "{date}")]
+        {
+            let refused = file(rule).unwrap_err();
+            assert!(refused.contains(&format!("x.toml:6: rule: `{left}` stands for nothing")), "{refused}");
         }
     }
 

@@ -58,18 +58,15 @@ pub fn with_values(text: &str, values: &Values) -> String {
 
 /// The first placeholder that stands for nothing.
 pub fn unknown(text: &str) -> Option<&str> {
-    let mut rest = text;
-    while let Some(at) = rest.find('{') {
-        rest = &rest[at + 1..];
-        let end = rest.find('}')?;
-        let name = &rest[..end];
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
-        let is_known = KNOWN.contains(&name) || offset(name).is_some() || repeat(name).is_some();
-        if !name.is_empty() && name.chars().all(is_name) && !is_known {
-            return Some(name);
-        }
-    }
-    None
+    let is_known = |name: &str| KNOWN.contains(&name) || offset(name).is_some() || repeat(name).is_some();
+    placeholders(text).find(|name| !is_known(name))
+}
+
+/// What has the form of a placeholder: the names between braces, in their order. Other text in braces is none.
+pub fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
+    let behind_braces = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    behind_braces.filter(move |name| !name.is_empty() && name.chars().all(is_name))
 }
 
 /// `date`, `date+10`, `date-10`: seconds from now.

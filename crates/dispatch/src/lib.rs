@@ -20,4 +20,4 @@ mod ring;
 
 pub use choice::Choice;
 pub use moment::Moment;
-pub use policy::{ClassId, Finish, Policy, Request, ServerId, ServerState};
+pub use policy::{ClassId, End, Finish, Policy, Request, ServerId, ServerState};

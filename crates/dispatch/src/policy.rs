@@ -31,8 +31,19 @@ pub struct Request {
 pub struct Finish {
     /// Nanoseconds since it was started on that server.
     pub took_nanos: u64,
-    /// False when the server failed it: refused, reset, or too late.
-    pub responded: bool,
+    /// What it ended with.
+    pub end: End,
+}
+
+/// What a request ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The server responded.
+    Responded,
+    /// The server failed it: refused, reset, or too late.
+    Failed,
+    /// Its client left before there was a response, which would have taken longer than the request did.
+    Left,
 }
 
 /// The state that a server reports, by itself or in response to a probe. Shares are of the time since the last report, 0 to 1.

@@ -39,7 +39,7 @@ pub struct Finding {
     pub standing: Standing,
     /// What was seen and what follows, half a sentence.
     pub seen: String,
-    /// The command, or the change, that would mend it; none: nothing to mend, or nothing would.
+    /// The command, or the change, that would fix it; none: nothing to mend, or nothing would.
     pub mend: Option<String>,
 }
 
@@ -109,7 +109,7 @@ fn other_work(facts: &Facts) -> Finding {
 }
 
 fn memory(available: u64) -> Finding {
-    let seen = format!("{} can be had", bytes(available));
+    let seen = format!("{} available", bytes(available));
     if available >= ENOUGH_MEMORY_BYTES {
         return Finding::good("memory", seen);
     }

@@ -1,4 +1,4 @@
-//! What this machine can carry and measure, what it lacks, and the command that would mend that.
+//! What this machine can carry and measure, what it lacks, and the command that would fix that.
 //!
 //! [`facts()`] looks at the machine; [`judge()`] turns what it saw into findings, and is pure.
 //!

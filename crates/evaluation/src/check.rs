@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use assay_lab::address::{self, is_private};
+use assay_lab::address;
 use assay_lab::led::{self, UnderTest, Which};
 use assay_lab::{Description, LabError, Mode, prepare};
+use assay_role::network::is_private;
 use assay_spe::validate::Rules;
 
 use crate::plan::{LISTENERS, SpePlan};
@@ -93,6 +94,9 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
         Which::Described(description) => {
             can_be_led(description, plan.mode)?;
             prepare::check_described(description, plan.mode)?;
+            if plan.over_tls.contains_key(&proxy.label) {
+                led::check_tls(description)?;
+            }
             description.check_capacity(proxy.memory_bytes, proxy.disk_bytes).map_err(LabError::plan)
         }
         Which::Running(address) => {
@@ -143,6 +147,7 @@ fn check_own(plan: &SpePlan, address: SocketAddr) -> Result<(), LabError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use assay_role::evaluation::{Turns, When};
@@ -162,6 +167,8 @@ mod tests {
             origin_tls: None,
             intercept: None,
             proxies,
+            over_tls: BTreeMap::new(),
+            proxies_tls: None,
             listeners: Some("127.0.0.1:0".parse().unwrap()),
             when: When::After,
             turns: Turns::Permuted,
@@ -177,6 +184,7 @@ mod tests {
             directory: "/nowhere".into(),
             text_log: false,
             duration: None,
+            destinations: None,
             own_target: false,
         }
     }

@@ -1,6 +1,7 @@
 //! What goes on between the start and the end of an evaluation, and what of it is kept.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,6 +39,8 @@ pub(crate) struct Evaluation {
     pub(crate) net: LoopbackNet,
     /// Where the Collector's listeners are.
     pub(crate) listeners: Vec<SocketAddr>,
+    /// What the Collector and the Multiplier know, and no proxy.
+    pub(crate) lost_key: String,
     // In this order: the senders of requests end before their receivers.
     pub(crate) multiplier: Option<Role>,
     pub(crate) builtins: Vec<Role>,
@@ -47,6 +50,7 @@ pub(crate) struct Evaluation {
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     events: mpsc::UnboundedSender<SpeEvent>,
     listener_rows: Option<ListenerWriter>,
+    is_told_of_listener_rows: bool,
     standing: Standing,
     start: Option<StartInstant>,
     /// The last thing that a role said went wrong.
@@ -68,7 +72,10 @@ impl Evaluation {
             ..Standing::default()
         };
         let (said, heard) = mpsc::unbounded_channel();
+        // Each hasher has keys of its own, which come from random numbers of the system.
+        let lost_key = (0..2).map(|_| format!("{:016x}", RandomState::new().hash_one(0))).collect();
         let evaluation = Self {
+            lost_key,
             plan,
             dir,
             info,
@@ -82,6 +89,7 @@ impl Evaluation {
             heard,
             events,
             listener_rows: Some(listener_rows),
+            is_told_of_listener_rows: false,
             standing,
             start: None,
             fault: None,
@@ -119,7 +127,7 @@ impl Evaluation {
     async fn start(&mut self) -> Result<SocketAddr, LabError> {
         self.start_collector().await?;
         let proxies = self.start_proxies().await?;
-        let address = self.start_multiplier(&proxies).await?;
+        let address = self.start_multiplier(proxies).await?;
         let start = StartInstant::soon();
         for role in self.multiplier.iter_mut().chain(&mut self.collector) {
             role.tell(start.command()).await?;
@@ -223,11 +231,11 @@ impl Evaluation {
                 let rows = interval.listeners.iter();
                 let failed = self.listener_rows.as_mut().and_then(|writer| {
                     let failed = rows.map(|row| writer.push(row)).find_map(Result::err);
-                    writer.keep();
-                    failed
+                    failed.or(writer.keep().err())
                 });
-                // Clients are served all the same.
-                if let Some(error) = failed {
+                // Clients are served all the same. What goes wrong once does so every second.
+                if let Some(error) = failed.filter(|_| !self.is_told_of_listener_rows) {
+                    self.is_told_of_listener_rows = true;
                     self.tell(SpeEvent::Fault(error.to_string()));
                 }
             }
@@ -299,7 +307,14 @@ impl Evaluation {
         if let Some(mut collector) = self.collector.take() {
             collector.end().await;
         }
-        let written = self.listener_rows.take().map_or(Ok(()), ListenerWriter::finish);
+        let written = match self.listener_rows.take().map_or(Ok(()), ListenerWriter::finish) {
+            // It can be read as it is.
+            Err(error) if error.is_kept() => {
+                self.tell(SpeEvent::Fault(error.to_string()));
+                Ok(())
+            }
+            written => written,
+        };
         let at_ms = self.start.map_or(0, StartInstant::elapsed_ms);
         self.info.ended = Some(Ended { at_ms, how: how.clone() });
         self.info.totals = totals(&self.standing);
@@ -327,6 +342,7 @@ fn info(plan: &SpePlan) -> SpeInfo {
     let target = |label: &str, address: Option<SocketAddr>| Target {
         label: label.to_owned(),
         address: address.map(|address| address.to_string()),
+        tls: plan.over_tls.contains_key(label),
         ..Target::default()
     };
     let proxies = plan.proxies.iter().map(|proxy| match proxy.which {
@@ -387,6 +403,10 @@ fn totals(standing: &Standing) -> Totals {
         tunnels_no_common_parameters: multiplier.opened.no_common_parameters,
         tunnels_failed: multiplier.opened.failed,
         refused: multiplier.refused,
+        no_room: multiplier.no_room,
+        slow_clients: multiplier.slow_clients,
+        dismissed_clients: multiplier.dismissed_clients,
+        dismissed_connections: collector.dismissed_connections,
         client_gone: multiplier.client_gone,
         dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
         waiting: multiplier.targets.iter().map(|target| target.waiting).collect(),
@@ -394,6 +414,7 @@ fn totals(standing: &Standing) -> Totals {
         answers_lost: multiplier.responses_lost,
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
+        not_allowed: collector.not_allowed,
         given_up: collector.given_up,
         not_kept: collector.not_kept,
         repeated: collector.repeated,

@@ -1,5 +1,6 @@
 //! What is evaluated and how, what happens meanwhile, and how it ended.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use assay_lab::Mode;
 use assay_lab::led::UnderTest;
 use assay_record::spe::How;
 use assay_role::evaluation::{AuthorityFiles, CollectorCounters, MultiplierCounters, Turns, When};
+use assay_role::network::Destinations;
 use assay_role::tls::{ClientTls, ServerTls};
 
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
@@ -34,6 +36,10 @@ pub struct SpePlan {
     pub intercept: Option<(AuthorityFiles, ClientTls)>,
     /// The proxies under test.
     pub proxies: Vec<UnderTest>,
+    /// Those that get their requests over TLS, by label, with the authority (`host:port`) for whose host their certificate is verified.
+    pub over_tls: BTreeMap<String, String>,
+    /// How the certificates of those that run already are verified; none: none of them is in `over_tls`.
+    pub proxies_tls: Option<ClientTls>,
     /// First address of the Collector's listeners, the others on the next ports; none: chosen.
     pub listeners: Option<SocketAddr>,
     /// When requests are sent to the proxies.
@@ -64,6 +70,8 @@ pub struct SpePlan {
     pub text_log: bool,
     /// How long it lasts; none: until it is stopped.
     pub duration: Option<Duration>,
+    /// Which addresses clients may request; none: all.
+    pub destinations: Option<Destinations>,
     /// Public addresses that were named are the user's own.
     pub own_target: bool,
 }

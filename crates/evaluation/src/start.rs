@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 
 use assay_lab::address::LoopbackNet;
 use assay_lab::description::{Description, Origin};
-use assay_lab::led::{self, UnderTest, Which};
+use assay_lab::led::{self, Certified, UnderTest, Which};
 use assay_lab::real::{self, RealProxy};
 use assay_lab::roles::{Role, RoleKind};
 use assay_lab::{LabError, Mode, prepare};
 use assay_record::spe::DIRECT;
 use assay_role::evaluation::{
-    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, OriginTls, ProxyUnderTest,
+    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, TlsTo,
 };
 use assay_role::proxy::Chosen;
+use assay_role::tls::{ClientTls, Offer};
 
 use crate::check;
 use crate::cover::Evaluation;
@@ -39,6 +40,7 @@ impl Evaluation {
             .map(|(who, &listen)| Listener { listen, who: who.to_owned() })
             .collect();
         let spec = CollectorSpec {
+            lost_key: self.lost_key.clone(),
             listeners,
             origins: Vec::new(),
             default_origin: plan.origin.as_ref().map(|(_, address)| *address),
@@ -46,8 +48,9 @@ impl Evaluation {
                 .origin
                 .as_ref()
                 .zip(plan.origin_tls.clone())
-                .map(|((authority, _), client)| OriginTls { client, authority: authority.clone() }),
+                .map(|((authority, _), client)| TlsTo { client, authority: authority.clone() }),
             tunnels_tls: plan.intercept.as_ref().map(|(_, origins)| origins.clone()),
+            destinations: plan.destinations.clone(),
             minimum_freshness_ms: millis(plan.minimum_freshness),
             maximum_age_ms: millis(plan.maximum_age),
             replay: plan.replay,
@@ -64,60 +67,91 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Starts those proxies that do not run already; where all of them are.
-    pub(crate) async fn start_proxies(&mut self) -> Result<Vec<SocketAddr>, LabError> {
-        let mut addresses = Vec::new();
+    /// Starts those proxies that do not run already; where all of them are, and how they are spoken to.
+    pub(crate) async fn start_proxies(&mut self) -> Result<Vec<ProxyUnderTest>, LabError> {
+        let mut started = Vec::new();
         for (index, proxy) in self.plan.proxies.clone().into_iter().enumerate() {
             let listener = *self
                 .listeners
                 .get(index + 1)
                 .ok_or_else(|| LabError::run("the Collector has too few listeners"))?;
+            let certified = self.certified(index, &proxy)?;
             let (address, software) = match &proxy.which {
                 Which::Running(address) => {
                     self.tell(SpeEvent::Listener { label: proxy.label.clone(), listener });
                     (*address, None)
                 }
                 Which::Builtin(chosen) => {
-                    let address = self.start_builtin(index, &proxy, *chosen, listener).await?;
+                    let address =
+                        self.start_builtin((index, &proxy), *chosen, listener, certified.as_ref()).await?;
                     (address, Some("Assay".to_owned()))
                 }
                 Which::Described(description) => {
-                    self.start_described(index, &proxy, description, listener).await?
+                    self.start_described((index, &proxy), description, listener, certified.as_ref()).await?
                 }
             };
             if let Some(target) = self.info.targets.get_mut(index + 1) {
                 target.address = Some(address.to_string());
                 target.software = software;
             }
-            addresses.push(address);
+            let tls = self.tls_to(&proxy, certified.as_ref())?;
+            started.push(ProxyUnderTest { label: proxy.label, address, tls });
         }
         self.write_info()?;
-        Ok(addresses)
+        Ok(started)
+    }
+
+    /// The certificate of a proxy that is started and gets its requests over TLS: for the host that it stands for, and for where it is.
+    fn certified(&self, index: usize, proxy: &UnderTest) -> Result<Option<Certified>, LabError> {
+        let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
+        if matches!(proxy.which, Which::Running(_)) {
+            return Ok(None);
+        }
+        let listen = self.net.cache(u8::try_from(index).unwrap_or(u8::MAX))?;
+        Certified::standing_for(authority, listen).map(Some)
+    }
+
+    /// How a proxy is spoken to over TLS; none: in the clear.
+    fn tls_to(&self, proxy: &UnderTest, certified: Option<&Certified>) -> Result<Option<TlsTo>, LabError> {
+        let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
+        let client = match certified {
+            None => self.plan.proxies_tls.clone(),
+            Some(certified) => {
+                let ca = certified.write_authority(&self.dir.proxy_dir(&proxy.label))?;
+                Some(ClientTls { offer: Offer::default(), ca: Some(ca), resumption: 1.0 })
+            }
+        };
+        Ok(client.map(|client| TlsTo { client, authority: authority.clone() }))
     }
 
     async fn start_builtin(
         &mut self,
-        index: usize,
-        proxy: &UnderTest,
+        (index, proxy): (usize, &UnderTest),
         chosen: Chosen,
         listener: SocketAddr,
+        certified: Option<&Certified>,
     ) -> Result<SocketAddr, LabError> {
         self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
         let place = u8::try_from(index).unwrap_or(u8::MAX);
-        let spec = led::builtin(proxy, chosen, self.net.cache(place)?, listener);
+        let mut spec = led::builtin(proxy, chosen, self.net.cache(place)?, listener);
+        // Its key is on disk until it is read.
+        let directory = self.dir.proxy_dir(&proxy.label);
+        let keys = certified.map(|certified| certified.for_builtin(&directory)).transpose()?;
+        spec.tls = keys.as_ref().map(|keys| keys.tls.clone());
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
         self.builtins.push(role);
         let listening = self.ready(kind).await?;
+        drop(keys);
         Ok(listening.first().copied().unwrap_or(spec.listen))
     }
 
     async fn start_described(
         &mut self,
-        index: usize,
-        proxy: &UnderTest,
+        (index, proxy): (usize, &UnderTest),
         description: &Description,
         listener: SocketAddr,
+        certified: Option<&Certified>,
     ) -> Result<(SocketAddr, Option<String>), LabError> {
         let version = real::version(description).await.map_err(LabError::run)?;
         let software = format!("{} {version}", description.title);
@@ -132,7 +166,8 @@ impl Evaluation {
             None => listener.to_string(),
         };
         let origins = vec![Origin::new(0, &authority, listener)];
-        let choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
+        let mut choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
+        choice.tls = certified.map(Certified::for_described);
         let mut started = RealProxy::start(choice).await?;
         started.wait_ready().await?;
         self.reals.push((proxy.label.clone(), Box::new(started)));
@@ -140,19 +175,20 @@ impl Evaluation {
     }
 
     /// Starts the Multiplier and waits until clients may come: where.
-    pub(crate) async fn start_multiplier(&mut self, proxies: &[SocketAddr]) -> Result<SocketAddr, LabError> {
+    pub(crate) async fn start_multiplier(
+        &mut self,
+        proxies: Vec<ProxyUnderTest>,
+    ) -> Result<SocketAddr, LabError> {
         let plan = &self.plan;
-        let named = plan.proxies.iter().zip(proxies);
         let collector =
             self.listeners.first().copied().ok_or_else(|| LabError::run("the Collector has no listener"))?;
         let spec = MultiplierSpec {
+            lost_key: self.lost_key.clone(),
             listen: plan.listen,
             tls: plan.tls.clone(),
             intercept: plan.intercept.as_ref().map(|(authority, _)| authority.clone()),
             collector: prepare::reachable(collector),
-            proxies: named
-                .map(|(proxy, &address)| ProxyUnderTest { label: proxy.label.clone(), address })
-                .collect(),
+            proxies,
             forward: plan.mode == Mode::Forward,
             when: plan.when,
             turns: plan.turns,

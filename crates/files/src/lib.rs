@@ -1,14 +1,13 @@
-//! Files that users name: workloads, tables, settings, descriptions, documents. Read as a whole, if they are regular files that
-//! are not too long.
+//! Files that come from others: those that users name (workloads, tables, settings, descriptions, documents), and what is in the
+//! directories of results. Read as a whole, if they are regular files that are not too long, or opened as a stream.
 //!
 //! A device or a pipe may never end, and may block whoever opens it: `/dev/zero` in place of a settings file would be read until
 //! no memory is left. Here, what is no regular file is refused before it is read, and reading ends at a limit, whatever length the
 //! file is said to have. Errors are those of the system, with a text that says what was seen and what is allowed.
 //!
-//! *Does not:* read standard input without a limit, follow a file that grows, or know what is in a file. Logs, traces of requests and
-//! tables of results are streams, or have readers of their own.
+//! *Does not:* read standard input without a limit, follow a file that grows, or know what is in a file.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -21,6 +20,8 @@ pub const SETTINGS_MAX: u64 = 16 << 20;
 pub const SOURCE_MAX: u64 = 256 << 20;
 /// Most bytes of a document that Assay has written: `run.json`, a result.
 pub const DOCUMENT_MAX: u64 = 256 << 20;
+/// Most bytes of a file that bodies are made of, which every role has in memory, and of a file that an agent hands over.
+pub const BODY_MAX: u64 = 4 << 30;
 
 /// The text (UTF-8) of a regular file of at most so many bytes.
 pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
@@ -30,6 +31,11 @@ pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
 
 /// The bytes of a regular file of at most so many.
 pub fn bytes(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    limited(open(path)?, most_bytes)
+}
+
+/// A regular file, to be read as a stream: one of which only a part is in memory at a time, however long it is.
+pub fn open(path: &Path) -> io::Result<File> {
     // A pipe without a writer would block the opening.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -44,7 +50,7 @@ pub fn bytes(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         let text = format!("it is {is}, and a regular file is needed");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    limited(file, most_bytes)
+    Ok(file)
 }
 
 /// All that comes from a reader, of at most so many bytes.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use assay_role::load::{OriginsSpec, RobotsSpec};
 use assay_role::message::{Command, Event};
+use assay_role::network::Network;
 use assay_role::proxy::ProxySpec;
 use assay_role::target::{TargetSpec, TargetTls};
 use assay_role::tls::{ClientTls, ServerTls};
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::name::Name;
-use crate::permit::Network;
 
 /// The version of these messages. A change of any of them makes it a new one.
 pub const PROTOCOL: u32 = 5;
@@ -331,6 +331,9 @@ pub fn read_plain<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> 
     serde_json::from_slice(bytes).map_err(|cause| MessageError::Nonsense(cause.to_string()))
 }
 
+/// Most messages of an agent that wait for one before them. An agent sends 64 at once: one that is missing by then does not come.
+const MOST_EARLY: usize = 1024;
+
 /// Puts the messages of one agent into their order again: each once, none before the one that it follows.
 #[derive(Debug, Default)]
 pub struct InOrder {
@@ -339,10 +342,11 @@ pub struct InOrder {
 }
 
 impl InOrder {
-    /// Takes one as it arrives; gives those whose turn it is now.
+    /// Takes one as it arrives; gives those whose turn it is now. The first that is taken under a number counts. One for which there is no
+    /// room is not taken.
     pub fn take(&mut self, report: Report) -> Vec<Report> {
-        if report.number >= self.next {
-            self.early.insert(report.number, report);
+        if report.number == self.next || (report.number > self.next && self.early.len() < MOST_EARLY) {
+            self.early.entry(report.number).or_insert(report);
         }
         let mut turn = Vec::new();
         while let Some(report) = self.early.remove(&self.next) {
@@ -350,6 +354,11 @@ impl InOrder {
             turn.push(report);
         }
         turn
+    }
+
+    /// The number of a message that is missing, so that nothing that came after it is of use; none: there is none.
+    pub fn missing(&self) -> Option<u64> {
+        (self.early.len() >= MOST_EARLY).then_some(self.next)
     }
 }
 
@@ -390,6 +399,21 @@ mod tests {
         for nonsense in [&b""[..], b"hello", b"{}", list.as_bytes(), alone.as_bytes(), b"\xff"] {
             assert!(matches!(read::<AgentInfo>(nonsense), Err(MessageError::Nonsense(_))), "{nonsense:?}");
         }
+    }
+
+    #[test]
+    fn messages_that_wait_for_one_that_does_not_come_are_bounded() {
+        let report = |number| Report { number, role: None, output: Output::Nonsense("x".into()) };
+        let mut line = InOrder::default();
+        for number in 1..=MOST_EARLY as u64 {
+            assert_eq!(line.missing(), None);
+            assert!(line.take(report(number)).is_empty());
+        }
+        assert_eq!(line.missing(), Some(0));
+        assert!(line.take(report(u64::MAX)).is_empty());
+        assert_eq!(line.early.len(), MOST_EARLY);
+        assert_eq!(line.take(report(0)).len(), MOST_EARLY + 1);
+        assert_eq!(line.missing(), None);
     }
 
     proptest! {

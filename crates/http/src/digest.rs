@@ -47,7 +47,7 @@ pub(crate) fn hexadecimal_md5(pieces: &[&[u8]]) -> String {
 }
 
 /// The same with SHA-256.
-pub(crate) fn hexadecimal_sha256(pieces: &[&[u8]]) -> String {
+pub fn hexadecimal_sha256(pieces: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     pieces.iter().for_each(|piece| digest.update(piece));
     hexadecimal(&digest.finalize())

@@ -20,6 +20,25 @@ impl Field<'_> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
+    /// True when this is the field called `name`, in lower case, to those who take `_` in a name for `-`, as the environment of a CGI
+    /// program does.
+    #[inline]
+    pub fn is_taken_for(&self, name: &str) -> bool {
+        // Nearly all names are as they should be.
+        self.is(name) || self.is_misspelt(name)
+    }
+
+    /// True when this is another spelling of the field called `name`, in lower case: with `_` for `-`.
+    #[inline]
+    pub fn is_misspelt(&self, name: &str) -> bool {
+        if self.name.len() != name.len() || memchr::memchr(b'_', self.name).is_none() {
+            return false;
+        }
+        let is_same =
+            |(sent, meant): (&u8, u8)| sent.to_ascii_lowercase() == meant || (*sent == b'_' && meant == b'-');
+        self.name.iter().zip(name.bytes()).all(is_same)
+    }
+
     /// Appends the field as a line: name, colon, one space, value, CR LF.
     #[inline]
     pub fn append(&self, out: &mut Vec<u8>) {
@@ -233,6 +252,21 @@ pub fn decimal(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_taken_for_another_whatever_its_case_and_its_dashes() {
+        let is_taken = |name: &str| {
+            Field { name: name.as_bytes(), value: b"", line: b"" }.is_taken_for("x-forwarded-for")
+        };
+        for name in ["x-forwarded-for", "X-Forwarded-For", "X_Forwarded_For", "x-FORWARDED_for"] {
+            assert!(is_taken(name), "{name}");
+        }
+        for name in
+            ["x-forwarded-fo", "x-forwarded-for-", "x.forwarded.for", "xxforwarded-for", "-_forwarded-for"]
+        {
+            assert!(!is_taken(name), "{name}");
+        }
+    }
 
     #[test]
     fn fields_are_walked_in_order_and_trimmed() {

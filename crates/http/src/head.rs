@@ -18,6 +18,8 @@ use crate::field::{Field, Fields, decimal, has_token, tokens};
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Most header fields that are accepted.
 pub const MAX_HEADERS: usize = 100;
+/// What is said about a head for which [`has_bare_line_feed`] holds.
+const BARE_LINE_FEED: &str = "a line of the head ends with LF alone";
 
 /// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -167,7 +169,7 @@ impl<'b> RequestHead<'b> {
             return Err(HeadError::Syntax("no method or target"));
         };
         if has_bare_line_feed(&buf[..length]) {
-            return Err(HeadError::Syntax("a line of the head ends with LF alone"));
+            return Err(HeadError::Syntax(BARE_LINE_FEED));
         }
         let mut facts = Facts::new(raw.version);
         let (mut hosts, mut host, mut expect_continue) = (0, None, false);
@@ -284,6 +286,9 @@ impl<'b> ResponseHead<'b> {
         let Some(status) = raw.code.filter(|code| *code >= 100) else {
             return Err(HeadError::Syntax("the status code is not 100 to 999"));
         };
+        if has_bare_line_feed(&buf[..length]) {
+            return Err(HeadError::Syntax(BARE_LINE_FEED));
+        }
         let mut facts = Facts::new(raw.version);
         for header in raw.headers.iter() {
             facts.take(header.name.as_bytes(), header.value)?;

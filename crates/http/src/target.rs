@@ -89,11 +89,11 @@ impl<'b> Target<'b> {
         Ok(Self { authority: Some(authority), path: path(&rest[end..])?, is_absolute: true })
     }
 
-    /// Writes the name under which the response is stored: authority in lower case without the default port,
+    /// Writes the name under which the response is stored: authority in lower case without the default port of the connection,
     /// and path.
-    pub fn write_key(&self, fallback_authority: &str, key: &mut Vec<u8>) {
+    pub fn write_key(&self, fallback_authority: &str, is_secured: bool, key: &mut Vec<u8>) {
         key.clear();
-        let authority = without_default_port(self.authority.unwrap_or(fallback_authority));
+        let authority = without_default_port(self.authority.unwrap_or(fallback_authority), is_secured);
         key.extend_from_slice(authority.as_bytes());
         key.make_ascii_lowercase();
         self.write_path(key);
@@ -101,8 +101,8 @@ impl<'b> Target<'b> {
 
     /// The absolute URL, by which other caches are queried for it; none: its host is not known. Without the default port: not
     /// every cache takes both spellings for one (Squid does not in ICP).
-    pub fn url(&self, fallback_authority: &str) -> Option<String> {
-        let authority = without_default_port(self.authority.unwrap_or(fallback_authority));
+    pub fn url(&self, fallback_authority: &str, is_secured: bool) -> Option<String> {
+        let authority = without_default_port(self.authority.unwrap_or(fallback_authority), is_secured);
         let slash = if self.path.starts_with('/') { "" } else { "/" };
         (!authority.is_empty() && self.path != "*").then(|| format!("http://{authority}{slash}{}", self.path))
     }
@@ -116,9 +116,10 @@ impl<'b> Target<'b> {
     }
 }
 
-/// Without the port that http means anyway.
-pub fn without_default_port(authority: &str) -> &str {
-    authority.strip_suffix(":80").unwrap_or(authority)
+/// Without the port that is meant anyway, by http or, over a secured connection, by https (RFC 9110, 4.2), or a colon without one.
+pub fn without_default_port(authority: &str, is_secured: bool) -> &str {
+    let default = if is_secured { ":443" } else { ":80" };
+    authority.strip_suffix(default).or_else(|| authority.strip_suffix(':')).unwrap_or(authority)
 }
 
 /// A path and query. A fragment is never sent, so a recipient could cut it off or not; what is not ASCII could be
@@ -212,7 +213,7 @@ mod tests {
     fn key(text: &str) -> String {
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut key = Vec::new();
-        Target::of(&head).unwrap().write_key("first", &mut key);
+        Target::of(&head).unwrap().write_key("first", false, &mut key);
         String::from_utf8(key).unwrap()
     }
 
@@ -272,11 +273,24 @@ mod tests {
             ["GET /X HTTP/1.1\r\nHost: A:80\r\n\r\n", "GET http://a/X HTTP/1.1\r\nHost: other\r\n\r\n"];
         assert_eq!(keys.map(key), ["a/X", "a/X"]);
         assert_eq!(key("GET /X HTTP/1.0\r\n\r\n"), "first/X");
+        assert_eq!(key("GET /X HTTP/1.1\r\nHost: a:\r\n\r\n"), "a/X");
+    }
+
+    #[test]
+    fn the_default_port_is_that_of_the_connection() {
+        assert_eq!(
+            ["a:80", "a:443", "a:", "[::1]:80"].map(|a| without_default_port(a, false)),
+            ["a", "a:443", "a", "[::1]"]
+        );
+        assert_eq!(
+            ["a:80", "a:443", "a:", "[::443]"].map(|a| without_default_port(a, true)),
+            ["a:80", "a", "a", "[::443]"]
+        );
     }
 
     #[test]
     fn urls_for_other_caches_leave_out_the_default_port() {
-        let url = |authority, path| Target { authority, path, is_absolute: false }.url("first:80");
+        let url = |authority, path| Target { authority, path, is_absolute: false }.url("first:80", false);
         assert_eq!(url(Some("a:80"), "/x").as_deref(), Some("http://a/x"));
         assert_eq!(url(Some("a:8080"), "?q").as_deref(), Some("http://a:8080/?q"));
         assert_eq!(url(None, "/").as_deref(), Some("http://first/"));

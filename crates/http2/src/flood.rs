@@ -8,10 +8,23 @@ use thiserror::Error;
 
 /// Streams reset by the peer in a second, beyond those that it let end (rapid reset).
 pub const MAX_RESETS: u32 = 200;
-/// PING frames, SETTINGS frames, and frames of unknown type or of obsolete priorities in a second, together.
+/// PING frames, SETTINGS frames, frames of unknown type or of obsolete priorities, and header sections and empty frames on streams
+/// that have ended in a second, together.
 pub const MAX_CONTROL_FRAMES: u32 = 1000;
 /// DATA frames without payload that end nothing, in a second.
 pub const MAX_EMPTY_FRAMES: u32 = 200;
+/// WINDOW_UPDATE frames in a second, beyond those that are to be expected for what was sent: whoever enlarges windows as it likes
+/// sends a few for each stream.
+pub const MAX_WINDOW_UPDATES: u32 = 1000;
+/// Bytes of DATA for which an update is to be expected, besides those of the frame. Some peers give back what was read on the stream
+/// and on the connection with each read; 512 bytes are the smallest buffer in use, so that there are two for these.
+const UPDATE_BYTES: usize = 256;
+/// Updates to be expected for each DATA frame however short it is, and for each stream that is opened: one for the stream, and one
+/// for the connection.
+const PAIR_OF_UPDATES: u32 = 2;
+/// Most updates that are expected at a time: for 64 MiB of data that a peer reads in the smallest pieces, or gigabytes in usual
+/// ones. Without a bound, a long download would allow for a long flood.
+const MOST_UPDATES: u32 = (64 << 20) / UPDATE_BYTES as u32;
 /// CONTINUATION frames of one header block.
 pub const MAX_CONTINUATIONS: u32 = 32;
 /// Messages in a second that were malformed, beyond those that were not.
@@ -20,6 +33,12 @@ pub const MAX_MALFORMED: u32 = 200;
 /// and reads nothing would have all of them kept (RFC 9113, 10.5).
 pub const MAX_PENDING: u32 = 1000;
 
+/// Frames that may still come on a stream that this side has reset, for as long as its peer does not know: an interim response, a
+/// response, trailers, and an empty DATA frame.
+const LATE_FRAMES: u32 = 4;
+/// Most late frames that are expected at a time: there is no need to remember more than the connection does of such streams.
+const MOST_LATE_FRAMES: u32 = 1024;
+
 /// What a peer sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flood {
@@ -27,11 +46,18 @@ pub enum Flood {
     #[error("the peer reset more than {MAX_RESETS} streams in a second, beyond those that ended")]
     Resets,
     /// Frames about the connection.
-    #[error("the peer sent more than {MAX_CONTROL_FRAMES} PING, SETTINGS and unknown frames in a second")]
+    #[error(
+        "the peer sent more than {MAX_CONTROL_FRAMES} frames in a second that are PING, SETTINGS, unknown, or on ended streams"
+    )]
     Control,
     /// Empty frames.
     #[error("the peer sent more than {MAX_EMPTY_FRAMES} empty DATA frames in a second")]
     Empty,
+    /// Windows are enlarged in small steps.
+    #[error(
+        "the peer sent more than {MAX_WINDOW_UPDATES} WINDOW_UPDATE frames in a second, beyond those for the data that it was sent"
+    )]
+    WindowUpdates,
     /// Pieces of a header block.
     #[error("a header block has more than {MAX_CONTINUATIONS} CONTINUATION frames")]
     Continuations,
@@ -54,18 +80,25 @@ pub(crate) struct Counters {
     control: u32,
     empty: u32,
     malformed: u32,
+    /// Beyond those that were expected.
+    updates: u32,
     /// Streams that came to their regular end.
     ended: u32,
     /// Of the current header block.
     continuations: u32,
     /// Acknowledgements since all of the output had gone out.
     pending: u32,
+    /// Frames that may still come on streams that this side has reset. Not of this second alone: how long they take is unknown.
+    late: u32,
+    /// WINDOW_UPDATE frames that are to be expected for what was sent, in whatever second they come.
+    expected_updates: u32,
 }
 
 impl Counters {
     /// Counts anew.
     pub(crate) fn refill(&mut self) {
-        *self = Self { continuations: self.continuations, pending: self.pending, ..Self::default() };
+        let Self { continuations, pending, late, expected_updates, .. } = *self;
+        *self = Self { continuations, pending, late, expected_updates, ..Self::default() };
     }
 
     /// A stream came to its regular end.
@@ -84,6 +117,20 @@ impl Counters {
         bound(self.control, MAX_CONTROL_FRAMES, Flood::Control)
     }
 
+    /// This side has reset a stream.
+    pub(crate) fn has_reset(&mut self) {
+        self.late = (self.late + LATE_FRAMES).min(MOST_LATE_FRAMES);
+    }
+
+    /// A frame on a stream that has ended, of which nothing is used.
+    pub(crate) fn late(&mut self) -> Result<(), Flood> {
+        match self.late.checked_sub(1) {
+            Some(rest) => self.late = rest,
+            None => self.control()?,
+        }
+        Ok(())
+    }
+
     /// One more acknowledgement is about to be kept until it goes out.
     pub(crate) fn acknowledges(&mut self) -> Result<(), Flood> {
         self.pending += 1;
@@ -94,6 +141,30 @@ impl Counters {
     #[inline]
     pub(crate) fn drained(&mut self) {
         self.pending = 0;
+    }
+
+    /// A stream was opened, by either side.
+    #[inline]
+    pub(crate) fn opened(&mut self) {
+        self.sent(0);
+    }
+
+    /// A DATA frame was sent with so many bytes, which the peer will give back.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        let more = PAIR_OF_UPDATES + (bytes / UPDATE_BYTES) as u32;
+        self.expected_updates = (self.expected_updates + more).min(MOST_UPDATES);
+    }
+
+    pub(crate) fn window_update(&mut self) -> Result<(), Flood> {
+        match self.expected_updates.checked_sub(1) {
+            Some(rest) => self.expected_updates = rest,
+            None => {
+                self.updates += 1;
+                bound(self.updates, MAX_WINDOW_UPDATES, Flood::WindowUpdates)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn empty(&mut self) -> Result<(), Flood> {

@@ -102,6 +102,12 @@ impl Section {
         (self.has_fields, self.size) = (false, 0);
     }
 
+    /// Bytes of memory that it takes, which is as much as the longest one took.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.text.capacity() + self.lines.capacity() + self.cookies.capacity()
+    }
+
     /// Bytes of names and values so far.
     pub(crate) fn field_bytes(&self) -> usize {
         self.size

@@ -108,6 +108,13 @@ impl Settings {
     }
 }
 
+/// Whether the payload of a SETTINGS frame says that pushing to its sender is allowed, which a client alone may (RFC 9113, 6.5.2),
+/// even where it takes it back further on.
+pub(crate) fn allows_push(payload: &[u8]) -> bool {
+    let (settings, _) = payload.as_chunks::<SETTING_BYTES>();
+    settings.contains(&[0, ENABLE_PUSH as u8, 0, 0, 0, 1])
+}
+
 /// Whether a SETTINGS frame acknowledges ours. An acknowledgement has no payload.
 pub(crate) fn is_ack(head: FrameHead) -> Result<bool, ConnectionError> {
     match head.has(flag::ACK) {

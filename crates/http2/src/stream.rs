@@ -108,6 +108,10 @@ impl Streams {
                 place
             }
             None => {
+                // Most connections have one stream at a time: no room for four at once, which a vector would begin with.
+                if self.states.capacity() == 0 {
+                    self.states.reserve_exact(1);
+                }
                 self.states.push(state);
                 self.states.len() as u32 - 1
             }

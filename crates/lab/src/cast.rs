@@ -143,6 +143,18 @@ impl Cast {
         Ok(())
     }
 
+    /// What came of waiting for built-in proxies. Where one of them has ended meanwhile, that is why nothing came.
+    pub(crate) async fn unless_ended<T>(&mut self, waited: Result<T, LabError>) -> Result<T, LabError> {
+        if waited.is_err() {
+            for kind in self.proxy_roles() {
+                if self.role(kind).is_some_and(Role::has_ended) {
+                    return Err(LabError::Assay(self.obituary(kind).await));
+                }
+            }
+        }
+        waited
+    }
+
     pub(crate) async fn obituary(&mut self, kind: RoleKind) -> String {
         match self.role(kind) {
             Some(role) => role.obituary().await,

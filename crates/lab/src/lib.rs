@@ -55,7 +55,6 @@ mod versions;
 pub mod watched;
 mod work;
 
-pub use address::is_private;
 pub use arithmetic::{arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit};
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assay_record::dir::RunDir;
 use assay_role::load::CacheBehaviour;
+use assay_role::network::is_private;
 use assay_role::spread::{Share, spread};
 use assay_workload::timeline::Timeline;
 
@@ -20,7 +21,7 @@ use crate::error::LabError;
 use crate::mode::Mode;
 use crate::placement::{self, Between, Named, Placement};
 use crate::plan::{MOST_SPIN, Part, RunPlan, TargetChoice};
-use crate::process::find_program;
+use crate::process::{find_program, how_to_get};
 use crate::real;
 use crate::realtime;
 use crate::secure;
@@ -339,11 +340,7 @@ fn check_programs(description: &Description, title: &str) -> Result<(), LabError
     for program in programs {
         // A program whose name is made from a template is found when it is started.
         if !program.contains("{{") && find_program(program).is_none() {
-            let package = description.package.as_deref();
-            let advice = package.map_or_else(
-                || "install it, or correct the path in the description".to_owned(),
-                |package| format!("install it: apt-get install {package}"),
-            );
+            let advice = how_to_get(description.package.as_deref());
             return Err(LabError::plan(format!("{title}: `{program}` was not found; {advice}")));
         }
     }
@@ -405,7 +402,7 @@ fn find_watched(plan: &RunPlan) -> Result<Vec<u32>, LabError> {
 
 /// A public address must be the user's.
 fn check_own(plan: &RunPlan, address: SocketAddr) -> Result<(), LabError> {
-    if !address::is_private(address.ip()) && !plan.own_target {
+    if !is_private(address.ip()) && !plan.own_target {
         return Err(LabError::plan(format!(
             "{address} is a public address; a workload is an attack on anyone who has not agreed to it. If the target is \
              yours, say so with --i-own-this-target"

@@ -343,12 +343,20 @@ pub fn last_words(files: &[&Path]) -> String {
 /// The end of a file, of so many bytes at most.
 pub(crate) fn tail(file: &Path, most_bytes: u64) -> io::Result<String> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = File::open(file)?;
+    let mut file = assay_files::open(file)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(most_bytes)))?;
     let mut bytes = Vec::new();
     file.take(most_bytes).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What to do about a program that is not installed.
+pub(crate) fn how_to_get(package: Option<&str>) -> String {
+    package.map_or_else(
+        || "install it, or correct the path in the description".to_owned(),
+        |package| format!("install it: apt-get install {package}"),
+    )
 }
 
 /// Where a program is: itself if it is a path, else in `PATH` or where system programs are.

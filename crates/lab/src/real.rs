@@ -1,7 +1,10 @@
 //! A real proxy from start to stop, as its description says.
 
+pub(crate) mod terminator;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use assay_link::Namespace;
@@ -11,7 +14,9 @@ use rustix::process::Signal;
 
 use crate::counter_reader::CounterReader;
 use crate::deaths;
-use crate::description::{Circle, Description, Leg, Origin, Program, Settings, StopSignal, TLS_FILES};
+use crate::description::{
+    Circle, Description, Leg, Origin, Program, Settings, StopSignal, TLS_FILES, TlsTerminator, Version,
+};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
@@ -31,6 +36,12 @@ impl Choice {
     /// How a request to it is made over TLS; none: in the clear.
     fn probe(&self, authority: &str) -> Result<Option<Probe>, LabError> {
         self.tls.as_ref().map_or(Ok(None), |tls| tls.probe(authority))
+    }
+
+    /// What speaks TLS to robots in its place; none: robots speak in the clear, or it does so itself.
+    fn terminator(&self) -> Option<&TlsTerminator> {
+        self.tls.as_ref()?.identity.as_ref()?;
+        self.description.tls_terminator.as_ref()
     }
 }
 
@@ -86,6 +97,7 @@ pub struct RealProxy {
     settings: Settings,
     // In this order: programs end before their directory goes.
     companions: Vec<Process>,
+    terminator: Option<Process>,
     process: Process,
     keeper: Option<Keeper>,
     work: WorkDir,
@@ -135,6 +147,7 @@ impl RealProxy {
             choice,
             settings,
             companions: Vec::new(),
+            terminator: None,
             process,
             keeper: Some(keeper),
             work,
@@ -144,13 +157,17 @@ impl RealProxy {
         Ok(proxy)
     }
 
+    /// Starts a program that counts as part of it.
+    fn launch_beside(&self, program: &Program) -> Result<Process, LabError> {
+        launch(&self.choice, &self.settings, &self.work, program, Some(self.process.pid))
+    }
+
     /// Waits until a request through it to every origin gets a 200 response; starts what runs beside it.
     pub async fn wait_ready(&mut self) -> Result<(), LabError> {
+        self.start_terminator().await?;
         self.wait_for_responses().await?;
-        for companion in &self.choice.description.companions {
-            let group = Some(self.process.pid);
-            self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
-        }
+        let companions = self.choice.description.companions.iter();
+        self.companions = companions.map(|program| self.launch_beside(program)).collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -183,8 +200,10 @@ impl RealProxy {
             let tls = self.choice.probe(&origin.authority)?;
             let mut seen = "no attempt was made".to_owned();
             loop {
-                if let Some(status) = self.process.ended() {
-                    return Err(self.did_not_start(&format!("it ended ({status}) before its first response")));
+                if let Some((terminator, status)) = self.ended() {
+                    let program = terminator.as_deref().unwrap_or("it");
+                    let what = format!("{program} ended ({status}) before its first response");
+                    return Err(self.did_not_start(&what));
                 }
                 if Instant::now() >= deadline {
                     let what = format!(
@@ -216,7 +235,17 @@ impl RealProxy {
 
     /// Its first processes, for its account.
     pub fn pids(&self) -> Vec<u32> {
-        std::iter::once(&self.process).chain(&self.companions).map(|process| process.pid).collect()
+        let processes = std::iter::once(&self.process).chain(&self.terminator).chain(&self.companions);
+        processes.map(|process| process.pid).collect()
+    }
+
+    /// How it has ended, or its TLS terminator, which is then named: without that, it serves nobody.
+    fn ended(&mut self) -> Option<(Option<String>, ExitStatus)> {
+        if let Some(status) = self.process.ended() {
+            return Some((None, status));
+        }
+        let status = self.terminator.as_mut()?.ended()?;
+        Some((Some(self.choice.terminator()?.title.clone()), status))
     }
 
     /// Where it keeps its files.
@@ -226,8 +255,8 @@ impl RealProxy {
 
     /// Why it does not run any more; none while it does.
     pub fn died(&mut self) -> Option<String> {
-        let status = self.process.ended()?;
-        let title = &self.choice.description.title;
+        let (terminator, status) = self.ended()?;
+        let title = terminator.unwrap_or_else(|| self.choice.description.title.clone());
         Some(match self.words() {
             words if words.is_empty() => format!("{title} ended by itself ({status})"),
             words => format!("{title} ended by itself ({status}); the last it said:\n{words}"),
@@ -277,8 +306,8 @@ impl RealProxy {
             StopSignal::Quit => Signal::QUIT,
         };
         let patience = self.choice.description.stop_patience();
-        for companion in &mut self.companions {
-            companion.stop(Signal::TERM, patience).await;
+        for beside in self.companions.iter_mut().chain(&mut self.terminator) {
+            beside.stop(Signal::TERM, patience).await;
         }
         let stopped = self.process.stop(signal, patience).await;
         let counters = match last {
@@ -504,15 +533,19 @@ fn keep(choice: &Choice, work: &WorkDir) {
 
 /// What the proxy says its version is; what stands in the way otherwise.
 pub async fn version(description: &Description) -> Result<String, String> {
-    let command = &description.version.command;
+    version_of(&description.version).await
+}
+
+/// The same, of one of its programs.
+async fn version_of(asked: &Version) -> Result<String, String> {
+    let command = &asked.command;
     let output = process::run_to_end(command, Path::new("/"), &[], None, QUICK)
         .await
         .map_err(|e| format!("cannot run `{}`: {e}", command.join(" ")))?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    extract_version(&text, &description.version.after).ok_or_else(|| {
-        format!("`{}` did not print `{}` and a version", command.join(" "), description.version.after)
-    })
+    extract_version(&text, &asked.after)
+        .ok_or_else(|| format!("`{}` did not print `{}` and a version", command.join(" "), asked.after))
 }
 
 fn extract_version(text: &str, after: &str) -> Option<String> {

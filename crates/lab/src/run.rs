@@ -434,7 +434,7 @@ impl Session {
     }
 
     fn doubt(&mut self, doubt: Doubt) {
-        self.tally.doubt(doubt.clone());
+        let Some(doubt) = self.tally.said(doubt) else { return };
         // In the record at once: what is wrong with a run that is killed later is known, too. The next change of the
         // record tries again if this cannot be written.
         self.info.verdict.doubts.push(doubt.clone());

@@ -17,10 +17,11 @@ use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust, host_of};
 use assay_workload::model::Workload;
 
-use crate::description::{Leg, ORIGIN_NAME};
+use crate::description::{Description, Leg, ORIGIN_NAME};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::plan::{Part, RunPlan, TargetChoice};
+use crate::process::how_to_get;
 
 /// Which legs of a run speak TLS, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +117,22 @@ fn refusal(plan: &RunPlan) -> Option<String> {
     if plan.target.mode() == Some(Mode::Forward) {
         return Some("TLS is for direct runs and reverse proxies; leave --forward out".into());
     }
+    let runs_already = matches!(plan.target, TargetChoice::Running { .. });
+    if tls.ca.is_some() && !runs_already {
+        return Some(
+            "--ca is for a target that runs already: the certificates of what Assay starts are made for the run, and robots trust \
+             them; leave --ca out"
+                .into(),
+        );
+    }
+    if (!runs_already || tls.origins) && !is_usable(tls) {
+        return Some(format!(
+            "none of the cipher suites {} goes with a key of {}, which Assay's certificates have; choose another key (--tls-key), or \
+             other suites (--tls-ciphers)",
+            tls.offer.ciphers.join(", "),
+            tls.key.name()
+        ));
+    }
     match &plan.target {
         TargetChoice::Topology(_) => {
             Some("caches that work together speak in the clear; leave --robot-tls and --origin-tls out".into())
@@ -123,7 +140,7 @@ fn refusal(plan: &RunPlan) -> Option<String> {
         TargetChoice::Described(description, _) => {
             let wanted = [(tls.robots, Leg::Robots), (tls.origins, Leg::Origins)];
             let missing = wanted.into_iter().find(|(is_wanted, leg)| *is_wanted && !description.tls.contains(leg));
-            missing.map(|(_, leg)| {
+            let cannot = missing.map(|(_, leg)| {
                 format!(
                     "{} cannot speak TLS {}: its description does not say how; leave {flag} out ({flag}=off if the \
                      workload has `ssl_wraps`), or choose another proxy (`assay proxies` lists them)",
@@ -131,7 +148,10 @@ fn refusal(plan: &RunPlan) -> Option<String> {
                     leg.words(),
                     flag = leg.flag()
                 )
-            })
+            });
+            // Whether it is installed elsewhere is for the agent there to say.
+            let is_here = tls.robots && plan.elsewhere.is_none();
+            cannot.or_else(|| is_here.then(|| missing_terminator(description)).flatten())
         }
         TargetChoice::Running { .. } if tls.robots && tls.ca.is_none() && !tls.insecure => Some(
             "a target that already runs has a certificate that this run did not make; name its authority with --ca FILE, \
@@ -140,6 +160,27 @@ fn refusal(plan: &RunPlan) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// One of the cipher suites goes with the kind of key: those of TLS 1.2 name it, those of TLS 1.3 go with any.
+fn is_usable(tls: &TlsPlan) -> bool {
+    let goes = |suite: &String| match tls.key {
+        _ if !suite.contains("_WITH_") => true,
+        KeyKind::Rsa2048 => suite.contains("_RSA_"),
+        KeyKind::P256 | KeyKind::P384 => suite.contains("_ECDSA_"),
+    };
+    tls.offer.ciphers.is_empty() || tls.offer.ciphers.iter().any(goes)
+}
+
+/// Why a proxy cannot speak TLS to robots on this machine; none: it can, or needs no program for that.
+pub(crate) fn missing_terminator(description: &Description) -> Option<String> {
+    let terminator = description.tls_terminator.as_ref()?;
+    let program = terminator.missing()?;
+    let advice = how_to_get(terminator.package.as_deref());
+    Some(format!(
+        "{} speaks TLS through {}, and `{program}` was not found; {advice}",
+        description.title, terminator.title
+    ))
 }
 
 /// What everybody in a run needs for TLS. Dropped, the keys that were written are gone.
@@ -271,9 +312,9 @@ pub(crate) fn identity(names: &[String]) -> Result<(Identity, String), LabError>
 
 /// A certificate and its key, as a role reads them. Dropped, the key is removed.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub struct Written {
     /// Where they are.
-    pub(crate) tls: ServerTls,
+    pub tls: ServerTls,
 }
 
 impl Drop for Written {
@@ -365,6 +406,8 @@ fn now_unix_s() -> u64 {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use assay_role::tls::Version;
+
     use super::*;
     use crate::testing;
 
@@ -413,6 +456,33 @@ mod tests {
     }
 
     #[test]
+    fn what_could_only_fail_in_every_request_is_refused() {
+        let refused = |change: &dyn Fn(&mut TlsPlan)| {
+            let mut plan = RunPlan { tls: tls(true, false), target: TargetChoice::Direct, ..testing::plan() };
+            change(&mut plan.tls);
+            check(&plan).map_err(|error| error.to_string())
+        };
+        let authority = refused(&|tls| tls.ca = Some("ca.pem".into())).expect_err("is of no use");
+        assert!(authority.contains("leave --ca out"), "{authority}");
+        let suite = |tls: &mut TlsPlan, name: &str| {
+            tls.offer = Offer {
+                oldest: Version::Tls12,
+                newest: Version::Tls12,
+                ciphers: vec![format!("TLS_ECDHE_{name}")],
+            };
+        };
+        let other =
+            refused(&|tls| suite(tls, "RSA_WITH_AES_128_GCM_SHA256")).expect_err("nothing is agreed upon");
+        assert!(other.contains("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 goes with a key of p256"), "{other}");
+        assert_eq!(refused(&|tls| suite(tls, "ECDSA_WITH_AES_128_GCM_SHA256")), Ok(()));
+        let with_rsa = |tls: &mut TlsPlan| {
+            tls.key = KeyKind::Rsa2048;
+            suite(tls, "RSA_WITH_AES_128_GCM_SHA256");
+        };
+        assert_eq!(refused(&with_rsa), Ok(()));
+    }
+
+    #[test]
     fn what_cannot_speak_tls_is_refused_by_name() {
         let refused = |plan: RunPlan| check(&plan).expect_err("cannot be").to_string();
         let forward = RunPlan {
@@ -421,10 +491,17 @@ mod tests {
             ..testing::plan()
         };
         assert!(refused(forward).contains("leave --forward out"));
-        let varnish = crate::description::find("varnish", &[]).expect("is shipped");
-        let target = TargetChoice::Described(Box::new(varnish), Mode::Reverse);
+        let mut varnish = crate::description::find("varnish", &[]).expect("is shipped");
+        let through =
+            |description: &Description| TargetChoice::Described(Box::new(description.clone()), Mode::Reverse);
+        let target = through(&varnish);
+        let message = refused(RunPlan { tls: tls(false, true), target, ..testing::plan() });
+        assert!(message.contains("Varnish Cache cannot speak TLS to origins"), "{message}");
+        varnish.tls_terminator.as_mut().expect("it has one").command = vec!["no-such-program".into()];
+        let target = through(&varnish);
         let message = refused(RunPlan { tls: tls(true, false), target, ..testing::plan() });
-        assert!(message.contains("Varnish Cache cannot speak TLS to robots"), "{message}");
+        assert!(message.contains("Varnish Cache speaks TLS through hitch"), "{message}");
+        assert!(message.contains("apt-get install hitch"), "{message}");
         let target = TargetChoice::Running {
             address: "127.0.0.1:1".parse().expect("an address"),
             mode: Mode::Reverse,

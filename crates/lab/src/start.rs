@@ -143,7 +143,8 @@ impl Session {
             TargetChoice::Builtin(mode) => {
                 self.tell(RunEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
                 let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
-                self.first_responses(origins, Some((address, mode))).await
+                let responded = self.first_responses(origins, Some((address, mode))).await;
+                cast.unless_ended(responded).await
             }
             TargetChoice::Described(description, mode) if self.plan.elsewhere.is_some() => {
                 self.start_described_elsewhere(cast, &description, mode, origins).await
@@ -151,6 +152,9 @@ impl Session {
             TargetChoice::Described(description, mode) => {
                 let version = self.version(&description).await?;
                 self.info.target.version = version;
+                if self.plan.tls.robots {
+                    self.info.target.notes.extend(real::terminator::note(&description).await?);
+                }
                 let member = Member { description: Some(&description), ..Member::alone(&self.plan) };
                 self.start_described(cast, mode, origins, member).await?;
                 self.wait_ready(cast).await
@@ -183,7 +187,8 @@ impl Session {
         }
         self.wait_ready(cast).await?;
         for address in builtins {
-            self.first_responses(origins, Some((address, topology.mode))).await?;
+            let responded = self.first_responses(origins, Some((address, topology.mode))).await;
+            cast.unless_ended(responded).await?;
         }
         Ok(())
     }

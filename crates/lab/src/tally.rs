@@ -1,12 +1,17 @@
 //! What becomes known while a run goes on, and is in none of its measurements: doubts, and warnings that are none.
 
+use std::cmp::Ordering;
+
 use assay_health::verdict::{doubts, settle};
-use assay_measurement::doubt::Doubt;
+use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::run::{RunInfo, Verdict};
 use assay_role::message::ProxyCounters;
 use assay_settings::show::bytes;
+
+/// Most things of those that roles say are wrong that are recorded.
+const MOST_SAID: usize = 100;
 
 /// A few sums for what a reader should know of the cache.
 #[derive(Debug, Default)]
@@ -40,6 +45,22 @@ impl Tally {
     pub fn proxy(&mut self, counters: &ProxyCounters) {
         self.last_proxy = *counters;
         self.sums.peak_stored_bytes = self.sums.peak_stored_bytes.max(counters.stored_bytes);
+    }
+
+    /// What a role says went wrong, or says wrong. Gives what is to be recorded: the record is written again for each, so that one that says
+    /// it again and again would hold up all others.
+    pub fn said(&mut self, doubt: Doubt) -> Option<Doubt> {
+        let doubt = match self.doubts.len().cmp(&MOST_SAID) {
+            Ordering::Less => doubt,
+            Ordering::Equal => {
+                let words =
+                    format!("more was said to be wrong; the first {MOST_SAID} of these are in the record");
+                Doubt::serious(Reason::RoleFailed, words)
+            }
+            Ordering::Greater => return None,
+        };
+        self.doubt(doubt.clone());
+        Some(doubt)
     }
 
     /// Something outside the target went wrong.
@@ -99,6 +120,18 @@ mod tests {
         assert_eq!(judge(1 << 20, 5, Some(1 << 30)), None);
         assert_eq!(judge(2 << 30, 0, Some(1 << 30)), None);
         assert_eq!(judge(1, 0, None), None);
+    }
+
+    #[test]
+    fn what_roles_say_is_wrong_is_recorded_up_to_a_bound_and_why_a_run_ended_beyond_it() {
+        let mut tally = Tally::default();
+        let doubt = |number: usize| Doubt::serious(Reason::RoleFailed, format!("{number}"));
+        let recorded = (0..1000).filter_map(|number| tally.said(doubt(number))).collect::<Vec<_>>();
+        assert_eq!((recorded.len(), tally.doubts.len()), (MOST_SAID + 1, MOST_SAID + 1));
+        assert_eq!(recorded[MOST_SAID - 1], doubt(MOST_SAID - 1));
+        assert_eq!(recorded, tally.doubts);
+        tally.doubt(doubt(7));
+        assert_eq!(tally.doubts.last(), Some(&doubt(7)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::ratios::ratio;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -186,6 +187,13 @@ pub struct Figures {
     pub bhr: Option<f64>,
     /// Response times; none: the log does not say.
     pub response: Option<Response>,
+}
+
+impl Figures {
+    /// A count of outcomes over the requests whose outcome is known, as the document hit ratio is: its parts add up to it.
+    pub fn share_of_known(&self, part: Option<u64>) -> Option<f64> {
+        ratio(part?, self.requests.saturating_sub(self.unknown))
+    }
 }
 
 /// Response times of a group.

@@ -1,7 +1,7 @@
 //! What the lines of a format do not say, which figures are not known for that reason, and what a proxy would have to log.
 
 use crate::document::{NotLogged, Notation};
-use crate::format::{Dialect, Fact, Format};
+use crate::format::{Dialect, Fact, Format, Says};
 
 /// Something that a log can lack.
 struct Lack {
@@ -94,9 +94,9 @@ const LACKS: [Lack; 8] = [
     },
 ];
 
-/// What lines of this format do not say.
-pub(crate) fn of(format: &Format) -> Vec<NotLogged> {
-    let lacks = LACKS.iter().filter(|lack| !format.says().has(lack.fact));
+/// What some lines of a log do not say: all of them say `says`, in this format or in others of the same dialect.
+pub(crate) fn of(format: &Format, says: Says) -> Vec<NotLogged> {
+    let lacks = LACKS.iter().filter(|lack| !says.has(lack.fact));
     lacks
         .map(|lack| {
             let fields = PROXIES
@@ -121,7 +121,9 @@ fn writes(format: &Format, proxy: &str, dialect: Dialect) -> bool {
         ("vhost-combined", _) => proxy == "httpd",
         ("assay-switch", _) => false,
         // nginx writes Combined by default, and httpd can have any format of these.
-        ("combined" | "common", _) => matches!(proxy, "nginx" | "httpd" | "varnishncsa"),
+        ("combined" | "common" | "host-combined" | "host-common", _) => {
+            matches!(proxy, "nginx" | "httpd" | "varnishncsa")
+        }
         (_, Dialect::W3c | Dialect::Assay) => false,
         (_, own) => own == dialect,
     }
@@ -144,7 +146,8 @@ mod tests {
     #[test]
     fn what_is_missing_comes_with_the_notations_of_the_proxies_that_may_have_written_the_log() {
         let of = |name: &str| -> Vec<(String, Vec<String>)> {
-            let lacks = of(&Format::parse(name).unwrap()).into_iter();
+            let format = Format::parse(name).unwrap();
+            let lacks = of(&format, format.says()).into_iter();
             lacks.map(|lack| (lack.what, lack.how.into_iter().map(|n| n.proxy).collect())).collect()
         };
         let three = ["nginx", "httpd", "varnishncsa"].map(String::from).to_vec();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::access::Access;
 use crate::error::LogsError;
-use crate::format::{self, Format};
+use crate::format::{self, Current, Format};
 use crate::input::{Input, LINE_BYTES, Piece};
 
 /// How many lines a log has.
@@ -20,6 +20,7 @@ pub struct Read {
 pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> Result<Read, LogsError> {
     let mut input = Input::open(path)?;
     let mut read = Read::default();
+    let mut current = Current::new(format);
     while let Some(piece) = input.next_piece() {
         let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
             read.lines += 1;
@@ -31,12 +32,12 @@ pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> 
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             let line = format::trim(&rest[..end]);
             rest = rest.get(end + 1..).unwrap_or_default();
-            if line.is_empty() || line[0] == b'#' {
+            if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
                 continue;
             }
             read.lines += 1;
             let mut access = Access::default();
-            if line.len() <= LINE_BYTES && format::read_line(format, line, &mut access).is_ok() {
+            if line.len() <= LINE_BYTES && current.read(line, &mut access).is_ok() {
                 take(&access);
             } else {
                 read.malformed += 1;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::access::Access;
 use crate::error::LogsError;
-use crate::format::{Format, read_line, trim};
+use crate::format::{Current, Format, trim};
 use crate::input::{Input, Piece};
 use crate::{in_order, input, known, once};
 
@@ -64,6 +64,7 @@ fn read_file(
     read: &mut ReadSet,
     each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
+    let mut current = Current::new(format);
     while let Some(piece) = input.next_piece() {
         // Of a line that was cut, the end of a number may be missing.
         let (Piece::Lines(text) | Piece::Unended { line: text, cut: false }) = piece else {
@@ -72,13 +73,13 @@ fn read_file(
             continue;
         };
         for line in text.split(|byte| *byte == b'\n').map(trim) {
-            if line.is_empty() || line[0] == b'#' {
+            if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
                 continue;
             }
             read.lines += 1;
             let mut access = Access::default();
-            match read_line(format, line, &mut access) {
-                Ok(()) => each(&access, format)?,
+            match current.read(line, &mut access) {
+                Ok(()) => each(&access, current.format())?,
                 Err(_) => read.malformed += 1,
             }
         }

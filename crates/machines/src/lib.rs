@@ -15,4 +15,5 @@ pub mod error;
 pub mod login;
 pub mod now;
 pub mod roster;
+mod stored;
 pub mod up;

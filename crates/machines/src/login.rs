@@ -39,7 +39,7 @@ impl Login {
                 self.url
             ))
         })?;
-        let options = self.options(name).await?;
+        let options = self.options(name)?;
         let client =
             options.connect(address.clone()).await.map_err(|e| self.refused(e.kind(), &e.to_string()))?;
         let is_open = !client.server_info().auth_required;
@@ -53,21 +53,19 @@ impl Login {
         Ok(client)
     }
 
-    async fn options(&self, name: &str) -> Result<ConnectOptions, FleetError> {
+    fn options(&self, name: &str) -> Result<ConnectOptions, FleetError> {
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(CONNECT_PATIENCE)
             .ping_interval(PING_INTERVAL)
             .max_reconnects(None);
         if let Some(file) = &self.credentials {
-            options =
-                options.credentials_file(file).await.map_err(|e| cannot_read("credentials", file, &e))?;
+            let read = secret(file).and_then(|text| options.credentials(&text));
+            options = read.map_err(|e| cannot_read("credentials", file, &e))?;
         }
         if let Some(user) = &self.user {
             let password = match &self.password_file {
-                Some(file) => {
-                    std::fs::read_to_string(file).map_err(|e| cannot_read("the password", file, &e))?
-                }
+                Some(file) => secret(file).map_err(|e| cannot_read("the password", file, &e))?,
                 None => String::new(),
             };
             let password = password.lines().next().unwrap_or_default().to_owned();
@@ -101,6 +99,13 @@ fn is_loopback(address: &ServerAddr) -> bool {
     found.is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
 }
 
+/// The text of a file, which may be a pipe from a program that keeps secrets.
+fn secret(file: &std::path::Path) -> std::io::Result<String> {
+    let bytes = assay_files::limited(std::fs::File::open(file)?, assay_files::SETTINGS_MAX)?;
+    String::from_utf8(bytes)
+        .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
+}
+
 fn cannot_read(what: &str, file: &std::path::Path, cause: &std::io::Error) -> FleetError {
     FleetError::plan(format!("cannot read {what} in {}: {cause}", file.display()))
 }
@@ -108,6 +113,12 @@ fn cannot_read(what: &str, file: &std::path::Path, cause: &std::io::Error) -> Fl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_without_end_is_refused() {
+        let error = secret(std::path::Path::new("/dev/zero")).expect_err("is too long");
+        assert!(error.to_string().contains("longer than the 16 MiB"), "{error}");
+    }
 
     #[test]
     fn only_addresses_of_this_machine_are_loopback() {

@@ -84,7 +84,9 @@ pub async fn exchange(
     let reading: Reading = message::read_plain(&response.payload).map_err(|_| ExchangeError::Late)?;
     let Reading { instance, received_ns, responded_ns, unix_us } = reading;
     let half_us = (back_ns - sent_ns) / 2000;
-    let ahead_us = unix_us as i64 + half_us as i64 - back_unix_us as i64;
+    // Whatever it claims.
+    let signed = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
+    let ahead_us = signed(unix_us).saturating_add(signed(half_us)).saturating_sub(signed(back_unix_us));
     Ok((Exchange { sent_ns, received_ns, responded_ns, back_ns }, instance, ahead_us))
 }
 

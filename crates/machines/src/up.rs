@@ -84,7 +84,10 @@ impl Up {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         for (name, agent) in &mut self.agents {
             let log = self.dir.path().join(format!("{name}.log"));
-            while !std::fs::read_to_string(&log).unwrap_or_default().contains("connected to") {
+            while !assay_files::text(&log, assay_files::DOCUMENT_MAX)
+                .unwrap_or_default()
+                .contains("connected to")
+            {
                 if agent.ended().is_some() || tokio::time::Instant::now() >= deadline {
                     let said = last_words(&[&log]);
                     return Err(FleetError::failed(format!("agent {name} did not start; it said:\n{said}")));
@@ -172,6 +175,7 @@ fn listening(dir: &Path) -> Option<String> {
     let entries = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
     let file =
         entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "ports"))?;
-    let ports: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+    let ports: serde_json::Value =
+        serde_json::from_slice(&assay_files::bytes(&file, assay_files::SETTINGS_MAX).ok()?).ok()?;
     Some(ports.get("nats")?.get(0)?.as_str()?.to_owned())
 }

@@ -90,7 +90,7 @@ counts! {
             metric Metric::counter("requests_on_reused_connection"), json #[serde(default)] on_reused_connection;
         unsent: "requests due, but not sent by the end of their phase",
             metric Metric::counter("requests_unsent"), json unsent;
-        unsent_late: "unsent requests that Assay itself came to too late: no word on the target",
+        unsent_late: "unsent requests that Assay itself handled too late: they say nothing about the target",
             metric Metric::counter("requests_unsent_late"), json #[serde(default)] unsent_late;
         not_reached: "embedded objects whose page failed or whose link was not seen before the phase ended",
             metric Metric::counter("requests_not_reached"), json not_reached;
@@ -152,7 +152,7 @@ counts! {
         refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
             special "redirections and logins" "refused";
         logged_in: "completed after the robot was challenged (401, 407) and sent its credentials";
-        uninvited: "asked whether the request's body may come, were told no (417), and were sent without asking";
+        uninvited: "requests with `Expect: 100-continue` that got 417 and were repeated without it";
         faults_passed: "met a fault on purpose that the target passed on", special "faults on purpose" "passed on";
         faults_hidden: "were to meet a fault on purpose, and completed as if there were none",
             special "faults on purpose" "hidden";

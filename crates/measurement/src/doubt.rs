@@ -159,7 +159,7 @@ impl Reason {
     pub fn advice(self) -> &'static str {
         match self {
             Reason::RoleFailed => "read its own words in `roles/` of the run directory, and run again",
-            Reason::LabFailed => "mend what the message names, and run again",
+            Reason::LabFailed => "fix what the message names, and run again",
             Reason::Descriptors => {
                 "raise `ulimit -n`, or give the workload fewer robots or a lower open_conn_lmt"
             }

@@ -243,7 +243,7 @@ series! {
     pub struct HostInterval {
         start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
         length_ms: u64 = "how long it lasted, in milliseconds";
-        role: String = "`robots`, `origins`, `proxy`, or `host` for the whole machine";
+        role: String = "`robots`, `origins`, `proxy`, `links` (the process that emulates links), or `host` for the whole machine";
         cpu_us: u64 = "processor time used, user and system, in microseconds";
         rss_bytes: u64 = "resident memory at the end, in bytes";
         run_delay_us: u64 = "time that runnable threads waited for a processor, in microseconds";

@@ -12,9 +12,9 @@ series! {
         context_switches: u64 = "times that a processor went over to another thread";
         interrupts: u64 = "interrupts served";
         forks: u64 = "processes and threads started";
-        running: u64 = "threads that ran or were ready to";
+        running: u64 = "threads that were running or runnable";
         blocked: u64 = "threads that waited for a disk";
-        used_bytes: u64 = "memory that is not to be had (total − available), in bytes";
+        used_bytes: u64 = "memory that is not available (total − available), in bytes";
         cached_bytes: u64 = "page cache and buffers, in bytes";
         dirty_bytes: u64 = "page cache that is still to be written, in bytes";
         writeback_bytes: u64 = "page cache that is being written, in bytes";

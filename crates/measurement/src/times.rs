@@ -42,6 +42,12 @@ pub struct TimesRecorder {
 }
 
 impl TimesRecorder {
+    /// One in which nothing was recorded, with room for undisturbed times as long as the longest in this one.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { undisturbed: self.undisturbed.each_ref().map(Histogram::emptied), disturbed: None }
+    }
+
     /// An xact that Assay did not disturb, with its response time.
     pub fn record_response(&mut self, response_us: u64) {
         self.undisturbed[0].record(response_us);

@@ -77,9 +77,10 @@ fn labels<H>(sample: &Sample<H>, bound: Option<&str>) -> String {
     out
 }
 
-/// Backslashes and ends of lines cannot stand in a text, and quotes only outside of quotes.
+/// Backslashes and ends of lines cannot stand in a text, and quotes only outside of quotes. Other control characters would steer the terminal of
+/// somebody who looks at it.
 fn escaped(text: &str, quotes: bool) -> String {
-    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n").replace(char::is_control, "\u{fffd}");
     if quotes { text.replace('"', "\\\"") } else { text }
 }
 
@@ -126,6 +127,32 @@ mod tests {
             unit: Unit::None,
             help: "Errors \\ by\nkind.".into(),
             samples: vec![Sample { labels: vec![("kind", kind.into())], value: Value::Number(value) }],
+        }
+    }
+
+    /// The value of the label of a line, as a reader understands it, and what follows the labels.
+    fn read(line: &str) -> (String, &str) {
+        let inner = line.strip_prefix("assay_errors_total{kind=\"").expect("one label");
+        let (mut value, mut chars) = (String::new(), inner.char_indices());
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => return (value, &inner[at + 1..]),
+                '\\' => value.extend(chars.next().map(|(_, c)| if c == 'n' { '\n' } else { c })),
+                c => value.push(c),
+            }
+        }
+        panic!("the label of {line:?} does not end");
+    }
+
+    #[test]
+    fn hostile_text_is_the_value_of_one_label_on_one_line() {
+        for text in assay_quote::HOSTILE {
+            for shown in [prometheus(&[errors(text, 3.0)]), openmetrics(&[errors(text, 3.0)])] {
+                let samples: Vec<_> = shown.lines().filter(|line| !line.starts_with('#')).collect();
+                assert_eq!(samples.len(), 1, "{shown:?}");
+                let seen = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+                assert_eq!(read(samples[0]), (seen, "} 3.0"));
+            }
         }
     }
 

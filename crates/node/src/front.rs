@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_dispatch::{Finish, Policy, Request, ServerId, ServerState};
+use assay_dispatch::{End, Finish, Policy, Request, ServerId, ServerState};
 use assay_plane::upstream::Patience;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
@@ -64,7 +64,8 @@ impl Own {
             self.policy.borrow_mut().started(named, request, started);
             let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
             let (now, responded) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
-            let how = Finish { took_nanos: now.nanos_since(started), responded };
+            let end = if responded { End::Responded } else { End::Failed };
+            let how = Finish { took_nanos: now.nanos_since(started), end };
             self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
             self.policy.borrow_mut().finished(named, request, &how, now);
             if responded || tried.len() >= self.retries as usize {

@@ -96,7 +96,7 @@ struct Client {
 pub(crate) async fn serve(listener: TcpListener, server: Rc<Server>, shared: Rc<Shared>) {
     loop {
         let (stream, _) = accept(&listener).await;
-        if stream.set_nodelay(true).is_ok() && *server.up.borrow() {
+        if *server.up.borrow() {
             let limits = ClientLimits::new(PATIENCE, PATIENCE);
             let exchange = Exchange::new(stream, &shared.resources, limits);
             let client = Client { exchange, server: Rc::clone(&server), shared: Rc::clone(&shared) };

@@ -81,9 +81,8 @@ fn received(message: &libc::msghdr) -> Received {
     Some((time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64))
 }
 
-/// How long the other side took to accept a connection, in nanoseconds, as the kernel measured it: from its first packet to
-/// the response; none: a packet was lost, and the kernel cannot tell.
-pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
+/// What the kernel knows of a connection.
+fn tcp_info(socket: &impl AsRawFd) -> Option<libc::tcp_info> {
     // SAFETY: numbers, of which zeros are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -97,7 +96,21 @@ pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
             &raw mut length,
         )
     };
-    (result == 0 && info.tcpi_total_retrans == 0).then(|| u64::from(info.tcpi_rtt) * 1_000)
+    (result == 0).then_some(info)
+}
+
+/// How long the other side took to accept a connection, in nanoseconds, as the kernel measured it: from its first packet to
+/// the response; none: a packet was lost, and the kernel cannot tell.
+pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
+    let info = tcp_info(socket)?;
+    (info.tcpi_total_retrans == 0).then(|| u64::from(info.tcpi_rtt) * 1_000)
+}
+
+/// The other side's kernel has acknowledged all that was written, an end of this side among it. What is closed before that, with something
+/// unread, takes the rest back.
+pub fn is_delivered(socket: &impl AsRawFd) -> bool {
+    // A socket of which nothing can be known has nothing more to deliver.
+    tcp_info(socket).is_none_or(|info| info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0)
 }
 
 /// Nothing lies unread for longer, in microseconds: what seems to, was received before the wall clock was set.
@@ -244,5 +257,20 @@ mod tests {
         assert_eq!(arrivals.unread_us(Some(1_030_000), 50_000), 20);
         assert_eq!(arrivals.unread_us(Some(1_060_000), 50_000), 0, "received a moment ago");
         assert_eq!(u64::from(arrivals.unread_us(Some(1_030_000), 3_600_000_000_000)), LONGEST_US);
+    }
+
+    #[test]
+    fn what_the_other_side_has_no_room_for_is_not_delivered_until_it_is_read() {
+        let (mut ours, mut theirs) = pair();
+        ours.set_nonblocking(true).expect("is an option");
+        while ours.write(&[0; 1 << 16]).is_ok() {}
+        ours.shutdown(std::net::Shutdown::Write).expect("is open");
+        assert!(!is_delivered(&ours));
+        let mut read = [0; 1 << 16];
+        while std::io::Read::read(&mut theirs, &mut read).expect("is whole") > 0 {}
+        // The acknowledgement of the end is on its way.
+        while !is_delivered(&ours) {
+            std::thread::yield_now();
+        }
     }
 }

@@ -30,6 +30,8 @@ thread_local! {
     static INCOMING: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES].into_boxed_slice());
     /// Room for records to send, which is not cleared in between.
     static OUTGOING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Room for what comes together with the end of a handshake.
+    static EARLY: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES + LEAST_ROOM].into_boxed_slice());
     /// Plain text that is gathered before it is sealed.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -75,6 +77,9 @@ struct Secured {
     session: Session,
     /// Records that the socket would not take yet.
     unsent: Vec<u8>,
+    /// Data that came together with the end of the handshake, and that nobody has read yet: a server of HTTP/2 sends its settings at once
+    /// (RFC 9113, section 3.4).
+    early: Vec<u8>,
     /// Bytes that were taken, and not told to be: some records of theirs are among those that were not sent.
     claimed: Option<usize>,
     begun_ns: u64,
@@ -105,6 +110,7 @@ impl<T: Descriptor> ByteStream<T> {
         let secured = Secured {
             session,
             unsent: Vec::new(),
+            early: Vec::new(),
             claimed: None,
             begun_ns: monotonic_ns(),
             ended_ns: None,
@@ -209,6 +215,12 @@ impl<T: Descriptor> ByteStream<T> {
         tls.flush(socket)
     }
 
+    /// The other side has said that it sends nothing more, which only reading tells: the socket may have nothing to tell of.
+    #[inline]
+    pub fn has_heard_end(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.session.is_closed())
+    }
+
     /// Tells the other side that nothing more is sent, as far as that can be done at once.
     pub fn say_end(&mut self) {
         let Self { socket, tls: Some(tls) } = self else { return };
@@ -237,9 +249,13 @@ pub fn tls_error(error: &io::Error) -> Option<&TlsError> {
     error.get_ref()?.downcast_ref()
 }
 
-/// Data came together with the end of the handshake.
-fn too_early() -> TlsError {
+fn before_a_request() -> TlsError {
     TlsError::new(TlsErrorKind::Failed, "the server sent data before it had a request")
+}
+
+/// Data came where none may: before the handshake is over, or more than records can carry.
+fn too_early() -> TlsError {
+    TlsError::new(TlsErrorKind::Failed, "data came before the handshake was over")
 }
 
 fn failed(error: TlsError) -> io::Error {
@@ -297,8 +313,11 @@ impl Secured {
         }
         self.flush(socket)?;
         while self.ended_ns.is_none() {
-            // A server of HTTP sends nothing before it has a request: there is no room for it.
-            let (read, length) = self.read(socket, PIECE_BYTES, &mut [], When::Untold)?;
+            let (read, length) = EARLY.with_borrow_mut(|room| {
+                let (read, length) = self.read(socket, PIECE_BYTES, room, When::Untold)?;
+                self.early.extend_from_slice(&room[..read.length]);
+                Ok::<_, io::Error>((read, length))
+            })?;
             if length == 0 {
                 return Err(failed(TlsError::truncated(true)));
             }
@@ -309,7 +328,9 @@ impl Secured {
                 }
             }
         }
-        Ok(())
+        // A server of HTTP/1.1 has nothing to send yet: it would be taken for the response to the first request.
+        let is_http2 = self.session.agreed().is_some_and(|agreed| agreed.is_http2);
+        if self.early.is_empty() || is_http2 { Ok(()) } else { Err(failed(before_a_request())) }
     }
 
     #[cold]
@@ -321,6 +342,9 @@ impl Secured {
         if !self.unsent.is_empty() {
             // The other side may wait for it: the end of the handshake, where no data went with it.
             let _ = self.flush(socket);
+        }
+        if !self.early.is_empty() {
+            return Ok(self.take_early(into));
         }
         loop {
             if self.session.is_closed() {
@@ -342,6 +366,15 @@ impl Secured {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
+    }
+
+    #[cold]
+    fn take_early(&mut self, into: &mut [u8]) -> Read {
+        let length = self.early.len().min(into.len());
+        into[..length].copy_from_slice(&self.early[..length]);
+        self.early.drain(..length);
+        // The socket does not tell of what was read from it before.
+        Read { length, received: None, more: true }
     }
 
     /// Reads at most so many bytes of records, and puts what they carry into `into`; gives that, and how many bytes were read.

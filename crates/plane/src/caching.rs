@@ -10,6 +10,8 @@ use assay_http::dictionary;
 use assay_http::field::{Field, Fields, decimal, tokens};
 use assay_http::head::ResponseHead;
 
+use crate::fields::is_named_in_connection;
+
 /// A date as HTTP writes it, in Unix seconds; none when it is none.
 pub fn date_s(text: &[u8]) -> Option<i64> {
     parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
@@ -58,6 +60,40 @@ pub fn hides_fields(fields: Fields<'_>) -> bool {
         ["cache-control", "cdn-cache-control", "vary", "expires", "age", "date", "etag", "last-modified"];
     let is_minded = |name: &[u8]| MINDED.iter().any(|minded| name.eq_ignore_ascii_case(minded.as_bytes()));
     fields.filter(|field| field.is("connection")).any(|field| tokens(field.value).any(is_minded))
+}
+
+/// Fields by which caches decide what they keep, for how long and for whom: those of HTTP, and those that products know beside them.
+const FOR_CACHES: [&str; 17] = [
+    "age",
+    "authentication-info",
+    "cache-control",
+    "cdn-cache-control",
+    "content-location",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "location",
+    "pragma",
+    "set-cookie",
+    "surrogate-control",
+    "vary",
+    "warning",
+    "www-authenticate",
+    "x-accel-expires",
+];
+
+/// Whether caches decide by the field of this name.
+pub fn is_for_caches(name: &[u8]) -> bool {
+    FOR_CACHES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// The fields for caches ([`is_for_caches`]) that are there and that `Connection` names.
+pub fn named_for_caches(fields: Fields<'_>) -> impl Iterator<Item = &'static str> {
+    let is_there = |name: &str, mut all: Fields<'_>| all.any(|field| field.is(name));
+    let is_named = |name: &str, all| is_named_in_connection(all, name.as_bytes());
+    let is_both = move |name: &&str| is_named(name, fields.clone()) && is_there(name, fields.clone());
+    FOR_CACHES.into_iter().filter(is_both)
 }
 
 /// A field of cache directives for one kind of cache, as far as it has been read.
@@ -189,6 +225,20 @@ impl<'h> ResponseFields<'h> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_for_caches_that_connection_names_are_found_where_they_are_there() {
+        let named = |fields: &str| {
+            let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+            let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
+            named_for_caches(head.headers()).collect::<Vec<_>>().join(" ")
+        };
+        let fields = "Vary: a\r\nETag: b\r\nX-Own: 1\r\nCache-Control: no-store\r\n";
+        assert_eq!(named(fields), "");
+        let connection =
+            "Connection: close, VARY, x-own, age, vary\r\nConnection: cache-control, keep-alive\r\n";
+        assert_eq!(named(&format!("{fields}{connection}")), "cache-control vary");
+    }
 
     #[test]
     fn age_is_its_first_member_and_no_number_is_too_large() {

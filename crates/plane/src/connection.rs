@@ -11,12 +11,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep;
 
 use crate::clock::monotonic_ns;
 use crate::limits::{LINGER, LINGER_READS};
 use crate::memory::{Input, Memory, write_all};
-use crate::watch::{Awaits, Deadline, TICK_NS, Watch};
+use crate::refused::Refused;
+use crate::watch::{Deadline, TICK_NS, Watch};
 
 /// What all connections of a thread share: buffers, and the watch over their deadlines.
 pub struct Resources {
@@ -24,12 +25,15 @@ pub struct Resources {
     pub memory: Memory,
     /// Deadlines. Somebody has to call [`Watch::tick`] for them: [`Resources::keep_deadlines`] does.
     pub watch: Rc<Watch>,
+    /// Requests of HTTP/2 that were refused before a handler had seen them.
+    pub refused: Refused,
 }
 
 impl Resources {
     /// For a thread.
     pub fn new() -> Rc<Self> {
-        Rc::new(Self { memory: Memory::new(), watch: Rc::new(Watch::new(monotonic_ns())) })
+        let watch = Rc::new(Watch::new(monotonic_ns()));
+        Rc::new(Self { memory: Memory::new(), watch, refused: Refused::default() })
     }
 
     /// Looks through all deadlines, as often as is needed, in a local task that ends when nobody shares these any more. Without
@@ -37,12 +41,11 @@ impl Resources {
     pub fn keep_deadlines(self: &Rc<Self>) {
         let resources = Rc::downgrade(self);
         spawn_local(async move {
-            let mut tick = interval(Duration::from_nanos(TICK_NS));
-            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut next_ns = TICK_NS;
             loop {
-                tick.tick().await;
+                sleep(Duration::from_nanos(next_ns)).await;
                 let Some(resources) = resources.upgrade() else { return };
-                resources.watch.tick(monotonic_ns());
+                next_ns = resources.watch.tick(monotonic_ns());
             }
         });
     }
@@ -99,17 +102,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         })
     }
 
-    /// Waits for bytes of a request under the deadline as it is, and adds them to `input`; how many (none: the other side has
-    /// closed). It may be sent away meanwhile ([`Watch::dismiss_idle`], [`Watch::dismiss`]).
-    pub(crate) async fn wait(&mut self, input: &mut Input, awaits: Awaits) -> io::Result<usize> {
-        self.deadline.set_awaits(awaits);
-        let filled = self.resources.memory.fill(&mut self.stream, &self.deadline, input).await;
-        if filled.is_err() {
-            self.deadline.set_awaits(Awaits::Other);
-        }
-        filled
-    }
-
     /// Writes all of some parts; each step may take `limit`.
     pub fn write_all<'p>(
         &mut self,
@@ -124,6 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub async fn linger(&mut self) {
         // If it has ended already, so does the reading.
         let _ = self.stream.shutdown().await;
+        self.deadline.set_closing();
         for _ in 0..LINGER_READS {
             match self.read(LINGER, |bytes, _, _| bytes.len()).await {
                 Ok(1..) => {}

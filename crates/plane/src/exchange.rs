@@ -7,9 +7,10 @@
 //!
 //! *Does not:* know the meaning of requests and responses, or accept connections ([`crate::listen`] does).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
@@ -17,19 +18,23 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, MAX_HEAD_BYTES, RequestHead, Version};
 use assay_http::status::reason;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
 use crate::fields::{self, Received};
-use crate::limits::{HEAD, LEAST_RATE, RESTING};
+use crate::limits::{HEAD, LEAST_RATE, RESTING, SPARED};
+use crate::memory::{self, Input};
 use crate::watch::Awaits;
 
 /// What a connection lies on.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// From now on, closing it shows the other side that something is missing.
     fn reset_on_close(&self);
+
+    /// Its client has been at a head, or at a handshake, for long: until it is said that it is not slow any more, nothing is urgent on it.
+    fn set_slow(&self, _is_slow: bool) {}
 
     /// Its handshake is not over: nothing can have come on it yet.
     fn is_opening(&self) -> bool {
@@ -43,6 +48,12 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {
 
     /// Everything about the last request is done, and another may come on it.
     fn rest(&mut self) {}
+
+    /// Waits until the other side has gone for certain: its connection or its stream was reset. One that only sends nothing more may
+    /// still wait for what it gets; whether it does is not known before something is written, so that it has not gone.
+    fn until_gone(&self) -> impl Future<Output = ()> {
+        std::future::pending()
+    }
 }
 
 impl Stream for TcpStream {
@@ -50,6 +61,39 @@ impl Stream for TcpStream {
         // Nothing more can be done if that fails.
         let _ = self.set_zero_linger();
     }
+
+    async fn until_gone(&self) {
+        // Where the system does not say, reading and writing will.
+        if self.ready(Interest::ERROR).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Waits for something that a client has no part in, as long as the client is there; an error: it has gone.
+pub async fn unless_gone<S: Stream, T>(
+    client: &Connection<S>,
+    work: impl Future<Output = T>,
+) -> io::Result<T> {
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = until_gone(client) => Err(io::ErrorKind::ConnectionReset.into()),
+    }
+}
+
+/// Waits until a client has gone. A wait that is short, as nearly all are, asks no socket for that ([`crate::watch::Deadline::remind`]).
+pub(crate) async fn until_gone<S: Stream>(client: &Connection<S>) {
+    let Connection { stream, deadline, .. } = client;
+    if !stream.is_http2() {
+        deadline.remind();
+        poll_fn(|cx| match deadline.is_reminded() || deadline.check(cx).is_err() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+    stream.until_gone().await;
 }
 
 /// How long a client may take.
@@ -250,6 +294,7 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
                 break refuse(handler, Refusal::TargetTooLong(most), input.unread()).await;
             }
             Ok(Some((head, length))) => {
+                exchange.connection.stream.set_slow(false);
                 let (bytes, rest) = input.unread().split_at(length);
                 exchange.begin(&head, rest);
                 let received = exchange.received();
@@ -266,7 +311,7 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
             true => Awaits::Other,
             false => Awaits::Request,
         };
-        match exchange.connection.wait(&mut input, awaits).await {
+        match wait(&mut exchange.connection, &mut input, awaits).await {
             Ok(0) => break Ok(None),
             Ok(_) if has_begun => {}
             Ok(_) => {
@@ -280,6 +325,35 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
     };
     input.release(&handler.exchange().connection.resources().memory);
     next
+}
+
+/// Waits for bytes of a request under the deadline as it is, and adds them to `input`; how many (none: the other side has closed). It may
+/// be sent away meanwhile ([`crate::watch::Watch::dismiss_idle`], [`crate::watch::Longest`]).
+pub(crate) async fn wait<S: Stream>(
+    connection: &mut Connection<S>,
+    input: &mut Input,
+    awaits: Awaits,
+) -> io::Result<usize> {
+    connection.deadline.set_awaits(awaits);
+    let (stream, deadline, _, memory) = connection.parts();
+    let filled = poll_fn(|cx| {
+        let filled = memory.poll_read(stream, cx, |bytes| {
+            input.append(bytes, memory);
+            bytes.len()
+        });
+        if filled.is_ready() {
+            return filled;
+        }
+        if awaits == Awaits::Head && deadline.has_lasted(SPARED) {
+            stream.set_slow(true);
+        }
+        memory::wait(deadline, cx)
+    })
+    .await;
+    if filled.is_err() {
+        connection.deadline.set_awaits(Awaits::Other);
+    }
+    filled
 }
 
 async fn refuse<H: Handler>(handler: &mut H, refusal: Refusal, unread: &[u8]) -> io::Result<Option<Next>> {
@@ -296,6 +370,9 @@ impl<S: Stream> Exchange<S> {
     /// On a connection of which something may have been read.
     pub fn of(connection: Connection<S>, limits: ClientLimits) -> Self {
         connection.deadline.set_pace(limits.least_rate);
+        if connection.stream.is_http2() {
+            connection.deadline.set_stream();
+        }
         Self {
             connection,
             version: Version::Http11,
@@ -369,6 +446,11 @@ impl<S: Stream> Exchange<S> {
     /// Appends the fields of this connection, and the empty line that ends the head. A connection ends with a response whose
     /// request was not read to its end.
     pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
+        self.append_framing_with(out, b"", framing);
+    }
+
+    /// The same, with these names of fields in `Connection`: the members of a list, or nothing.
+    pub fn append_framing_with(&mut self, out: &mut Vec<u8>, named: &[u8], framing: Framing) {
         self.persists &= !self.leaves_unread;
         match framing {
             Framing::None => {}
@@ -383,7 +465,26 @@ impl<S: Stream> Exchange<S> {
             (true, Version::Http10) => b"Connection: keep-alive\r\n\r\n",
             (true, Version::Http11) => b"\r\n",
         };
-        out.extend_from_slice(connection);
+        if named.is_empty() {
+            return out.extend_from_slice(connection);
+        }
+        let option = connection.strip_suffix(b"\r\n\r\n").map(|option| [option, b", "].concat());
+        out.extend_from_slice(option.as_deref().unwrap_or(b"Connection: "));
+        out.extend_from_slice(named);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.
+    pub async fn respond_as_last(&mut self, method: &str) -> io::Result<u16> {
+        if !self.is_read() {
+            self.give_up();
+        }
+        let (status, lines, text): (u16, &[u8], &str) = match method {
+            "OPTIONS" => (200, b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n", ""),
+            _ => (501, b"", "a trace is passed on, or gets no other response\n"),
+        };
+        self.send_text(status, lines, text, false).await?;
+        Ok(status)
     }
 
     /// Sends 100 (Continue), so that the client sends the body of its request.

@@ -38,10 +38,10 @@ pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
         2 => field.is("te"),
         7 => field.is("trailer") || field.is("upgrade"),
         10 => field.is("connection") || field.is("keep-alive"),
-        // Where `_` becomes `-`, as in the environment of a CGI program, it would say where the body ends.
-        14 => field.is("content_length"),
+        // Under another spelling, it would say where the body ends.
+        14 => field.is_misspelt("content-length"),
         16 => field.is("proxy-connection"),
-        17 => field.is("transfer-encoding") || field.is("transfer_encoding"),
+        17 => field.is_taken_for("transfer-encoding"),
         19 => field.is("proxy-authorization"),
         _ => false,
     }
@@ -70,14 +70,23 @@ pub fn append_via(out: &mut Vec<u8>, received: Received, name: &str) {
 
 /// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
 /// in `Connection`, nor those that `leave_out` picks, which sees all the others.
-pub fn append_passing<'b>(
+pub fn append_passing<'b>(out: &mut Vec<u8>, fields: Fields<'b>, leave_out: impl FnMut(&Field<'b>) -> bool) {
+    append_passing_with(out, fields, |_| false, leave_out);
+}
+
+/// The same, with those that the sender names in `Connection` and whose names `is_kept` picks. The next recipient must be told that they
+/// are named there.
+pub fn append_passing_with<'b>(
     out: &mut Vec<u8>,
     fields: Fields<'b>,
+    is_kept: impl Fn(&[u8]) -> bool,
     mut leave_out: impl FnMut(&Field<'b>) -> bool,
 ) {
     for field in fields.clone() {
-        let for_this_hop =
-            is_hop_by_hop(&field) || (fields.names_others() && is_nominated(fields.clone(), &field));
+        let for_this_hop = is_hop_by_hop(&field)
+            || (fields.names_others()
+                && is_named_in_connection(fields.clone(), field.name)
+                && !is_kept(field.name));
         if !for_this_hop && !leave_out(&field) {
             field.append(out);
         }
@@ -115,10 +124,10 @@ pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
     Some(via.any(|field| field.value.split(|&byte| byte == b',').any(is_named)))
 }
 
-/// Whether a `Connection` field names this field.
-fn is_nominated(mut fields: Fields<'_>, field: &Field<'_>) -> bool {
+/// Whether a `Connection` field names the field of this name.
+pub fn is_named_in_connection(mut fields: Fields<'_>, name: &[u8]) -> bool {
     fields.any(|other| {
-        other.is("connection") && tokens(other.value).any(|member| member.eq_ignore_ascii_case(field.name))
+        other.is("connection") && tokens(other.value).any(|member| member.eq_ignore_ascii_case(name))
     })
 }
 

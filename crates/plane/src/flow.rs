@@ -3,7 +3,8 @@
 //! The fetch appends chunks, readers take them at their own pace. While the body is *kept* (it is going to be
 //! stored) nothing is dropped and the fetch never waits: its size is bounded by what may be stored. Otherwise
 //! chunks go once every reader has taken them, and the fetch waits for the slowest reader, so that a slow
-//! client cannot make it pile up memory.
+//! client cannot make it pile up memory. A reader that takes nothing while another has taken all is left behind: for it, the
+//! body breaks off.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,9 +12,10 @@ use std::rc::Rc;
 
 use slab::Slab;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::body::Chunk;
-use crate::limits::BATCH_CHUNKS;
+use crate::limits::{BATCH_CHUNKS, SPARED};
 
 /// How far a fetch of a body that is not kept may be ahead of its slowest reader, in bytes.
 const WINDOW_BYTES: u64 = 256 * 1024;
@@ -39,8 +41,8 @@ struct State {
     bytes: u64,
     kept: bool,
     end: Option<End>,
-    /// Number of the next chunk of each reader.
-    readers: Slab<u64>,
+    /// Number of the next chunk of each reader; none: it was left behind.
+    readers: Slab<Option<u64>>,
 }
 
 /// How a body ended.
@@ -95,16 +97,58 @@ impl Flow {
     pub async fn is_wanted(&self) -> bool {
         loop {
             let drained = self.drained.notified();
-            {
+            let holding_up = {
                 let state = self.state.borrow();
                 if state.kept {
                     return true;
                 }
-                if state.readers.is_empty() {
+                if state.is_unread() {
                     return false;
                 }
                 if state.bytes < WINDOW_BYTES {
                     return true;
+                }
+                state.holding_up()
+            };
+            match holding_up {
+                None => drained.await,
+                Some(next) => {
+                    if timeout(SPARED, self.until_not(next)).await.is_err() {
+                        self.leave_behind(next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until the readers that are about to take this chunk hold nobody up any more.
+    async fn until_not(&self, next: u64) {
+        loop {
+            let drained = self.drained.notified();
+            if self.state.borrow().holding_up() != Some(next) {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// Goes on without the readers that have not taken this chunk.
+    fn leave_behind(&self, next: u64) {
+        let mut state = self.state.borrow_mut();
+        for (_, reader) in state.readers.iter_mut().filter(|(_, at)| at.is_some_and(|at| at <= next)) {
+            *reader = None;
+        }
+        state.drop_taken();
+    }
+
+    /// Waits until there is no reader, and nothing is kept.
+    pub async fn until_unwanted(&self) {
+        loop {
+            let drained = self.drained.notified();
+            {
+                let state = self.state.borrow();
+                if state.is_unread() && !state.kept {
+                    return;
                 }
             }
             drained.await;
@@ -119,12 +163,29 @@ impl Flow {
 }
 
 impl State {
+    /// Where readers are that were not left behind.
+    fn places(&self) -> impl Iterator<Item = u64> {
+        self.readers.iter().filter_map(|(_, next)| *next)
+    }
+
+    /// Nobody takes it.
+    fn is_unread(&self) -> bool {
+        self.places().next().is_none()
+    }
+
+    /// The number of the chunk that the slowest reader takes next, if another has taken all and waits for more.
+    fn holding_up(&self) -> Option<u64> {
+        let end = self.dropped + self.chunks.len() as u64;
+        let slowest = self.places().min().filter(|&slowest| slowest < end)?;
+        self.places().any(|next| next == end).then_some(slowest)
+    }
+
     /// Drops what every reader has taken.
     fn drop_taken(&mut self) {
         if self.kept {
             return;
         }
-        let Some(slowest) = self.readers.iter().map(|(_, next)| *next).min() else { return };
+        let Some(slowest) = self.places().min() else { return };
         while self.dropped < slowest {
             let Some(chunk) = self.chunks.pop_front() else { return };
             self.bytes -= chunk.len() as u64;
@@ -147,7 +208,7 @@ impl Reader {
     }
 
     fn at_start(flow: &Rc<Flow>) -> Self {
-        let key = flow.state.borrow_mut().readers.insert(0);
+        let key = flow.state.borrow_mut().readers.insert(Some(0));
         Self { flow: Rc::clone(flow), key }
     }
 
@@ -166,7 +227,7 @@ impl Reader {
     /// Adds what has come to `batch`; none when there is nothing yet.
     pub fn try_take(&mut self, batch: &mut Vec<Chunk>) -> Option<Taken> {
         let mut state = self.flow.state.borrow_mut();
-        let next = state.readers[self.key];
+        let Some(next) = state.readers[self.key] else { return Some(Taken::End(End::Broken)) };
         let from = usize::try_from(next - state.dropped).unwrap_or(usize::MAX);
         let (mut count, mut bytes) = (0, 0);
         for chunk in state.chunks.iter().skip(from).take(BATCH_CHUNKS) {
@@ -179,7 +240,7 @@ impl Reader {
         if count == 0 {
             return state.end.map(Taken::End);
         }
-        state.readers[self.key] = next + count;
+        state.readers[self.key] = Some(next + count);
         state.drop_taken();
         self.flow.drained.notify_waiters();
         Some(Taken::Chunks)
@@ -188,7 +249,7 @@ impl Reader {
     /// The end, when everything before it was taken.
     pub fn end(&self) -> Option<End> {
         let state = self.flow.state.borrow();
-        let all_taken = state.readers[self.key] == state.dropped + state.chunks.len() as u64;
+        let all_taken = state.readers[self.key] == Some(state.dropped + state.chunks.len() as u64);
         state.end.filter(|_| all_taken)
     }
 }
@@ -259,6 +320,22 @@ mod tests {
         drain(&mut fast);
         drop(slow);
         assert_eq!(flow.state.borrow().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_takes_nothing_is_left_behind_once_others_have_taken_all() {
+        let flow = flow(false);
+        let (mut one, mut other) = (Reader::new(&flow).unwrap(), Reader::new(&flow).unwrap());
+        flow.append(vec![0; WINDOW_BYTES as usize].into());
+        flow.append(Chunk::from(*b"ab"));
+        // Both are as far: none waits for the other.
+        assert_eq!(flow.state.borrow().holding_up(), None);
+        drain(&mut one);
+        assert!(flow.is_wanted().await);
+        assert_eq!((drain(&mut other).1, flow.state.borrow().bytes), (Some(End::Broken), 0));
+        drop(other);
+        flow.append(Chunk::from(*b"cd"));
+        assert_eq!(drain(&mut one), ("cd".into(), None));
     }
 
     #[test]

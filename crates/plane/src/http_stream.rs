@@ -134,6 +134,13 @@ impl Stream for HttpStream {
             pipe.rest();
         }
     }
+
+    async fn until_gone(&self) {
+        match self {
+            Self::Socket(stream) => stream.until_gone().await,
+            Self::Http2(pipe, _) => pipe.until_gone().await,
+        }
+    }
 }
 
 impl AsyncRead for HttpStream {

@@ -15,7 +15,7 @@ use assay_http::field::write_decimal;
 use assay_http::head::ResponseHead;
 use tokio::sync::Notify;
 
-use crate::exchange::{Exchange, Stream};
+use crate::exchange::{Exchange, Stream, unless_gone, until_gone};
 use crate::fields;
 
 /// The interim responses to one request so far, as clients get them.
@@ -49,14 +49,15 @@ impl Interim {
         }
     }
 
-    /// Waits for a final response, and sends the interim ones before it to a client meanwhile. An error is the client's.
+    /// Waits for a final response, and sends the interim ones before it to a client meanwhile. An error is the client's, which may have
+    /// gone: then nothing is waited for any more.
     pub async fn pass_on<S: Stream, T>(
         &self,
         client: &mut Exchange<S>,
         last: impl Future<Output = T>,
     ) -> io::Result<T> {
         if !client.takes_interim() {
-            return Ok(last.await);
+            return unless_gone(&client.connection, last).await;
         }
         let mut last = pin!(last);
         let mut number = 0;
@@ -65,6 +66,7 @@ impl Interim {
                 biased;
                 one = self.wait(number) => one,
                 taken = &mut last => break taken,
+                () = until_gone(&client.connection) => return Err(io::ErrorKind::ConnectionReset.into()),
             };
             client.write(&[&one]).await?;
             number += 1;

@@ -17,15 +17,22 @@ pub const HEAD: Duration = Duration::from_secs(30);
 /// byte now and then would have all the time of each read again and again.
 pub const LEAST_RATE: u64 = 500;
 
-/// A connection that waits for its client is not ended for the sake of others before it has waited for so long.
+/// A connection that waits for its client is not ended for the sake of others before it has waited for so long, and is not slow with a
+/// head or a handshake before that has taken so long.
 pub const SPARED: Duration = Duration::from_secs(1);
 
-/// So many connections are ended together when there may be no more: looking for those that have waited longest takes as long
-/// for some as for one, and ending many would keep others waiting.
-pub const ENDED_AT_ONCE: usize = 8;
+/// Where no more than so many connections may still come, of `most` in all, each that comes ends the one that has waited longest for its
+/// client: so it need not wait itself until that has gone.
+pub fn room_of(most: usize) -> usize {
+    (most / 64).min(8)
+}
 
 /// Most bytes that one read takes.
 pub const READ_BYTES: usize = 64 * 1024;
+
+/// Most bytes that the system takes for a peer and cannot send yet, because the peer has no room for them (`TCP_NOTSENT_LOWAT`). What is on
+/// its way does not count, so that it bounds no rate. The system takes a segment more than that, of 64 KiB at most.
+pub const MOST_UNSENT: u32 = 64 * 1024;
 
 /// Most chunks of a body that are taken, and written, at once: with what is written around them far below the system's limit on
 /// slices.

@@ -1,12 +1,13 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::limits::{BACKLOG, OUT_OF_DESCRIPTORS};
+use crate::tune::tune;
 
 /// A listening socket: bound, with a long queue, not yet accepting. Needs a tokio runtime.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -34,6 +35,23 @@ pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
+/// Whether a connection to this address is one to whoever listens there: there are several ways to write an address, and to connect to
+/// none in particular (`0.0.0.0`) means this machine.
+pub fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
+    let meant = |ip: IpAddr| match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    if address.port() != listener.port() {
+        return false;
+    }
+    let (to, at) = (meant(address.ip()), listener.ip().to_canonical());
+    // Only addresses of this machine can be bound. Who listens at all of them has those of IPv6 in a socket of IPv6 only.
+    let is_own = || UdpSocket::bind((to, 0)).is_ok();
+    if at.is_unspecified() { (at.is_ipv6() || to.is_ipv4()) && is_own() } else { to == at }
+}
+
 /// What to do when it was not possible to listen somewhere.
 pub fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -51,10 +69,59 @@ fn open(address: SocketAddr, beside_others: bool) -> io::Result<Socket> {
         socket.set_reuse_port(true)?;
     }
     socket.set_nonblocking(true)?;
-    // Connections have it from the socket that accepts them, which saves a call for each. Without it, the end of a
-    // message could wait for the acknowledgement of its beginning.
-    socket.set_tcp_nodelay(true)?;
+    tune(&socket)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Write};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::limits::MOST_UNSENT;
+
+    #[test]
+    fn who_listens_is_reached_by_every_spelling_of_its_address_and_by_no_other() {
+        let leads = |address: &str, listener: &str| {
+            leads_to(address.parse().expect("an address"), listener.parse().expect("an address"))
+        };
+        for address in ["127.0.0.1:1", "[::ffff:127.0.0.1]:1", "0.0.0.0:1", "[::ffff:0.0.0.0]:1"] {
+            for listener in ["127.0.0.1:1", "[::ffff:127.0.0.1]:1", "0.0.0.0:1", "[::]:1"] {
+                assert!(leads(address, listener), "{address} {listener}");
+            }
+            for listener in ["127.0.0.1:2", "0.0.0.0:2", "127.0.0.2:1", "[::1]:1"] {
+                assert!(!leads(address, listener), "{address} {listener}");
+            }
+        }
+        assert!(leads("[::]:1", "[::1]:1") && leads("127.0.0.9:1", "0.0.0.0:1"));
+        assert!(leads("[::ffff:127.0.0.9]:1", "[::]:1") && !leads("[::1]:1", "0.0.0.0:1"));
+        assert!(!leads("192.0.2.1:1", "0.0.0.0:1") && !leads("[2001:db8::1]:1", "[::]:1"));
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_leaves_little_in_the_memory_of_the_system() {
+        let listener = listen_alone(([127, 0, 0, 1], 0).into()).expect("a port");
+        let client = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
+        client.set_recv_buffer_size(4096).expect("small");
+        client.connect(&listener.local_addr().expect("bound").into()).expect("connects");
+        listener.set_nonblocking(false).expect("waits");
+        let (mut server, _) = listener.accept().expect("a connection");
+        server.set_nonblocking(true).expect("does not wait");
+        assert_eq!(socket2::SockRef::from(&server).tcp_notsent_lowat().expect("Linux"), MOST_UNSENT);
+        let (chunk, mut written, mut full_since) = ([0; 16 * 1024], 0, None::<Instant>);
+        while full_since.is_none_or(|since| since.elapsed() < Duration::from_millis(100)) {
+            match server.write(&chunk) {
+                Ok(more) => (written, full_since) = (written + more, None),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    full_since.get_or_insert_with(Instant::now);
+                    std::thread::yield_now();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(written <= 128 * 1024 + 2304, "{written} bytes were taken for a client that reads none");
+    }
 }

@@ -152,7 +152,8 @@ pub fn wait<T>(deadline: &Deadline, cx: &mut Context<'_>) -> Poll<io::Result<T>>
     }
 }
 
-/// Writes all of some parts; each step may take `step`, if that is given, and otherwise the deadline is kept as it is.
+/// Writes all of some parts; each step may take `step`, if that is given, and otherwise the deadline is kept as it is: for servers only. A
+/// client that has taken a part has to be waited for again, or it would keep its place for ever.
 ///
 /// The parts are gathered for each step, on the stack: what a connection keeps while it waits is where it has come to.
 pub fn write_all<'p>(
@@ -161,6 +162,7 @@ pub fn write_all<'p>(
     step: Option<Duration>,
     mut parts: impl Iterator<Item = &'p [u8]> + Clone,
 ) -> impl Future<Output = io::Result<()>> {
+    debug_assert!(step.is_some() || !deadline.awaits_peer(), "a client is waited for with each step");
     let mut sent = 0;
     let mut begins = true;
     poll_fn(move |cx| {
@@ -230,6 +232,52 @@ fn poll_step<'p, const MOST: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Takes so many bytes, and no more.
+    struct Takes(usize);
+
+    impl AsyncWrite for Takes {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_client_that_has_taken_a_part_and_no_more_is_waited_for_and_makes_room() {
+        for takes in [0, 3] {
+            let watch = std::rc::Rc::new(crate::watch::Watch::new(0));
+            let (deadline, mut stream) = (watch.enter(), Takes(takes));
+            deadline.set_pace(500);
+            let parts = [&b"hello"[..]];
+            let minute = Duration::from_secs(60);
+            let mut write =
+                std::pin::pin!(write_all(&mut stream, &deadline, Some(minute), parts.into_iter()));
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            assert!(write.as_mut().poll(&mut cx).is_pending());
+            for tick in 1..=40 {
+                watch.tick(tick * crate::watch::TICK_NS);
+            }
+            let makes_room =
+                crate::watch::Longest::default().dismiss(&watch, Duration::from_secs(1), |_| true);
+            assert!(makes_room, "{takes} bytes taken");
+            let ended = write.as_mut().poll(&mut cx);
+            assert!(matches!(ended, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut));
+        }
+    }
 
     #[test]
     fn input_keeps_what_is_not_used_and_gives_its_memory_back() {

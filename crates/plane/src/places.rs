@@ -2,66 +2,91 @@
 //!
 //! A server with few places is blocked for everybody by clients that connect and say nothing. Here, when all places are taken,
 //! the connection that has waited for a request for the longest time ends, so that whoever sends a request at once is served.
-//! Connections whose request is being served keep their places.
+//! Connections whose request is being served keep their places, unless all are: then the one that has taken the longest ends, once
+//! that is a second: hardly anything but a client that takes its response slowly takes so long.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{Instant, timeout};
+
+use crate::limits::SPARED;
+
+/// When it is looked again whether a place can be taken from a connection, where all are served.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Since when the request of a connection is being served; none: there is none.
+type Busy = Rc<Cell<Option<Instant>>>;
 
 /// Places for connections.
 pub struct Places {
     most: usize,
     /// Who has one, in the order in which they began to wait for a request.
-    taken: RefCell<Vec<(Rc<Cell<bool>>, AbortHandle)>>,
+    taken: RefCell<Vec<(Busy, AbortHandle)>>,
     changed: Notify,
+    dismissed: Cell<u64>,
 }
 
 /// The place of a connection: says whether a request is being served on it.
 pub struct Place {
     places: Rc<Places>,
-    is_busy: Rc<Cell<bool>>,
+    busy: Busy,
 }
 
 impl Places {
     /// So many.
     pub fn new(most: usize) -> Rc<Self> {
-        Rc::new(Self { most, taken: RefCell::default(), changed: Notify::new() })
+        Rc::new(Self { most, taken: RefCell::default(), changed: Notify::new(), dismissed: Cell::new(0) })
     }
 
     /// Serves a connection in a local task, once there is a place for it: one is free, or that of a connection without a request
-    /// is taken from it.
+    /// is taken from it, or that of one whose client is slow.
     pub async fn serve<F: Future<Output = ()> + 'static>(self: &Rc<Self>, serve: impl FnOnce(Place) -> F) {
         loop {
             let changed = self.changed.notified();
             if self.has_room() {
                 break;
             }
-            changed.await;
+            // One may have taken long enough by then.
+            let _ = timeout(LOOK_AGAIN, changed).await;
         }
-        let is_busy = Rc::new(Cell::new(false));
-        let serving = serve(Place { places: Rc::clone(self), is_busy: Rc::clone(&is_busy) });
+        let busy = Busy::default();
+        let serving = serve(Place { places: Rc::clone(self), busy: Rc::clone(&busy) });
         let task = spawn_local(serving);
-        self.taken.borrow_mut().push((is_busy, task.abort_handle()));
+        self.taken.borrow_mut().push((busy, task.abort_handle()));
     }
 
-    /// Whether one more may begin; ends a connection that waits for a request if that makes room.
+    /// How many connections lost their places to others.
+    pub fn dismissed(&self) -> u64 {
+        self.dismissed.get()
+    }
+
+    /// Whether one more may begin; ends a connection that waits for a request, or for a slow client, if that makes room.
     fn has_room(&self) -> bool {
         let mut taken = self.taken.borrow_mut();
         taken.retain(|(_, task)| !task.is_finished());
         if taken.len() < self.most {
             return true;
         }
-        let Some(at) = taken.iter().position(|(is_busy, _)| !is_busy.get()) else { return false };
+        let waits = || taken.iter().position(|(busy, _)| busy.get().is_none());
+        let takes_long = || {
+            let since = taken.iter().enumerate().filter_map(|(at, (busy, _))| Some((busy.get()?, at)));
+            let (since, at) = since.min()?;
+            (since.elapsed() >= SPARED).then_some(at)
+        };
+        let Some(at) = waits().or_else(takes_long) else { return false };
         taken.remove(at).1.abort();
+        self.dismissed.set(self.dismissed.get() + 1);
         true
     }
 
     /// A connection has ended.
-    fn leave(&self, is_busy: &Rc<Cell<bool>>) {
-        self.taken.borrow_mut().retain(|(other, _)| !Rc::ptr_eq(other, is_busy));
+    fn leave(&self, busy: &Busy) {
+        self.taken.borrow_mut().retain(|(other, _)| !Rc::ptr_eq(other, busy));
         self.changed.notify_waiters();
     }
 }
@@ -69,9 +94,10 @@ impl Places {
 impl Place {
     /// A request is being served, or none is any more. Whoever has just been served waits for less time than all others.
     pub fn set_busy(&self, is_busy: bool) {
-        if self.is_busy.replace(is_busy) && !is_busy {
+        let before = self.busy.replace(is_busy.then(Instant::now));
+        if before.is_some() && !is_busy {
             let mut taken = self.places.taken.borrow_mut();
-            if let Some(at) = taken.iter().position(|(other, _)| Rc::ptr_eq(other, &self.is_busy)) {
+            if let Some(at) = taken.iter().position(|(other, _)| Rc::ptr_eq(other, &self.busy)) {
                 let own = taken.remove(at);
                 taken.push(own);
             }
@@ -82,7 +108,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.leave(&self.is_busy);
+        self.places.leave(&self.busy);
     }
 }
 
@@ -106,7 +132,7 @@ mod tests {
     }
 
     fn run(test: impl Future<Output = ()>) {
-        let runtime = Builder::new_current_thread().build_local(LocalOptions::default());
+        let runtime = Builder::new_current_thread().enable_time().build_local(LocalOptions::default());
         runtime.expect("a runtime").block_on(test);
     }
 
@@ -134,7 +160,29 @@ mod tests {
             assert_eq!(ended.recv().await, Some(2));
             places.serve(|_| pending()).await;
             assert_eq!(ended.recv().await, Some(1));
-            assert_eq!(places.taken.borrow().len(), 3);
+            assert_eq!((places.taken.borrow().len(), places.dismissed()), (3, 2));
+        });
+    }
+
+    #[test]
+    fn where_all_are_being_served_the_one_that_takes_longest_makes_room_after_a_second() {
+        run(async {
+            let (tell, mut ended) = unbounded_channel();
+            let places = Places::new(2);
+            let begun = Instant::now();
+            for number in 0..2 {
+                let ends = Ends(number, tell.clone());
+                let serve = |place: Place| async move {
+                    place.set_busy(true);
+                    let _ends = ends;
+                    pending().await
+                };
+                places.serve(serve).await;
+                yield_now().await;
+            }
+            places.serve(|_| pending()).await;
+            assert!(begun.elapsed() >= SPARED && places.dismissed() == 1);
+            assert_eq!(ended.recv().await, Some(0));
         });
     }
 
@@ -153,6 +201,7 @@ mod tests {
             };
             places.serve(serve).await;
             yield_now().await;
+            let counted = Rc::clone(&places);
             let second = async {
                 let serve = |_| async move { assert!(tell.send("the second begins").is_ok()) };
                 places.serve(serve).await;
@@ -164,6 +213,7 @@ mod tests {
             tokio::join!(second, first);
             assert_eq!(told.recv().await, Some("the first ends"));
             assert_eq!(told.recv().await, Some("the second begins"));
+            assert_eq!(counted.dismissed(), 0);
         });
     }
 }

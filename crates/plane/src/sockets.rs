@@ -88,16 +88,19 @@ impl Sockets {
 
     /// Tells of a socket by this key from now on, until it is closed.
     pub fn add(&self, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, socket, key)
+    }
+
+    /// Tells of a socket once more if it is ready still: not all was done that it was ready for.
+    pub fn tell_again(&self, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, socket, key)
+    }
+
+    fn control(&self, operation: libc::c_int, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: INTEREST, u64: key };
+        let descriptor = self.descriptor.as_raw_fd();
         // SAFETY: both descriptors are open, and the event lives as long as the call.
-        let result = unsafe {
-            libc::epoll_ctl(
-                self.descriptor.as_raw_fd(),
-                libc::EPOLL_CTL_ADD,
-                socket.as_raw_fd(),
-                &raw mut event,
-            )
-        };
+        let result = unsafe { libc::epoll_ctl(descriptor, operation, socket.as_raw_fd(), &raw mut event) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -141,6 +144,9 @@ mod tests {
         assert_eq!(told(&sockets, false), [], "nothing new");
         theirs.write_all(b"x").expect("is written");
         assert!(matches!(told(&sockets, true)[..], [(7, what)] if !what.is_ended()));
+        assert_eq!(told(&sockets, false), [], "nothing new");
+        sockets.tell_again(&ours, 7).expect("is known");
+        assert!(matches!(told(&sockets, true)[..], [(7, what)] if what.is_readable()));
         drop(theirs);
         assert!(matches!(told(&sockets, true)[..], [(7, what)] if what.is_ended()));
         drop(ours);

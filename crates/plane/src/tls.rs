@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_role::evaluation::AuthorityFiles;
+use assay_role::evaluation::{AuthorityFiles, TlsTo};
 use assay_role::tls::{ClientTls, ServerTls};
-use assay_tls::client::{Client, SettingsError, Trust};
+use assay_tls::client::{Client, Name, SettingsError, Trust};
 use assay_tls::intercept::{InterceptError, Interceptor};
 use assay_tls::server::Server;
 use thiserror::Error;
@@ -64,6 +64,12 @@ pub fn client(told: &ClientTls) -> Result<Client, TlsSetupError> {
     let pem = read(path)?;
     Client::new(Trust::Authorities(&pem), &told.offer)
         .map_err(|cause| TlsSetupError::Authorities { path: path.clone(), cause })
+}
+
+/// A client for one server, and the name that its certificate is verified for.
+pub fn client_to(told: &TlsTo) -> Result<(Client, Name), TlsSetupError> {
+    let name = Name::of_authority(&told.authority).map_err(TlsSetupError::Settings)?;
+    Ok((client(&told.client)?, name))
 }
 
 /// What opens tunnels with an authority that a user keeps. It must be valid now.

@@ -24,6 +24,7 @@ use crate::http_stream::HttpStream;
 use crate::http2::{self, Pipe, UNPROCESSED};
 use crate::limits::MOST_INTERIM_RESPONSES;
 use crate::pool::Counted;
+use crate::tune::tune;
 
 /// What is wrong with 101 as the response to a request that offers no other protocol.
 pub const SWITCHING: HeadError = HeadError::Syntax("it changes the protocol, which nobody requested");
@@ -193,8 +194,7 @@ impl Upstream {
             Err(_) => Err(UpstreamError::TimedOut(address)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
             Ok(Ok(stream)) => {
-                // Without it, the end of a request could wait for the acknowledgement of its beginning.
-                stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
+                tune(&stream).map_err(|error| UpstreamError::Unreachable(address, error))?;
                 let is_secured = session.is_some();
                 let stream = HttpStream::Socket(ByteStream::new(stream, session));
                 let mut upstream = Self::new(stream, address, resources);
@@ -259,6 +259,18 @@ impl Upstream {
         let (size, end): (&[u8], &[u8]) =
             if is_chunked { (chunk_head(part.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
         self.send(&[size, part, end], patience).await
+    }
+
+    /// Waits until something of a response is there.
+    pub async fn begin(&mut self, limit: Duration) -> Result<(), UpstreamError> {
+        if !self.connection.input.unread().is_empty() {
+            return Ok(());
+        }
+        match self.connection.fill(limit).await {
+            Ok(0) => Err(UpstreamError::Lost(self.address)),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failure(&error)),
+        }
     }
 
     /// Waits for the head of a response, interim or final, of which `take` takes what is needed: then it is used up. Nothing is

@@ -2,10 +2,12 @@
 //!
 //! A timer for every read and write would cost more than the reading. A connection has one deadline, which is a number in a
 //! list: setting it costs nothing. All are looked at every [`TICK_NS`], and who is late is woken and told so. The numbers lie beside
-//! each other: with ten thousand connections that do nothing, a look takes microseconds, and nobody else waits for it.
+//! each other: with ten thousand connections that do nothing, a look takes microseconds, and nobody else waits for it. Ending a connection takes
+//! longer. Where many are late together, some are ended with each look, and the next look comes soon ([`Watch::tick`]): the requests of
+//! others wait for a few of them at most.
 //!
 //! What a connection waits for is known as well ([`Awaits`]), and for how long, so that those that keep others out can be ended,
-//! the one that has waited longest first ([`Watch::dismiss`]). A peer that takes or sends a body gets a *debt*: the time that was
+//! the one that has waited longest first ([`Longest`]). A peer that takes or sends a body gets a *debt*: the time that was
 //! waited for it, less what its bytes are worth at the least rate ([`Deadline::set_pace`]). So one that sends a byte now and then is as late as one
 //! that sends none.
 
@@ -15,8 +17,21 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+pub use longest::{Longest, Wait};
+
+mod longest;
+
 /// How often deadlines are looked at; none is kept more exactly than that.
 pub const TICK_NS: u64 = 50_000_000;
+
+/// How soon they are looked at again where more are late than were ended.
+pub const SOON_NS: u64 = 1_000_000;
+
+/// One is ended with a look for each so many that are late: requests of others wait for each.
+const LATE_FOR_EACH: usize = 64;
+
+/// So many are ended with one look at most: four thousand in a second, which take a tenth of a processor.
+const MOST_LATE: usize = 4;
 
 /// Nobody is late.
 const NEVER: u64 = u64::MAX;
@@ -68,6 +83,10 @@ struct Watched {
 /// The times of a wait; of a place that nobody has, nothing is due.
 struct Times {
     due_ns: Cell<u64>,
+    /// When that was set.
+    set_ns: Cell<u64>,
+    /// When it is to be reminded that it waits.
+    remind_ns: Cell<u64>,
     /// Since when it waits for what it waits for.
     since_ns: Cell<u64>,
     /// How much of the peer's time is used up.
@@ -75,6 +94,10 @@ struct Times {
     /// Whose place it keeps while it waits for its peer.
     keeps: Cell<u32>,
     awaits: Cell<Awaits>,
+    is_closing: Cell<bool>,
+    /// It was late with the current request already: a byte that came at the same instant gives it a moment more, and it is late again.
+    is_counted: Cell<bool>,
+    is_stream: Cell<bool>,
 }
 
 impl Times {
@@ -82,10 +105,15 @@ impl Times {
         let zero = || Cell::new(0);
         Self {
             due_ns: Cell::new(NEVER),
+            remind_ns: Cell::new(NEVER),
+            set_ns: zero(),
             since_ns: zero(),
             debt_ns: zero(),
             keeps: Cell::new(0),
             awaits: Cell::default(),
+            is_closing: Cell::default(),
+            is_counted: Cell::default(),
+            is_stream: Cell::default(),
         }
     }
 
@@ -95,11 +123,22 @@ impl Times {
         debt_ns + now_ns.saturating_sub(self.since_ns.get())
     }
 
+    /// When that would have begun, had it waited for nothing else since.
+    fn began_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.waited_ns(now_ns))
+    }
+
+    /// Its lateness is the peer's, and not counted yet.
+    fn is_slow(&self) -> bool {
+        matches!(self.awaits.get(), Awaits::Head | Awaits::Peer) && !self.is_closing.get()
+    }
+
     /// It may take so long from now on, less what is owed.
     fn allow(&self, limit: Duration, owed_ns: u64, now_ns: u64) {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).saturating_sub(owed_ns);
         // What is known of now may be a tick old.
         self.due_ns.set(now_ns.saturating_add(limit_ns).saturating_add(TICK_NS));
+        self.set_ns.set(now_ns);
     }
 
     /// The peer is waited for no longer: what that took is owed.
@@ -149,9 +188,10 @@ impl Watch {
         self.ended.get()
     }
 
-    /// Looks through all deadlines; to be called every [`TICK_NS`]. When it is called late, the thread was kept from running,
-    /// and could not have seen what came meanwhile: that time counts against nobody.
-    pub fn tick(&self, now_ns: u64) {
+    /// Looks through all deadlines, and ends a few that are late, [`MOST_LATE`] at most. Gives the time until it is to be called again: [`TICK_NS`],
+    /// or [`SOON_NS`] while more are late. When it is called later than that, the thread was kept from running, and could not have
+    /// seen what came meanwhile: that time counts against nobody.
+    pub fn tick(&self, now_ns: u64) -> u64 {
         let since_ns = now_ns.saturating_sub(self.now_ns.replace(now_ns));
         let lost_ns = since_ns.saturating_sub(2 * TICK_NS);
         let mut late = Vec::new();
@@ -161,55 +201,40 @@ impl Watch {
                 due_ns.set(due_ns.get().saturating_add(lost_ns));
                 // A client owes what it was waited for, not what this thread was.
                 times.since_ns.set(times.since_ns.get().saturating_add(lost_ns));
+                times.set_ns.set(times.set_ns.get().saturating_add(lost_ns));
             }
             if due_ns.get() <= now_ns {
                 late.push(place);
-                if matches!(times.awaits.get(), Awaits::Head | Awaits::Peer) {
-                    self.count(|ended| ended.slow += 1);
-                }
+            }
+            if times.remind_ns.get() <= now_ns {
+                times.remind_ns.set(NEVER);
+                self.wake(place);
             }
         }
-        late.into_iter().for_each(|place| self.expire(place));
+        let ended = late.len().div_ceil(LATE_FOR_EACH).min(MOST_LATE);
+        let next_ns = if late.len() > ended { SOON_NS } else { TICK_NS };
+        late.truncate(ended);
+        for place in late {
+            let times = self.times.borrow();
+            if times[place].is_slow() && !times[place].is_counted.replace(true) {
+                self.count(|ended| ended.slow += 1);
+            }
+            self.expire(place);
+        }
+        next_ns
     }
 
     /// Ends all waits for a request that has not begun, now and from now on.
     pub fn dismiss_idle(&self) {
         self.dismisses.set(true);
-        let is_idle = |times: &Times| times.awaits.get() == Awaits::Request;
-        let found: Vec<(u64, usize)> = self.waits(is_idle);
-        found.into_iter().for_each(|(_, place)| self.expire(place));
+        let idle = self.waits(|times| (times.awaits.get() == Awaits::Request).then_some(()));
+        idle.into_iter().for_each(|((), place)| self.expire(place));
     }
 
-    /// Ends waits for a peer to make room for others: `most` of those that `chosen` says, by what they wait for and whose place they
-    /// keep, and that have waited for `least` at least; the longest first. How many.
-    pub fn dismiss(&self, most: usize, least: Duration, chosen: impl Fn(Awaits, u32) -> bool) -> usize {
-        let now_ns = self.now_ns.get();
-        let least_ns = u64::try_from(least.as_nanos()).unwrap_or(u64::MAX);
-        // One that was told already has no deadline.
-        let mut found = self.waits(|times| {
-            let awaits = times.awaits.get();
-            awaits != Awaits::Other
-                && times.due_ns.get() != NEVER
-                && times.waited_ns(now_ns) >= least_ns
-                && chosen(awaits, times.keeps.get())
-        });
-        if found.len() > most {
-            found.select_nth_unstable_by(most, |own, other| other.cmp(own));
-            found.truncate(most);
-        }
-        for (_, place) in &found {
-            self.all.borrow()[*place].is_dismissed.set(true);
-            self.expire(*place);
-        }
-        self.count(|ended| ended.dismissed += found.len() as u64);
-        found.len()
-    }
-
-    /// For how long those have waited that fit, and where they are.
-    fn waits(&self, fits: impl Fn(&Times) -> bool) -> Vec<(u64, usize)> {
-        let (times, now_ns) = (self.times.borrow(), self.now_ns.get());
-        let fitting = times.iter().enumerate().filter(|(_, times)| fits(times));
-        fitting.map(|(place, times)| (times.waited_ns(now_ns), place)).collect()
+    /// What is of interest of each wait, and where it is.
+    fn waits<T>(&self, of: impl Fn(&Times) -> Option<T>) -> Vec<(T, usize)> {
+        let times = self.times.borrow();
+        times.iter().enumerate().filter_map(|(place, times)| Some((of(times)?, place))).collect()
     }
 
     fn count(&self, add: impl FnOnce(&mut Ended)) {
@@ -220,9 +245,12 @@ impl Watch {
 
     fn expire(&self, place: usize) {
         self.times.borrow()[place].due_ns.set(NEVER);
-        let watched = Rc::clone(&self.all.borrow()[place]);
-        watched.is_late.set(true);
-        let waker = watched.waker.borrow_mut().take();
+        self.all.borrow()[place].is_late.set(true);
+        self.wake(place);
+    }
+
+    fn wake(&self, place: usize) {
+        let waker = self.all.borrow()[place].waker.borrow_mut().take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -252,15 +280,48 @@ impl Deadline {
         act(&self.watch.times.borrow()[self.place], self.watch.now_ns.get())
     }
 
+    /// Whether so much time has passed since it was set, to within a tick.
+    pub fn has_lasted(&self, least: Duration) -> bool {
+        self.with(|times, now_ns| u128::from(now_ns.saturating_sub(times.set_ns.get())) >= least.as_nanos())
+    }
+
+    /// A wait begins that is short as a rule. Should it last for a tick or two, it is woken once: what costs something, and is of use in
+    /// a long wait only, can be left until then ([`Self::is_reminded`]).
+    pub fn remind(&self) {
+        self.with(|times, now_ns| times.remind_ns.set(now_ns.saturating_add(TICK_NS + TICK_NS / 2)));
+    }
+
+    /// The wait has lasted, or nobody wanted to be told.
+    pub fn is_reminded(&self) -> bool {
+        self.with(|times, _| times.remind_ns.get() == NEVER)
+    }
+
     /// The peer is a client. It has to send and take bodies at so many bytes a second at least, after the time that it may take for
     /// a part; 0: at any rate.
     pub fn set_pace(&self, bytes_per_s: u64) {
         self.per_byte_ns.set(Some(1_000_000_000u64.checked_div(bytes_per_s).unwrap_or(0)));
     }
 
+    /// It is that of a stream, and not of a whole connection.
+    pub fn set_stream(&self) {
+        self.with(|times, _| times.is_stream.set(true));
+    }
+
     /// The peer owes nothing: another request begins.
     pub fn forgive(&self) {
-        self.with(|times, _| times.debt_ns.set(0));
+        self.with(|times, _| {
+            times.debt_ns.set(0);
+            times.is_counted.set(false);
+        });
+    }
+
+    /// The peer has had its last response, and only its end is waited for: it owes nothing, and being late is no fault of it any more.
+    pub fn set_closing(&self) {
+        self.with(|times, now_ns| {
+            times.settle(now_ns);
+            times.is_closing.set(true);
+        });
+        self.forgive();
     }
 
     /// From now on the peer is waited for, for so long at most, less what it owes if it is a client.
@@ -273,6 +334,11 @@ impl Deadline {
             times.since_ns.set(now_ns);
         });
         self.watched.is_late.set(false);
+    }
+
+    /// The peer, a client, is waited for.
+    pub fn awaits_peer(&self) -> bool {
+        self.with(|times, _| times.awaits.get() == Awaits::Peer)
     }
 
     /// The peer has sent or taken so many bytes.
@@ -331,145 +397,4 @@ impl Drop for Deadline {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::task::{Context, Waker};
-
-    use super::*;
-
-    #[test]
-    fn who_is_late_is_told_and_others_are_not() {
-        let watch = Rc::new(Watch::new(0));
-        let (first, second) = (watch.enter(), watch.enter());
-        let mut cx = Context::from_waker(Waker::noop());
-        first.set(Duration::from_millis(100));
-        second.set(Duration::from_secs(100));
-        assert!(first.check(&mut cx).is_ok());
-        watch.tick(100_000_000);
-        assert!(first.check(&mut cx).is_ok(), "a tick is allowed for");
-        watch.tick(150_000_000);
-        assert!(first.check(&mut cx).is_err() && second.check(&mut cx).is_ok());
-        first.set(Duration::from_secs(1));
-        assert!(first.check(&mut cx).is_ok(), "a new deadline");
-    }
-
-    #[test]
-    fn time_in_which_nobody_looked_counts_against_nobody() {
-        let watch = Rc::new(Watch::new(0));
-        let deadline = watch.enter();
-        let mut cx = Context::from_waker(Waker::noop());
-        deadline.set(Duration::from_millis(300));
-        watch.tick(10_000_000_000);
-        assert!(deadline.check(&mut cx).is_ok());
-        watch.tick(10_100_000_000);
-        watch.tick(10_200_000_000);
-        assert!(deadline.check(&mut cx).is_ok());
-        watch.tick(10_300_000_000);
-        assert!(deadline.check(&mut cx).is_err());
-    }
-
-    #[test]
-    fn leaving_keeps_the_places_of_the_others() {
-        let watch = Rc::new(Watch::new(0));
-        let mut all: Vec<Deadline> = (0..5).map(|_| watch.enter()).collect();
-        all.remove(1);
-        all.remove(0);
-        all[2].set_awaits(Awaits::Request);
-        watch.dismiss_idle();
-        let mut cx = Context::from_waker(Waker::noop());
-        let late: Vec<bool> = all.iter().map(|one| one.check(&mut cx).is_err()).collect();
-        assert_eq!(late, [false, false, true]);
-        let entered = [watch.enter(), watch.enter()];
-        assert!(entered.iter().all(|one| one.check(&mut cx).is_ok()), "another's place is a new one's");
-        drop((all, entered));
-        assert_eq!((watch.free.borrow().len(), watch.all.borrow().len()), (5, 5));
-    }
-
-    const SECOND: u64 = 1_000_000_000;
-
-    #[test]
-    fn who_sends_a_byte_now_and_then_is_as_late_as_who_sends_none() {
-        let watch = Rc::new(Watch::new(0));
-        let all: Vec<Deadline> = (0..3).map(|_| watch.enter()).collect();
-        all.iter().for_each(|one| one.set_pace(100));
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut late_s = [0; 3];
-        for second in 0..60 {
-            // For nine tenths of each second they are waited for, and for the rest their server is.
-            all.iter().for_each(|one| one.await_peer(Duration::from_secs(10)));
-            (1..=18).for_each(|step| watch.tick(second * SECOND + step * TICK_NS));
-            for ((one, bytes), late_s) in all.iter().zip([0, 1, 100]).zip(&mut late_s) {
-                if one.check(&mut cx).is_err() && *late_s == 0 {
-                    *late_s = second;
-                }
-                one.earn(bytes);
-                one.set(Duration::from_secs(100));
-            }
-            (19..=20).for_each(|step| watch.tick(second * SECOND + step * TICK_NS));
-        }
-        assert_eq!(late_s, [11, 11, 0], "the last owes nothing");
-        assert!(watch.ended().slow > 0);
-    }
-
-    #[test]
-    fn a_client_does_not_owe_the_time_in_which_nobody_looked() {
-        let watch = Rc::new(Watch::new(0));
-        let client = watch.enter();
-        client.set_pace(100);
-        client.await_peer(Duration::from_secs(10));
-        watch.tick(60 * SECOND);
-        client.earn(0);
-        client.await_peer(Duration::from_secs(10));
-        let mut cx = Context::from_waker(Waker::noop());
-        (1..=190).for_each(|step| watch.tick(60 * SECOND + step * TICK_NS));
-        assert!(client.check(&mut cx).is_ok(), "it has kept a server waiting for 9.5 s");
-        (191..=202).for_each(|step| watch.tick(60 * SECOND + step * TICK_NS));
-        assert!(client.check(&mut cx).is_err());
-    }
-
-    #[test]
-    fn those_that_have_waited_longest_make_room_and_nobody_who_has_just_begun() {
-        let watch = Rc::new(Watch::new(0));
-        let all: Vec<Deadline> = (0..6).map(|_| watch.enter()).collect();
-        all.iter().for_each(|one| one.set_pace(100));
-        let mut cx = Context::from_waker(Waker::noop());
-        for (second, one) in all.iter().enumerate() {
-            (1..=20).for_each(|step| watch.tick(second as u64 * SECOND + step * TICK_NS));
-            one.set(Duration::from_secs(100));
-            match second {
-                0 => one.set_awaits(Awaits::Other),
-                1 => one.set_awaits(Awaits::Request),
-                2 => one.set_awaits(Awaits::Head),
-                _ => {
-                    one.keep(second as u32);
-                    one.await_peer(Duration::from_secs(100));
-                }
-            }
-        }
-        let mut late = || all.iter().map(|one| u8::from(one.check(&mut cx).is_err())).collect::<Vec<u8>>();
-        let second = Duration::from_secs(1);
-        assert_eq!(watch.dismiss(9, second, |awaits, keeps| awaits == Awaits::Peer && keeps == 4), 1);
-        assert_eq!(late(), [0, 0, 0, 0, 1, 0]);
-        assert_eq!(watch.dismiss(2, second, |_, _| true), 2);
-        assert_eq!(late(), [0, 1, 1, 0, 1, 0]);
-        assert_eq!(
-            watch.dismiss(9, second, |_, _| true),
-            1,
-            "the last has begun just now, and the first waits for no peer"
-        );
-        assert_eq!(late(), [0, 1, 1, 1, 1, 0]);
-        assert_eq!(watch.ended(), Ended { slow: 0, dismissed: 4 });
-    }
-
-    #[test]
-    fn late_heads_and_bodies_are_counted_and_idle_connections_are_not() {
-        let watch = Rc::new(Watch::new(0));
-        let all: Vec<Deadline> = (0..4).map(|_| watch.enter()).collect();
-        all.iter().for_each(|one| one.set_pace(100));
-        all.iter().for_each(|one| one.set(Duration::from_millis(100)));
-        all[0].set_awaits(Awaits::Request);
-        all[1].set_awaits(Awaits::Head);
-        all[2].await_peer(Duration::from_millis(100));
-        (1..9).for_each(|tick| watch.tick(tick * TICK_NS));
-        assert_eq!(watch.ended(), Ended { slow: 2, dismissed: 0 });
-    }
-}
+mod tests;

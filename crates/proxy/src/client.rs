@@ -80,7 +80,10 @@ impl Handler for Client {
 /// Responds to a malformed request; after that the connection cannot be used.
 async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<()> {
     client.exchange.give_up();
-    client.shared.count(|c| c.requests += 1);
+    client.shared.count(|c| {
+        c.requests += 1;
+        c.refused += 1;
+    });
     client.send_error(status, text, None, is_head).await
 }
 
@@ -98,7 +101,7 @@ async fn origin_response(
     };
     client.shared.count(|c| c.requests += 1);
     if client.shared.access_log.is_some() {
-        client.noted = Some(Note::new(head, target.url(client.shared.routes.fallback_authority())));
+        client.noted = Some(Note::new(head, client.shared.routes.url(&target)));
     }
     if head.max_forwards() == Some(0) {
         Box::pin(respond_and_close(client, head)).await?;
@@ -107,7 +110,7 @@ async fn origin_response(
     let client_request = ClientRequest::new(head, received);
     count_caches(client, &client_request);
     let mut key = std::mem::take(&mut client.key);
-    target.write_key(client.shared.routes.fallback_authority(), &mut key);
+    client.shared.routes.write_key(&target, &mut key);
     let step = if client_request.is_for_cache() {
         // What is stored and fresh has the shortest way.
         match look_up(client, &client_request, &key) {
@@ -258,8 +261,7 @@ async fn fetched(
     miss: Miss,
 ) -> io::Result<Step> {
     let Miss { mut why, mut stored } = miss;
-    // What was here before may be what the fetch waits for.
-    let mut may_join = !client_request.is_authorised && !client.was_here;
+    let mut may_join = !client_request.is_authorised && !was_here(client, client_request, key);
     let mut failed = None;
     loop {
         let is_head = client_request.class == MethodClass::Head;
@@ -300,9 +302,16 @@ async fn fetched(
     }
 }
 
+/// The request was here before: what it could join may wait for it, by an address that is not known to be this proxy's.
+fn was_here(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
+    let passed = || fields::has_passed(client_request.head.headers(), &client.shared.name) == Some(true);
+    client.was_here || (client.shared.fetches.borrow().contains_key(key) && passed())
+}
+
 /// Fetching the whole object for its parts, or to evaluate conditions on it, is in vain: it is known that it would not be stored.
 fn is_of_no_use(client: &Client, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
-    client_request.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
+    client_request.control.no_store
+        || client.shared.store.borrow_mut().is_unshared(key, client_request.is_authorised)
 }
 
 /// Fetches, and sends the response.
@@ -316,7 +325,7 @@ async fn lead(
     may_be_joined: bool,
 ) -> io::Result<Step> {
     let shared = Rc::clone(&client.shared);
-    let is_unshared = shared.store.borrow_mut().is_unshared(key);
+    let is_unshared = shared.store.borrow_mut().is_unshared(key, client_request.is_authorised);
     let is_open = may_be_joined && !client_request.control.no_store && !is_unshared;
     if client_request.control.no_cache {
         // A response that is on its way already is older than this reload wants.
@@ -434,7 +443,8 @@ async fn send_fetched(
     // Several may be requested in any order: they wait until everything is there. It is kept anyway.
     let mut chunks = Vec::new();
     loop {
-        match reader.take(&mut chunks).await {
+        let taking = reader.take(&mut chunks);
+        match exchange::unless_gone(&client.exchange.connection, taking).await? {
             Taken::Chunks => {}
             Taken::End(End::Complete) => break,
             Taken::End(End::Broken) => return Ok(false),
@@ -582,5 +592,5 @@ fn peers_url(
         shared.peers.count(|c| c.loops += 1);
         return None;
     }
-    target.url(shared.routes.fallback_authority())
+    shared.routes.url(target)
 }

@@ -25,7 +25,10 @@ pub enum ProxyError {
         cause: io::Error,
     },
     /// The access log cannot be written.
-    #[error("cannot write the access log {}: {cause}; name another file, or make room for it", path.display())]
+    #[error(
+        "cannot write the access log {}: {cause}; name another file, or make room for it",
+        assay_quote::line::path(path)
+    )]
     Log {
         /// The file.
         path: PathBuf,

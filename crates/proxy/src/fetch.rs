@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_cache::conditional::confirms;
 use assay_cache::freshness::{RequestControl, is_failure};
@@ -15,6 +16,7 @@ use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_http::head::{RequestHead, ResponseHead};
 use tokio::task::spawn_local;
+use tokio::time::Instant;
 
 use crate::fetched::{Fetch, Fetched, Outcome, variant};
 use crate::handling::Source;
@@ -29,6 +31,7 @@ use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader};
 use assay_plane::interim::Interim;
+use assay_plane::limits::LEAST_RATE;
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
 
 /// The head of a response, and what follows it.
@@ -230,7 +233,16 @@ impl Task {
         }
     }
 
-    /// Hands a full response to the requests that wait for it, and stores it.
+    /// The response, of this status, is not stored: nobody else gets it, and what it makes obsolete goes.
+    fn leave_to_one(&self, status: u16) {
+        self.close();
+        if self.order.replaces && status < 500 {
+            self.shared.store.borrow_mut().remove(&self.order.key);
+        }
+    }
+
+    /// Hands a full response to the requests that wait for it, and stores it. What comes more slowly than a client may is not stored:
+    /// nobody could say how long it would take room from others.
     async fn deliver(&self, origin_response: OriginResponse, mut origin: Box<Upstream>, source: Source) {
         let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
         let length = origin_response.body_length();
@@ -241,39 +253,47 @@ impl Task {
         let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
         let may_be_kept = storable && !is_copy && response.vary != Vary::Everything;
         let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&order.key);
-        let mut is_kept = is_admitted && room.grow(shared, &order.key, length.unwrap_or(0));
+        // Room is taken as the body comes: a length that is only announced takes none from others.
+        let mut is_kept = is_admitted && length.unwrap_or(0) <= shared.store.borrow().largest_bytes();
         flow.keep(is_kept);
-        // What is said instead of the object (an error, a redirection) says nothing about the object, and what is refused now
-        // may be stored the next time.
-        let is_refused = may_be_kept && shared.store.borrow().is_selective();
+        // What is said instead of the object (an error, a redirection) says nothing about the object, nor does a request that forbids
+        // storing, and what is refused now may be stored the next time.
+        let is_refused = order.control.no_store || (may_be_kept && shared.store.borrow().is_selective());
         if is_kept || (matches!(response.status, 200..=299) && !is_copy && !is_refused) {
-            shared.store.borrow_mut().note_shared(&order.key, is_kept);
+            shared.store.borrow_mut().note_shared(&order.key, order.is_authorised, is_kept);
         }
         if !is_kept {
-            self.close();
-            if order.replaces && response.status < 500 {
-                shared.store.borrow_mut().remove(&order.key);
-            }
+            self.leave_to_one(response.status);
         }
         let variant = order.variant(&response.vary);
         let fetched = Fetched { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
         let mut reading = Reading::new(shared, order.page.as_ref(), &order.request, &fetched);
         self.fetch.settle(Outcome::Response(Rc::new(fetched)));
         let mut body = BodyReader::new(origin_response.framing);
+        let (started, mut come) = (Instant::now(), 0);
         let end = loop {
             if !flow.is_wanted().await {
                 break End::Broken;
             }
             let limit = shared.limits.origin_response;
-            match body.next(&mut origin.connection, limit).await {
+            let next = tokio::select! {
+                biased;
+                next = body.next(&mut origin.connection, limit) => next,
+                () = flow.until_unwanted() => break End::Broken,
+            };
+            match next {
                 Ok(Some(chunk)) => {
                     shared.peers.count_bytes(source, chunk.len());
                     if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
                         reading = None;
                     }
-                    if is_kept && length.is_none() && !room.grow(shared, &order.key, chunk.len() as u64) {
+                    come += chunk.len() as u64;
+                    let is_slow = started.elapsed() > limit + Duration::from_secs(come / LEAST_RATE);
+                    if is_kept && (is_slow || !room.grow(shared, &order.key, chunk.len() as u64)) {
                         is_kept = false;
-                        self.close();
+                        room.release(shared);
+                        self.leave_to_one(response.status);
+                        shared.store.borrow_mut().note_shared(&order.key, order.is_authorised, false);
                         flow.keep(false);
                     }
                     flow.append(chunk);

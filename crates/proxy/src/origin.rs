@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::fields;
+use assay_plane::listen::leads_to;
 use assay_plane::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
@@ -123,7 +124,7 @@ pub async fn address_of(route: &Route, own: SocketAddr, patience: Patience) -> R
         Route::Address(address) => *address,
         Route::Name(name) => upstream::resolve(name, patience).await?,
     };
-    if address == own { Err(Failure::Loop) } else { Ok(address) }
+    if leads_to(address, own) { Err(Failure::Loop) } else { Ok(address) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::store::{Found, Key, Stored};
 use crate::target::Target;
 use crate::way::Way;
 use assay_plane::body::{BodyError, BodyReader};
-use assay_plane::exchange::{Framing, Refusal};
+use assay_plane::exchange::{Framing, Refusal, unless_gone};
 use assay_plane::fields;
 use assay_plane::interim::{self, Interim};
 use assay_plane::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
@@ -149,6 +149,7 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
         Err(PassError::Client(error)) => return Err(error),
         Err(PassError::BadBody(error)) => {
             client.exchange.give_up();
+            client.shared.count(|c| c.refused += 1);
             return client.send_error(400, &error.to_string(), None, is_head).await;
         }
         Err(PassError::Slow) => {
@@ -196,7 +197,8 @@ async fn attempt(
         let mut tries = 1..=MOST_TRIES;
         let mut sent = Sent::default();
         loop {
-            let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
+            let connecting = unless_gone(&client.exchange.connection, shared.pool.connect(address, patience));
+            let mut origin = connecting.await.map_err(PassError::Client)?.map_err(upstream_fault)?;
             match upload(client, &mut origin, order, &mut sent, &take).await {
                 Err(PassError::Origin(Failure::Upstream(UpstreamError::Unprocessed(_))))
                     if sent.is_kept && tries.next().is_some() => {}
@@ -283,7 +285,9 @@ async fn upload<T>(
             part = client.exchange.next_part() => {
                 let Some(part) = part.map_err(client_fault)? else { break };
                 sent.note(&part);
-                if let Err(error) = origin.send_part(&part, is_chunked, patience).await {
+                let sending = origin.send_part(&part, is_chunked, patience);
+                let sent_part = unless_gone(&client.exchange.connection, sending).await;
+                if let Err(error) = sent_part.map_err(PassError::Client)? {
                     if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
                         return Err(upstream_fault(error));
                     }
@@ -343,7 +347,8 @@ async fn relay(
     let mut body = BodyReader::new(origin_response.framing);
     let limit = shared.limits.origin_response;
     loop {
-        match body.next(&mut origin.connection, limit).await {
+        let part = body.next(&mut origin.connection, limit);
+        match unless_gone(&client.exchange.connection, part).await? {
             Ok(Some(chunk)) => client.send_body(&[chunk], framing).await?,
             Ok(None) => break,
             Err(_) => {

@@ -21,7 +21,7 @@ use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
-use assay_plane::exchange::{Exchange, Framing};
+use assay_plane::exchange::{Exchange, Framing, unless_gone};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
 use assay_plane::http_stream::HttpStream;
@@ -162,7 +162,8 @@ impl Client {
         let mut at = 0;
         while at < span.to {
             self.batch.clear();
-            if let Taken::End(_) = reader.take(&mut self.batch).await {
+            let taking = reader.take(&mut self.batch);
+            if let Taken::End(_) = unless_gone(&self.exchange.connection, taking).await? {
                 return Err(self.exchange.break_off(Framing::Length(layout.length)));
             }
             let pieces: Vec<&[u8]> = part::slices(&self.batch, at, span).collect();
@@ -223,7 +224,10 @@ impl Client {
             let taken = match is_first {
                 // The head does not wait for the body.
                 true => reader.try_take(&mut self.batch),
-                false => Some(reader.take(&mut self.batch).await),
+                false => {
+                    let taking = reader.take(&mut self.batch);
+                    Some(unless_gone(&self.exchange.connection, taking).await?)
+                }
             };
             let end = match taken {
                 Some(Taken::End(end)) => Some(end),

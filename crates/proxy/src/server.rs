@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_plane::byte_stream::ByteStream;
-use assay_plane::limits::{ENDED_AT_ONCE, SPARED};
+use assay_plane::limits::{SPARED, room_of};
 use assay_plane::listen::{accept, listen};
 use assay_plane::pool::UpstreamTls;
 use assay_plane::tls;
+use assay_plane::watch::Longest;
 use assay_role::message::ProxyCounters;
 use assay_role::proxy::ProxySpec;
 use assay_role::tls::ClientTls;
@@ -88,8 +89,9 @@ impl Proxy {
         self.shared.resources.keep_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut longest = Longest::default();
         loop {
-            let is_full = self.is_full();
+            let is_full = self.is_full(&mut longest);
             tokio::select! {
                 // A connection that has not waited for long enough to be ended may have by then.
                 () = sleep(LOOK_AGAIN), if is_full => {}
@@ -115,14 +117,15 @@ impl Proxy {
 }
 
 impl Proxy {
-    /// Whether no more connections may be accepted now. Those that their clients keep without a use then end, the longest first.
-    fn is_full(&self) -> bool {
+    /// Whether no more connections may be accepted now. One that its client keeps without a use ends where there is not much room, that
+    /// which has waited longest.
+    fn is_full(&self, longest: &mut Longest) -> bool {
         let most = self.shared.limits.clients;
-        let is_full = self.shared.clients.get() >= most;
-        if is_full {
-            self.shared.resources.watch.dismiss(ENDED_AT_ONCE, SPARED, |_, _| true);
+        let room = most.saturating_sub(self.shared.clients.get());
+        if room <= room_of(most) {
+            longest.dismiss(&self.shared.resources.watch, SPARED, |wait| !wait.is_stream);
         }
-        is_full
+        room == 0
     }
 }
 

@@ -163,7 +163,7 @@ impl Shared {
             resources,
             clients: Cell::new(0),
             client_left: Notify::new(),
-            routes: Routes::new(&spec.origins),
+            routes: Routes::new(&spec.origins, spec.tls.is_some()),
             clock,
             limits,
             stale_if_error_s: spec.stale_if_error_s,
@@ -181,8 +181,9 @@ impl Shared {
 
     /// The counters, with the state of the store.
     pub fn counters(&self) -> ProxyCounters {
-        let store = self.store.borrow();
+        let (store, counters) = (self.store.borrow(), *self.counters.borrow());
         ProxyCounters {
+            refused: counters.refused + self.resources.refused.all(),
             objects: store.objects(),
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
@@ -190,7 +191,7 @@ impl Shared {
             prefetch: self.prefetcher.counters(),
             slow_clients: self.resources.watch.ended().slow,
             dismissed_clients: self.resources.watch.ended().dismissed,
-            ..*self.counters.borrow()
+            ..counters
         }
     }
 
@@ -202,7 +203,7 @@ impl Shared {
     /// What this names is stored, and fresh for a request that requests nothing special.
     pub fn holds(&self, target: &Target<'_>) -> bool {
         let mut key = Vec::new();
-        target.write_key(self.routes.fallback_authority(), &mut key);
+        self.routes.write_key(target, &mut key);
         let store = self.store.borrow();
         let now_ms = self.clock.now_ms();
         store.peek(&key).is_some_and(|stored| {

@@ -55,8 +55,13 @@ impl Stored {
     fn weight_bytes(&self) -> u64 {
         let chunks = self.body.len() * (size_of::<Chunk>() + ALLOCATION_OVERHEAD);
         let parts = size_of::<Self>() + self.response.weight_bytes() + 5 * ALLOCATION_OVERHEAD;
-        self.length + (chunks + parts) as u64
+        self.length + (chunks + parts + vary_bytes(&self.response.vary)) as u64
     }
+}
+
+/// Bytes of memory that the names of fields take.
+fn vary_bytes(vary: &Vary) -> usize {
+    vary.name_bytes() + vary.names().len() * ALLOCATION_OVERHEAD
 }
 
 /// The same bytes in larger pieces.
@@ -175,7 +180,7 @@ impl Store {
             Some(Entry::Varies { vary: known, generation }) if *known == vary => *generation,
             _ => {
                 self.tick += 1;
-                let bytes = (key.len() + 2 * ALLOCATION_OVERHEAD + 256) as u64;
+                let bytes = (key.len() + 2 * ALLOCATION_OVERHEAD + 256 + vary_bytes(&vary)) as u64;
                 let entry = Entry::Varies { vary: vary.clone(), generation: self.tick };
                 self.kept.insert(Rc::clone(key), entry, bytes)?;
                 self.tick
@@ -213,15 +218,15 @@ impl Store {
     }
 
     /// Whether the last response under this name could not be shared, so that waiting for another's fetch is in
-    /// vain.
-    pub fn is_unshared(&mut self, key: &[u8]) -> bool {
+    /// vain. What is known of authorised requests says nothing about others, which may be for something else.
+    pub fn is_unshared(&mut self, key: &[u8], is_authorised: bool) -> bool {
         let hash = self.hash(key);
-        self.mark(key).unshared == hash
+        self.mark(key).unshared == of_requests(hash, is_authorised)
     }
 
     /// Notes whether a response under this name could be shared.
-    pub fn note_shared(&mut self, key: &[u8], is_shared: bool) {
-        let hash = self.hash(key);
+    pub fn note_shared(&mut self, key: &[u8], is_authorised: bool, is_shared: bool) {
+        let hash = of_requests(self.hash(key), is_authorised);
         let mark = self.mark(key);
         if !is_shared {
             mark.unshared = hash;
@@ -286,6 +291,11 @@ impl Store {
         let hash = mixed(hash, u64::from_le_bytes(last));
         mixed(hash, key.len() as u64).max(1)
     }
+}
+
+/// The hash of a name for authorised requests, and that for others.
+fn of_requests(hash: u64, is_authorised: bool) -> u64 {
+    if is_authorised { (!hash).max(1) } else { hash }
 }
 
 /// A mark that hits another name costs a fetch that could have been joined, and nothing else: this need not be more than quick,
@@ -377,13 +387,24 @@ mod tests {
     }
 
     #[test]
+    fn names_of_fields_that_a_response_varies_by_count_towards_the_bound() {
+        let mut store = Store::new(1 << 20, Storing::default());
+        let names: String = (0..100).map(|name| format!("{name:0500},")).collect();
+        store.insert(&key("a/"), fields(""), stored(&format!("Vary: {names}\r\n"), b""), 1);
+        // The field itself, and its names with the response and with what tells its variants apart.
+        assert!(store.stored_bytes() > 150_000, "{}", store.stored_bytes());
+    }
+
+    #[test]
     fn names_whose_responses_cannot_be_shared_are_remembered_until_one_can() {
         let mut store = Store::new(1 << 20, Storing::default());
-        store.note_shared(b"a/", false);
-        assert!(store.is_unshared(b"a/"));
-        assert!(!store.is_unshared(b"b/"));
-        store.note_shared(b"a/", true);
-        assert!(!store.is_unshared(b"a/"));
+        for authorised in [false, true] {
+            store.note_shared(b"a/", authorised, false);
+            assert!(store.is_unshared(b"a/", authorised) && !store.is_unshared(b"a/", !authorised));
+            assert!(!store.is_unshared(b"b/", authorised));
+            store.note_shared(b"a/", authorised, true);
+            assert!(!store.is_unshared(b"a/", authorised));
+        }
     }
 
     #[test]

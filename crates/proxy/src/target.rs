@@ -28,17 +28,20 @@ pub struct Routes {
     all: Option<SocketAddr>,
     by_authority: HashMap<String, SocketAddr>,
     first: Option<OriginRoute>,
+    /// Clients speak TLS: the port that a name without one means is another.
+    is_secured: bool,
 }
 
 impl Routes {
     /// From what the proxy was told.
-    pub fn new(origins: &[OriginRoute]) -> Self {
-        let name = |origin: &OriginRoute| without_default_port(&origin.authority).to_ascii_lowercase();
+    pub fn new(origins: &[OriginRoute], is_secured: bool) -> Self {
+        let name =
+            |origin: &OriginRoute| without_default_port(&origin.authority, is_secured).to_ascii_lowercase();
         // The first of two that have the same name is the one that counts.
         let by_authority = origins.iter().rev().map(|origin| (name(origin), origin.address)).collect();
         let all = origins.iter().find(|origin| origin.authority == EVERY_HOST).map(|origin| origin.address);
         let first = origins.iter().find(|origin| origin.authority != EVERY_HOST).cloned();
-        Self { all, by_authority, first }
+        Self { all, by_authority, first, is_secured }
     }
 
     /// What stands for the host of a request that names none.
@@ -46,12 +49,20 @@ impl Routes {
         self.first.as_ref().map_or("", |origin| &origin.authority)
     }
 
+    /// Writes the name under which the response to a request is stored.
+    pub fn write_key(&self, target: &Target<'_>, key: &mut Vec<u8>) {
+        target.write_key(self.fallback_authority(), self.is_secured, key);
+    }
+
+    /// The URL that a request names, for other caches and the access log; none: its host is not known.
+    pub fn url(&self, target: &Target<'_>) -> Option<String> {
+        target.url(self.fallback_authority(), self.is_secured)
+    }
+
     /// Whether the host of a request has a place: it was listed, or none was, so that each is where it says.
     pub fn knows(&self, target: &Target<'_>) -> bool {
         let authority = target.authority.unwrap_or(self.fallback_authority());
-        self.all.is_some()
-            || self.first.is_none()
-            || self.by_authority.contains_key(&without_default_port(authority).to_ascii_lowercase())
+        self.all.is_some() || self.first.is_none() || self.by_authority.contains_key(&*self.name(authority))
     }
 
     /// Where this request goes.
@@ -63,7 +74,7 @@ impl Routes {
         if let Some(first) = self.first.as_ref().filter(|first| first.authority == authority) {
             return Route::Address(first.address);
         }
-        let name = in_lower_case(without_default_port(authority));
+        let name = self.name(authority);
         if let Some(&address) = self.by_authority.get(&*name) {
             return Route::Address(address);
         }
@@ -72,6 +83,11 @@ impl Routes {
             None if !target.is_absolute => Route::Nowhere,
             None => forward(&name),
         }
+    }
+
+    /// By which an origin is found.
+    fn name<'a>(&self, authority: &'a str) -> Cow<'a, str> {
+        in_lower_case(without_default_port(authority, self.is_secured))
     }
 }
 
@@ -106,7 +122,7 @@ mod tests {
             authority: authority.into(),
             address: SocketAddr::from(([127, 0, 0, 1], port)),
         };
-        Routes::new(&[origin("a:8000", 1), origin("B", 2)])
+        Routes::new(&[origin("a:8000", 1), origin("B", 2)], false)
     }
 
     fn routed(routes: &Routes, text: &str) -> Route {
@@ -134,16 +150,17 @@ mod tests {
             assert_eq!(routed(&routes(), request), at(&format!("127.0.0.1:{port}")), "{request}");
         }
         let all = OriginRoute { authority: EVERY_HOST.into(), address: "127.0.0.1:9".parse().unwrap() };
-        let routes = Routes::new(&[all]);
+        let routes = Routes::new(&[all], false);
         assert_eq!(routed(&routes, "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), at("127.0.0.1:9"));
         assert_eq!(routes.fallback_authority(), "");
     }
 
     #[test]
     fn forward_goes_where_it_is_told() {
-        let none = Routes::new(&[]);
+        let none = Routes::new(&[], false);
         assert_eq!(routed(&none, "GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("127.0.0.9:77"));
         assert_eq!(routed(&none, "GET http://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("[::1]:80"));
+        assert_eq!(routed(&none, "GET http://127.0.0.9:/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("127.0.0.9:80"));
         assert_eq!(routed(&none, "GET http://C/ HTTP/1.1\r\nHost: x\r\n\r\n"), Route::Name("c:80".into()));
         assert_eq!(routed(&none, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Route::Nowhere);
     }

@@ -13,8 +13,9 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::caching::ResponseFields;
 use assay_plane::carrier::Carrier;
-use assay_plane::exchange::Framing;
+use assay_plane::exchange::{Framing, unless_gone};
 use assay_plane::interim;
+use assay_plane::listen::leads_to;
 use assay_plane::relay::{Part, next_part};
 use assay_plane::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
 
@@ -90,7 +91,7 @@ pub async fn run(
     way.append_fetch_request(&shared, client_request, target, &mut request);
     let mut out = memory.take();
     let mut order = Order { client_request, key, is_unshared, source: way.source(), why, requested_ms: 0 };
-    let heard = exchange(client, &way, &mut order, &request, &mut out).await;
+    let heard = exchange(client, &way, &mut order, &request, &mut out).await?;
     memory.give(request);
     let failure = match heard {
         Ok((upstream, Head::Through(relay))) => {
@@ -112,36 +113,43 @@ pub async fn run(
 }
 
 /// Sends the request and waits for the head of the final response. An idle connection may have been closed by the server just now:
-/// then a new one is tried.
+/// then a new one is tried. The outer error is the client's: it has gone.
 async fn exchange(
     client: &mut Client,
     way: &Way,
     order: &mut Order<'_>,
     request: &[u8],
     out: &mut Vec<u8>,
-) -> Result<(Box<Upstream>, Head), Failure> {
+) -> io::Result<Result<(Box<Upstream>, Head), Failure>> {
     let shared = Rc::clone(&client.shared);
     let patience = shared.patience();
     let address = match way.route {
-        Route::Address(address) if address != shared.address => address,
-        _ => Box::pin(origin::address_of(&way.route, shared.address, patience)).await?,
+        Route::Address(address) if !leads_to(address, shared.address) => address,
+        _ => match Box::pin(origin::address_of(&way.route, shared.address, patience)).await {
+            Ok(address) => address,
+            Err(failure) => return Ok(Err(failure)),
+        },
     };
     order.requested_ms = shared.clock.now_ms();
     way.count(&shared);
     if let Some(mut upstream) = shared.pool.take(&address) {
-        match hear(client, &mut upstream, order, request, out).await {
-            Ok(head) => return Ok((upstream, head)),
+        match hear(client, &mut upstream, order, request, out).await? {
+            Ok(head) => return Ok(Ok((upstream, head))),
             Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
-            Err(failure) => return Err(failure.into()),
+            Err(failure) => return Ok(Err(failure.into())),
         }
     }
     let mut tries = 1..=MOST_TRIES;
     loop {
-        let mut upstream = Box::pin(shared.pool.connect(address, patience)).await?;
-        match hear(client, &mut upstream, order, request, out).await {
-            Ok(head) => return Ok((upstream, head)),
+        let connecting = Box::pin(shared.pool.connect(address, patience));
+        let mut upstream = match unless_gone(&client.exchange.connection, connecting).await? {
+            Ok(upstream) => upstream,
+            Err(failure) => return Ok(Err(failure.into())),
+        };
+        match hear(client, &mut upstream, order, request, out).await? {
+            Ok(head) => return Ok(Ok((upstream, head))),
             Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
-            Err(failure) => return Err(failure.into()),
+            Err(failure) => return Ok(Err(failure.into())),
         }
     }
 }
@@ -152,27 +160,34 @@ async fn hear(
     order: &Order<'_>,
     request: &[u8],
     out: &mut Vec<u8>,
-) -> Result<Head, UpstreamError> {
+) -> io::Result<Result<Head, UpstreamError>> {
     let patience = client.shared.patience();
-    upstream.send(&[request], patience).await?;
     let shared = Rc::clone(&client.shared);
+    if let Err(error) = upstream.send(&[request], patience).await {
+        return Ok(Err(error));
+    }
     let judged = loop {
+        // Whoever judges the head has the client for itself: whether that is there is seen to before.
+        let begun = unless_gone(&client.exchange.connection, upstream.begin(patience.response));
+        if let Err(error) = begun.await? {
+            return Ok(Err(error));
+        }
         let heard = upstream.head(patience.response, |received| match received.head.status {
             101 => Ok(Err(SWITCHING)),
             100..=199 => Err(interim::passing(&received.head, &shared.name)),
             _ => Ok(judge(client, order, &received.head, received.rest, out)),
         });
-        match heard.await? {
-            Ok(judged) => break judged,
-            Err(Some(passing)) if client.exchange.takes_interim() => {
-                // A client that has left is noticed when the response is written.
-                let _ = client.exchange.write(&[&passing]).await;
+        match heard.await {
+            Ok(Ok(judged)) => break judged,
+            Ok(Err(Some(passing))) if client.exchange.takes_interim() => {
+                client.exchange.write(&[&passing]).await?;
             }
-            Err(_) => {}
+            Ok(Err(_)) => {}
+            Err(error) => return Ok(Err(error)),
         }
     };
-    let head = judged.map_err(|error| UpstreamError::BadResponse(upstream.address, error))?;
-    if let Head::Through(relay) = &head {
+    let head = judged.map_err(|error| UpstreamError::BadResponse(upstream.address, error));
+    if let Ok(Head::Through(relay)) = &head {
         upstream.connection.input.consume(relay.used);
     }
     Ok(head)
@@ -199,9 +214,11 @@ fn judge(
             .map(|origin_response| Head::ForMany(Box::new(origin_response)));
     }
     shared.count(|c| c.misses += 1);
-    // What is said instead of the object (an error, a redirection) says nothing about the object.
-    if matches!(head.status, 200..=299) && !order.is_unshared {
-        shared.store.borrow_mut().note_shared(order.key, false);
+    // What is said instead of the object (an error, a redirection) says nothing about the object, and neither does a request that
+    // forbids storing.
+    let ClientRequest { control, is_authorised, .. } = order.client_request;
+    if matches!(head.status, 200..=299) && !order.is_unshared && !control.no_store {
+        shared.store.borrow_mut().note_shared(order.key, *is_authorised, false);
     }
     if order.client_request.control.no_cache && head.status < 500 {
         shared.store.borrow_mut().remove(order.key);
@@ -281,12 +298,13 @@ async fn pass_on(
         let part = match relay.is_broken {
             true => Part::Broken,
             false => {
-                let to = &client.exchange.connection.stream;
+                let to = &client.exchange.connection;
                 upstream.connection.deadline.set(shared.limits.origin_response);
                 let (from, deadline, input, memory) = upstream.connection.parts();
                 let carried = (&mut relay.carrier, &mut *out);
-                let part = next_part(memory, (from, deadline), input, carried, |bytes| to.try_write(bytes));
-                part.await.unwrap_or(Part::Broken)
+                let part =
+                    next_part(memory, (from, deadline), input, carried, |bytes| to.stream.try_write(bytes));
+                unless_gone(to, part).await?.unwrap_or(Part::Broken)
             }
         };
         match part {

@@ -18,8 +18,7 @@ pub struct Way {
 impl Way {
     /// To the origin, or, where requests may not go there, to a parent.
     pub fn to(shared: &Shared, target: &Target<'_>) -> Self {
-        let url =
-            shared.peers.never_direct().then(|| target.url(shared.routes.fallback_authority())).flatten();
+        let url = shared.peers.never_direct().then(|| shared.routes.url(target)).flatten();
         match url.as_deref().and_then(|url| shared.peers.only_way(url)) {
             Some(parent) => Self { route: Route::Address(parent), parent_url: url },
             None => Self { route: shared.routes.route(target), parent_url: None },

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -20,17 +19,27 @@ pub(crate) struct Checksums(BTreeMap<String, String>);
 
 impl Checksums {
     /// Reads those of a directory. Lines that are no digests are left out.
-    pub(crate) fn read(dir: &RunDir) -> Self {
-        let text = std::fs::read(dir.checksums_path()).unwrap_or_default();
+    pub(crate) fn read(dir: &RunDir) -> Result<Self, RunDirError> {
+        let path = dir.checksums_path();
+        let text = match assay_files::bytes(&path, assay_files::SETTINGS_MAX) {
+            Ok(text) => text,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(cause) => return Err(FileError::read(&path, cause).into()),
+        };
         let text = String::from_utf8_lossy(&text);
         let lines = text.lines().filter_map(|line| line.split_once("  "));
         let sums = lines.filter(|(sum, _)| sum.len() == 64 && sum.bytes().all(|b| b.is_ascii_hexdigit()));
-        Self(sums.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect())
+        Ok(Self(sums.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect()))
     }
 
     /// The run made a file of that name.
     pub(crate) fn names(&self, file: &str) -> bool {
         self.0.contains_key(file)
+    }
+
+    /// There are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// An error when a file is not what the run wrote.
@@ -68,7 +77,7 @@ impl Checksums {
 }
 
 fn digest(path: &Path) -> Result<String, RunDirError> {
-    let mut file = File::open(path).map_err(|cause| FileError::read(path, cause))?;
+    let mut file = assay_files::open(path).map_err(|cause| FileError::read(path, cause))?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 18]);
     loop {
         match file.read(&mut chunk).map_err(|cause| FileError::read(path, cause))? {

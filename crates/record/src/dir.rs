@@ -23,13 +23,13 @@ pub struct RunDir {
 #[non_exhaustive]
 pub enum RunDirError {
     /// It is there and has something in it.
-    #[error("{} is not empty; name another directory, or empty it", path.display())]
+    #[error("{} is not empty; name another directory, or empty it", assay_quote::line::path(path))]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
     /// It cannot be made.
-    #[error("cannot make the run directory {}: {cause}; {}", path.display(), advice(cause))]
+    #[error("cannot make the run directory {}: {cause}; {}", assay_quote::line::path(path), advice(cause.kind()))]
     Create {
         /// The directory.
         path: PathBuf,
@@ -37,7 +37,10 @@ pub enum RunDirError {
         cause: io::Error,
     },
     /// There is no run in it.
-    #[error("{} is not a run directory ({why}); name a directory that `assay run` made", path.display())]
+    #[error(
+        "{} is not a run directory ({why}); name a directory that `assay run` made",
+        assay_quote::line::path(path)
+    )]
     NotARun {
         /// The directory.
         path: PathBuf,
@@ -50,6 +53,13 @@ pub enum RunDirError {
     File(FileError),
 }
 
+impl RunDirError {
+    /// Whether nothing is lost by it: a table stays unfinished, and can be read as it is.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::File(error) if error.is_kept())
+    }
+}
+
 impl From<FileError> for RunDirError {
     fn from(error: FileError) -> Self {
         Self::File(error)
@@ -59,21 +69,25 @@ impl From<FileError> for RunDirError {
 /// What to do about a file.
 fn what_to_do(error: &FileError) -> &'static str {
     match error {
-        FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause),
+        FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause.kind()),
+        FileError::Kept { cause, .. } => advice(*cause),
         FileError::Damaged { .. } => "it is damaged, or was written by another version of Assay",
     }
 }
 
 /// What to do about an error of the file system.
-fn advice(cause: &io::Error) -> &'static str {
-    match cause.kind() {
+fn advice(cause: io::ErrorKind) -> &'static str {
+    match cause {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full: make room there, or put the run elsewhere with --run-dir (what an agent writes: with its --dir)"
+            "the disk is full: make room there, or put the run elsewhere with --run-dir (an evaluation, and what an agent writes: with --dir)"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "choose a directory that you may write to with --run-dir, or mend its permissions"
+            "choose a directory that you may write to with --run-dir, or fix its permissions"
         }
         io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge => {
+            "put back the file that was written there, or remove it"
+        }
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
             "a part of the path is a file: choose another path with --run-dir"
         }
@@ -94,7 +108,10 @@ fn what_it_is(path: &Path) -> String {
     let mut runs: Vec<PathBuf> = inner.filter(RunDir::is_run).map(|run| run.path).collect();
     runs.sort();
     match runs.last() {
-        Some(last) => format!("it holds runs, such as {}", last.display()),
+        Some(last) => format!("it holds runs, such as {}", assay_quote::line::path(last)),
+        None if path.join("spe.json").is_file() => {
+            "it is of an evaluation, which `assay spe report` reports".into()
+        }
         None => "it has no run.json".into(),
     }
 }
@@ -184,7 +201,7 @@ impl RunDir {
             return Ok(file::write_json(&path, info)?);
         }
         // Whoever comes in between finds no digest of it, rather than a wrong one.
-        let mut sums = Checksums::read(self);
+        let mut sums = Checksums::read(self)?;
         sums.forget("run.json");
         sums.write(self)?;
         file::write_json(&path, info)?;
@@ -202,14 +219,14 @@ impl RunDir {
         if !self.checksums_path().exists() {
             return Ok(());
         }
-        let mut sums = Checksums::read(self);
+        let mut sums = Checksums::read(self)?;
         sums.add(path)?;
         sums.write(self)
     }
 
     /// An error when a file is not what the run wrote.
     pub(crate) fn check_file(&self, path: &Path) -> Result<(), RunDirError> {
-        Checksums::read(self).check(path)
+        Checksums::read(self)?.check(path)
     }
 
     /// Writes a file of this directory under a temporary name and renames it.
@@ -230,6 +247,8 @@ mod tests {
         assert!(matches!(RunDir::open(&path), Err(RunDirError::NotARun { .. })));
         let why = |path: &Path| RunDir::open(path).unwrap_err().to_string();
         assert!(why(&path).contains("it has no run.json"));
+        std::fs::write(path.join("spe.json"), "{}").expect("writable");
+        assert!(why(&path).contains("`assay spe report`"));
         assert!(why(&tmp.path().join("none")).contains("there is nothing of that name"));
         let info = RunInfo { seed: u64::MAX, finished: true, ..RunInfo::default() };
         dir.write_info(&info).unwrap();

@@ -62,7 +62,7 @@ impl StoredTable {
     /// Opens a file of a run directory; an error when it is not what the run wrote.
     pub fn open(dir: &RunDir, file: &str) -> Result<Self, RunDirError> {
         let path = dir.path().join(file);
-        Checksums::read(dir).check(&path)?;
+        Checksums::read(dir)?.check(&path)?;
         Ok(Self { columns: assay_table::columns_of(&path)?, path })
     }
 

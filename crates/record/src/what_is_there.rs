@@ -66,7 +66,7 @@ impl RunDir {
     fn head(&self, gaps: &mut Gaps) -> Result<Option<RunInfo>, RunDirError> {
         let path = self.info_path();
         let damaged = |detail: String| FileError::damaged(&path, detail);
-        let text = match std::fs::read(&path) {
+        let text = match assay_files::bytes(&path, assay_files::DOCUMENT_MAX) {
             Ok(text) => text,
             Err(cause) => {
                 gaps.error(FileError::read(&path, cause))?;
@@ -82,7 +82,8 @@ impl RunDir {
         if schema != RUN_SCHEMA && !schema.is_empty() {
             gaps.note(&path, Gap::Unknown, format!("it says {schema:?}, and this one knows {RUN_SCHEMA:?}"));
         } else {
-            Checksums::read(self).check(&path).or_else(|error| gaps.error(error))?;
+            let sums = Checksums::read(self);
+            sums.and_then(|sums| sums.check(&path)).or_else(|error| gaps.error(error))?;
         }
         let mut lost = Vec::new();
         let fits = |value: &Value| serde_json::from_value::<RunInfo>(value.clone()).is_ok();

@@ -11,7 +11,7 @@ use crate::catalogue::key;
 use crate::exchange::{Cached, Seen};
 use crate::origin::{OriginCounts, Simulated};
 use crate::request::Call;
-use crate::results::Times;
+use crate::results::{Times, several};
 use crate::source::Logged;
 use crate::stamp::Outcome;
 
@@ -160,8 +160,12 @@ impl Cache {
         line(
             "responses",
             format!(
-                "{} hits, {} joined, {} revalidated, {} misses, {} of the proxy itself",
-                self.hits, self.joined, self.revalidated, self.misses, self.own
+                "{}, {} joined, {} revalidated, {}, {} of the proxy itself",
+                several(self.hits, "hit"),
+                self.joined,
+                self.revalidated,
+                several(self.misses, "miss"),
+                self.own
             ),
         );
         line("wrong responses", self.wrong.to_string());
@@ -169,12 +173,15 @@ impl Cache {
         line(
             "origins",
             format!(
-                "{} requests, {} confirmed, {} bytes of bodies, {} of no URL of the log",
-                origin.requests, origin.confirmed, origin.body_bytes, origin.unknown
+                "{}, {} confirmed, {} of bodies, {} of no URL of the log",
+                several(origin.requests, "request"),
+                origin.confirmed,
+                several(origin.body_bytes, "byte"),
+                origin.unknown
             ),
         );
         if self.urls_left_out > 0 {
-            line("no room", format!("for the sizes of {} lines of the log", self.urls_left_out));
+            line("no room", format!("for the sizes of {} of the log", several(self.urls_left_out, "line")));
         }
         text
     }

@@ -10,8 +10,8 @@ use assay_plane::connection::Resources;
 use assay_plane::pool::Pool;
 use assay_plane::timer::Timer;
 use assay_plane::upstream::Upstream;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ReplayError;
@@ -34,6 +34,9 @@ const MOST_PLANNED: usize = 4_096;
 const LEAD_NS: u64 = 50_000_000;
 /// How long requests under way may take once it has been interrupted.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long what was read is waited for once it has been interrupted.
+const LAST_READ: Duration = Duration::from_secs(1);
 
 /// What the timer hands out.
 enum Due {
@@ -97,15 +100,21 @@ pub async fn drive(
         stopped: Cell::new(false),
     });
     let (to, planned) = channel(MOST_PLANNED);
-    let reading = {
-        let source = source.clone();
-        std::thread::Builder::new().name("plan".into()).spawn(move || source.feed(&to))?
-    };
-    let interrupted = carry_out(&shared, planned, &mut watch, stop).await?;
-    // The channel is closed: the thread sees it with the next request that it plans.
-    let fed = reading.join().unwrap_or_else(|_| {
-        Err(ReplayError::System(std::io::Error::other("the thread that reads ended by a fault of Assay")))
+    let (told, read) = oneshot::channel();
+    std::thread::Builder::new().name("plan".into()).spawn(move || {
+        // Nobody waits any more for what was read once it took too long to end.
+        let _ = told.send(source.feed(&to));
     })?;
+    let interrupted = carry_out(&shared, planned, &mut watch, stop).await?;
+    let fault =
+        || Err(ReplayError::System(std::io::Error::other("the thread that reads ended by a fault of Assay")));
+    // The channel is closed: the thread sees it with the next request that it plans. There may be none: a log may go on for ever without
+    // a usable line, or wait for one. The thread is left to itself then.
+    let fed = match interrupted {
+        true => tokio::time::timeout(LAST_READ, read).await.unwrap_or_else(|_| Ok(Ok(Fed::default()))),
+        false => read.await,
+    };
+    let fed = fed.unwrap_or_else(|_| fault())?;
     let lost = match shared.xacts.borrow_mut().take() {
         Some(xacts) => xacts.finish()?,
         None => 0,

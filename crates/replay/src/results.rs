@@ -38,7 +38,7 @@ pub struct Results {
     pub requests: u64,
     /// Whole responses.
     pub responses: u64,
-    /// The same, by its name of before.
+    /// The same, under its earlier name.
     pub answered: u64,
     /// Requests that were due while too many were under way, and were not sent.
     pub skipped: u64,
@@ -314,9 +314,12 @@ impl Results {
         };
         line(
             "requests",
-            format!("{} sent, {} responses{}", self.requests, self.responses, self.rate_words()),
+            format!("{} sent, {}{}", self.requests, several(self.responses, "response"), self.rate_words()),
         );
-        line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
+        line(
+            "connections",
+            format!("{} made, {} sent again", self.connections, several(self.retries, "request")),
+        );
         if let Some(tls) = &self.tls {
             line("TLS", tls.to_terminal());
         }
@@ -360,8 +363,8 @@ impl Results {
         if self.rows_lost > 0 {
             let _ = writeln!(
                 text,
-                "\n{} requests are missing from the table: the disk was too slow",
-                self.rows_lost
+                "\nmissing from the table, since the disk was too slow: {}",
+                several(self.rows_lost, "request")
             );
         }
         text
@@ -395,7 +398,10 @@ impl Results {
     /// What of the log or list is not sent, and why.
     fn left_out(&self) -> String {
         let parts = [
-            (self.read.malformed, "lines not of the format"),
+            (
+                self.read.malformed,
+                if self.read.malformed == 1 { "line not of the format" } else { "lines not of the format" },
+            ),
             (self.read.filtered, "left out by --method, --status, --result or --static"),
             (self.read.other_methods, "of other methods than GET and HEAD"),
             (self.read.unusable, "without a usable URL"),
@@ -408,6 +414,16 @@ impl Results {
     }
 }
 
+/// A number of things.
+pub(crate) fn several(number: u64, one: &str) -> String {
+    let end = match number {
+        1 => "",
+        _ if one.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{number} {one}{end}")
+}
+
 fn listed(counts: &BTreeMap<String, u64>) -> String {
     let named = counts.iter().map(|(name, count)| format!("{name}: {count}"));
     let text = named.collect::<Vec<_>>().join(", ");
@@ -417,6 +433,17 @@ fn listed(counts: &BTreeMap<String, u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_something_is_not_called_several() {
+        assert_eq!([0, 1, 2].map(|number| several(number, "hit")), ["0 hits", "1 hit", "2 hits"]);
+        assert_eq!([1, 2].map(|number| several(number, "miss")), ["1 miss", "2 misses"]);
+        let read = Fed { malformed: 1, ..Fed::default() };
+        let results = Results { requests: 1, responses: 1, read, ..Results::default() };
+        let said = results.to_terminal();
+        assert!(said.contains("1 sent, 1 response") && !said.contains("1 responses"), "{said}");
+        assert!(said.contains("1 line not of the format"), "{said}");
+    }
 
     #[test]
     fn requests_without_a_response_are_stated_first_and_none_are_not() {

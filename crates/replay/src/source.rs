@@ -369,7 +369,8 @@ fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
         .collect();
     let why = match fed.lines {
         0 => "it is empty".to_owned(),
-        lines if seen.is_empty() => format!("none of its {lines} lines is within --limit and --for"),
+        lines if seen.is_empty() => format!("no line of {lines} is within --limit and --for"),
+        1 => format!("of 1 line, there is {}", seen.join(", ")),
         lines => format!("of {lines} lines, there are {}", seen.join(", ")),
     };
     ReplayError::Nothing { name, why }

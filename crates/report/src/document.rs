@@ -192,11 +192,11 @@ pub struct IcpFigures {
     /// Of these, those that said hit.
     #[serde(default)]
     pub hits_sent: u64,
-    /// `responses`, by its name of before.
+    /// `responses`, under its earlier name.
     pub replies: u64,
-    /// `responses_sent`, by its name of before.
+    /// `responses_sent`, under its earlier name.
     pub answered: u64,
-    /// `hits_sent`, by its name of before.
+    /// `hits_sent`, under its earlier name.
     pub answered_hits: u64,
     /// Caches that had said hit and then had nothing.
     pub false_hits: u64,

@@ -17,13 +17,16 @@ pub enum ReportError {
     #[error(transparent)]
     SpeDir(#[from] SpeDirError),
     /// There is no experiment in the directory.
-    #[error("{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made", path.display())]
+    #[error(
+        "{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made",
+        assay_quote::line::path(path)
+    )]
     NotAnExperiment {
         /// The directory.
         path: PathBuf,
     },
     /// The head of an experiment cannot be read.
-    #[error("cannot read {}: {cause}; check its permissions", path.display())]
+    #[error("cannot read {}: {cause}; check its permissions", assay_quote::line::path(path))]
     ReadExperiment {
         /// The file.
         path: PathBuf,
@@ -31,7 +34,10 @@ pub enum ReportError {
         cause: io::Error,
     },
     /// The head of an experiment does not hold what its name says.
-    #[error("cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay", path.display())]
+    #[error(
+        "cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay",
+        assay_quote::line::path(path)
+    )]
     DamagedExperiment {
         /// The file.
         path: PathBuf,
@@ -39,7 +45,10 @@ pub enum ReportError {
         detail: String,
     },
     /// The comparison cannot be written into the experiment directory.
-    #[error("cannot write {}: {cause}; check that there is room on the disk and that you may write there", path.display())]
+    #[error(
+        "cannot write {}: {cause}; check that there is room on the disk and that you may write there",
+        assay_quote::line::path(path)
+    )]
     WriteComparison {
         /// The file.
         path: PathBuf,
@@ -55,7 +64,10 @@ pub enum ReportError {
         known: Vec<&'static str>,
     },
     /// What is taken along cannot be written.
-    #[error("cannot write {}: {cause}; check that there is room and that you may write there", path.display())]
+    #[error(
+        "cannot write {}: {cause}; check that there is room and that you may write there",
+        assay_quote::line::path(path)
+    )]
     Export {
         /// The file or directory.
         path: PathBuf,

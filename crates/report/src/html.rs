@@ -22,6 +22,7 @@ use crate::page;
 use crate::summary::{Mood, Summary, Topic};
 use crate::terminal;
 use crate::words;
+use assay_quote::visible::visible;
 
 // Statics: of a constant, each crate that uses it has a copy in the program.
 
@@ -211,7 +212,7 @@ fn render(
         script: Value::from_safe_string(format!("{UPLOT}\n{SCRIPT}")),
         data: Value::from_safe_string(embedded_json(&charts)?),
     };
-    Ok(environment.get_template("report.html")?.render(Serde(page))?)
+    Ok(visible(environment.get_template("report.html")?.render(Serde(page))?))
 }
 
 /// Text in which no line ends between a number and its unit.

@@ -9,6 +9,7 @@ use crate::chart::said::said;
 use crate::chart::{Band, Chart, Charts, Kind, Line, short, time_chart};
 use crate::error::ReportError;
 use crate::html::{ChartHead, MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
+use assay_quote::visible::visible;
 
 const TEMPLATE: &str = include_str!("../assets/sheet.html");
 const OWN_STYLE: &str = include_str!("../assets/sheet.css");
@@ -60,7 +61,7 @@ pub fn page(sheet: &Sheet) -> Result<String, ReportError> {
         script: Value::from_safe_string(format!("{UPLOT}\n{SCRIPT}")),
         data: Value::from_safe_string(embedded_json(&charts)?),
     };
-    Ok(environment.get_template("sheet.html")?.render(Serde(page))?)
+    Ok(visible(environment.get_template("sheet.html")?.render(Serde(page))?))
 }
 
 fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {

@@ -22,10 +22,16 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     let times = headline_times(summary);
     let short = Shortfall::of(total);
     let kept = kept_up(summary);
-    if kept == KeptUp::Unclear {
+    let unknown = match kept {
+        KeptUp::Late => Some("that did not come in time, and Assay itself was late"),
+        KeptUp::ShortPhases => {
+            Some("that were under way when their phase ended: its phases are short beside its response times")
+        }
+        KeptUp::Yes | KeptUp::No => None,
+    };
+    if let Some(which) = unknown {
         let text = format!(
-            "Whether {it} kept up is unknown: {} of {} requests due ({}) were embedded in pages that did not come in time, and \
-             Assay itself was late.{times}",
+            "Whether {it} kept up is unknown: {} of {} requests due ({}) were embedded in pages {which}.{times}",
             count(short.not_reached),
             count(total.counts.due),
             share(short.not_reached, total.counts.due)
@@ -143,16 +149,34 @@ impl Shortfall {
                 parts.push(format!("{} {what}", count(number)));
             }
         }
+        let mut by_words: Vec<(&str, u64)> = Vec::new();
         for (kind, number) in &self.errors {
-            let what = match kind {
-                ErrorKind::TimedOut => "timed out",
-                ErrorKind::ConnectFailed => "could not connect",
-                ErrorKind::QueueOverflow => "found too many waiting before them",
-                _ => "lost their connection",
-            };
-            parts.push(format!("{} {what}", count(*number)));
+            match by_words.iter_mut().find(|(words, _)| *words == what_became(*kind)) {
+                Some((_, all)) => *all += number,
+                None => by_words.push((what_became(*kind), *number)),
+            }
         }
+        parts.extend(by_words.into_iter().map(|(words, number)| format!("{} {words}", count(number))));
         parts.join(", ")
+    }
+}
+
+/// What became of requests that ended in this error, which leaves them without a response.
+fn what_became(kind: ErrorKind) -> &'static str {
+    use ErrorKind::{
+        ConnectFailed, QueueOverflow, StreamReset, TimedOut, TlsCertificateExpired, TlsCertificateName,
+        TlsCertificateUntrusted, TlsFailed, TlsNoCommonParameters, TlsNotSpoken,
+    };
+    match kind {
+        TimedOut => "timed out",
+        ConnectFailed => "could not connect",
+        QueueOverflow => "found too many waiting before them",
+        TlsCertificateExpired | TlsCertificateName | TlsCertificateUntrusted => {
+            "found a certificate that is not valid"
+        }
+        TlsNoCommonParameters | TlsNotSpoken | TlsFailed => "failed in TLS",
+        StreamReset => "had their stream reset",
+        _ => "lost their connection",
     }
 }
 
@@ -189,7 +213,9 @@ pub(crate) enum KeptUp {
     /// Next to nothing was left without a response.
     Yes,
     /// Only objects of pages that came too late were, and that can have been because of Assay.
-    Unclear,
+    Late,
+    /// Only objects of pages were that were under way when their phase ended, no more than response times explain.
+    ShortPhases,
     /// More was.
     No,
 }
@@ -202,18 +228,34 @@ pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
 
 /// `disturbed`: pages can have come too late because of Assay.
 fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
-    let few_short = |short: &dyn Fn(&Shortfall) -> u64| {
-        let few =
-            |figures: &Figures| short(&Shortfall::of(figures)) as f64 <= figures.counts.due as f64 * FEW;
-        few(total) && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures))
+    let few_short = |excused: &dyn Fn(&Figures) -> u64| {
+        let few = |figures: &Figures, excused: u64| {
+            let short = Shortfall::of(figures).sum().saturating_sub(excused);
+            short as f64 <= figures.counts.due as f64 * FEW
+        };
+        let of_all = phases.iter().map(|figures| excused(figures)).sum();
+        few(total, of_all)
+            && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures, excused(figures)))
     };
-    if few_short(&Shortfall::sum) {
+    if few_short(&|_| 0) {
         KeptUp::Yes
-    } else if disturbed && few_short(&|short| short.sum() - short.not_reached) {
-        KeptUp::Unclear
+    } else if disturbed && few_short(&|figures| figures.counts.not_reached) {
+        KeptUp::Late
+    } else if few_short(&cut_off) {
+        KeptUp::ShortPhases
     } else {
         KeptUp::No
     }
+}
+
+/// Embedded objects that were not reached as their page was still under way when the phase ended: as many at most as came due in the time
+/// that 99 of 100 responses took. In a phase that is short beside response times, those are many, however well the target keeps up.
+fn cut_off(figures: &Figures) -> u64 {
+    let (Some(p99_ms), Some(duration_s)) = (figures.response_time_ms.all.p99, figures.duration_s) else {
+        return 0;
+    };
+    let under_way = figures.counts.due as f64 * (p99_ms / 1000.0 / duration_s).min(1.0);
+    figures.counts.not_reached.min(under_way.ceil() as u64)
 }
 
 #[cfg(test)]
@@ -239,6 +281,39 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_are_under_way_when_a_short_phase_ends_are_no_failure_of_the_target() {
+        let kept_up = |not_reached: u64, p99_ms: f64, errors: u64| {
+            let mut figures = Figures { duration_s: Some(2.0), ..Figures::default() };
+            (figures.counts.due, figures.counts.not_reached) = (1000, not_reached);
+            figures.response_time_ms.all.p99 = Some(p99_ms);
+            figures.errors.by_kind.insert("timed_out".to_owned(), errors);
+            judge(&figures, &[&figures], false)
+        };
+        // 1,000 in 2 s are 30 in 60 ms.
+        assert_eq!(kept_up(25, 60.0, 0), KeptUp::ShortPhases);
+        assert_eq!(kept_up(25, 60.0, 11), KeptUp::No, "others got no response either");
+        assert_eq!(kept_up(60, 60.0, 0), KeptUp::No, "more than were under way");
+        assert_eq!(kept_up(9, 60.0, 0), KeptUp::Yes);
+    }
+
+    #[test]
+    fn requests_without_a_response_are_told_by_what_became_of_them() {
+        let mut figures = Figures::default();
+        for (kind, number) in [
+            ("tls_certificate_name", 3),
+            ("tls_certificate_untrusted", 4),
+            ("tls_not_spoken", 5),
+            ("stream_reset", 6),
+            ("connection_lost", 7),
+        ] {
+            figures.errors.by_kind.insert(kind.to_owned(), number);
+        }
+        let words = Shortfall::of(&figures).words();
+        let expected = "7 found a certificate that is not valid, 5 failed in TLS, 6 had their stream reset, 7 lost their connection";
+        assert_eq!(words, expected);
+    }
+
+    #[test]
     fn every_way_to_get_no_response_counts_and_what_assay_lost_does_not() {
         let kept_up = |change: &dyn Fn(&mut Figures), disturbed: bool| {
             let mut figures = Figures::default();
@@ -256,7 +331,7 @@ mod tests {
         assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, true), KeptUp::No);
         assert_eq!(kept_up(&|figures| figures.counts.not_reached = 101, false), KeptUp::No);
         let late_by_assay = kept_up(&|figures| figures.counts.not_reached = 101, true);
-        assert_eq!(late_by_assay, KeptUp::Unclear, "pages can have come late by Assay's fault");
+        assert_eq!(late_by_assay, KeptUp::Late, "pages can have come late by Assay's fault");
         assert_eq!(kept_up(&|figures| figures.counts.not_reached = 99, true), KeptUp::Yes);
         for kind in ["wrong_bytes", "ports_exhausted"] {
             assert_eq!(kept_up(&error(kind), false), KeptUp::Yes, "{kind}: it came, or never got there");

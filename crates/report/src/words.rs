@@ -361,7 +361,7 @@ pub(crate) fn kind_meaning(kind: &str) -> &'static str {
             "More requests waited for a connection than the workload allows: the target is far behind."
         }
         "ports_exhausted" | "descriptors_exhausted" => {
-            "Assay itself had no more of them: no word on the target."
+            "Assay itself had no more of them: it says nothing about the target."
         }
         _ => "",
     }
@@ -466,7 +466,7 @@ pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
         if let (Some(user), Some(system)) = (proxy.user_cores, proxy.system_cores) {
             let switches = match (proxy.voluntary_switches_per_s, proxy.involuntary_switches_per_s) {
                 (Some(waited), Some(taken)) => {
-                    format!("; {} waits/s, taken off {} times/s", number(waited), number(taken))
+                    format!("; {} waits/s, preempted {} times/s", number(waited), number(taken))
                 }
                 _ => String::new(),
             };
@@ -474,7 +474,7 @@ pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
             lines.push(("proxy CPU", text));
         }
         let mut memory = vec![format!("{} resident at most", bytes(proxy.rss_peak_bytes))];
-        memory.extend(proxy.pss_peak_bytes.map(|pss| format!("{} with shared pages in parts", bytes(pss))));
+        memory.extend(proxy.pss_peak_bytes.map(|pss| format!("{} proportional set size (PSS)", bytes(pss))));
         memory.extend(proxy.cache_peak_bytes.map(|cache| format!("{} page cache of its own", bytes(cache))));
         lines.push(("proxy memory", memory.join(", ")));
     }

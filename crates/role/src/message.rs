@@ -121,6 +121,8 @@ counts! {
         stored_bytes: "bytes that the target says it stores, overhead included", metric Metric::gauge("proxy_stored");
         origin_requests: "requests that the target says it sent", metric Metric::counter("proxy_origin_requests");
         origin_errors: "fetches that the target says failed", metric Metric::counter("proxy_origin_errors");
+        refused: "requests that the target says it refused: malformed, too large, or of a kind that it does not serve",
+            metric Metric::counter("proxy_refused");
         slow_clients: "clients that took too long with a request or a response, as the target says",
             metric Metric::counter("proxy_slow_clients");
         dismissed_clients: "connections of clients that the target says it ended to make room for others",

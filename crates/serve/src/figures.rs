@@ -85,8 +85,19 @@ fn timed(labels: Labels, times: &Times) -> Sample {
     Sample { labels, value: Value::Times(Box::new(times.clone())) }
 }
 
-/// All metrics, at a time (Unix, in milliseconds). `own_cpu_s` is the processor time that watching took.
-pub(crate) fn families(state: &State, now_unix_ms: u64, own_cpu_s: f64) -> Vec<Family> {
+/// What watching itself did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Own {
+    /// Processor time that it took, in seconds.
+    pub cpu_s: f64,
+    /// Connections of those who watch that were ended to make room for others.
+    pub dismissed_clients: u64,
+    /// Those who took too long with a request or a response.
+    pub slow_clients: u64,
+}
+
+/// All metrics, at a time (Unix, in milliseconds).
+pub(crate) fn families(state: &State, now_unix_ms: u64, watching: Own) -> Vec<Family> {
     let mut all = Families::default();
     run(&mut all, state, now_unix_ms);
     all.declared(&state.robots);
@@ -100,7 +111,7 @@ pub(crate) fn families(state: &State, now_unix_ms: u64, own_cpu_s: f64) -> Vec<F
     network(&mut all, state);
     // The target's own counters; not ours.
     state.proxy().iter().for_each(|counters| all.declared(counters));
-    own(&mut all, state, own_cpu_s);
+    own(&mut all, state, watching);
     all.0
 }
 
@@ -320,7 +331,7 @@ fn network(all: &mut Families, state: &State) {
     );
 }
 
-fn own(all: &mut Families, state: &State, own_cpu_s: f64) {
+fn own(all: &mut Families, state: &State, watching: Own) {
     let stalls = |of: fn(&(u64, u64)) -> f64| {
         let of_role = |role: &str| state.stalls.get(role).map_or(0.0, of);
         ["robots", "origins"].map(|role| labelled("role", role, of_role(role))).to_vec()
@@ -332,7 +343,17 @@ fn own(all: &mut Families, state: &State, own_cpu_s: f64) {
     all.counter(
         ("watching_cpu", Unit::Seconds),
         "Processor time that it took Assay to make these metrics and the live report.",
-        own_cpu_s,
+        watching.cpu_s,
+    );
+    all.counter(
+        ("watching_dismissed_clients", Unit::None),
+        "Connections to these metrics and the live report that were ended to make room for others: there may be 64 at a time.",
+        watching.dismissed_clients as f64,
+    );
+    all.counter(
+        ("watching_slow_clients", Unit::None),
+        "Connections to these metrics and the live report that took too long with a request or a response.",
+        watching.slow_clients as f64,
     );
 }
 

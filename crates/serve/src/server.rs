@@ -60,10 +60,37 @@ pub(crate) struct Source<M> {
     pub own_name: String,
 }
 
+/// What all clients share: places, buffers and deadlines.
+#[derive(Clone)]
+pub(crate) struct Clients {
+    places: Rc<Places>,
+    resources: Rc<Resources>,
+}
+
+impl Clients {
+    /// None yet.
+    pub fn new() -> Self {
+        Self { places: Places::new(CONNECTIONS_MAX), resources: Resources::new() }
+    }
+
+    /// Connections that were ended to make room for others.
+    pub fn dismissed(&self) -> u64 {
+        self.places.dismissed()
+    }
+
+    /// Those that took too long with a request or a response.
+    pub fn slow(&self) -> u64 {
+        self.resources.watch.ended().slow
+    }
+}
+
 /// Serves all connections, for as long as it is polled.
-pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(listener: TcpListener, source: Rc<Source<M>>) {
-    let places = Places::new(CONNECTIONS_MAX);
-    let resources = Resources::new();
+pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
+    listener: TcpListener,
+    source: Rc<Source<M>>,
+    clients: Clients,
+) {
+    let Clients { places, resources } = clients;
     resources.keep_deadlines();
     loop {
         let (stream, _) = listen::accept(&listener).await;

@@ -16,12 +16,12 @@ use tokio::time::MissedTickBehavior;
 
 use crate::desk::Desk;
 use crate::error::ServeError;
-use crate::figures::families;
+use crate::figures::{Own, families};
 use crate::idle;
 use crate::maker::Maker;
 use crate::otlp::{self, Stretch};
 use crate::push::Collector;
-use crate::server::{self, Source};
+use crate::server::{self, Clients, Source};
 use crate::state::{About, State};
 use crate::times::Family;
 
@@ -107,6 +107,7 @@ impl Watcher {
 struct Watch {
     state: Rc<RefCell<State>>,
     desk: Rc<Desk>,
+    clients: Clients,
     collector: Option<Collector>,
     say: Box<dyn Fn(String)>,
     complained: Cell<bool>,
@@ -118,6 +119,7 @@ impl Watch {
         Self {
             state: Rc::new(RefCell::new(State::new(about))),
             desk: Rc::new(Desk::new(maker)),
+            clients: Clients::new(),
             collector,
             say,
             complained: Cell::new(false),
@@ -134,9 +136,9 @@ impl Watch {
         if let Some((listener, address)) = listening {
             match TcpListener::from_std(listener) {
                 Ok(listener) => {
-                    let metrics = metrics(self.state.clone(), self.desk.clone());
-                    let source = Source { desk: self.desk.clone(), metrics, own_name: own_name() };
-                    tokio::task::spawn_local(server::accept(listener, Rc::new(source)));
+                    let source =
+                        Source { desk: self.desk.clone(), metrics: self.metrics(), own_name: own_name() };
+                    tokio::task::spawn_local(server::accept(listener, Rc::new(source), self.clients.clone()));
                 }
                 Err(error) => (self.say)(format!("nobody can watch at {address}: {error}")),
             }
@@ -162,14 +164,17 @@ impl Watch {
         self.push().await;
     }
 
-    /// Sends metrics every few seconds, for as long as it is polled.
+    /// Sends metrics every few seconds, for as long as it is polled. None before the run has a name: a collector would keep them as
+    /// those of another one.
     async fn push_on(self: Rc<Self>) {
         let Some(collector) = &self.collector else { return };
         let mut interval = tokio::time::interval(collector.interval);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
-            self.push().await;
+            if self.state.borrow().run_dir.is_some() {
+                self.push().await;
+            }
         }
     }
 
@@ -182,10 +187,23 @@ impl Watch {
         self.state.borrow_mut().take(event);
     }
 
+    /// All metrics, whenever it is called; on the watcher's thread.
+    fn metrics(&self) -> impl Fn() -> Vec<Family> + use<> {
+        let (state, desk, clients) = (self.state.clone(), self.desk.clone(), self.clients.clone());
+        move || {
+            let own = Own {
+                cpu_s: (idle::cpu_time() + desk.cpu_time()).as_secs_f64(),
+                dismissed_clients: clients.dismissed(),
+                slow_clients: clients.slow(),
+            };
+            families(&state.borrow(), now_unix_ns() / 1_000_000, own)
+        }
+    }
+
     /// Sends metrics as they are now, if there is anywhere to send them to.
     async fn push(&self) {
         let Some(collector) = &self.collector else { return };
-        let families = metrics(self.state.clone(), self.desk.clone())();
+        let families = self.metrics()();
         let (resource, version) = {
             let state = self.state.borrow();
             (resource(&state, collector), state.about.version.clone())
@@ -217,14 +235,6 @@ fn resource(state: &State, collector: &Collector) -> Vec<(String, String)> {
     let given = &collector.resource;
     let own = own.into_iter().filter(|(name, _)| !given.iter().any(|(other, _)| other == name));
     own.map(|(name, value)| (name.to_owned(), value)).chain(given.iter().cloned()).collect()
-}
-
-/// All metrics, whenever it is called; on the watcher's thread.
-fn metrics(state: Rc<RefCell<State>>, desk: Rc<Desk>) -> impl Fn() -> Vec<Family> {
-    move || {
-        let own_cpu_s = (idle::cpu_time() + desk.cpu_time()).as_secs_f64();
-        families(&state.borrow(), now_unix_ns() / 1_000_000, own_cpu_s)
-    }
 }
 
 fn now_unix_ns() -> u64 {

@@ -10,6 +10,16 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// How many of something: `1 request`, `1,234 requests`.
+pub fn several(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// The form of a verb that goes with a number of things: `is`, `are`.
+pub fn verb<'a>(number: u64, one: &'a str, more: &'a str) -> &'a str {
+    if number == 1 { one } else { more }
+}
+
 /// Digits with their thousands set apart; a sign before them and a fraction behind them stay as they are.
 pub fn grouped(number: &str) -> String {
     let start = number.find(|c: char| c.is_ascii_digit()).unwrap_or(number.len());
@@ -76,6 +86,11 @@ mod tests {
             ["0", "0.4", "0.0123", "10", "100", "123", "1,000", "-41,203"]
         );
         assert_eq!(["-1234.5678", "−100", "12", ""].map(grouped), ["-1,234.5678", "−100", "12", ""]);
+    }
+
+    #[test]
+    fn one_of_something_is_not_called_several() {
+        assert_eq!([0, 1, 1234].map(|number| several(number, "hit")), ["0 hits", "1 hit", "1,234 hits"]);
     }
 
     #[test]

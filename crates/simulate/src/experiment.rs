@@ -150,6 +150,11 @@ impl Cluster {
     pub fn nodes(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize))
     }
+
+    /// So many nodes.
+    pub fn size(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
 }
 
 /// A policy under a name.
@@ -284,6 +289,11 @@ impl Experiment {
             is_passed: way.is_passed,
             ..self.switch
         }
+    }
+
+    /// Failures that begin after the end of a simulation that is shorter than the file says: they change nothing.
+    pub fn failures_after_the_end(&self) -> impl Iterator<Item = &Failure> {
+        self.failures.iter().filter(|failure| failure.at_s >= self.warm_up_s + self.measure_s)
     }
 
     /// What was measured where this cell is.

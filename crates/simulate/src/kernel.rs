@@ -2,7 +2,7 @@
 //! responses.
 
 use assay_dispatch::node::{Busy, JobId, Node};
-use assay_dispatch::{ClassId, Finish, Moment, Policy, Request, ServerId};
+use assay_dispatch::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
 use assay_random::Rng;
 use assay_workload::Purpose;
 
@@ -302,7 +302,7 @@ impl<R: Recorder> Kernel<'_, R> {
         let xact = &mut self.xacts[slot as usize];
         let Some(server) = xact.server.take() else { return };
         xact.tried.push(server);
-        let how = Finish { took_nanos: now.nanos_since(xact.started), responded: false };
+        let how = Finish { took_nanos: now.nanos_since(xact.started), end: End::Failed };
         let (request, tried) = (xact.request(), xact.tried.len());
         self.policy.finished(server, &request, &how, now);
         if tried <= self.spec.retries as usize {
@@ -418,7 +418,7 @@ impl<R: Recorder> Kernel<'_, R> {
     fn leaves(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let Some(server) = xact.server {
-            let how = Finish { took_nanos: now.nanos_since(xact.started), responded: true };
+            let how = Finish { took_nanos: now.nanos_since(xact.started), end: End::Responded };
             self.policy.finished(server, &xact.request(), &how, now);
         }
         self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));

@@ -10,6 +10,7 @@
 
 mod agenda;
 mod experiment;
+mod failures;
 mod kernel;
 mod links;
 mod paths;

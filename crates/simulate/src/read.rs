@@ -19,6 +19,7 @@ use assay_settings::{Fields, Mistake, Source, Value, units};
 use crate::experiment::{
     Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Service, SwitchSpec, Way,
 };
+use crate::failures;
 use crate::paths::usual_path;
 use crate::references;
 use crate::ways;
@@ -101,7 +102,7 @@ const POLICY: [&str; 13] = [
     "age",
 ];
 /// The most nodes that a cluster may have.
-const MOST_NODES: u64 = 1_000_000;
+pub(crate) const MOST_NODES: u64 = 1_000_000;
 
 /// Reads a cluster file; `file` names it in messages.
 pub fn read(file: &str, text: &str, resolver: Resolver<'_>) -> Result<Experiment, Mistake> {
@@ -163,7 +164,7 @@ impl<'f, 'a> Layers<'f, 'a> {
     }
 }
 
-fn seconds(value: &Value<'_>) -> Result<f64, Mistake> {
+pub(crate) fn seconds(value: &Value<'_>) -> Result<f64, Mistake> {
     Ok(value.read(units::duration)?.as_secs_f64())
 }
 
@@ -196,12 +197,14 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         .iter()
         .map(ways::read)
         .collect::<Result<Vec<_>, _>>()?;
+    let clusters = clusters(layers, node.as_ref())?;
+    let (warm_up_s, measure_s) = (long("warm-up", 10)?, long("measure", 60)?);
     Ok(Experiment {
         title: layers.get("title").map_or(Ok(""), |value| value.text())?.to_owned(),
         seed: layers.get("seed").map_or(Ok(1), |value| value.whole(0, u64::MAX))?,
         repetitions: or("repetitions", 3, 1000)? as u32,
-        warm_up_s: long("warm-up", 10)?,
-        measure_s: long("measure", 60)?,
+        warm_up_s,
+        measure_s,
         warm_memory: layers.get("warm-memory").map_or(Ok(false), |value| value.flag())?,
         switch: switch(layers)?,
         policies: policies(layers, &classes, &ways)?,
@@ -209,9 +212,9 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         classes,
         services,
         mixes,
-        clusters: clusters(layers, node.as_ref())?,
         loads: loads(layers)?,
-        failures: failures(layers)?,
+        failures: failures(layers, &clusters, warm_up_s + measure_s)?,
+        clusters,
         references: layers
             .tables(REFERENCE, "[[reference]]", &references::KNOWN)?
             .iter()
@@ -421,7 +424,11 @@ fn clusters(layers: &Layers<'_, '_>, node: Option<&Fields<'_>>) -> Result<Vec<Cl
             let count = fields.need("nodes", "how many nodes it has")?.whole(1, MOST_NODES)?;
             groups.push(Group { count: count as u32, ..group(&kinds)? });
         }
-        let count: u32 = groups.iter().map(|group| group.count).sum();
+        let count: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+        if count > MOST_NODES {
+            let what = format!("its groups have {count} nodes; a cluster has {MOST_NODES} at most");
+            return Err(fields.wrong(&what));
+        }
         let label = match fields.get("label") {
             Some(value) => value.text()?.to_owned(),
             None => format!("{count} nodes"),
@@ -455,15 +462,9 @@ fn loads(layers: &Layers<'_, '_>) -> Result<Vec<Load>, Mistake> {
     }
 }
 
-fn failures(layers: &Layers<'_, '_>) -> Result<Vec<Failure>, Mistake> {
-    let read = |fields: Fields<'_>| {
-        Ok(Failure {
-            node: ServerId(fields.need("node", "its number, from 0")?.whole(0, MOST_NODES)? as u32),
-            at_s: seconds(&fields.need("at", "when it fails, like 20s")?)?,
-            lasts_s: fields.get("lasts").map(|value| seconds(&value)).transpose()?,
-        })
-    };
-    layers.tables("failure", "[[failure]]", &["node", "at", "lasts"])?.into_iter().map(read).collect()
+fn failures(layers: &Layers<'_, '_>, clusters: &[Cluster], end_s: f64) -> Result<Vec<Failure>, Mistake> {
+    let listed = layers.tables("failure", "[[failure]]", &failures::KNOWN)?;
+    listed.iter().map(|fields| failures::read(fields, clusters, end_s)).collect()
 }
 
 fn policies(layers: &Layers<'_, '_>, classes: &[String], ways: &[Way]) -> Result<Vec<NamedPolicy>, Mistake> {

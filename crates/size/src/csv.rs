@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use assay_quote::csv::quoted;
+
 use crate::document::{Document, Figures};
 
 /// Ends of the bands of documents and of bytes.
@@ -45,11 +47,4 @@ fn numbers((policy, size_bytes): (&str, u64), f: &Figures, ends: Ends) -> String
         "{policy},{size_bytes},{requests},{hits},{misses},{},{},{dhr},{bhr},{},{},{ends}",
         f.bytes, f.hit_bytes, f.validated, f.collapsible
     )
-}
-
-/// Text from a log: in quotation marks where it needs them, and never the beginning of a formula.
-fn quoted(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@']);
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

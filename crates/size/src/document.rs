@@ -230,11 +230,11 @@ pub struct Curve {
 pub struct Enough {
     /// By how much its document hit ratio is lower, at most, in points (hundredths).
     pub within_points: f64,
-    /// The smallest simulated size; none: no simulated size is large enough.
+    /// The smallest simulated size from which on all are near enough; none: there is none.
     pub size_bytes: Option<u64>,
     /// By how much the document hit ratio of this size is below that of an infinite cache.
     pub below: Option<Points>,
-    /// The smallest simulated size that is no further below in 95 of 100 cases; none: there is none, or the error is not known.
+    /// The smallest simulated size from which on none is further below in 95 of 100 cases; none: there is none, or the error is not known.
     pub sure_size_bytes: Option<u64>,
 }
 

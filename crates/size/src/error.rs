@@ -18,7 +18,7 @@ pub enum SizeError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The first line of a trace does not say where objects are.
-    #[error("{}", path.display())]
+    #[error("{}", assay_quote::line::path(path))]
     Columns {
         /// The trace.
         path: PathBuf,
@@ -26,7 +26,11 @@ pub enum SizeError {
         source: ColumnsError,
     },
     /// Traces and access logs at once.
-    #[error("cannot simulate {} together with {}: one is a trace, the other an access log", one.display(), other.display())]
+    #[error(
+        "cannot simulate {} together with {}: one is a trace, the other an access log",
+        assay_quote::line::path(one),
+        assay_quote::line::path(other)
+    )]
     Mixed {
         /// A trace.
         one: PathBuf,

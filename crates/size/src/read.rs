@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use assay_cache::ideal::Request as Kind;
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
@@ -10,10 +11,9 @@ use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
 use assay_logs::input::{self, Input, Piece};
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
+use assay_settings::show;
 
 use crate::error::SizeError;
-use assay_cache::ideal::Request as Kind;
-
 use crate::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning, USUAL};
 use crate::keys::fields::Fields;
 use crate::keys::logged::{Logged, Varies};
@@ -188,10 +188,10 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
     }
     let empty = read.requests.empty();
     if empty > 0 && read.requests.has_sizes {
-        let count = assay_settings::show::count(empty);
-        read.notes.push(format!(
-            "{count} requests are for objects without a body, which take no room of their own."
-        ));
+        let of_empty = show::several(empty, "request");
+        let are = show::verb(empty, "is", "are");
+        read.notes
+            .push(format!("{of_empty} {are} for objects without a body, which take no room of their own."));
     }
     Ok(read)
 }
@@ -325,7 +325,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         by: how.by,
         has_clients: how.clients,
         http: how.http(),
-        format: String::new(),
+        format: None,
         assumes_get: false,
         assumes_success: false,
         is_full: false,
@@ -412,8 +412,8 @@ fn milliseconds(time_us: u64) -> u32 {
 /// What access logs say of requests.
 #[derive(Debug)]
 struct Log {
-    /// Name of the format of the line before.
-    format: String,
+    /// Stands for the format of the line before ([`Format::key`]).
+    format: Option<u64>,
     assumes_get: bool,
     assumes_success: bool,
     is_full: bool,
@@ -435,7 +435,7 @@ struct Log {
 
 impl Log {
     fn take(&mut self, access: &Access<'_>, format: &Format, gather: &mut Gather) {
-        if self.format != format.name {
+        if self.format != Some(format.key()) {
             self.begin(format, gather);
         }
         if !class::of(access).is_request() {
@@ -533,7 +533,7 @@ impl Log {
 
     /// Before the first line of a format: what it leaves out, and what is assumed instead.
     fn begin(&mut self, format: &Format, gather: &mut Gather) {
-        self.format.clone_from(&format.name);
+        self.format = Some(format.key());
         let says = format.says();
         let mut note = |is_missing: bool, text: &str| {
             if is_missing && !self.notes.iter().any(|note| note == text) {
@@ -574,8 +574,8 @@ fn returns(gather: &Gather) -> Vec<String> {
     }
     vec![format!(
         "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
-        assay_settings::show::count(returns),
-        assay_settings::show::count(changes)
+        show::count(returns),
+        show::count(changes)
     )]
 }
 

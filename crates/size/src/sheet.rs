@@ -63,7 +63,7 @@ fn side_by_side(document: &Document) -> Vec<Table> {
         name: cache.name.clone(),
         share: None,
         cells: vec![
-            size(cache.size_bytes, Unit::Bytes),
+            size(cache.size_bytes, document.input.unit),
             count(cache.requests),
             share(cache.own_hits, cache.requests),
             share(cache.sibling_hits, cache.requests),

@@ -100,14 +100,15 @@ impl Shown<'_> {
     }
 
     fn enough(&self, curve: &curve::Curve, within_points: f64) -> Enough {
-        let all = || curve.points.iter().filter_map(|point| Some((point.size, self.below(point)?)));
-        let found = all().find(|(_, below)| below.points <= within_points);
+        let all: Vec<(u64, Points)> =
+            curve.points.iter().filter_map(|point| Some((point.size, self.below(point)?))).collect();
+        let found = from_which(&all, |below| below.points <= within_points);
         let is_sure = |below: &Points| below.high.is_some_and(|high| high <= within_points);
         Enough {
             within_points,
             size_bytes: found.map(|(size, _)| size),
             below: found.map(|(_, below)| below),
-            sure_size_bytes: all().find(|(_, below)| is_sure(below)).map(|(size, _)| size),
+            sure_size_bytes: from_which(&all, is_sure).map(|(size, _)| size),
         }
     }
 
@@ -124,5 +125,28 @@ impl Shown<'_> {
         let best = gains.max_by(|a, b| a.gained.points.total_cmp(&b.gained.points))?;
         let is_chance = best.gained.low.is_some_and(|low| low <= 0.0);
         (best.gained.points >= LEAST_GAIN_POINTS && !is_chance).then_some(best)
+    }
+}
+
+/// The first of these sizes that is near enough, and so are all larger ones: some policies hit less with more room, where objects
+/// differ in size.
+fn from_which(all: &[(u64, Points)], is_near: impl Fn(&Points) -> bool) -> Option<(u64, Points)> {
+    let first = all.iter().rposition(|(_, below)| !is_near(below)).map_or(0, |last| last + 1);
+    all.get(first).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_size_is_enough_if_a_larger_one_is_not() {
+        let below = |points| Points { points, low: None, high: None };
+        let all = [(1, below(9.0)), (2, below(0.0)), (3, below(14.0)), (4, below(1.0)), (5, below(0.0))];
+        let near = |within: f64| from_which(&all, |below| below.points <= within).map(|(size, _)| size);
+        assert_eq!(near(0.0), Some(5));
+        assert_eq!(near(1.0), Some(4));
+        assert_eq!(near(14.0), Some(1));
+        assert_eq!(near(-1.0), None);
     }
 }

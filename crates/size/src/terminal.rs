@@ -1,7 +1,7 @@
 //! The result on a terminal: what it says in sentences, then a table of sizes with a column for each policy.
 
 use assay_logs::terminal::Look;
-use assay_settings::show::count;
+use assay_settings::show::{count, several};
 
 use crate::document::{Curve, Document, Unit};
 use crate::numbers::percent;
@@ -11,8 +11,12 @@ use crate::words::{shown_size, size};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
-/// Columns of a policy in the table.
+/// Characters of a policy's column in the table, at least.
 const COLUMN: usize = 11;
+/// Characters of the column of caches and their sizes, at least.
+const FIRST: usize = 16;
+/// Spaces before a head.
+const GAP: usize = 2;
 
 /// Writes the result for people.
 pub fn render(document: &Document, look: Look) -> String {
@@ -32,22 +36,15 @@ pub fn render(document: &Document, look: Look) -> String {
     }
     if let Some(together) = &document.together {
         lines.push(String::new());
-        lines.extend(side_by_side(together, &paint));
+        lines.extend(side_by_side(together, document.input.unit, &paint));
     }
-    let columns = (look.width.saturating_sub(16) / COLUMN).max(1);
+    let column = wide(document.curves.iter().map(|curve| curve.policy.name()), COLUMN);
+    let columns = (look.width.saturating_sub(FIRST) / column).max(1);
     for curves in document.curves.chunks(columns) {
         lines.push(String::new());
-        let heads: String = curves.iter().map(|curve| format!("{:>COLUMN$}", curve.policy.name())).collect();
-        lines.push(paint(BOLD, &format!("{:<16}{heads}", "hits by size")));
-        for (at, point) in curves[0].points.iter().enumerate() {
-            let ratio = |curve: &Curve| percent(curve.points.get(at).and_then(|p| p.figures.dhr));
-            let cells: String = curves.iter().map(|curve| format!("{:>COLUMN$}", ratio(curve))).collect();
-            lines.push(format!("{:<16}{cells}", size(point.size_bytes, document.input.unit)));
-        }
-        let most = format!("{:>COLUMN$}", percent(document.infinite.dhr)).repeat(curves.len());
-        lines.push(format!("{:<16}{most}", "infinite"));
+        lines.extend(by_size(document, curves, column, &paint));
     }
-    lines.extend(divided(document, &paint, columns));
+    lines.extend(divided(document, &paint, (column, columns)));
     if !document.notes.is_empty() {
         lines.push(String::new());
     }
@@ -57,37 +54,71 @@ pub fn render(document: &Document, look: Look) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The characters of a column: of its longest text with the spaces before it, and at least so many.
+fn wide<'t>(texts: impl Iterator<Item = &'t str>, least: usize) -> usize {
+    texts.map(|text| text.chars().count() + GAP).fold(least, usize::max)
+}
+
+/// A table of sizes, with a column of so many characters for each of these policies.
+fn by_size(
+    document: &Document,
+    curves: &[Curve],
+    column: usize,
+    paint: &impl Fn(&str, &str) -> String,
+) -> Vec<String> {
+    let heads: String = curves.iter().map(|curve| format!("{:>column$}", curve.policy.name())).collect();
+    let mut lines = vec![paint(BOLD, &format!("{:<FIRST$}{heads}", "hits by size"))];
+    for (at, point) in curves[0].points.iter().enumerate() {
+        let ratio = |curve: &Curve| percent(curve.points.get(at).and_then(|p| p.figures.dhr));
+        let cells: String = curves.iter().map(|curve| format!("{:>column$}", ratio(curve))).collect();
+        lines.push(format!("{:<FIRST$}{cells}", size(point.size_bytes, document.input.unit)));
+    }
+    let most = format!("{:>column$}", percent(document.infinite.dhr)).repeat(curves.len());
+    lines.push(format!("{:<FIRST$}{most}", "infinite"));
+    lines
+}
+
 /// A table of caches that work together.
-fn side_by_side(together: &Together, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
+fn side_by_side(together: &Together, unit: Unit, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
     let heads = ["size", "requests", "own", "sibling", "parent"];
-    let row = |cells: [String; 5]| cells.iter().map(|cell| format!("{cell:>RATIO$}")).collect::<String>();
-    let mut lines = vec![paint(BOLD, &format!("{:<16}{}", "hits by cache", row(heads.map(String::from))))];
-    for cache in &together.caches {
+    let sizes: Vec<String> = together.caches.iter().map(|cache| size(cache.size_bytes, unit)).collect();
+    let room = wide(sizes.iter().map(String::as_str), RATIO);
+    let row = |[size, others @ ..]: [String; 5]| {
+        let others: String = others.iter().map(|cell| format!("{cell:>RATIO$}")).collect();
+        format!("{size:>room$}{others}")
+    };
+    let mut lines =
+        vec![paint(BOLD, &format!("{:<FIRST$}{}", "hits by cache", row(heads.map(String::from))))];
+    for (cache, size) in together.caches.iter().zip(sizes) {
         let share = |hits| match cache.requests {
             0 => "–".into(),
             requests => percent(assay_measurement::ratios::ratio(hits, requests)),
         };
         let cells = [
-            size(cache.size_bytes, Unit::Bytes),
+            size,
             count(cache.requests),
             share(cache.own_hits),
             share(cache.sibling_hits),
             share(cache.parent_hits),
         ];
-        lines.push(format!("{:<16}{}", cut(&plain(&cache.name)), row(cells)));
+        lines.push(format!("{:<FIRST$}{}", cut(&plain(&cache.name)), row(cells)));
     }
     lines
 }
 
 /// Hits by host, content type or class, at one size.
-fn divided(document: &Document, paint: &impl Fn(&str, &str) -> String, columns: usize) -> Vec<String> {
+fn divided(
+    document: &Document,
+    paint: &impl Fn(&str, &str) -> String,
+    (column, columns): (usize, usize),
+) -> Vec<String> {
     let (Some(by), Some(at)) = (document.by, shown_size(document)) else { return Vec::new() };
     let policies: Vec<_> = document.curves.iter().filter(|curve| !curve.points[at].by.is_empty()).collect();
     let policies = &policies[..policies.len().min(columns.saturating_sub(2))];
     let at_size = document.curves[0].points[at].size_bytes;
-    let heads: String = policies.iter().map(|curve| format!("{:>COLUMN$}", curve.policy.name())).collect();
+    let heads: String = policies.iter().map(|curve| format!("{:>column$}", curve.policy.name())).collect();
     let head = format!(
-        "{:<16}{:>COLUMN$}{heads}{:>COLUMN$}",
+        "{:<FIRST$}{:>column$}{heads}{:>column$}",
         cut(&format!("by {}", by.name())),
         "requests",
         "infinite"
@@ -96,10 +127,10 @@ fn divided(document: &Document, paint: &impl Fn(&str, &str) -> String, columns: 
     for (place, share) in document.infinite_by.iter().enumerate() {
         let ratio =
             |curve: &&&Curve| percent(curve.points[at].by.get(place).and_then(|share| share.figures.dhr));
-        let cells: String = policies.iter().map(|curve| format!("{:>COLUMN$}", ratio(&curve))).collect();
+        let cells: String = policies.iter().map(|curve| format!("{:>column$}", ratio(&curve))).collect();
         let requests = count(share.figures.requests);
         lines.push(format!(
-            "{:<16}{requests:>COLUMN$}{cells}{:>COLUMN$}",
+            "{:<FIRST$}{requests:>column$}{cells}{:>column$}",
             cut(&share.name),
             percent(share.figures.dhr)
         ));
@@ -151,12 +182,11 @@ pub(crate) fn input(document: &Document) -> String {
         requests => format!(", the first {} to fill the caches", count(requests)),
     };
     format!(
-        "{} ({}): {} requests{warm_up}, for {} object{}{bytes}.",
+        "{} ({}): {}{warm_up}, for {}{bytes}.",
         input.files.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
         input.format,
-        count(input.requests),
-        count(input.objects),
-        if input.objects == 1 { "" } else { "s" }
+        several(input.requests, "request"),
+        several(input.objects, "object")
     )
 }
 

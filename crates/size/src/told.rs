@@ -12,6 +12,7 @@ use assay_http::date::parse_date;
 use assay_logs::access::Access;
 use assay_logs::hash::hash_on;
 use assay_logs::replay::Wanted;
+use assay_settings::show::{count, several, verb};
 
 use crate::http::FOREVER_S;
 
@@ -140,15 +141,15 @@ impl Told {
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.has_lifetimes {
-            let count = assay_settings::show::count;
             notes.push(format!(
-                "What is stored, and how long it is fresh, follows from Cache-Control and Expires of the log: {} requests are for what may \
-                 not be stored.",
-                count(self.never)
+                "What is stored, and how long it is fresh, follows from Cache-Control and Expires of the log: {} {} for what may not be \
+                 stored.",
+                several(self.never, "request"),
+                verb(self.never, "is", "are")
             ));
             if self.silent > 0 {
                 notes.push(format!(
-                    "{} responses say nothing of their lifetime: they are fresh as long as --ttl says, or else for ever.",
+                    "Responses that say nothing of their lifetime: {}. They are fresh as long as --ttl says, or else for ever.",
                     count(self.silent)
                 ));
             }

@@ -1,7 +1,7 @@
 //! What the curves say, in sentences.
 
 use assay_measurement::ratios::ratio;
-use assay_settings::show::{bytes, count, number};
+use assay_settings::show::{bytes, count, number, several, verb};
 
 use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
 use crate::numbers::percent;
@@ -17,8 +17,7 @@ const LEAST_GAIN_POINTS: f64 = 0.05;
 pub(crate) fn size(value: u64, unit: Unit) -> String {
     match (unit, value) {
         (Unit::Bytes, _) => bytes(value),
-        (Unit::Objects, 1) => "1 object".into(),
-        (Unit::Objects, _) => format!("{} objects", count(value)),
+        (Unit::Objects, _) => several(value, "object"),
     }
 }
 
@@ -248,10 +247,11 @@ fn collapsible(document: &Document) -> Option<String> {
     let share = assay_measurement::ratios::ratio(infinite.collapsible, infinite.requests)?;
     (infinite.collapsible > 0).then(|| {
         format!(
-            "{} requests ({}) come while the response to another one for their object is on its way, even with an infinite cache: hits \
-             of a cache that collapses requests, misses of others.",
-            count(infinite.collapsible),
-            percent(Some(share))
+            "{} ({}) {} while the response to another one for the same object is on its way, even with an infinite cache: hits of a \
+             cache that collapses requests, misses of others.",
+            several(infinite.collapsible, "request"),
+            percent(Some(share)),
+            verb(infinite.collapsible, "comes", "come")
         )
     })
 }
@@ -306,9 +306,9 @@ fn suggestion(change: &KeyChange, requests: u64) -> String {
             (false, different) => format!("but {} have another length, so it may matter", count(different)),
         };
         return format!(
-            "--key '{rule}' would gain {} points in a cache without bounds ({} requests; {caution}).",
+            "--key '{rule}' would gain {} points in a cache without bounds ({}; {caution}).",
             points(gained),
-            count(gained)
+            several(gained, "request")
         );
     }
     if gained > lost {
@@ -321,10 +321,10 @@ fn suggestion(change: &KeyChange, requests: u64) -> String {
         );
     }
     format!(
-        "--key '{rule}' would cost {} points in a cache without bounds ({} hits lost, {} gained): if your cache has it in its key, leave it \
+        "--key '{rule}' would cost {} points in a cache without bounds ({} lost, {} gained): if your cache has it in its key, leave it \
          out unless the responses differ by it with the same length.",
         points(lost - gained),
-        count(lost),
+        several(lost, "hit"),
         count(gained)
     )
 }
@@ -350,22 +350,25 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
     note(
         unordered > 0,
         format!(
-            "{} requests have a time before that of the request before them; all are taken in the order of the input.",
-            count(unordered)
+            "{} {} a time before that of the preceding request; all are taken in the order of the input.",
+            several(unordered, "request"),
+            verb(unordered, "has", "have")
         ),
     );
     note(
         input.size_changes > 0,
         format!(
-            "{} requests are for an object whose size has changed: they are misses in every cache.",
-            count(input.size_changes)
+            "{} {} in every cache, since the size of the object has changed.",
+            several(input.size_changes, "request"),
+            verb(input.size_changes, "is a miss", "are misses")
         ),
     );
     note(
         input.uncachable_requests > 0,
         format!(
-            "{} requests may not be served by a cache, and count as misses.",
-            count(input.uncachable_requests)
+            "{} may not be served by a cache, and {}.",
+            several(input.uncachable_requests, "request"),
+            verb(input.uncachable_requests, "counts as a miss", "count as misses")
         ),
     );
     if let Some(stored) = &document.stored_as {
@@ -389,8 +392,10 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
     note(
         input.uncounted_requests > 0,
         format!(
-            "{} requests act on the caches and are in no ratio: they are not plain GETs, or of phases that are not counted.",
-            count(input.uncounted_requests)
+            "{} {} on the caches and {} in no ratio: no plain GET, or in a phase that is not counted.",
+            several(input.uncounted_requests, "request"),
+            verb(input.uncounted_requests, "acts", "act"),
+            verb(input.uncounted_requests, "is", "are")
         ),
     );
     note(

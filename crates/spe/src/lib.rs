@@ -14,6 +14,9 @@
 
 pub mod collector;
 mod drain;
+mod memory;
 pub mod multiplier;
 pub mod number;
+mod reasons;
+mod trouble;
 pub mod validate;

@@ -8,13 +8,14 @@
 //! A request that came through a tunnel which the Multiplier has opened is one for an `https` URL. Between the Multiplier, the proxies and the
 //! Collector it goes in the clear; the number says what it was (`17-https`).
 
+use assay_http::digest::hexadecimal_sha256;
 use assay_http::field::{Field, decimal};
 use assay_http::head::RequestHead;
 use assay_plane::fields;
 
 /// In requests: the number of the client's request.
 pub const REQUEST: &str = "X-Assay-Request";
-/// In responses to proxies: the number of the request whose own response was not kept.
+/// In responses to proxies: the number of the request whose own response was not kept, and what only the Collector can add to it.
 pub const LOST: &str = "X-Assay-Lost";
 
 /// What follows the number of a request for an `https` URL.
@@ -43,9 +44,15 @@ pub fn append(out: &mut Vec<u8>, number: u64, is_secured: bool) {
     }
 }
 
+/// The value of the mark in a response to request `number`. It is made with a key that no proxy knows: one that marks its own
+/// responses would not be held against the client's.
+pub fn lost(number: u64, key: &str) -> String {
+    format!("{number}-{}", hexadecimal_sha256(&[key.as_bytes(), &number.to_be_bytes()]))
+}
+
 /// True where a response is marked as one in place of what request `number` got.
-pub fn is_lost<'b>(mut fields: impl Iterator<Item = Field<'b>>, number: u64) -> bool {
-    fields.any(|field| field.is(LOST) && decimal(field.value) == Some(number))
+pub fn is_lost<'b>(mut fields: impl Iterator<Item = Field<'b>>, number: u64, key: &str) -> bool {
+    fields.any(|field| field.is(LOST) && field.value == lost(number, key).as_bytes())
 }
 
 #[cfg(test)]
@@ -83,9 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_holds_for_its_own_request_only() {
-        let text = "HTTP/1.1 200 OK\r\nX-Assay-Lost: 5\r\n\r\n";
-        let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        assert!(is_lost(head.headers(), 5) && !is_lost(head.headers(), 6));
+    fn a_mark_holds_for_its_own_request_only_and_is_made_by_the_collector_alone() {
+        let is_marked = |mark: &str, number, key| {
+            let text = format!("HTTP/1.1 200 OK\r\nX-Assay-Lost: {mark}\r\n\r\n");
+            is_lost(ResponseHead::parse(text.as_bytes()).unwrap().unwrap().0.headers(), number, key)
+        };
+        let mark = lost(5, "key");
+        assert!(is_marked(&mark, 5, "key"));
+        assert!(!is_marked(&mark, 6, "key") && !is_marked(&mark, 5, "other"));
+        assert!(!is_marked("5", 5, "key") && !is_marked(&mark.replacen('5', "6", 1), 6, "key"));
     }
 }

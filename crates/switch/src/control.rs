@@ -28,12 +28,20 @@ use crate::switch::SwitchError;
 use crate::tally::Snapshot;
 use crate::worker::{Start, work};
 
+/// Where a switch listens, with the ports that the system gave.
+pub struct Listening {
+    /// For clients.
+    pub addresses: Vec<SocketAddr>,
+    /// For those who look at its counters.
+    pub metrics: Option<SocketAddr>,
+}
+
 /// Orders to a running switch.
 pub enum Order {
     /// Report the counters.
     Snapshot(SyncSender<Snapshot>),
     /// Take on another configuration; the result is where it listens then.
-    Reload(Box<(Config, Secure)>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
+    Reload(Box<(Config, Secure)>, SyncSender<Result<Listening, SwitchError>>),
     /// Stop after all responses.
     Stop,
     /// Stop now.
@@ -313,7 +321,7 @@ impl Control {
         }
     }
 
-    async fn reload(&mut self, config: Config, secure: Secure) -> Result<Vec<SocketAddr>, SwitchError> {
+    async fn reload(&mut self, config: Config, secure: Secure) -> Result<Listening, SwitchError> {
         if self.give_up.is_some() {
             return Err(SwitchError::Ended);
         }
@@ -355,7 +363,8 @@ impl Control {
         for receiver in done {
             let _ = receiver.await;
         }
-        Ok(plan.listen.to_vec())
+        let metrics = self.metrics.as_ref().map(|(address, _)| *address);
+        Ok(Listening { addresses: plan.listen.to_vec(), metrics })
     }
 
     fn judge(&mut self, server: ServerId, is_well: bool) {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use assay_http::field::{Field, Fields, list, trim, write_decimal};
 
-use crate::config::Network;
+use assay_role::network::Network;
 
 /// A connection's peer, and what is said of it.
 #[derive(Debug, Clone, Default)]
@@ -35,16 +35,17 @@ impl Peer {
         for part in [";by=\"_", name, "\";proto=", scheme] {
             element.push_str(part);
         }
-        Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), scheme, element }
+        Self { address, is_trusted: trusted.iter().any(|network| network.contains(ip)), scheme, element }
     }
 
-    /// Whether a field of its requests is about clients, and so written anew, or not to be believed.
+    /// Whether a field of its requests is about clients, and so written anew, or not to be believed. One with `_` for `-` in
+    /// its name, which servers may take for ours, is never believed: a trusted peer may pass on what its client wrote there.
     pub fn replaces(&self, field: &Field<'_>) -> bool {
         match field.name.len() {
             9 => field.is("forwarded"),
-            15 => field.is("x-forwarded-for"),
-            16 => !self.is_trusted && field.is("x-forwarded-host"),
-            17 => field.is("x-forwarded-proto"),
+            15 => field.is_taken_for("x-forwarded-for"),
+            16 => field.is_misspelt("x-forwarded-host") || (!self.is_trusted && field.is("x-forwarded-host")),
+            17 => field.is_taken_for("x-forwarded-proto"),
             _ => false,
         }
     }
@@ -95,7 +96,7 @@ impl Peer {
                     client = None;
                     continue;
                 };
-                if !trusted.iter().any(|network| network.has(ip)) {
+                if !trusted.iter().any(|network| network.contains(ip)) {
                     client = Some(text);
                 }
             }
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     fn trusted() -> Vec<Network> {
-        vec![Network { address: "10.0.0.0".parse().expect("an address"), bits: 8 }]
+        vec!["10.0.0.0/8".parse().expect("a network")]
     }
 
     fn told(from: &str, fields: &str) -> (String, String) {

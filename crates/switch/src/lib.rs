@@ -26,6 +26,7 @@ mod lines;
 mod load;
 mod metrics;
 mod plan;
+pub mod reason;
 mod request;
 mod response;
 mod secure;

@@ -13,6 +13,7 @@ use assay_plane::own_host::{is_own_host, own_name};
 use assay_plane::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::reason::{NoServer, Reason};
 use crate::tally::{ServerNow, Snapshot, Tally, Times};
 
 type Family = assay_metrics::Family<Times>;
@@ -37,11 +38,11 @@ impl Histogram for Times {
 }
 
 /// All of it as text.
-fn text(all: &Snapshot) -> String {
-    prometheus(&families(all))
+fn text(all: &Snapshot, readers: Readers) -> String {
+    prometheus(&families(all, readers))
 }
 
-fn families(all: &Snapshot) -> Vec<Family> {
+fn families(all: &Snapshot, readers: Readers) -> Vec<Family> {
     let one = |kind, stem, help: &'static str, count| Family {
         kind,
         stem,
@@ -51,7 +52,6 @@ fn families(all: &Snapshot) -> Vec<Family> {
     };
     let gauge = |stem, help, count| one(Kind::Gauge, stem, help, count);
     let counter = |stem, help, count| one(Kind::Counter, stem, help, count);
-    let refused = "Requests that were refused because they are not HTTP, or too large";
     let slow = "Clients that took too long with a handshake, a head, or with sending or taking a body";
     let dismissed = "Connections of clients that were waited for, and ended to make room for others";
     let mut families = vec![
@@ -59,16 +59,49 @@ fn families(all: &Snapshot) -> Vec<Family> {
         gauge("switch_in_flight", "Requests that have a server, now", all.in_flight),
         gauge("switch_waiting", "Requests that wait for a server with room, now", all.waiting),
         counter("switch_accepted", "Connections that were accepted", all.accepted),
-        counter("switch_refused", refused, all.refused),
-        counter("switch_left", "Requests whose client left while they waited for a server", all.left),
+        by_reason(
+            "switch_refused",
+            "Requests that were refused: malformed, too large, too slow, or of a kind that is not served",
+            Reason::ALL.map(|reason| (reason.name(), all.refused_as(reason))),
+        ),
+        by_reason(
+            "switch_no_server",
+            "Requests, and connections of layer 4, that got no server",
+            NoServer::ALL.map(|reason| (reason.name(), all.no_server_as(reason))),
+        ),
+        counter(
+            "switch_left",
+            "Requests whose client left while they waited for a server or its response",
+            all.left,
+        ),
         counter("switch_connects", "Connections that were opened to servers", all.connects),
         counter("switch_slow", slow, all.slow),
         counter("switch_dismissed", dismissed, all.dismissed),
         counter("switch_log_lost", "Lines of the access log that could not be written", all.log_lost),
+        counter(
+            "switch_metrics_dismissed",
+            "Connections to these counters that were ended to make room for others: there may be 64 at a time",
+            readers.dismissed,
+        ),
+        counter(
+            "switch_metrics_slow",
+            "Connections to these counters that took too long with a request or a response",
+            readers.slow,
+        ),
     ];
     families.extend(of_classes(all));
     families.extend(of_servers(all));
     families
+}
+
+/// A counter with a series for each reason, whether there was one or not.
+fn by_reason<const N: usize>(stem: &'static str, help: &'static str, counts: [(&str, u64); N]) -> Family {
+    let sample = |(reason, count): (&str, u64)| Sample {
+        labels: vec![("reason", reason.to_owned())],
+        value: Value::Count(count),
+    };
+    let samples = counts.map(sample).into();
+    Family { kind: Kind::Counter, stem, unit: Unit::None, help: help.into(), samples }
 }
 
 /// What there is of each class at each server.
@@ -184,19 +217,45 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
     listener: TcpListener,
     gather: impl Fn() -> F + Clone + 'static,
 ) {
-    let resources = Resources::new();
-    resources.keep_deadlines();
-    let places = Places::new(CONNECTIONS_MAX);
-    let own_name = Rc::<str>::from(own_name());
+    let common = Common {
+        places: Places::new(CONNECTIONS_MAX),
+        resources: Resources::new(),
+        own_name: Rc::from(own_name()),
+    };
+    common.resources.keep_deadlines();
     loop {
         let (stream, _) = accept(&listener).await;
-        let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
-        let (gather, own_name) = (gather.clone(), Rc::clone(&own_name));
+        let exchange = Exchange::new(stream, &common.resources, ClientLimits::new(PATIENCE, PATIENCE));
+        let (gather, own) = (gather.clone(), common.clone());
         let serve = |place| async move {
             // A client that went away, or is too slow, can repeat its request.
-            let _ = exchange::serve(&mut Client { exchange, gather, own_name, place }).await;
+            let _ = exchange::serve(&mut Client { exchange, gather, common: own, place }).await;
         };
-        places.serve(serve).await;
+        common.places.serve(serve).await;
+    }
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Common {
+    places: Rc<Places>,
+    resources: Rc<Resources>,
+    /// The name of this machine.
+    own_name: Rc<str>,
+}
+
+/// What became of those who look at the counters.
+#[derive(Debug, Clone, Copy, Default)]
+struct Readers {
+    /// Connections that were ended to make room for others.
+    dismissed: u64,
+    /// Those that took too long with a request or a response.
+    slow: u64,
+}
+
+impl Common {
+    fn readers(&self) -> Readers {
+        Readers { dismissed: self.places.dismissed(), slow: self.resources.watch.ended().slow }
     }
 }
 
@@ -204,8 +263,7 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
 struct Client<G> {
     exchange: Exchange,
     gather: G,
-    /// The name of this machine.
-    own_name: Rc<str>,
+    common: Common,
     place: Place,
 }
 
@@ -221,17 +279,22 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
         let is_head = head.method == "HEAD";
         // Requests are too rare for a connection to be kept.
         self.exchange.persists = false;
-        if !is_own_host(head.host, &self.own_name) {
+        if !is_own_host(head.host, &self.common.own_name) {
             let words = "name an address of this machine, its own name, or localhost in the URL\n";
             self.exchange.give_up();
             self.exchange.send_text(421, b"", words, is_head).await?;
+            return Ok(Next::Request);
+        }
+        if !matches!(head.method, "GET" | "HEAD") {
+            self.exchange.give_up();
+            self.exchange.send_text(405, b"Allow: GET, HEAD\r\n", "counters are only read\n", false).await?;
             return Ok(Next::Request);
         }
         if head.target != "/metrics" {
             self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;
             return Ok(Next::Request);
         }
-        let body = text(&(self.gather)().await);
+        let body = text(&(self.gather)().await, self.common.readers());
         let mut response = format!("HTTP/1.1 200 OK\r\nContent-Type: {PROMETHEUS_TYPE}\r\n").into_bytes();
         self.exchange.append_framing(&mut response, Framing::Length(body.len() as u64));
         self.exchange.write(&[&response, if is_head { b"" } else { body.as_bytes() }]).await?;
@@ -259,9 +322,11 @@ mod tests {
             clients: 7,
             ..Snapshot::default()
         };
-        let text = text(&all);
+        let text = text(&all, Readers { dismissed: 5, slow: 4 });
         for line in [
             "assay_switch_clients 7",
+            "assay_switch_metrics_dismissed_total 5",
+            "assay_switch_metrics_slow_total 4",
             "assay_switch_requests_total{class=\"disk\",server=\"a\",code=\"2xx\"} 3",
             "assay_switch_requests_total{class=\"disk\",server=\"a\",code=\"4xx\"} 1",
             "assay_switch_failed_total{class=\"disk\",server=\"a\"} 2",

@@ -147,7 +147,7 @@ pub fn append(
     let replaced = |field: &Field<'_>| match field.name.len() {
         4 => field.is("host"),
         6 => field.is("expect") && !facts.expects_continue,
-        12 => field.is("max-forwards") && head.method == "OPTIONS",
+        12 => field.is_taken_for("max-forwards") && head.method == "OPTIONS",
         14 => field.is("content-length"),
         _ => peer.replaces(field),
     };

@@ -1,6 +1,5 @@
 //! TLS of a switch: certificates that clients are shown, and authorities that servers are verified by. The files are read here.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -114,5 +113,18 @@ fn to_server(spec: &ServerSpec, tls: &ServerTls) -> Result<ToServer, SecureError
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SecureError> {
-    fs::read(path).map_err(|cause| SecureError::Read { path: path.to_owned(), cause })
+    assay_files::bytes(path, assay_files::SETTINGS_MAX)
+        .map_err(|cause| SecureError::Read { path: path.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_a_regular_file() {
+        let error = read(Path::new("/dev/zero")).expect_err("has no end");
+        let SecureError::Read { cause, .. } = error else { panic!("{error}") };
+        assert!(cause.to_string().contains("it is a device"), "{cause}");
+    }
 }

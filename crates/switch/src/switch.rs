@@ -112,7 +112,8 @@ impl Switch {
         secure.keep_tickets(self.tls.as_ref());
         let tls = secure.clients.clone();
         let (sender, receiver) = sync_channel(1);
-        self.addresses = self.order(Order::Reload(Box::new((config, secure)), sender), &receiver)??;
+        let listening = self.order(Order::Reload(Box::new((config, secure)), sender), &receiver)??;
+        (self.addresses, self.metrics) = (listening.addresses, listening.metrics);
         self.tls = tls.or(self.tls.take());
         Ok(())
     }

@@ -2,7 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 
+use assay_plane::refused::Refused;
 use serde::Serialize;
+
+use crate::reason::{NoServer, Reason};
 
 /// Buckets of a histogram of times: four for each doubling, from 1 µs to more than an hour.
 const BUCKETS: usize = 132;
@@ -160,14 +163,38 @@ pub struct LiveCounts {
     pub accepted: Cell<u64>,
     /// Requests that have a server now.
     pub in_flight: Cell<u32>,
-    /// Requests that were refused because they are not HTTP, or too large.
-    pub refused: Cell<u64>,
-    /// Requests whose client went away while they waited for a server.
+    /// Requests that were refused, by reason. Those of HTTP/2 that no handler has seen are counted elsewhere
+    /// ([`assay_plane::connection::Resources::refused`]).
+    pub refused: [Cell<u64>; Reason::COUNT],
+    /// Requests, and connections of layer 4, that got no server, by reason.
+    pub no_server: [Cell<u64>; NoServer::COUNT],
+    /// Requests whose client went away while they waited for a server, or a server had them and had yet to respond.
     pub left: Cell<u64>,
     /// Connections that were opened to servers.
     pub connects: Cell<u64>,
     /// Lines of the access log that could not be written.
     pub log_lost: Cell<u64>,
+}
+
+impl LiveCounts {
+    /// A request was refused.
+    pub fn refuse(&self, reason: impl Into<Reason>) {
+        add(&self.refused[reason.into() as usize]);
+    }
+
+    /// How many were refused, by reason; those of HTTP/2 that no handler has seen among them.
+    pub fn refused_with(&self, early: &Refused) -> [u64; Reason::COUNT] {
+        let mut all = self.refused.each_ref().map(Cell::get);
+        for (reason, count) in [
+            (Reason::Malformed, &early.malformed),
+            (Reason::HeadTooLong, &early.too_long),
+            (Reason::NotServed, &early.not_served),
+            (Reason::TooMany, &early.too_many),
+        ] {
+            all[reason as usize] += count.get();
+        }
+        all
+    }
 }
 
 /// Adds one.
@@ -190,8 +217,10 @@ pub struct Snapshot {
     pub waiting: u64,
     /// Connections that were accepted.
     pub accepted: u64,
-    /// Requests that were refused because they are not HTTP, or too large.
-    pub refused: u64,
+    /// Requests that were refused, in the order of [`Reason::ALL`].
+    pub refused: [u64; Reason::COUNT],
+    /// Requests, and connections of layer 4, that got no server, in the order of [`NoServer::ALL`].
+    pub no_server: [u64; NoServer::COUNT],
     /// Requests whose client went away while they waited for a server.
     pub left: u64,
     /// Connections that were opened to servers.
@@ -241,12 +270,28 @@ impl Snapshot {
         self.in_flight += other.in_flight;
         self.waiting += other.waiting;
         self.accepted += other.accepted;
-        self.refused += other.refused;
+        self.refused.iter_mut().zip(other.refused).for_each(|(own, more)| *own += more);
+        self.no_server.iter_mut().zip(other.no_server).for_each(|(own, more)| *own += more);
         self.left += other.left;
         self.connects += other.connects;
         self.slow += other.slow;
         self.dismissed += other.dismissed;
         self.log_lost += other.log_lost;
+    }
+
+    /// Requests that were refused for one reason.
+    pub fn refused_as(&self, reason: Reason) -> u64 {
+        self.refused[reason as usize]
+    }
+
+    /// All requests that were refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
+    /// Requests and connections that got no server, for one reason.
+    pub fn no_server_as(&self, reason: NoServer) -> u64 {
+        self.no_server[reason as usize]
     }
 
     /// All tallies together.

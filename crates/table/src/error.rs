@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
+use crate::unfinished::rows_path;
+
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
-    #[error("cannot read {}: {cause}", path.display())]
+    #[error("cannot read {}: {cause}", assay_quote::line::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -17,15 +19,28 @@ pub enum FileError {
         cause: io::Error,
     },
     /// The file cannot be written.
-    #[error("cannot write {}: {cause}", path.display())]
+    #[error("cannot write {}: {cause}", assay_quote::line::path(path))]
     Write {
         /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
     },
+    /// A table cannot be finished, as a rule because the disk has no room, and can be read as it is. Nothing is lost.
+    #[error(
+        "cannot finish {} ({cause}): it can be read as it is, with {rows} rows beside it, in {}",
+        assay_quote::line::path(path), assay_quote::line::path(&rows_path(path))
+    )]
+    Kept {
+        /// The table.
+        path: PathBuf,
+        /// Rows that are in no row group of it.
+        rows: u64,
+        /// What the system said.
+        cause: io::ErrorKind,
+    },
     /// The file does not hold what its name says: it is not a table, or not with these columns.
-    #[error("cannot make sense of {}: {detail}", path.display())]
+    #[error("cannot make sense of {}: {detail}", assay_quote::line::path(path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -48,6 +63,20 @@ impl FileError {
     /// The file is damaged: `detail` says what is wrong with it.
     pub fn damaged(path: &Path, detail: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), detail: detail.into() }
+    }
+
+    /// Whether nothing is lost by it.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept { .. })
+    }
+
+    /// What the system said, or would have.
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Read { cause, .. } | Self::Write { cause, .. } => cause.kind(),
+            Self::Kept { cause, .. } => *cause,
+            Self::Damaged { .. } => io::ErrorKind::InvalidData,
+        }
     }
 
     /// A Parquet writer's error; the system's own error is taken out of it, for the sake of the advice.

@@ -7,8 +7,12 @@
 //!
 //! *Does not:* know what is in a table (that is `assay-record`).
 
+mod buffer;
+mod claims;
 mod error;
 mod read;
+mod rows;
+mod thrift;
 mod unfinished;
 mod write;
 

@@ -11,14 +11,16 @@ use std::sync::Arc;
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::properties::ReaderProperties;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::{SerializedFileReader, SerializedRowGroupReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
-use crate::unfinished::{Recovered, footer_path, is_unfinished, partial_path};
-use crate::{Cell, FileError, Kind, ROWS_PER_GROUP};
+use crate::claims::{check_footer, check_group};
+use crate::rows::Recovered;
+use crate::unfinished::{footer_path, is_unfinished, partial_path};
+use crate::{Cell, FileError, Kind};
 
 /// The most that one value of a column that is added up can be: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such
 /// values fit into 64 bits.
@@ -304,10 +306,13 @@ fn for_each_of_finished(
     each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
     let bad = |source: ParquetError| FileError::damaged(path, source.to_string());
-    let reader = SerializedFileReader::new(open(path)?).map_err(bad)?;
+    let file = open(path)?;
+    check_footer(path, &file)?;
+    let reader = SerializedFileReader::new(file.try_clone().map_err(|cause| FileError::read(path, cause))?);
+    let reader = reader.map_err(bad)?;
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(bad)?;
-        check_claim(path, group.metadata())?;
+        check_group(path, &file, group.metadata())?;
         each(Part::Group(group.as_ref())).map_err(bad)?;
     }
     Ok(())
@@ -317,44 +322,39 @@ fn for_each_of_unfinished(
     path: &Path,
     each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
-    let recovered = Recovered::read(path)?;
+    let recovered = Recovered::open(path)?;
     let (footer_path, data_path) = (footer_path(path), partial_path(path));
-    let footer = ParquetMetaDataReader::new().parse_and_finish(&open(&footer_path)?);
+    let file = open(&footer_path)?;
+    check_footer(&footer_path, &file)?;
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&file);
     let footer = footer.map_err(|source| FileError::damaged(&footer_path, source.to_string()))?;
     let bad = |source: ParquetError| FileError::damaged(&data_path, source.to_string());
     let data = Arc::new(open(&data_path)?);
     let properties = Arc::new(ReaderProperties::builder().build());
     for (index, metadata) in footer.row_groups().iter().enumerate() {
-        check_claim(&footer_path, metadata)?;
+        check_group(&data_path, &data, metadata)?;
         let (data, properties) = (Arc::clone(&data), Arc::clone(&properties));
         let no_index = footer.page_index_for_row_group(index);
         let group = SerializedRowGroupReader::new(data, metadata, no_index, properties).map_err(bad)?;
         each(Part::Group(&group)).map_err(bad)?;
     }
     let schema = footer.file_metadata().schema_descr();
-    let rows = recovered.rows(footer.num_row_groups(), schema.num_columns())?;
-    if rows.is_empty() { Ok(()) } else { each(Part::Rows(schema, &rows)).map_err(bad) }
+    recovered.for_each(footer.num_row_groups(), schema.num_columns(), |rows| {
+        each(Part::Rows(schema, rows)).map_err(bad)
+    })
 }
 
 fn open(path: &Path) -> Result<File, FileError> {
-    File::open(path).map_err(|source| FileError::read(path, source))
-}
-
-/// A few bytes can claim any number of rows without a value, which takes time and memory for each.
-fn check_claim(path: &Path, group: &RowGroupMetaData) -> Result<(), FileError> {
-    let rows = group.num_rows();
-    if (0..=ROWS_PER_GROUP as i64).contains(&rows) {
-        return Ok(());
-    }
-    let detail = format!("a group of rows claims {rows} of them, where Assay writes up to {ROWS_PER_GROUP}");
-    Err(FileError::damaged(path, detail))
+    assay_files::open(path).map_err(|source| FileError::read(path, source))
 }
 
 /// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
 pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
     let mut columns = Vec::new();
     let footer = footer_path(path);
-    let file = open(if is_unfinished(path) { &footer } else { path })?;
+    let whole = if is_unfinished(path) { &footer } else { path };
+    let file = open(whole)?;
+    check_footer(whole, &file)?;
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         ParquetMetaDataReader::new()
             .parse_and_finish(&file)

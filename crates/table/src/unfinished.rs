@@ -4,20 +4,23 @@
 //! (`NAME.partial`) there are two files until it is finished:
 //!
 //! - `NAME.footer`: the footer that would make a file of the row groups that have been written; replaced as a whole after each;
-//! - `NAME.rows`: the rows that have come since, one after the other, behind the number of those row groups. A killed process loses
-//!   what it had not yet passed to the system ([`Rows::write`]), and nothing before it.
+//! - `NAME.rows`: the rows that have come since (see `rows`). A killed process loses what it had not yet passed to the system
+//!   ([`Unfinished::write`]), and nothing before it.
+//!
+//! Where a disk has no room for a row group, its rows stay there.
 //!
 //! *Does not:* survive the loss of power: nothing is forced to the disk.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter};
 use parquet::file::writer::SerializedFileWriter;
 
-use crate::{Cell, FileError, ROWS_PER_GROUP};
+use crate::rows::{Recovered, RowsFile};
+use crate::{Cell, FileError};
 
 /// The name that a file has while it is being written.
 pub fn partial_path(path: &Path) -> PathBuf {
@@ -50,49 +53,91 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Bytes of rows that are collected before they are passed to the system.
-const BUFFER_BYTES: usize = 64 * 1024;
-
-/// Keeps a table readable while it is written. It is written all the same if these files cannot be: nothing is lost then, unless the
-/// writer is killed.
+/// Keeps a table readable while it is written.
 pub(crate) struct Unfinished {
     path: PathBuf,
-    rows: Rows,
+    rows: RowsFile,
+    /// Rows at the front of them that are in row groups, of which the footer does not tell yet.
+    in_groups: u64,
 }
 
 impl Unfinished {
     /// A table without rows, whose schema is in its footer.
     pub(crate) fn create(path: &Path, writer: &mut SerializedFileWriter<File>) -> Result<Self, FileError> {
         let rows_path = rows_path(path);
-        let rows = Rows::create(&rows_path).map_err(|cause| FileError::write(&rows_path, cause))?;
-        let mut unfinished = Self { path: path.to_owned(), rows };
+        let rows = RowsFile::create(&rows_path).map_err(|cause| FileError::write(&rows_path, cause))?;
+        let mut unfinished = Self { path: path.to_owned(), rows, in_groups: 0 };
         unfinished.write_footer(writer).map_err(|cause| FileError::write(&footer_path(path), cause))?;
         Ok(unfinished)
     }
 
-    /// A row that is not part of a row group yet.
-    pub(crate) fn push(&mut self, row: &[Cell<'_>]) {
-        self.rows.push(row);
+    /// A row that is not part of a row group yet; how many bytes it takes.
+    pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> usize {
+        self.rows.push(row)
     }
 
-    /// From now on, the rows that were pushed outlive this process.
-    pub(crate) fn write(&mut self) {
-        self.rows.write();
+    /// From now on, the rows that were pushed outlive this process. After an error, those that do not are tried again.
+    pub(crate) fn write(&mut self) -> Result<(), FileError> {
+        self.rows.write().map_err(|cause| FileError::write(&rows_path(&self.path), cause))
     }
 
-    /// A row group was written that has all rows so far.
-    pub(crate) fn add_group(&mut self, writer: &mut SerializedFileWriter<File>) {
+    /// Bytes of rows that do not outlive this process.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.rows.unwritten_bytes()
+    }
+
+    /// Row groups were written that have all rows so far.
+    pub(crate) fn add_groups(&mut self, writer: &mut SerializedFileWriter<File>) {
         match self.write_footer(writer) {
-            // Rows behind the number of before are part of the group: who is killed before this leaves no row twice.
-            Ok(()) => self.rows.restart(writer.flushed_row_groups().len() as u64),
-            // The footer of before stands, with the rows beside it, and no more can follow these.
-            Err(_) => self.rows.is_broken = true,
+            // Rows behind the number of before are part of the groups: who is killed before this leaves no row twice.
+            Ok(()) => {
+                self.rows.restart(writer.flushed_row_groups().len() as u64);
+                self.in_groups = 0;
+            }
+            // The footer of before stands, with the rows beside it.
+            Err(_) => self.in_groups = self.rows.rows(),
         }
     }
 
-    /// The rows so far are lost: there was no room for a row group.
-    pub(crate) fn drop_rows(&mut self, writer: &SerializedFileWriter<File>) {
-        self.rows.restart(writer.flushed_row_groups().len() as u64);
+    /// There is no room for the rows so far in a row group: they stay in their file. Those that this has no room for are lost: how many.
+    pub(crate) fn set_aside(&mut self) -> u64 {
+        match self.rows.write() {
+            Ok(()) => 0,
+            Err(_) => {
+                let waiting = self.aside().0;
+                self.rows.drop_unwritten();
+                // Of those that were dropped, some may be in row groups whose footer could not be written.
+                self.in_groups = self.in_groups.min(self.rows.rows());
+                waiting - self.aside().0
+            }
+        }
+    }
+
+    /// Rows that are in no row group, and bytes of the file that they are in.
+    pub(crate) fn aside(&self) -> (u64, u64) {
+        (self.rows.rows() - self.in_groups, self.rows.bytes())
+    }
+
+    /// Reads the rows that are in no row group back, many at a time, each of so many cells, and puts them into row groups with `each`.
+    pub(crate) fn take_back(
+        &mut self,
+        cells: usize,
+        mut each: impl FnMut(&[Vec<Cell<'_>>]) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        self.write()?;
+        let mut passed = 0;
+        let in_groups = &mut self.in_groups;
+        Recovered::open(&self.path)?.for_each_anyway(cells, |rows| {
+            let known =
+                usize::try_from(*in_groups - passed).map_or(rows.len(), |known| known.min(rows.len()));
+            passed += known as u64;
+            if known < rows.len() {
+                each(&rows[known..])?;
+                *in_groups += (rows.len() - known) as u64;
+                passed = *in_groups;
+            }
+            Ok(())
+        })
     }
 
     fn write_footer(&mut self, writer: &mut SerializedFileWriter<File>) -> io::Result<()> {
@@ -129,157 +174,10 @@ fn footer(writer: &SerializedFileWriter<File>) -> Result<Vec<u8>, ParquetError> 
     Ok(bytes)
 }
 
-/// Rows in a file of their own.
-struct Rows {
-    file: File,
-    unwritten: Vec<u8>,
-    /// A row is missing, so no more can follow.
-    is_broken: bool,
-}
-
-impl Rows {
-    fn create(path: &Path) -> io::Result<Self> {
-        let mut rows = Self { file: File::create(path)?, unwritten: Vec::new(), is_broken: false };
-        rows.try_restart(0)?;
-        Ok(rows)
-    }
-
-    /// None of the rows so far; so many row groups are in the table.
-    fn restart(&mut self, groups: u64) {
-        self.unwritten.clear();
-        self.is_broken = self.try_restart(groups).is_err();
-    }
-
-    fn try_restart(&mut self, groups: u64) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&groups.to_le_bytes())
-    }
-
-    fn push(&mut self, row: &[Cell<'_>]) {
-        if self.is_broken {
-            return;
-        }
-        encode(row, &mut self.unwritten);
-        if self.unwritten.len() >= BUFFER_BYTES {
-            self.write();
-        }
-    }
-
-    fn write(&mut self) {
-        self.is_broken |= self.file.write_all(&self.unwritten).is_err();
-        self.unwritten.clear();
-    }
-}
-
-/// Appends a row: the bytes of its cells, behind their number. A cell is a byte for its kind and its value, little-endian; text stands behind the number of its bytes.
-fn encode(row: &[Cell<'_>], into: &mut Vec<u8>) {
-    let start = into.len();
-    into.extend([0; 4]);
-    for cell in row {
-        match cell {
-            Cell::Null => into.push(0),
-            Cell::Uint(value) => {
-                into.push(1);
-                into.extend(value.to_le_bytes());
-            }
-            Cell::Int(value) => {
-                into.push(2);
-                into.extend(value.to_le_bytes());
-            }
-            Cell::Float(value) => {
-                into.push(3);
-                into.extend(value.to_le_bytes());
-            }
-            Cell::Text(text) => {
-                into.push(4);
-                into.extend((text.len() as u32).to_le_bytes());
-                into.extend(text.as_bytes());
-            }
-            Cell::Bool(value) => into.extend([5, u8::from(*value)]),
-        }
-    }
-    let bytes = (into.len() - start - 4) as u32;
-    into[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
-}
-
-/// Takes so many bytes off the front.
-fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = bytes.split_at_checked(count)?;
-    *bytes = rest;
-    Some(taken)
-}
-
-fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    take(bytes, N)?.try_into().ok()
-}
-
-fn take_length(bytes: &mut &[u8]) -> Option<usize> {
-    take_array(bytes).map(|length| u32::from_le_bytes(length) as usize)
-}
-
-/// What a row consists of. None: it is no row.
-fn decode(mut row: &[u8]) -> Option<Vec<Cell<'_>>> {
-    let mut cells = Vec::new();
-    while let Some([kind]) = take_array(&mut row) {
-        cells.push(match kind {
-            0 => Cell::Null,
-            1 => Cell::Uint(u64::from_le_bytes(take_array(&mut row)?)),
-            2 => Cell::Int(i64::from_le_bytes(take_array(&mut row)?)),
-            3 => Cell::Float(f64::from_le_bytes(take_array(&mut row)?)),
-            4 => {
-                let length = take_length(&mut row)?;
-                Cell::Text(std::str::from_utf8(take(&mut row, length)?).ok()?)
-            }
-            5 => Cell::Bool(take_array::<1>(&mut row)? != [0]),
-            _ => return None,
-        });
-    }
-    Some(cells)
-}
-
-/// All rows, each of so many cells. One whose end has not been written is left out; none: one is whole, and no such row.
-fn decode_all(mut bytes: &[u8], cells: usize) -> Option<Vec<Vec<Cell<'_>>>> {
-    let mut rows = Vec::new();
-    while let Some(row) = take_length(&mut bytes).and_then(|length| take(&mut bytes, length)) {
-        rows.push(decode(row).filter(|row| row.len() == cells && rows.len() < ROWS_PER_GROUP)?);
-    }
-    Some(rows)
-}
-
-/// The rows of a table that are in none of its row groups, as they lie in their file.
-pub(crate) struct Recovered {
-    path: PathBuf,
-    groups: u64,
-    bytes: Vec<u8>,
-}
-
-impl Recovered {
-    /// Reads them. To be called before the footer is read: a row group that is written in between has these rows, and its number says
-    /// so.
-    pub(crate) fn read(table: &Path) -> Result<Self, FileError> {
-        let path = rows_path(table);
-        let all = std::fs::read(&path).map_err(|cause| FileError::read(&path, cause))?;
-        let mut bytes = all.as_slice();
-        // Killed between its making and its first bytes, it has no rows.
-        let groups = take_array(&mut bytes).map_or(u64::MAX, u64::from_le_bytes);
-        let bytes = bytes.to_vec();
-        Ok(Self { path, groups, bytes })
-    }
-
-    /// Those that are whole, beside a footer of so many row groups; each has so many cells.
-    pub(crate) fn rows(&self, groups: usize, cells: usize) -> Result<Vec<Vec<Cell<'_>>>, FileError> {
-        let bytes = if self.groups == groups as u64 { self.bytes.as_slice() } else { &[] };
-        decode_all(bytes, cells).ok_or_else(|| FileError::damaged(&self.path, "a row in it is none"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::{Column, Kind, Table, TableWriter};
+    use crate::{Column, Kind, ROWS_PER_GROUP, Table, TableWriter};
 
     fn columns() -> Vec<Column> {
         vec![
@@ -340,7 +238,7 @@ mod tests {
         for next in [10, 12, group, group + 1, 2 * group + 100] {
             push(&mut writer, count..next);
             count = next;
-            writer.keep();
+            writer.keep().unwrap();
             assert!(is_unfinished(&path) && is_readable(&path));
             check(&path, count);
         }
@@ -349,6 +247,24 @@ mod tests {
         std::mem::forget(writer);
         check(&path, count);
         assert_eq!(crate::columns_of(&path).unwrap().len(), NAMES.len());
+    }
+
+    #[test]
+    fn rows_in_groups_whose_footer_cannot_be_written_are_not_counted_as_lost_with_those_after_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let rows = RowsFile::create(&rows_path(&path)).unwrap();
+        let mut unfinished = Unfinished { path: path.clone(), rows, in_groups: 0 };
+        unfinished.rows.fill_disk(&rows_path(&path));
+        let push = |unfinished: &mut Unfinished, count: u64| {
+            for id in 0..count {
+                unfinished.push(&[Cell::Uint(id)]);
+            }
+        };
+        push(&mut unfinished, 10);
+        unfinished.in_groups = 10;
+        push(&mut unfinished, 5);
+        assert_eq!((unfinished.set_aside(), unfinished.aside().0), (5, 0));
     }
 
     #[test]
@@ -369,7 +285,7 @@ mod tests {
         let path = dir.path().join("t.parquet");
         let mut writer = TableWriter::create_recoverable(&path, columns()).unwrap();
         push(&mut writer, 0..1_000);
-        writer.keep();
+        writer.keep().unwrap();
         let rows_before = std::fs::read(rows_path(&path)).unwrap();
         writer.flush().unwrap();
         // Killed after the footer was replaced, and before the rows were.
@@ -383,7 +299,7 @@ mod tests {
         let path = dir.path().join("t.parquet");
         let mut writer = TableWriter::create_recoverable(&path, columns()).unwrap();
         push(&mut writer, 0..3);
-        writer.keep();
+        writer.keep().unwrap();
         let mut all = std::fs::read(rows_path(&path)).unwrap();
         all[12] = 99;
         std::fs::write(rows_path(&path), all).unwrap();
@@ -400,7 +316,7 @@ mod tests {
         let path = dir.path().join("t.parquet");
         let mut writer = TableWriter::create_recoverable(&path, columns()).unwrap();
         push(&mut writer, 0..3);
-        writer.keep();
+        writer.keep().unwrap();
         let all = std::fs::read(rows_path(&path)).unwrap();
         let ends: Vec<usize> = (0..=3).map(|rows| 8 + bytes_of(rows)).collect();
         assert_eq!(ends[3], all.len());
@@ -413,38 +329,5 @@ mod tests {
     fn bytes_of(rows: u64) -> usize {
         // Id, when, share: nine bytes each; yes: two; a word of four letters: nine, or one for none.
         (0..rows).map(|id| 4 + 3 * 9 + 2 + if id % 2 == 0 { 9 } else { 1 }).sum()
-    }
-
-    fn cell() -> impl Strategy<Value = (u8, u64, f64, String)> {
-        (0u8..6, any::<u64>(), any::<f64>(), ".{0,40}")
-    }
-
-    fn as_cell((kind, number, float, text): &(u8, u64, f64, String)) -> Cell<'_> {
-        match kind {
-            0 => Cell::Null,
-            1 => Cell::Uint(*number),
-            2 => Cell::Int(number.cast_signed()),
-            3 => Cell::Float(*float),
-            4 => Cell::Text(text),
-            _ => Cell::Bool(number % 2 == 0),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn cells_come_back_as_they_were(rows in prop::collection::vec(prop::collection::vec(cell(), 4), 0..9)) {
-            let rows: Vec<Vec<Cell<'_>>> = rows.iter().map(|row| row.iter().map(as_cell).collect()).collect();
-            let mut bytes = Vec::new();
-            rows.iter().for_each(|row| encode(row, &mut bytes));
-            prop_assert_eq!(decode_all(&bytes, 5), rows.is_empty().then(Vec::new));
-            prop_assert_eq!(decode_all(&bytes, 4), Some(rows));
-        }
-
-        #[test]
-        fn bytes_that_nobody_encoded_are_rows_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(rows) = decode_all(&bytes, 2) {
-                prop_assert!(rows.iter().all(|row| row.len() == 2));
-            }
-        }
     }
 }

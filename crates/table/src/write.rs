@@ -1,153 +1,54 @@
 //! How rows become columns in a Parquet file.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
 
+use crate::buffer::{ColumnBuffer, schema};
 use crate::unfinished::{Unfinished, partial_path};
-use crate::{Cell, Column, FileError, Kind, ROWS_PER_GROUP};
+use crate::{Cell, Column, FileError, ROWS_PER_GROUP};
 
-/// The column in the words of Parquet.
-fn schema(column: &Column) -> Result<TypePtr, ParquetError> {
-    let (physical, logical) = match column.kind {
-        Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
-        Kind::Int => (Physical::INT64, None),
-        Kind::Float => (Physical::DOUBLE, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Bool => (Physical::BOOLEAN, None),
-    };
-    let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-    Type::primitive_type_builder(column.name, physical)
-        .with_repetition(repetition)
-        .with_logical_type(logical)
-        .build()
-        .map(Arc::new)
-}
-
-/// Values of a column that have not been written yet.
-enum Buffer {
-    Int(Vec<i64>),
-    Float(Vec<f64>),
-    /// Values repeat a lot, mostly one right after the other: each distinct text is kept once per row group.
-    Text(Vec<ByteArray>, HashMap<String, ByteArray>),
-    Bool(Vec<bool>),
-}
-
-struct ColumnBuffer {
-    buffer: Buffer,
-    /// 1 where there is a value, 0 where there is none; unused when the column is required.
-    levels: Vec<i16>,
-}
-
-impl ColumnBuffer {
-    fn new(kind: Kind) -> Self {
-        let buffer = match kind {
-            Kind::Uint | Kind::Int => Buffer::Int(Vec::new()),
-            Kind::Float => Buffer::Float(Vec::new()),
-            Kind::Text => Buffer::Text(Vec::new(), HashMap::new()),
-            Kind::Bool => Buffer::Bool(Vec::new()),
-        };
-        Self { buffer, levels: Vec::new() }
-    }
-
-    fn push(&mut self, column: &Column, cell: Cell<'_>) {
-        let null = matches!(cell, Cell::Null);
-        debug_assert!(column.optional || !null, "{} is required", column.name);
-        if column.optional {
-            self.levels.push(i16::from(!null));
-            if null {
-                return;
-            }
-        }
-        match (&mut self.buffer, cell) {
-            (Buffer::Int(values), Cell::Uint(value)) => values.push(value.cast_signed()),
-            (Buffer::Int(values), Cell::Int(value)) => values.push(value),
-            (Buffer::Float(values), Cell::Float(value)) => values.push(value),
-            (Buffer::Bool(values), Cell::Bool(value)) => values.push(value),
-            (Buffer::Text(values, seen), Cell::Text(text)) => {
-                let last = values.last().filter(|last| last.data() == text.as_bytes());
-                let known = last.or_else(|| seen.get(text)).cloned();
-                values.push(known.unwrap_or_else(|| {
-                    let bytes = ByteArray::from(text);
-                    seen.insert(text.to_owned(), bytes.clone());
-                    bytes
-                }));
-            }
-            (_, cell) => debug_assert!(false, "{} cannot hold {cell:?}", column.name),
-        }
-    }
-
-    /// Bytes that its values take at most in the file.
-    fn bytes(&self) -> u64 {
-        let values = match &self.buffer {
-            Buffer::Int(values) => 8 * values.len(),
-            Buffer::Float(values) => 8 * values.len(),
-            Buffer::Text(values, _) => values.iter().map(|value| 4 + value.len()).sum(),
-            Buffer::Bool(values) => values.len(),
-        };
-        (values + self.levels.len()) as u64
-    }
-
-    fn clear(&mut self) {
-        match &mut self.buffer {
-            Buffer::Int(values) => values.clear(),
-            Buffer::Float(values) => values.clear(),
-            Buffer::Text(values, seen) => {
-                values.clear();
-                seen.clear();
-            }
-            Buffer::Bool(values) => values.clear(),
-        }
-        self.levels.clear();
-    }
-
-    fn write<W: std::io::Write + Send>(
-        &mut self,
-        optional: bool,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-    ) -> Result<(), ParquetError> {
-        let Some(mut writer) = group.next_column()? else {
-            return Err(ParquetError::General("fewer columns in the file than in the table".into()));
-        };
-        let levels = optional.then_some(self.levels.as_slice());
-        match &mut self.buffer {
-            Buffer::Int(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
-            Buffer::Float(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
-            Buffer::Bool(values) => writer.typed::<BoolType>().write_batch(values, levels, None)?,
-            Buffer::Text(values, _) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
-        };
-        writer.close()
-    }
-}
+/// Texts of so many bytes are written as a row group, however few rows they are: those that others choose, such as URLs, may be a
+/// thousand times as long as usual.
+const TEXT_BYTES_PER_GROUP: usize = 16 << 20;
 
 /// Room that is left free on a disk for what belongs to a table beside its rows, its footer above all.
 const MARGIN_BYTES: u64 = 256 * 1024;
 
+/// Bytes of rows that could not be kept beside a table, after which they are put into a row group, if there is room for one.
+const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
+
 /// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
 ///
 /// A disk without room for more rows costs these rows, and not those before them: a row group is only begun if there is room for
-/// it, since one that breaks off makes all of the file unreadable.
+/// it, since one that breaks off makes all of the file unreadable. Rows of a recoverable table stay beside it then, as long as there is
+/// room for that, and come into it as soon as there is more.
 pub struct TableWriter {
     path: PathBuf,
     partial: PathBuf,
     columns: Vec<Column>,
     buffers: Vec<ColumnBuffer>,
+    /// Rows that have come together.
     rows: usize,
+    /// Bytes of the texts in them, each of which is kept once.
+    text_bytes: usize,
     rows_per_group: usize,
     /// Rows that could not be written.
     lost: u64,
     writer: SerializedFileWriter<File>,
+    /// A row group broke off: no other can follow.
+    is_broken: bool,
     /// What makes it readable before it is finished.
     unfinished: Option<Unfinished>,
+    /// Why rows are only beside the table: as a rule, there was no room for a row group. None: they are not.
+    aside: Option<io::ErrorKind>,
 }
 
 impl TableWriter {
@@ -172,10 +73,13 @@ impl TableWriter {
             columns,
             buffers,
             rows: 0,
+            text_bytes: 0,
             rows_per_group: ROWS_PER_GROUP,
             lost: 0,
             writer,
+            is_broken: false,
             unfinished: None,
+            aside: None,
         })
     }
 
@@ -195,11 +99,9 @@ impl TableWriter {
         self
     }
 
-    /// From now on, all rows so far outlive this process, if the table is recoverable.
-    pub fn keep(&mut self) {
-        if let Some(unfinished) = &mut self.unfinished {
-            unfinished.write();
-        }
+    /// From now on, all rows so far outlive this process, if the table is recoverable. After an error, those that do not are tried again.
+    pub fn keep(&mut self) -> Result<(), FileError> {
+        self.unfinished.as_mut().map_or(Ok(()), Unfinished::write)
     }
 
     /// Rows that could not be written so far, because the disk is full.
@@ -208,17 +110,27 @@ impl TableWriter {
     }
 
     /// Adds a row; writes a row group when enough have come together. After an error, more can be added: rows that have come
-    /// together are lost, and what was written before is not.
+    /// together are lost, or kept ([`FileError::Kept`]), and what was written before is not lost.
     pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), FileError> {
         debug_assert_eq!(row.len(), self.columns.len());
-        for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
-            buffer.push(column, *cell);
-        }
-        if let Some(unfinished) = &mut self.unfinished {
-            unfinished.push(row);
+        let kept_bytes = self.unfinished.as_mut().map_or(0, |unfinished| unfinished.push(row));
+        if self.aside.is_some() {
+            self.text_bytes += kept_bytes;
+        } else {
+            self.buffer(row);
         }
         self.rows += 1;
-        if self.rows >= self.rows_per_group { self.flush() } else { Ok(()) }
+        let unwritten = self.unfinished.as_ref().map_or(0, Unfinished::unwritten_bytes);
+        let is_enough = self.rows >= self.rows_per_group
+            || self.text_bytes >= TEXT_BYTES_PER_GROUP
+            || unwritten >= MOST_UNWRITTEN_BYTES;
+        if is_enough { self.flush() } else { Ok(()) }
+    }
+
+    fn buffer(&mut self, row: &[Cell<'_>]) {
+        for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
+            self.text_bytes += buffer.push(column, *cell);
+        }
     }
 
     /// Writes the rows that have come together.
@@ -231,26 +143,74 @@ impl TableWriter {
 
     /// Writes the rows that have come together, if there are so many bytes of room on the disk.
     fn flush_into(&mut self, free_bytes: u64) -> Result<(), FileError> {
-        if self.rows == 0 {
+        if self.rows == 0 && self.aside.is_none() {
             return Ok(());
         }
-        let bytes: u64 = self.buffers.iter().map(ColumnBuffer::bytes).sum();
-        let written = match bytes.saturating_add(MARGIN_BYTES) <= free_bytes {
-            true => self.write_group(),
-            false => Err(FileError::write(&self.partial, io::ErrorKind::StorageFull.into())),
+        let rows = self.rows as u64;
+        let written = match self.aside {
+            None => self.write_buffers(free_bytes),
+            Some(_) => self.take_back(free_bytes),
         };
-        if written.is_err() {
-            self.lost += self.rows as u64;
+        self.clear();
+        let Err(cause) = written else { return Ok(()) };
+        let Some(unfinished) = &mut self.unfinished else {
+            self.lost += rows;
+            return Err(cause);
+        };
+        let lost = unfinished.set_aside();
+        self.lost += lost;
+        let was_aside = self.aside.replace(cause.kind()).is_some();
+        match (lost, was_aside) {
+            (0, true) => Ok(()),
+            (0, false) => Err(self.kept(cause.kind())),
+            _ => Err(cause),
         }
-        if let Some(unfinished) = &mut self.unfinished {
-            match written {
-                Ok(()) => unfinished.add_group(&mut self.writer),
-                Err(_) => unfinished.drop_rows(&self.writer),
-            }
-        }
+    }
+
+    fn clear(&mut self) {
         self.buffers.iter_mut().for_each(ColumnBuffer::clear);
-        self.rows = 0;
-        written
+        (self.rows, self.text_bytes) = (0, 0);
+    }
+
+    fn kept(&self, cause: io::ErrorKind) -> FileError {
+        let rows = self.unfinished.as_ref().map_or(0, |unfinished| unfinished.aside().0);
+        FileError::Kept { path: self.path.clone(), rows, cause }
+    }
+
+    /// Refuses to begin what takes so many bytes at most, where there is no room for it.
+    fn check_room(&self, bytes: u64, free_bytes: u64) -> Result<(), FileError> {
+        if bytes.saturating_add(MARGIN_BYTES) <= free_bytes && !self.is_broken {
+            return Ok(());
+        }
+        Err(FileError::write(&self.partial, io::ErrorKind::StorageFull.into()))
+    }
+
+    fn write_buffers(&mut self, free_bytes: u64) -> Result<(), FileError> {
+        self.check_room(self.buffers.iter().map(ColumnBuffer::bytes).sum(), free_bytes)?;
+        self.write_group()?;
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.add_groups(&mut self.writer);
+        }
+        Ok(())
+    }
+
+    /// Puts the rows that are only beside the table into it.
+    fn take_back(&mut self, free_bytes: u64) -> Result<(), FileError> {
+        let Some(mut unfinished) = self.unfinished.take() else { return Ok(()) };
+        let room = self.check_room(unfinished.aside().1, free_bytes);
+        let taken = room.and_then(|()| {
+            unfinished.take_back(self.columns.len(), |rows| {
+                self.clear();
+                rows.iter().for_each(|row| self.buffer(row));
+                self.write_group()
+            })
+        });
+        if taken.is_ok() {
+            unfinished.add_groups(&mut self.writer);
+            self.aside = None;
+        }
+        self.unfinished = Some(unfinished);
+        taken
     }
 
     fn write_group(&mut self) -> Result<(), FileError> {
@@ -262,20 +222,28 @@ impl TableWriter {
             group.close()?;
             Ok(())
         };
-        write().map_err(|source| FileError::write_parquet(&self.partial, source))
+        let written = write().map_err(|source| FileError::write_parquet(&self.partial, source));
+        self.is_broken |= written.is_err();
+        written
     }
 
     /// Writes what is left and the footer, and gives the file its name; also where there is no room for what is left, which is then
-    /// an error.
+    /// an error. A recoverable table stays unfinished where there is no room ([`FileError::Kept`]), and can be read as it is.
     pub fn finish(mut self) -> Result<(), FileError> {
         let flushed = self.flush();
+        if let Some(cause) = self.aside {
+            return flushed.and(Err(self.kept(cause)));
+        }
         // A group that broke off keeps the file from being finished; why it did is what matters.
         let finished = self.finish_file();
         flushed.and(finished)
     }
 
-    fn finish_file(self) -> Result<(), FileError> {
-        self.writer.close().map_err(|source| FileError::write_parquet(&self.partial, source))?;
+    fn finish_file(mut self) -> Result<(), FileError> {
+        let closed = self.writer.finish().map_err(|source| FileError::write_parquet(&self.partial, source));
+        if let Err(cause) = closed {
+            return Err(if self.unfinished.is_some() { self.kept(cause.kind()) } else { cause });
+        }
         std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))?;
         if let Some(unfinished) = self.unfinished {
             unfinished.remove();
@@ -287,7 +255,7 @@ impl TableWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Table;
+    use crate::{Kind, Table};
 
     fn columns() -> Vec<Column> {
         vec![
@@ -334,6 +302,28 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_are_written_before_they_fill_the_memory_and_repeated_ones_are_not_counted_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = TableWriter::create(&path, vec![Column::new("word", Kind::Text, "")]).unwrap();
+        let text = |row: usize| format!("{row:060000}");
+        let kept = |writer: &TableWriter| writer.buffers.iter().map(ColumnBuffer::bytes).sum::<u64>();
+        for row in 0..700 {
+            writer.push(&[Cell::Text(&text(row))]).unwrap();
+            assert!(kept(&writer) < TEXT_BYTES_PER_GROUP as u64 + 60_004, "{row}: {} bytes", kept(&writer));
+        }
+        assert_eq!(writer.writer.flushed_row_groups().len(), 2);
+        (0..700).for_each(|_| writer.push(&[Cell::Text(&text(1))]).unwrap());
+        assert_eq!(writer.writer.flushed_row_groups().len(), 2);
+        writer.finish().unwrap();
+        let table = Table::read(&path, &["word"]).unwrap();
+        assert_eq!(table.rows(), 1400);
+        for (row, word) in [(0, 0), (279, 279), (280, 280), (699, 699), (700, 1), (1399, 1)] {
+            assert_eq!(table.text("word", row).unwrap(), text(word), "{row}");
+        }
+    }
+
+    #[test]
     fn rows_that_a_full_disk_has_no_room_for_take_no_others_with_them() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
@@ -349,6 +339,92 @@ mod tests {
         writer.finish().unwrap();
         let table = Table::read(&path, &["id"]).unwrap();
         assert_eq!((table.rows(), table.uint("id", 1000).unwrap()), (1500, 1500));
+    }
+
+    /// A recoverable table, and what becomes of so many rows more with so many bytes of room.
+    fn recoverable(path: &Path) -> TableWriter {
+        TableWriter::create_recoverable(path, vec![Column::new("id", Kind::Uint, "")]).unwrap()
+    }
+
+    fn write(writer: &mut TableWriter, rows: std::ops::Range<u64>, free_bytes: u64) -> Result<(), String> {
+        rows.for_each(|id| writer.push(&[Cell::Uint(id)]).unwrap());
+        writer.flush_into(free_bytes).map_err(|error| error.to_string())
+    }
+
+    fn ids(path: &Path) -> Vec<u64> {
+        let table = Table::read(path, &["id"]).unwrap();
+        (0..table.rows()).map(|row| table.uint("id", row).unwrap()).collect()
+    }
+
+    #[test]
+    fn rows_of_a_recoverable_table_that_a_full_disk_has_no_room_for_stay_beside_it_and_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = recoverable(&path);
+        write(&mut writer, 0..1000, u64::MAX).unwrap();
+        let said = write(&mut writer, 1000..1500, 0).unwrap_err();
+        assert!(said.contains("t.parquet.rows") && said.contains("500 rows"), "{said}");
+        // That is said once.
+        write(&mut writer, 1500..1700, 0).unwrap();
+        assert!(ids(&path).into_iter().eq(0..1700));
+        writer.push(&[Cell::Uint(1700)]).unwrap();
+        writer.keep().unwrap();
+        assert_eq!((writer.lost(), writer.buffers[0].bytes()), (0, 0), "they take no memory");
+        assert!(ids(&path).into_iter().eq(0..1701));
+        drop(writer);
+        assert!(ids(&path).into_iter().eq(0..1701), "as if it had been killed");
+    }
+
+    #[test]
+    fn rows_beside_a_table_come_into_it_as_soon_as_there_is_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = recoverable(&path);
+        write(&mut writer, 0..10, 0).unwrap_err();
+        let group = ROWS_PER_GROUP as u64;
+        write(&mut writer, 10..group - 10, 0).unwrap();
+        write(&mut writer, group - 10..group + 30, u64::MAX).unwrap();
+        assert!(writer.aside.is_none() && writer.writer.flushed_row_groups().len() == 2);
+        assert!(ids(&path).into_iter().eq(0..group + 30));
+        write(&mut writer, group + 30..group + 40, u64::MAX).unwrap();
+        writer.finish().unwrap();
+        assert!(path.exists() && ids(&path).into_iter().eq(0..group + 40));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_table_without_room_at_its_end_stays_unfinished_and_is_read_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = recoverable(&path);
+        write(&mut writer, 0..10, u64::MAX).unwrap();
+        write(&mut writer, 10..20, 0).unwrap_err();
+        // No other row group can follow one that broke off.
+        writer.is_broken = true;
+        let error = writer.finish().unwrap_err();
+        assert!(error.is_kept() && !path.exists(), "{error}");
+        assert!(ids(&path).into_iter().eq(0..20));
+    }
+
+    #[test]
+    fn rows_whose_footer_could_not_be_written_are_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let mut writer = recoverable(&path);
+        write(&mut writer, 0..10, u64::MAX).unwrap();
+        // A folder of the name that the next footer has until it is whole: it cannot be written.
+        let in_the_way = partial_path(&crate::unfinished::footer_path(&path));
+        std::fs::create_dir(&in_the_way).unwrap();
+        write(&mut writer, 10..20, u64::MAX).unwrap();
+        writer.keep().unwrap();
+        assert!(ids(&path).into_iter().eq(0..20), "the footer of before, and the rows");
+        write(&mut writer, 20..30, 0).unwrap_err();
+        assert!(ids(&path).into_iter().eq(0..30));
+        std::fs::remove_dir(&in_the_way).unwrap();
+        write(&mut writer, 30..40, u64::MAX).unwrap();
+        assert!(writer.aside.is_none() && ids(&path).into_iter().eq(0..40));
+        writer.finish().unwrap();
+        assert!(ids(&path).into_iter().eq(0..40));
     }
 
     #[test]

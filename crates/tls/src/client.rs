@@ -4,33 +4,23 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_role::tls::Offer;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
-    UnbufferedClientConnection, WebPkiServerVerifier,
+    UnbufferedClientConnection,
 };
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, NamedGroup, RootCertStore, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, NamedGroup};
 
 use crate::HTTP_1_1;
 use crate::error::TlsError;
 pub use crate::offer::SettingsError;
 use crate::offer::{provider, versions};
 use crate::session::Session;
+use crate::trust;
+pub use crate::trust::Trust;
 
 /// Most tickets that are kept for one server: a server sends two as a rule, and each can be used once.
 const MOST_TICKETS: usize = 4;
-
-/// Whom a client trusts.
-#[derive(Debug, Clone, Copy)]
-pub enum Trust<'a> {
-    /// The authorities whose certificates these are (PEM).
-    Authorities(&'a [u8]),
-    /// Everybody: certificates are not verified.
-    Everybody,
-}
 
 /// A name that a certificate is verified for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,14 +60,7 @@ impl Client {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions(offer)?)
             .map_err(|e| SettingsError::Unusable(e.to_string()))?;
-        let verifier: Arc<dyn ServerCertVerifier> = match trust {
-            Trust::Authorities(pem) => {
-                let roots = Arc::new(roots(pem)?);
-                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider);
-                verifier.build().map_err(|e| SettingsError::Unusable(e.to_string()))?
-            }
-            Trust::Everybody => Arc::new(NoVerification(provider)),
-        };
+        let verifier = trust::verifier(trust, provider)?;
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         Ok(Self::remembering(&config))
@@ -113,16 +96,6 @@ impl Client {
         let config = if resumes { &self.resuming } else { &self.fresh };
         Ok(Session::client(UnbufferedClientConnection::new(Arc::clone(config), name.0.clone())?))
     }
-}
-
-pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, SettingsError> {
-    let none = |cause: String| SettingsError::NoCertificate { what: "the file of authorities".into(), cause };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|e| none(e.to_string()))?;
-        roots.add(certificate).map_err(|e| none(e.to_string()))?;
-    }
-    if roots.is_empty() { Err(none("nothing was found".into())) } else { Ok(roots) }
 }
 
 /// Sessions that can be resumed, with each server. One robot has few servers, so a list is enough.
@@ -223,45 +196,6 @@ impl ClientSessionStore for StoresOnly {
     }
 }
 
-/// Accepts every certificate. That the other side has its key is verified all the same.
-#[derive(Debug)]
-struct NoVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoVerification {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,5 +218,14 @@ mod tests {
     fn a_file_without_certificates_is_no_file_of_authorities() {
         let error = Client::new(Trust::Authorities(b"nothing"), &Offer::default()).unwrap_err();
         assert!(error.to_string().contains("no certificate in it"), "{error}");
+        let cut_off = b"-----BEGIN CERTIFICATE-----\nMIIB\n";
+        let error = Client::new(Trust::Authorities(cut_off), &Offer::default()).unwrap_err();
+        assert!(error.to_string().ends_with("a section has no END line; the file may be cut off"), "{error}");
+        let damaged = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+        let error = Client::new(Trust::Authorities(damaged), &Offer::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("number 1 in the file of authorities is no certificate"),
+            "{error}"
+        );
     }
 }

@@ -6,6 +6,9 @@ use thiserror::Error as ThisError;
 /// What the library says where no certificate was chosen for the name that a client sent; it has no kind of its own for that.
 const NO_CERTIFICATE: &str = "no server certificate chain resolved";
 
+/// What the library calls the certificate of an authority that a server shows as its own; it exports no kind for that.
+const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// Why a session cannot begin, or cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 #[error("{detail}")]
@@ -153,27 +156,45 @@ fn plain(name: &str) -> &str {
     inner.trim_matches('"')
 }
 
+/// A certificate for these names, where it should have been for that one.
+fn other_names(expected: &str, presented: &[String]) -> String {
+    let names: Vec<&str> = presented.iter().map(|name| plain(name)).collect();
+    if names.contains(&expected) {
+        // An address that a certificate has as the name of a host (RFC 6125 section 6.5, RFC 9110 section 4.3.5).
+        return format!(
+            "the certificate is not valid for the address {expected}: it has it as the name of a host (DNS), not as an \
+             address (IP)"
+        );
+    }
+    let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
+    format!("the certificate is not valid for {expected}; it is for {names}")
+}
+
+/// A time in the largest unit of which there are two at least.
+pub(crate) fn span(seconds: u64) -> String {
+    let units = [("days", 86_400), ("hours", 3600), ("minutes", 60)];
+    let (unit, length) = units.into_iter().find(|(_, length)| seconds >= 2 * length).unwrap_or(("s", 1));
+    format!("{} {unit}", seconds / length)
+}
+
 fn detail_of_certificate(wrong: &CertificateError) -> String {
     match wrong {
         CertificateError::ExpiredContext { time, not_after } => format!(
-            "the certificate is expired, since {} s",
-            time.as_secs().saturating_sub(not_after.as_secs())
+            "the certificate expired {} ago",
+            span(time.as_secs().saturating_sub(not_after.as_secs()))
         ),
         CertificateError::NotValidYetContext { time, not_before } => format!(
-            "the certificate is not valid yet, for another {} s",
-            not_before.as_secs().saturating_sub(time.as_secs())
+            "the certificate is not valid yet, for another {}",
+            span(not_before.as_secs().saturating_sub(time.as_secs()))
         ),
-        CertificateError::NotValidForNameContext { expected, presented } => format!(
-            "the certificate is not valid for {}; it is for {}",
-            expected.to_str(),
-            if presented.is_empty() {
-                "no name".to_owned()
-            } else {
-                presented.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
-            }
-        ),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            other_names(&expected.to_str(), presented)
+        }
         CertificateError::UnknownIssuer => {
             "the certificate is signed by no authority that is trusted".to_owned()
+        }
+        CertificateError::Other(cause) if cause.to_string().contains(AUTHORITY_AS_SERVER) => {
+            "the certificate is that of an authority (CA:TRUE), and it is not itself among those that are trusted".to_owned()
         }
         other => format!("the certificate is not acceptable: {other}"),
     }

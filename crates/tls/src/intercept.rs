@@ -10,8 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_role::tls::Offer;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::{ServerName, UnixTime};
@@ -21,12 +19,13 @@ use rustls::{Error as RustlsError, ServerConfig};
 use thiserror::Error;
 
 use crate::authority::{Authority, AuthorityError, Validity};
-use crate::client::{host_of, roots};
+use crate::client::host_of;
 use crate::der;
-use crate::error::TlsError;
+use crate::error::{TlsError, span};
 use crate::offer::{SettingsError, provider, versions};
 use crate::server::{Pair, certified};
 use crate::session::Session;
+use crate::trust::{Trust, verifier};
 use crate::{HTTP_1_0, HTTP_1_1, HTTP_2};
 
 /// What authorities for this are called.
@@ -50,10 +49,10 @@ pub enum InterceptError {
     #[error("the certificate is not that of an authority which `assay spe authority` has made")]
     NotAnAuthority,
     /// It is not valid any more.
-    #[error("the authority is expired, since {0} s")]
+    #[error("the authority expired {} ago", span(*.0))]
     Expired(u64),
     /// It is not valid yet.
-    #[error("the authority is not valid yet, for another {0} s; check the clock of this machine")]
+    #[error("the authority is not valid yet, for another {}; check the clock of this machine", span(*.0))]
     TooEarly(u64),
 }
 
@@ -197,21 +196,17 @@ fn has_signed(
     let host = "host.test";
     let Ok(identity) = authority.issue(&[host.to_owned()], valid) else { return false };
     let pair = Pair { certificates: identity.certificate.as_bytes(), key: identity.key.as_bytes() };
-    let (Ok(key), Ok(roots), Ok(name)) = (
+    let trust = Trust::Authorities(authority.certificate.as_bytes());
+    let (Ok(key), Ok(verifier), Ok(name)) = (
         certified(&pair, "host", provider),
-        roots(authority.certificate.as_bytes()),
+        verifier(trust, Arc::clone(provider)),
         ServerName::try_from(host),
     ) else {
         return false;
     };
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     let now = UnixTime::since_unix_epoch(Duration::from_secs(now_unix_s));
-    let first = key.cert.first();
-    let verified = verifier
-        .ok()
-        .zip(first)
-        .map(|(verifier, certificate)| verifier.verify_server_cert(certificate, &[], &name, &[], now));
-    matches!(verified, Some(Ok(_)))
+    let accepts = |certificate| verifier.verify_server_cert(certificate, &[], &name, &[], now).is_ok();
+    key.cert.first().is_some_and(accepts)
 }
 
 fn check(valid: Validity, now_unix_s: u64) -> Result<(), InterceptError> {

@@ -17,6 +17,7 @@ pub mod intercept;
 mod offer;
 pub mod server;
 pub mod session;
+mod trust;
 
 /// HTTP/1.1 as an application protocol (ALPN, RFC 7301): what is offered and accepted unless something else is said.
 pub const HTTP_1_1: &[u8] = b"http/1.1";

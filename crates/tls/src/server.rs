@@ -16,6 +16,7 @@ use crate::error::TlsError;
 pub use crate::offer::SettingsError;
 use crate::offer::{provider, versions};
 use crate::session::Session;
+use crate::trust::in_words;
 use crate::{HTTP_1_1, HTTP_2};
 
 /// A certificate with its key, as PEM.
@@ -89,13 +90,13 @@ pub(crate) fn certified(
     let none = |cause: String| SettingsError::NoCertificate { what: what(), cause };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pair.certificates)
         .collect::<Result<_, _>>()
-        .map_err(|e| none(e.to_string()))?;
+        .map_err(|e| none(in_words(&e)))?;
     if chain.is_empty() {
         return Err(none("nothing was found".into()));
     }
     let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(|e| SettingsError::NoKey {
         what: format!("the file of the {whose}'s private key"),
-        cause: e.to_string(),
+        cause: in_words(&e),
     })?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|e| match e {
         Error::InconsistentKeys(_) => SettingsError::KeyMismatch,

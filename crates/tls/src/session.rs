@@ -194,7 +194,7 @@ impl Session {
                 Ok(Next::Wait) => break,
                 Err(error) => {
                     self.stage = Stage::Failed;
-                    self.side.say_last_words(out);
+                    self.side.say_last_words(&mut bytes[used..], out);
                     return Err(error.into());
                 }
             }
@@ -220,7 +220,7 @@ impl Session {
             return Err(TlsError::over());
         }
         let mut sealed = 0;
-        self.side.write(out, &mut |session, _| {
+        self.side.write(&mut self.incoming, out, &mut |session, _| {
             sealed = session.encrypt(plain, room)?;
             Ok(())
         })?;
@@ -233,7 +233,7 @@ impl Session {
             return;
         }
         // A session that cannot say it any more is over as well.
-        let _ = self.side.write(out, &mut |session, out| {
+        let _ = self.side.write(&mut self.incoming, out, &mut |session, out| {
             let mut room = [0; RECORD_OVERHEAD];
             let written = session.close(&mut room)?;
             out.extend_from_slice(&room[..written]);
@@ -293,8 +293,9 @@ impl Side {
         }
     }
 
-    /// Writes something that needs an open session.
-    fn write(&mut self, out: &mut Vec<u8>, write: &mut Once<'_>) -> Result<(), TlsError> {
+    /// Writes something that needs an open session. The library must see the bytes that it has not used (`kept`) at every step: it
+    /// has noted where in them a message has begun, and panics if they are not there.
+    fn write(&mut self, kept: &mut Vec<u8>, out: &mut Vec<u8>, write: &mut Once<'_>) -> Result<(), TlsError> {
         let mut done = false;
         let mut once = |session: &mut dyn Writes, out: &mut Vec<u8>| {
             done = true;
@@ -302,14 +303,11 @@ impl Side {
         };
         loop {
             let nothing = &mut |_: &[u8]| ();
-            let next = match self {
-                Side::Client(client) => {
-                    step(client.process_tls_records(&mut []), nothing, out, Some(&mut once)).1
-                }
-                Side::Server(server) => {
-                    step(server.process_tls_records(&mut []), nothing, out, Some(&mut once)).1
-                }
+            let (discard, next) = match self {
+                Side::Client(client) => step(client.process_tls_records(kept), nothing, out, Some(&mut once)),
+                Side::Server(server) => step(server.process_tls_records(kept), nothing, out, Some(&mut once)),
             };
+            kept.drain(..discard);
             match next? {
                 Next::Step | Next::Read | Next::Closed => {}
                 Next::Wait if done => return Ok(()),
@@ -321,10 +319,16 @@ impl Side {
         }
     }
 
-    /// Appends the alert that belongs to an error. The library is not to do anything else after one.
-    fn say_last_words(&mut self, out: &mut Vec<u8>) {
-        while self.common().wants_write() && matches!(self.step(&mut [], &mut |_| (), out).1, Ok(Next::Step))
-        {
+    /// Appends the alert that belongs to an error. The library is not to do anything else after one; it must see the bytes that it has
+    /// not used nevertheless ([`Side::write`]).
+    fn say_last_words(&mut self, kept: &mut [u8], out: &mut Vec<u8>) {
+        let mut used = 0;
+        while self.common().wants_write() {
+            let (discard, next) = self.step(&mut kept[used..], &mut |_| (), out);
+            used += discard;
+            if !matches!(next, Ok(Next::Step)) {
+                break;
+            }
         }
     }
 }

@@ -39,12 +39,18 @@ pub enum OverrideError {
         /// How many kinds there are.
         kinds: usize,
     },
-    /// No robot can have several requests under way at a time by itself.
+    /// No robot sends when it has a response, so that none can have several requests under way at a time by itself.
     #[error(
-        "several streams at a time are for robots that send when they have a response, over HTTP/2; this workload has none of them: \
-         let robots speak HTTP/2 (--robot-http 2), or leave streams out"
+        "several streams at a time are for robots that send when they have a response (best-effort robots), over HTTP/2; this \
+         workload has none of them: leave streams out (--streams)"
     )]
     NoStreams,
+    /// Robots would have several requests under way at a time, and do not speak HTTP/2.
+    #[error(
+        "several streams at a time need HTTP/2, and the best-effort robots of this workload do not speak it: let them \
+         (--robot-http 2), or leave streams out (--streams)"
+    )]
+    NoHttp2,
     /// No factor makes the load of a workload with these robots a given rate.
     #[error("{0}")]
     NoRate(String),
@@ -110,7 +116,8 @@ fn set_streams(workload: &mut Workload, streams: u32) -> Result<(), OverrideErro
     let mut fitting: Vec<&mut RobotGroup> =
         workload.robots.iter_mut().filter(|group| group.pace.is_closed() && speaks_http2(group)).collect();
     if fitting.is_empty() && streams > 1 {
-        return Err(OverrideError::NoStreams);
+        let is_closed = workload.robots.iter().any(|group| group.pace.is_closed());
+        return Err(if is_closed { OverrideError::NoHttp2 } else { OverrideError::NoStreams });
     }
     fitting.iter_mut().for_each(|group| group.streams = streams);
     Ok(())

@@ -59,7 +59,10 @@ pub enum UniverseError {
         wanted: usize,
     },
     /// A file is not what it was when the workload was compiled.
-    #[error("{} has changed since the workload was compiled; compile it again", path.display())]
+    #[error(
+        "{} has changed since the workload was compiled; compile it again",
+        assay_quote::line::path(path)
+    )]
     FileChanged {
         /// Where it is.
         path: std::path::PathBuf,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use assay_fleet::name::Name;
-use assay_fleet::permit::Network;
 use assay_machines::agent::{self, AgentSettings};
 use assay_machines::now::MachineClock;
+use assay_role::network::Network;
 use clap::Args;
 
 use super::login_args::LoginArgs;
@@ -23,8 +23,8 @@ Examples:
   assay agent --nats nats://10.0.0.1:4222 --nats-creds agent.creds \\
     --name cache --label cache --may-load 10.0.0.0/24
 
-It takes orders only from those whom the NATS account lets give them, runs roles of Assay and proxies whose descriptions ship with it or
-are in a --proxy-dir, and ends all of them when it loses its coordinator. Ctrl-C ends it.";
+It takes orders only from those whom the NATS account lets give them, runs roles of Assay and proxies whose descriptions ship with it \
+or are in a --proxy-dir, and ends all of them when it loses its coordinator. Ctrl-C ends it.";
 
 /// Flags of `assay agent`.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub struct AgentArgs {
     /// Where other machines reach this one [default: the address from which it reaches the NATS server]
     #[arg(long, value_name = "ADDR")]
     pub address: Option<IpAddr>,
-    /// What its roles may load: an address or a network; several are given one by one [default: loopback and private networks]
+    /// What its roles may load: an address or a network; several are given one by one [default: loopback, private networks, 169.254.0.0/16, fe80::/10 and 100.64.0.0/10]
     #[arg(long, value_name = "NETWORK")]
     pub may_load: Vec<Network>,
     /// --may-load may name public addresses: their owners have agreed
@@ -107,7 +107,7 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         let mut interrupts =
             Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-        let log = |words: &str| output::eprint(&format!("{words}\n"));
+        let log = output::say;
         agent::run(settings, async { interrupts.next().await }, log).await.map_err(failure)
     })?;
     Ok(Exit::Fine)

@@ -16,7 +16,7 @@ use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::overrides::{self, LoadArgs};
 use crate::prepared::{Prepared, Wish, prepare};
-use crate::{output, run_name, units};
+use crate::{opened, output, run_name, units};
 
 const WHAT: &str = "What";
 const WHERE: &str = "Where";
@@ -57,7 +57,7 @@ pub struct Together {
     /// Tag of this run's URLs; another one for each run against a cache that was not emptied [default: from the seed]
     #[arg(long, value_name = "N", help_heading = WHAT)]
     pub world: Option<u32>,
-    /// Squeeze the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
+    /// Compress the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
     /// stay
     #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal, help_heading = WHAT)]
     pub rehearse: Option<Rehearsal>,
@@ -194,8 +194,9 @@ pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     }
     let names = prepared.workload.origins.iter().skip(first as usize);
     for (origin, address) in names.zip(&listen) {
-        output::eprint(&format!("origin {} listens at {address}\n", origin.authority));
+        output::say(&format!("origin {} listens at {address}", origin.authority));
     }
+    opened::tell(&listen, "request its objects from its origins", "--listen");
     let mut plan = plan(together, TargetChoice::Direct, &prepared, "origins")?;
     // Origins are numbered in 16 bits; compiling the workload has checked it.
     plan.part = Part::Origins { first: first as u16, last: last as u16, linger: args.linger };
@@ -254,7 +255,7 @@ fn run_args(together: &Together, part: &str, prepared: &Prepared) -> Result<RunA
 
 fn perform(together: &Together, plan: RunPlan) -> Result<Exit, Failure> {
     for warning in &plan.warnings {
-        output::eprint(&format!("warning: {warning}\n"));
+        output::say(&format!("warning: {warning}"));
     }
     run::perform(plan, &together.results, 0, None)
 }

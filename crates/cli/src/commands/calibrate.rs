@@ -52,7 +52,7 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> 
             return Ok(Exit::Interrupted);
         }
         Err(End::Unsound(words)) => {
-            output::eprint(&format!("{words}\n"));
+            output::say(&words);
             return Ok(Exit::Undecided);
         }
         Err(End::Failed(failure)) => return Err(failure),

@@ -40,7 +40,7 @@ pub struct CheckArgs {
     /// Threads that compute the digest; it is the same for any number [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// The response as one JSON document
+    /// The result as one JSON document
     #[arg(long)]
     pub json: bool,
 }

@@ -83,10 +83,8 @@ fn named(text: &str) -> Result<Named, String> {
 
 /// Compares, prints, and judges.
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
-    output::check_result(args.output.as_deref())?;
-    output::check_result(args.html.as_deref())?;
+    output::check_results(args.output.as_deref(), [args.html.as_deref(), args.junit.as_deref()])?;
     args.take.check()?;
-    output::check_result(args.junit.as_deref())?;
     form(args)?;
     let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
     let command: Vec<String> =
@@ -125,7 +123,9 @@ fn print(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
         Form::Html => comparison.to_html().map_err(Failure::failed)?,
         Form::Json => comparison.to_json().map_err(Failure::failed)?,
         Form::Markdown => comparison.to_markdown(),
-        Form::Words => comparison.to_terminal(args.html.as_deref(), &output::style(file)),
+        Form::Words => {
+            return output::drawn(file, |style| comparison.to_terminal(args.html.as_deref(), style));
+        }
     };
     output::result(&result, file)
 }
@@ -151,7 +151,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure>
         return Ok(Exit::Fine);
     };
     if aside {
-        output::eprint(&format!("{}\n", gate.why));
+        output::say(&gate.why);
     }
     match gate.outcome {
         Outcome::Invalid => Ok(Exit::Undecided),

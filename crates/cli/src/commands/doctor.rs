@@ -1,4 +1,4 @@
-//! `assay doctor`: what this machine can carry and measure, what is missing, and what would mend it.
+//! `assay doctor`: what this machine can carry and measure, what is missing, and what would fix it.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn document(seen: Facts, findings: Vec<Finding>) -> Document {
     }
 }
 
-/// One screen: a line for each finding, and below it what would mend it.
+/// One screen: a line for each finding, and below it what would fix it.
 fn words(seen: &Facts, findings: &[Finding]) -> String {
     let model = if seen.cpu_model.is_empty() { "processors of an unknown model" } else { &seen.cpu_model };
     let head = format!("Assay {} on Linux {}, {model}\n\n", env!("CARGO_PKG_VERSION"), seen.kernel);

@@ -81,7 +81,7 @@ fn list(args: &FleetArgs) -> Result<Exit, Failure> {
     let fleet = Fleet::connect(&args.login.login(&args.nats), "assay fleet").map_err(failure)?;
     let (found, others) = fleet.discover().map_err(failure)?;
     for other in others {
-        output::eprint(&format!("warning: {other}\n"));
+        output::say(&format!("warning: {other}"));
     }
     let seen = fleet.measure(found).map_err(failure)?;
     if args.json {
@@ -193,7 +193,7 @@ fn start(args: &UpArgs) -> Result<Exit, Failure> {
                 () = interrupts.next() => break,
                 _ = ticker.tick() => {
                     if let Some(words) = up.agent_ended() {
-                        output::eprint(&format!("{words}\n"));
+                        output::say(&words);
                     }
                     if let Some(words) = up.server_ended() {
                         up.stop().await;

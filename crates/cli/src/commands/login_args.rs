@@ -17,7 +17,7 @@ pub struct LoginArgs {
     /// File with the password of --nats-user
     #[arg(long, value_name = "FILE", requires = "nats_user")]
     pub nats_password_file: Option<PathBuf>,
-    /// Certificates (PEM) of the authorities that may vouch for the NATS server [default: the system's]
+    /// Certificates (PEM) of the authorities trusted to sign the NATS server's certificate [default: the system's]
     #[arg(long, value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
 }

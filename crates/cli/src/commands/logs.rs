@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use assay_lab::caches::BUILTIN_LOG;
 use assay_lab::description::Description;
 use assay_lab::units;
@@ -89,11 +90,10 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
         output::result(&formats(), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.form.output, &args.form.html, &args.parquet] {
-        output::check_result(file.as_deref())?;
-    }
+    output::check_results(args.form.output.as_deref(), [args.form.html.as_deref(), args.parquet.as_deref()])?;
+    check_flags(args)?;
     let document = match args.files.as_slice() {
-        [dir] if dir.join("run.json").is_file() => of_run(dir, args)?,
+        [dir] if is_run(&args.files) => of_run(dir, args)?,
         files => {
             let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
             assay_logs::analyse(files, format.as_ref(), options(args)).map_err(failure)?
@@ -106,14 +106,35 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     if let Some(path) = &args.parquet {
         table::write(&document, path).map_err(Failure::failed)?;
     }
-    let text = if args.form.json {
-        document.to_json().map_err(Failure::failed)?
+    let file = args.form.output.as_deref();
+    if args.form.json {
+        output::result(&document.to_json().map_err(Failure::failed)?, file)?;
     } else {
-        let style = output::style(args.form.output.as_deref());
-        terminal::render(&document, Look { colour: style.colour, width: style.width })
-    };
-    output::result(&text, args.form.output.as_deref())?;
+        output::drawn(file, |style| {
+            terminal::render(&document, Look { colour: style.colour, width: style.width })
+        })?;
+    }
     Ok(Exit::Fine)
+}
+
+/// Refuses flags that would leave nothing, or do nothing.
+fn check_flags(args: &LogsArgs) -> Result<(), Failure> {
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from >= to
+    {
+        let failure = anyhow!("--from is no earlier than --to: no request is between them");
+        return Err(Failure::usage(failure).hint("exchange them, or leave one of them out"));
+    }
+    if args.of.is_some() && !is_run(&args.files) {
+        let failure = anyhow!("--of names a cache of a run, and no run's directory is given");
+        return Err(Failure::usage(failure).hint("`assay logs RUN_DIR --of CACHE`, or leave --of out"));
+    }
+    Ok(())
+}
+
+/// One file, and that is the directory of a run.
+fn is_run(files: &[PathBuf]) -> bool {
+    matches!(files, [dir] if dir.join("run.json").is_file())
 }
 
 fn options(args: &LogsArgs) -> Options {
@@ -162,17 +183,32 @@ fn log_of(dir: &RunDir, info: &RunInfo, cache: Option<&str>) -> Result<(PathBuf,
     };
     let file = place.join("description.toml");
     let own = place.join(BUILTIN_LOG);
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        if !own.is_file() {
-            return Err(none("is no proxy that Assay started from a description"));
+    let text = match assay_files::text(&file, assay_files::SETTINGS_MAX) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if !own.exists() {
+                return Err(none("is no proxy that Assay started from a description"));
+            }
+            return Ok((regular(own)?, Format::parse(ACCESS_LOG_FORMAT).map_err(Failure::failed)?));
         }
-        return Ok((own, Format::parse(ACCESS_LOG_FORMAT).map_err(Failure::failed)?));
+        Err(error) => return Err(Failure::usage(anyhow!("cannot read {}: {error}", file.display()))),
     };
     let description = Description::read(&file.display().to_string(), &text).map_err(Failure::usage)?;
     let Some(log) = &description.access_log else { return Err(none("is described without one")) };
     let name = Path::new(&log.path).file_name().unwrap_or_default();
     let format = Format::parse(&log.format).map_err(Failure::usage)?;
-    Ok((place.join(name), format))
+    Ok((regular(place.join(name))?, format))
+}
+
+/// A log in a run's directory, where nobody writes into a pipe; others may be anything that can be read. That it is missing is said
+/// where it is opened.
+fn regular(log: PathBuf) -> Result<PathBuf, Failure> {
+    match assay_files::open(&log) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(Failure::usage(anyhow!("cannot read {}: {error}", log.display())))
+        }
+        _ => Ok(log),
+    }
 }
 
 /// The cache that is meant; none: the run has one proxy. Logs of caches that run side by side are no one log.
@@ -204,8 +240,8 @@ fn cache_of<'i>(info: &'i RunInfo, wanted: Option<&str>) -> Result<Option<&'i Ca
 
 /// True when robots also request URLs of a trace, which do not carry the run's mark.
 fn has_foreign_urls(dir: &RunDir) -> bool {
-    let text = std::fs::read_to_string(dir.workload_path()).unwrap_or_default();
-    serde_json::from_str::<Workload>(&text).is_ok_and(|workload| !workload.foreign.is_empty())
+    let text = assay_files::bytes(&dir.workload_path(), assay_files::DOCUMENT_MAX).unwrap_or_default();
+    serde_json::from_slice::<Workload>(&text).is_ok_and(|workload| !workload.foreign.is_empty())
 }
 
 fn failure(error: LogsError) -> Failure {

@@ -125,7 +125,7 @@ impl Files for ThisMachine {
     fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
         let start = || {
             let mut bytes = Vec::new();
-            std::fs::File::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
+            assay_files::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         start().map_err(|error: io::Error| error.to_string())

@@ -162,7 +162,7 @@ impl Machines {
             }
             // Once is enough.
             if self.taken.borrow().is_empty() {
-                others.iter().for_each(|other| output::eprint(&format!("warning: {other}\n")));
+                others.iter().for_each(|other| output::say(&format!("warning: {other}")));
             }
             return Ok(found);
         }

@@ -43,7 +43,7 @@ pub struct Results {
     /// Also write each node second by second (processors, disks, network) to FILE, as comma-separated values
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Hold it against another result, point by point: a cluster against its simulation
+    /// Compare it with another result, point by point: a cluster with its simulation
     #[arg(long, value_name = "RESULT.json")]
     pub against: Option<PathBuf>,
 }
@@ -51,9 +51,7 @@ pub struct Results {
 impl Results {
     /// Finds out before the work what could not be read or written after it.
     pub fn check(&self) -> Result<(), Failure> {
-        output::check_result(self.output.as_deref())?;
-        output::check_result(self.html.as_deref())?;
-        output::check_result(self.csv.as_deref())?;
+        output::check_results(self.output.as_deref(), [self.html.as_deref(), self.csv.as_deref()])?;
         self.other().map(|_| ())
     }
 

@@ -76,6 +76,9 @@ struct Entry {
     version: Option<String>,
     /// What stands in the way of using it.
     missing: Option<String>,
+    /// The program that it lacks to speak TLS to robots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_for_tls: Option<String>,
 }
 
 /// One of a proxy's own settings.
@@ -146,6 +149,7 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
         settings: Vec::new(),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         missing: None,
+        missing_for_tls: None,
     }
 }
 
@@ -161,7 +165,7 @@ fn choosable_of_builtin(setting: Setting) -> Choosable {
 
 /// A described proxy, and whether its program is there.
 async fn entry(description: &Description) -> Entry {
-    let install = description.package.as_ref().map_or(String::new(), |name| format!(" (apt install {name})"));
+    let install = install(description.package.as_deref());
     let (version, missing) = match assay_lab::real::version(description).await {
         Ok(version) => (Some(version), None),
         Err(why) => (None, Some(format!("{why}{install}"))),
@@ -175,7 +179,19 @@ async fn entry(description: &Description) -> Entry {
         settings: choosable(description),
         version,
         missing,
+        missing_for_tls: missing_for_tls(description),
     }
+}
+
+/// How a package is installed, in brackets.
+fn install(package: Option<&str>) -> String {
+    package.map_or(String::new(), |name| format!(" (apt install {name})"))
+}
+
+/// The program that speaks TLS to robots for a proxy, and how to get it, where it is not installed.
+fn missing_for_tls(description: &Description) -> Option<String> {
+    let terminator = description.tls_terminator.as_ref()?;
+    Some(format!("{}{}", terminator.missing()?, install(terminator.package.as_deref())))
 }
 
 fn choosable(description: &Description) -> Vec<Choosable> {
@@ -197,5 +213,7 @@ fn words(entry: &Entry) -> String {
     let (modes, stores) = (entry.modes.join(", "), entry.stores.join(", "));
     let tls =
         if entry.tls.is_empty() { "no TLS".to_owned() } else { format!("TLS: {}", entry.tls.join(", ")) };
-    format!("{:<15}{version:<9}{modes:<18}{stores:<14}{tls:<22}{about}\n", entry.name)
+    let lacks = entry.missing_for_tls.as_ref().filter(|_| entry.missing.is_none());
+    let lacks = lacks.map_or(String::new(), |lacks| format!("; over TLS, it needs {lacks}"));
+    format!("{:<15}{version:<9}{modes:<18}{stores:<14}{tls:<22}{about}{lacks}\n", entry.name)
 }

@@ -174,7 +174,7 @@ pub fn make_comparison(
         Form::Json => comparison.to_json().map_err(Failure::failed)?,
         Form::Markdown => comparison.to_markdown(),
         Form::Html => comparison.to_html().map_err(Failure::failed)?,
-        Form::Words => comparison.to_terminal(page.as_deref(), &output::style(file)),
+        Form::Words => return output::drawn(file, |style| comparison.to_terminal(page.as_deref(), style)),
     };
     output::result(&text, file)
 }
@@ -190,7 +190,10 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
         Form::Html => html::page(&dir, None).map_err(Failure::failed)?,
-        Form::Words | Form::Markdown => terminal::render(&summary, page.as_deref(), &output::style(file)),
+        Form::Words | Form::Markdown => {
+            output::drawn(file, |style| terminal::render(&summary, page.as_deref(), style))?;
+            return Ok(summary);
+        }
     };
     output::result(&text, file)?;
     Ok(summary)

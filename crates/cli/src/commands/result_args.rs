@@ -67,8 +67,7 @@ impl ResultArgs {
 
     /// Finds out before the run that its result could not be written.
     pub fn check(&self) -> Result<(), Failure> {
-        output::check_result(self.output.as_deref())?;
-        output::check_result(self.junit.as_deref())?;
+        output::check_results(self.output.as_deref(), [self.junit.as_deref()])?;
         self.form().map(|_| ())
     }
 }

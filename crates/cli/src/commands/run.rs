@@ -27,7 +27,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{Prepared, Wish, prepare};
-use crate::{hint, junit, leftovers, output, run_name, target, thresholds, units};
+use crate::{hint, junit, leftovers, opened, output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -63,7 +63,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let prepared = prepare(&wish)?;
     for note in &prepared.notes {
-        output::eprint(&format!("note: {note}\n"));
+        output::say(&format!("note: {note}"));
     }
     let mut plan = plan(args, target, &prepared)?;
     if let Some(longest) = args.wait_quiet
@@ -72,6 +72,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         output::eprint("interrupted before the start\n");
         return Ok(Exit::Interrupted);
     }
+    opened::tell(&args.origin_listen, "request its objects from its origins", "--origin-listen");
     let machines = args.machines.connect("assay run")?;
     machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     // A calibration and a search find out by themselves how much can be carried.
@@ -102,7 +103,7 @@ fn wait_until_quiet(plan: &mut RunPlan, longest: Duration) -> Result<bool, Failu
             Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
         // Nothing is sent: the select below ends the wait.
         let (_stop_sender, mut stop) = watch::channel(false);
-        let tell = |words: String| output::eprint(&format!("{words}\n"));
+        let tell = |words: String| output::say(&words);
         let wait = assay_lab::quiet::wait(longest, &mut stop, tell);
         tokio::select! {
             not_quiet = wait => Ok(Some(not_quiet)),
@@ -111,7 +112,7 @@ fn wait_until_quiet(plan: &mut RunPlan, longest: Duration) -> Result<bool, Failu
     };
     let Some(not_quiet) = runtime.block_on(wait)? else { return Ok(false) };
     if let Some(words) = not_quiet {
-        output::eprint(&format!("warning: {words}\n"));
+        output::say(&format!("warning: {words}"));
         plan.warnings.push(words);
     }
     Ok(true)
@@ -144,7 +145,7 @@ pub fn perform(
     match ended {
         (Ended::Run(outcome, failed), watching) => {
             if let Some(words) = &failed {
-                output::eprint(&format!("stopped: a requirement failed: {words}\n"));
+                output::say(&format!("stopped: a requirement failed: {words}"));
             }
             // Ctrl-C while the report is being made ends serving it, not more.
             let listen =
@@ -160,7 +161,7 @@ pub fn perform(
             Ok(exit)
         }
         (Ended::Early(words), _) => {
-            output::eprint(&format!("{words}\n"));
+            output::say(&words);
             Ok(Exit::Interrupted)
         }
     }
@@ -176,7 +177,7 @@ fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     warnings.extend(assay_experiment::calibrate::shortfall(plan));
     warnings.extend(links::left_out(plan));
     for warning in warnings {
-        output::eprint(&format!("warning: {warning}\n"));
+        output::say(&format!("warning: {warning}"));
         plan.warnings.push(warning);
     }
     Ok(())
@@ -280,6 +281,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         return Err(Failure::usage(anyhow!("--origin-listen is given {given} times for {origins} origins"))
             .hint("give it once for each origin of the workload, in its order (`assay check` lists them)"));
     }
+    args.tls.check(args.robot_tls, args.origin_tls, prepared.workload.tls.as_ref())?;
     let capacity_scale = prepared.scale.filter(|_| args.scale_capacity).unwrap_or(1.0);
     let scaled = |bytes: u64| scaled(bytes, capacity_scale);
     let run_dir = match &args.results.run_dir {

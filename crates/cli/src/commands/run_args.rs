@@ -59,7 +59,7 @@ pub struct RunArgs {
     pub workload: String,
 
     /// What to test: `builtin`, `direct` (nothing), a name from `assay proxies`, a description FILE.toml, or
-    /// the HOST:PORT of one that runs already
+    /// the HOST:PORT of one that is already running
     #[arg(long, value_name = "TARGET", default_value = "builtin", conflicts_with = "direct", help_heading = TARGET)]
     pub proxy: String,
     /// Robots speak to the origins themselves, like `--proxy direct`
@@ -98,7 +98,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = TARGET)]
     pub i_own_this_target: bool,
 
-    /// Squeeze the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
+    /// Compress the whole schedule into DUR, or to a SHARE of it like 5%: durations, volumes and counts shrink, rates and sizes
     /// stay
     #[arg(long, value_name = "DUR|SHARE", value_parser = overrides::rehearsal, help_heading = LOAD)]
     pub rehearse: Option<Rehearsal>,

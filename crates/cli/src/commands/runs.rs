@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use assay_archive::selection::{Age, may_go_on, old};
 use assay_archive::{Entry, list, remove};
+use assay_quote::line::{line, path};
 use assay_report::calendar::Utc;
 use assay_settings::show::bytes;
 use clap::{Args, Subcommand};
@@ -92,12 +93,13 @@ pub fn runs(args: &RunsArgs) -> Result<Exit, Failure> {
 
 /// A line for each, and their number and size.
 fn table(entries: &[Entry]) -> String {
+    // Titles are of workloads and targets: as many characters as before, none of which ends a line.
     let width = entries.iter().map(|entry| entry.title.chars().count()).max().unwrap_or(0);
-    let line = |entry: &Entry| {
+    let row = |entry: &Entry| {
         let (when, size, verdict) = (when(entry.started_unix_ms), bytes(entry.bytes), entry.state.word());
-        format!("{when}  {:<width$}  {verdict:<14}  {size:>7}  {}\n", entry.title, entry.path.display())
+        format!("{when}  {:<width$}  {verdict:<14}  {size:>7}  {}\n", line(&entry.title), path(&entry.path))
     };
-    let lines: String = entries.iter().map(line).collect();
+    let lines: String = entries.iter().map(row).collect();
     let total = bytes(entries.iter().map(|entry| entry.bytes).sum());
     format!("{lines}{}, {total} in all (times in UTC)\n", counted(entries.len()))
 }
@@ -129,11 +131,11 @@ fn remove_some(args: &RemoveArgs) -> Result<Exit, Failure> {
     };
     for entry in &chosen {
         if args.dry_run {
-            output::stdout(&format!("would remove {}\n", entry.path.display()))?;
+            output::stdout(&format!("would remove {}\n", path(&entry.path)))?;
             continue;
         }
         remove(&entry.path).map_err(Failure::failed)?;
-        output::stdout(&format!("removed {}\n", entry.path.display()))?;
+        output::stdout(&format!("removed {}\n", path(&entry.path)))?;
     }
     let freed = bytes(chosen.iter().map(|entry| entry.bytes).sum());
     let would = if args.dry_run { "would be " } else { "" };

@@ -60,10 +60,9 @@ pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
         let names = evaluation.write_figures(out).map_err(Failure::failed)?;
         output::eprint(&told_figures(&names, out));
     }
-    let text = match args.json {
-        true => evaluation.to_json().map_err(Failure::failed)?,
-        false => evaluation.to_terminal(page.as_deref(), &output::style(file)),
-    };
-    output::result(&text, file)?;
+    match args.json {
+        true => output::result(&evaluation.to_json().map_err(Failure::failed)?, file)?,
+        false => output::drawn(file, |style| evaluation.to_terminal(page.as_deref(), style))?,
+    }
     Ok(Exit::Fine)
 }

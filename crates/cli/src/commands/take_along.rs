@@ -15,7 +15,7 @@ use crate::output;
 
 /// Flags that write something else than the report.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "To take along (no report is made then)")]
+#[command(next_help_heading = "Export (no report is made then)")]
 pub struct TakeArgs {
     /// Write every table into DIR as CSV, and the summary in long form
     #[arg(long, value_name = "DIR")]
@@ -53,7 +53,7 @@ impl TakeArgs {
 
 /// Flags that write the charts and numbers of a comparison beside its result.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "To take along")]
+#[command(next_help_heading = "Export")]
 pub struct TakeComparisonArgs {
     /// Write the values and the differences of all metrics into DIR as CSV
     #[arg(long, value_name = "DIR")]

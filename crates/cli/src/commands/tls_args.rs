@@ -3,11 +3,14 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use assay_lab::TlsPlan;
 use assay_role::tls::{Offer, Version};
 use assay_tls::authority::KeyKind;
 use assay_workload::model::{Tls, TlsCipher, TlsKey, TlsVersion};
 use clap::Args;
+
+use crate::exit::Failure;
 
 /// How TLS is spoken, on the legs that speak it. What is not given is as the workload says (`ssl_wraps`).
 #[derive(Debug, Clone, Args)]
@@ -26,7 +29,7 @@ pub struct TlsArgs {
     /// workload says, else 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub tls_resumption: Option<f64>,
-    /// Robots trust the authorities in FILE (PEM) in place of the run's own, for a target that runs already
+    /// Robots trust the authorities in FILE (PEM) in place of the run's own, for a target that is already running
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
     /// Robots do not verify the target's certificate
@@ -39,10 +42,34 @@ pub struct TlsArgs {
 pub struct Versions(Version, Version);
 
 impl TlsArgs {
+    /// Refuses flags of legs that do not speak TLS: they would do nothing.
+    pub fn check(
+        &self,
+        robots: Option<bool>,
+        origins: Option<bool>,
+        said: Option<&Tls>,
+    ) -> Result<(), Failure> {
+        let (robots, origins) = legs(robots, origins, said);
+        let flags = [
+            ("--tls-versions", self.tls_versions.is_some(), robots || origins),
+            ("--tls-ciphers", !self.tls_ciphers.is_empty(), robots || origins),
+            ("--tls-key", self.tls_key.is_some(), robots || origins),
+            ("--tls-resumption", self.tls_resumption.is_some(), robots),
+        ];
+        let Some((flag, ..)) = flags.iter().find(|(_, is_given, is_of_use)| *is_given && !is_of_use) else {
+            return Ok(());
+        };
+        let (legs, needed) = match *flag {
+            "--tls-resumption" => ("robots", "--robot-tls"),
+            _ => ("robots or origins", "--robot-tls or --origin-tls"),
+        };
+        let failure = anyhow!("{flag} is for {legs} that speak TLS, and this run has none");
+        Err(Failure::usage(failure).hint(format!("add {needed}, or leave {flag} out")))
+    }
+
     /// TLS on the legs of robots and of origins, as the command line says, or else the workload.
     pub fn plan(&self, robots: Option<bool>, origins: Option<bool>, said: Option<&Tls>) -> TlsPlan {
-        let robots = robots.unwrap_or_else(|| said.is_some_and(|tls| tls.robots));
-        let origins = origins.unwrap_or_else(|| said.is_some_and(|tls| tls.origins));
+        let (robots, origins) = legs(robots, origins, said);
         let by_workload = said.map(|tls| Versions(version(tls.oldest), version(tls.newest)));
         let Versions(oldest, newest) =
             self.tls_versions.or(by_workload).unwrap_or(Versions(Version::Tls12, Version::Tls13));
@@ -65,6 +92,12 @@ impl TlsArgs {
             insecure: self.insecure || is_unverified,
         }
     }
+}
+
+/// Whether robots and origins speak TLS: as the command line says, or else the workload.
+fn legs(robots: Option<bool>, origins: Option<bool>, said: Option<&Tls>) -> (bool, bool) {
+    let robots = robots.unwrap_or_else(|| said.is_some_and(|tls| tls.robots));
+    (robots, origins.unwrap_or_else(|| said.is_some_and(|tls| tls.origins)))
 }
 
 fn version(version: TlsVersion) -> Version {
@@ -145,6 +178,22 @@ mod tests {
             resumption: Some(0.25),
             verified: false,
         }
+    }
+
+    #[test]
+    fn flags_of_legs_in_the_clear_are_refused() {
+        let of = |flags: TlsArgs, robots, origins, said: Option<&Tls>| {
+            flags.check(robots, origins, said).err().map(|failure| failure.error.to_string())
+        };
+        let resumption = || TlsArgs { tls_resumption: Some(0.5), ..args() };
+        let key = || TlsArgs { tls_key: Some(KeyKind::P384), ..args() };
+        assert_eq!(of(args(), None, None, None), None);
+        assert_eq!(of(key(), None, Some(true), None), None);
+        assert_eq!(of(resumption(), None, None, Some(&said())), None);
+        let why = of(key(), None, None, None).expect("nobody speaks TLS");
+        assert!(why.starts_with("--tls-key is for robots or origins that"), "{why}");
+        let why = of(resumption(), Some(false), Some(true), Some(&said())).expect("robots do not speak it");
+        assert!(why.starts_with("--tls-resumption is for robots that"), "{why}");
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! `assay webstone`: clients that send requests without a pause, by a file list, more and more of them.
+//! `assay webstone`: a growing number of clients that send requests from a file list without a pause.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_lab::is_private;
 use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Outcome, Share, Target, run_unless as request};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_record::cluster::{ClusterPoint, ClusterResult, Labels, Origin, PointSum, SCHEMA};
 use assay_record::cluster_parts::Part;
 use assay_review::policies::services_words;
+use assay_role::network::is_private;
 use assay_simulate::Load;
 use clap::Args;
 use tokio::sync::watch;
@@ -221,7 +221,7 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
         None => Testbed::default(),
     };
     if !bed.passed_over.is_empty() {
-        output::eprint(&format!("passed over: {}\n", bed.passed_over.join(", ")));
+        output::say(&format!("passed over: {}", bed.passed_over.join(", ")));
     }
     if bed.clients.len() > 1 && args.part.is_none() {
         output::eprint(&format!(
@@ -317,7 +317,7 @@ fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &Outcome) {
         outcome.tally.failures()
     ));
     for (kind, count) in &outcome.failures {
-        output::eprint(&format!("  {count} × {kind}\n"));
+        output::say(&format!("  {count} × {kind}"));
     }
 }
 

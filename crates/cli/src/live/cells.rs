@@ -92,7 +92,7 @@ impl View {
         if self.screen.is_none()
             && let Some(line) = self.cells.line(&event)
         {
-            output::eprint(&format!("{line}\n"));
+            output::say(&line);
         }
         self.cells.take(event);
     }

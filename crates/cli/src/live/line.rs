@@ -13,7 +13,7 @@ pub fn line(state: &State) -> String {
         return parts.join("  ");
     };
     // First, so that no line is too long for them to be seen.
-    parts.extend(state.own.alarms());
+    parts.extend(state.own.alarms(state.now_ms));
     parts.push(state.name_and_done(phase));
     if let Some(second) = state.last_second() {
         parts.push(format!("{}/s of {}/s", rate(second.measured()), rate(second.offered())));

@@ -120,9 +120,9 @@ impl View {
             RunEvent::Finished => self.finished = true,
             _ if self.screen.is_some() => {}
             RunEvent::Stage(Stage::Planned { run_dir }) => {
-                output::eprint(&format!("run directory {}\n", run_dir.display()));
+                output::say(&format!("run directory {}", run_dir.display()));
             }
-            RunEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
+            RunEvent::Stage(stage) => output::say(&state::stage_words(stage)),
             RunEvent::Doubt(doubt) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!(
@@ -132,7 +132,7 @@ impl View {
             }
             RunEvent::Measured(Measured::Example(_) | Measured::Adapted(_)) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
-                output::eprint(&format!("{message}\n"));
+                output::say(&message);
             }
             _ => {}
         }
@@ -154,7 +154,7 @@ impl View {
         let failed_before = |index: usize| before.get(index).is_some_and(|one| one.state == Stands::Failed);
         for (index, one) in now.iter().enumerate() {
             if one.state == Stands::Failed && !failed_before(index) {
-                output::eprint(&format!("requirement failed: {} ({})\n", one.text, one.seen));
+                output::say(&format!("requirement failed: {} ({})", one.text, one.seen));
             }
         }
     }
@@ -171,7 +171,7 @@ impl View {
         self.state.now_ms = now_unix_ms().saturating_sub(started_unix_ms);
         self.show();
         if self.screen.is_none() && !self.finished && !self.state.seconds.is_empty() {
-            output::eprint(&format!("{}\n", line::line(&self.state)));
+            output::say(&line::line(&self.state));
             self.state.own.told();
         }
     }

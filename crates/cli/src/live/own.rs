@@ -16,6 +16,8 @@ const RECENT_MS: u64 = 5_000;
 const FRESH_MS: u64 = 10_000;
 /// From this share of a second on, a thread that waited for a processor is named.
 const WAITED: f64 = 0.05;
+/// Reports come once a second, from other machines a little later. Without one for so long, what is shown is of the past.
+const SILENT_MS: u64 = 4_000;
 /// Intervals shorter than this say little about shares.
 const SHORTEST_MS: u64 = 200;
 
@@ -37,6 +39,10 @@ pub struct Own {
     threads: BTreeMap<(String, u32), ThreadInterval>,
     /// Timer lags of the last seconds, with the start of their interval.
     lags: VecDeque<(u64, SparseHistogram)>,
+    /// Until when something was reported.
+    heard_ms: u64,
+    /// A phase is under way, so that reports come.
+    pub expects_reports: bool,
     /// The last time that a thread stood still.
     last_stall: Option<Stall>,
     /// The longest one that no line has told of yet.
@@ -50,6 +56,7 @@ pub struct Own {
 impl Own {
     /// Takes in how a thread did.
     pub fn thread(&mut self, interval: &ThreadInterval) {
+        self.heard_ms = self.heard_ms.max(interval.start_ms + interval.length_ms);
         self.lags.push_back((interval.start_ms, interval.timer_lag.clone()));
         let newest_ms = self.lags.iter().map(|(start_ms, _)| *start_ms).max().unwrap_or_default();
         self.lags.retain(|(start_ms, _)| start_ms + RECENT_MS > newest_ms);
@@ -103,8 +110,20 @@ impl Own {
         Some(format!("STARVED: {name} waited for a processor {:.0} % of the time", share * 100.0))
     }
 
-    /// What a line of the last second has to say: stalls and waits, and nothing when all is well.
-    pub fn alarms(&self) -> Vec<String> {
+    /// That nothing is reported any more.
+    fn silent(&self, now_ms: u64) -> Option<String> {
+        let silent_ms = now_ms.saturating_sub(self.heard_ms);
+        let is_silent = self.expects_reports && self.heard_ms > 0 && silent_ms >= SILENT_MS;
+        is_silent.then(|| {
+            format!("SILENT: nothing was reported for {} s; what is shown is older", silent_ms / 1000)
+        })
+    }
+
+    /// What a line of the last second has to say: silence, stalls and waits, and nothing when all is well.
+    pub fn alarms(&self, now_ms: u64) -> Vec<String> {
+        if let Some(silent) = self.silent(now_ms) {
+            return vec![silent];
+        }
         let stalled = self.untold.as_ref().map(|stall| stalled(stall, None));
         stalled.into_iter().chain(self.starved()).collect()
     }
@@ -115,6 +134,9 @@ impl Own {
             let others =
                 if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
             return (Alarm::Loud, format!("DISTURBED{others}: {}", first.seen));
+        }
+        if let Some(silent) = self.silent(now_ms) {
+            return (Alarm::Loud, silent);
         }
         let fresh = self.last_stall.as_ref().filter(|stall| now_ms < stall.at_ms + FRESH_MS);
         let stalled = fresh.map(|stall| stalled(stall, Some(now_ms)));
@@ -175,7 +197,22 @@ mod tests {
         own.thread(&thread(0, 1000));
         let (alarm, text) = own.status(1000);
         assert_eq!(text, "Assay itself: timers late p99 0.30 ms, max 0.30 ms; waited 0.1 %; no stall");
-        assert_eq!((alarm, own.alarms().len()), (Alarm::Quiet, 0));
+        assert_eq!((alarm, own.alarms(1000).len()), (Alarm::Quiet, 0));
+    }
+
+    #[test]
+    fn figures_of_the_past_are_not_shown_as_if_they_were_of_now() {
+        let mut own = Own { expects_reports: true, ..Own::default() };
+        assert!(own.alarms(60_000).is_empty(), "nothing was to be reported yet");
+        own.thread(&thread(8000, 410_000));
+        assert!(own.alarms(12_900)[0].starts_with("STARVED"));
+        let silent = "SILENT: nothing was reported for 6 s; what is shown is older";
+        assert_eq!(own.alarms(15_500), [silent]);
+        assert_eq!(own.status(15_500), (Alarm::Loud, silent.to_owned()));
+        own.thread(&thread(15_000, 0));
+        assert!(own.alarms(16_500).is_empty());
+        own.expects_reports = false;
+        assert!(own.alarms(60_000).is_empty(), "the last phase is over");
     }
 
     #[test]
@@ -184,11 +221,12 @@ mod tests {
         own.thread(&thread(0, 0));
         own.stall(&stall(900, 304_112));
         own.stall(&stall(1300, 11_000));
-        assert_eq!(own.alarms(), ["STALLED: robots 0 stood still for 304 ms"]);
+        assert_eq!(own.alarms(1000), ["STALLED: robots 0 stood still for 304 ms"]);
         own.told();
-        assert!(own.alarms().is_empty());
+        assert!(own.alarms(1000).is_empty());
         let loud = (Alarm::Loud, "STALLED: robots 0 stood still for 11.0 ms, 2 s ago".to_owned());
         assert_eq!(own.status(3300), loud);
+        own.thread(&thread(59_000, 0));
         let (alarm, text) = own.status(60_000);
         assert!(alarm == Alarm::Look && text.ends_with("2 stalls"), "{text}");
     }
@@ -197,10 +235,10 @@ mod tests {
     fn a_starved_second_is_loud_and_the_next_one_is_not() {
         let mut own = Own::default();
         own.thread(&thread(0, 410_000));
-        assert_eq!(own.alarms(), ["STARVED: robots 0 waited for a processor 41 % of the time"]);
+        assert_eq!(own.alarms(1000), ["STARVED: robots 0 waited for a processor 41 % of the time"]);
         assert_eq!(own.status(1000).0, Alarm::Loud);
         own.thread(&thread(1000, 1000));
-        assert!(own.alarms().is_empty());
+        assert!(own.alarms(1000).is_empty());
     }
 
     #[test]

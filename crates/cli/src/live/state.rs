@@ -241,6 +241,8 @@ impl State {
             PhaseEvent::Ended { phase, at_ms, .. } => self.with_phase(phase, |p| p.ended_ms = Some(at_ms)),
             PhaseEvent::Progress { phase, done } => self.with_phase(phase, |p| p.progress = Some(done)),
         }
+        let is_under_way = |phase: &PhaseState| phase.began_ms.is_some() && phase.ended_ms.is_none();
+        self.own.expects_reports = self.phases.iter().any(is_under_way);
     }
 
     fn take_stage(&mut self, stage: &Stage) {

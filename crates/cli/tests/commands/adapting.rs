@@ -42,5 +42,7 @@ fn a_thermostat_finds_the_load_that_a_slow_origin_can_bear() {
     assert_eq!(said, ["the load factor is 0.3"]);
     let phases = dir.read_info().expect("a head").phases;
     let times: Vec<_> = phases.iter().map(|phase| (phase.start_ms, phase.end_ms)).collect();
-    assert_eq!(times, [(Some(0), Some(9_000)), (Some(9_000), Some(11_000))]);
+    assert_eq!((times[0], times[1].0), ((Some(0), Some(9_000)), Some(9_000)));
+    // Its end is when the last robot has come to it, which a busy machine delays.
+    assert!(times[1].1.is_some_and(|end_ms| (11_000..13_000).contains(&end_ms)), "{times:?}");
 }

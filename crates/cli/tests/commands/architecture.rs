@@ -313,3 +313,49 @@ fn a_walk_through_a_function_that_has_gone_is_found_out() {
     assert!(holds_function("pub fn one(", "one") && holds_function("fn two<T>(", "two"));
     assert!(!holds_function("fn one_more(", "one"));
 }
+
+/// What reads a file without asking what it is, and may: the beginning of a path below `crates`, and why.
+const READS_ANYTHING: [(&str, &str); 16] = [
+    ("files/src/", "it is what asks"),
+    ("health/src/", "files of the kernel"),
+    ("engine/src/watch/usage.rs", "a file of the kernel"),
+    ("replay/src/own.rs", "a file of the kernel"),
+    ("spe/src/memory.rs", "a file of the kernel"),
+    ("link/src/", "files of the kernel"),
+    ("lab/src/resting.rs", "files of the kernel"),
+    ("lab/src/watched.rs", "files of the kernel"),
+    ("lab/src/cgroup.rs", "files of the kernel"),
+    ("lab/src/leftovers.rs", "files of the kernel"),
+    ("lab/src/work.rs", "the system's list of users"),
+    ("lab/src/elsewhere/mod.rs", "a directory, which is locked"),
+    ("experiment/src/cells/directory.rs", "a directory, which is locked"),
+    ("logs/src/input.rs", "a log that a user names may be a pipe, and is read as a stream"),
+    ("machines/src/login.rs", "a secret may come through a pipe; so many bytes are read"),
+    ("testbed/src/", "only for tests"),
+];
+/// What writes files that nobody names and reads them again, in directories of its own.
+const READS_ITS_OWN: [&str; 2] = ["node/src/real.rs", "spe/src/collector/disk.rs"];
+
+#[test]
+fn what_others_name_is_read_through_the_crate_that_asks_what_it_is() {
+    let crates = root().join("crates");
+    let sources = files(&[".rs"]);
+    let for_tests: Vec<_> = sources.iter().flat_map(|file| test_modules(&read(file))).collect();
+    let mut wrong = Vec::new();
+    for file in sources.iter().filter(|file| !is_test(file)) {
+        let Ok(place) = file.strip_prefix(&crates) else { continue };
+        let place = place.display().to_string();
+        let allowed = READS_ANYTHING.iter().map(|(begin, _)| *begin).chain(READS_ITS_OWN);
+        let is_for_tests =
+            file.file_stem().is_some_and(|name| for_tests.iter().any(|module| name == module.as_str()));
+        if !place.contains("/src/") || is_for_tests || { allowed }.any(|begin| place.starts_with(begin)) {
+            continue;
+        }
+        let code = code(&read(file));
+        for call in ["fs::read(", "read_to_string(", "File::open("] {
+            let reads = code.match_indices(call).filter(|(at, _)| !code[..*at].ends_with('.'));
+            wrong.extend(reads.map(|_| format!("{place} calls {call}…)")));
+        }
+    }
+    assert!(wrong.is_empty(), "use assay_files, or give a reason here: {wrong:#?}");
+}

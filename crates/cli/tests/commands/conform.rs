@@ -54,6 +54,13 @@ fn a_must_of_ones_own_that_is_not_met_ends_with_99_unless_it_is_excused() {
     assay.file("known.toml", "[[known]]\ncase = \"one-page\"\nreason = \"not yet\"\n");
     let said = run(&["--known-failures", "known.toml"]).exits(0);
     assert!(said.stdout.contains("(known: not yet)"), "{}", said.stdout);
+    // What was not tried was not looked for; what no case is called is told.
+    let known = |case: &str| format!("[[known]]\ncase = \"{case}\"\nreason = \"why\"\n");
+    assay.file("others.toml", &(known("age-sent") + &known("stores") + &known("storse")));
+    let typed = ["conform", "builtin", "--case", "stores", "--known-failures", "others.toml"];
+    let said = assay.run(&typed).exits(0).complains("the known failure of `stores` was not seen");
+    assert!(!said.stderr.contains("age-sent"), "{}", said.stderr);
+    said.complains("no case is called `storse`");
 }
 
 #[test]
@@ -76,6 +83,8 @@ fn mistakes_are_shown_before_anything_is_started() {
         (&["127.0.0.1:9"], "--origin-listen"),
         (&["8.8.8.8:80", "--origin-listen", "127.0.0.1:0"], "--i-own-this-target"),
         (&["varnsh"], "varnsh"),
+        (&["a=builtin", "a=builtin"], "two targets are called `a`"),
+        (&["direct"], "`direct` is no target"),
         (&["show", "stors"], "did you mean `stores`?"),
     ] {
         assay.run(&[&["conform"], typed].concat()).exits(2).complains(words);

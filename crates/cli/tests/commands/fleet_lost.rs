@@ -55,6 +55,23 @@ fn an_agent_that_is_killed_ends_the_run_which_names_it() {
     assert!(due(&assay.path("lost")).0 > 0, "what was measured until then is kept");
 }
 
+#[test]
+fn a_server_that_is_lost_is_named_and_not_the_machines_alone() {
+    let assay = Assay::new();
+    let Some(up) = Up::start(&assay, "2") else { return };
+    let child = run_that_goes_on(&assay, &up, "lost");
+    wait_until("something was measured", || due(&assay.path("lost")).0 > 0);
+    up.end(libc::SIGKILL);
+    let said: Said = child.wait_with_output().expect("ends").into();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("SILENT: nothing was reported for"), "{said:?}");
+    for machine in ["m1", "m2"] {
+        assert!(said.stderr.contains(&format!("the machine {machine} was lost")), "{said:?}");
+    }
+    assert!(said.stderr.contains("there is no connection to the NATS server"), "{said:?}");
+    assert!(due(&assay.path("lost")).0 > 0, "what was measured until then is kept");
+}
+
 /// The schedule of a run has begun, and something was reported of it.
 fn begun(directory: &Path) -> bool {
     let info = RunDir::open(directory).and_then(|dir| dir.read_info());

@@ -173,7 +173,7 @@ fn processors_that_are_named_are_used_and_kept_in_the_record() {
     let (first, last) = (&cpus[0], &cpus[cpus.len() - 1]);
     let flags = ["--robot-cpus", last, "--origin-cpus", first, "--spin", "20us", "--no-report"];
     let said = assay.run(&[&["run", name, "--direct", "--run-dir", "r"], flags.as_slice()].concat());
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     let info = info(&assay, "r");
     let placed = |role: &str| {
         let of_role = info.placement.iter().find(|placed| placed.role == role).expect("placed");
@@ -208,7 +208,7 @@ fn a_calibration_is_kept_and_later_runs_find_it() {
     let slow = Calibration { requests_per_s: 1.0, ..found };
     std::fs::write(&path, serde_json::to_vec(&slow).expect("JSON")).expect("a writable directory");
     let said = assay.run(&["run", name, "--run-dir", "runs/r", "--no-report"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     let said = said.complains("up to 200 requests/s, and this machine was calibrated to offer 1");
     drop(said);
     assert_eq!(info(&assay, "runs/r").calibration.expect("found").requests_per_s, 1.0);

@@ -39,7 +39,7 @@ fn a_report_that_could_not_be_written_is_refused_before_the_work() {
 fn a_file_is_written_in_the_form_that_its_name_says_or_not_at_all() {
     let assay = Assay::new();
     let said = assay.run(&["run", "demo", "--duration", "1s", "--run-dir", "r", "-o", "run.html"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     let text = |name: &str| read(&assay.path(name));
     assert!(
         text("run.html").starts_with("<!DOCTYPE html>") || text("run.html").starts_with("<!doctype html>")
@@ -88,10 +88,22 @@ fn a_replay_without_a_target_names_both_kinds() {
     let log = assay.file("urls", "not a URL\n");
     assay.run(&["replay", log]).exits(2).complains("--to HOST:PORT").complains("--proxy PROXY");
     let said = assay.run(&["replay", "--urls", log, "--to", "127.0.0.1:9"]).exits(2);
-    let said = said.complains("of 1 lines, there are 1 without a usable URL");
+    let said = said.complains("of 1 line, there is 1 without a usable URL");
     assert!(!said.stderr.contains(" 0 "), "{}", said.stderr);
     let binary = assay.file("access.log", "nothing that is a log\n");
     assay.run(&["replay", binary, "--to", "127.0.0.1:9"]).exits(2).complains("--format");
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let assay = Assay::new();
+    let log = assay.file("urls", "http://a.example/\n");
+    let to = ["replay", "--urls", log, "--to", "127.0.0.1:9"];
+    assay.run(&[&to[..], &["--think", "1s"]].concat()).exits(2).complains("--proxy <PROXY>");
+    assay.run(&[&to[..], &["--lifetime", "1s"]].concat()).exits(2).complains("--origins <ADDR:PORT>");
+    assay.run(&["logs", log, "--of", "front"]).exits(2).complains("--of names a cache of a run");
+    let nothing = assay.run(&["logs", log, "--from", "20", "--to", "20"]).exits(2);
+    nothing.complains("--from is no earlier than --to");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn an_authority_that_cannot_be_used_is_refused_with_what_is_wrong() {
     let identity =
         expired.issue(&["www.test".to_owned()], Validity::around(now_unix_s)).expect("can be made");
     for (certificate, key, words) in [
-        (&expired.certificate, expired.key(), "the authority is expired, since 36"),
+        (&expired.certificate, expired.key(), "the authority expired 60 minutes ago"),
         (&identity.certificate, identity.key.clone(), "not that of an authority"),
     ] {
         std::fs::write(assay.path("own/authority.pem"), certificate).expect("a writable file");

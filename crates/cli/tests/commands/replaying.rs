@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use assay_record::spe::{Ended, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Target, Verdict};
 
@@ -45,6 +46,61 @@ fn a_log_is_replayed_and_the_result_is_one_document() {
     let text = said.exits(0).stdout;
     assert!(text.contains("4 sent, 4 responses") && text.contains("2 made"), "{text}");
     assert!(text.contains("its lateness is") && text.contains("due to last byte"), "{text}");
+}
+
+/// Waits until a process has a thread of that name.
+fn wait_for_thread(child: &Child, name: &str) {
+    let tasks = format!("/proc/{}/task", child.id());
+    let begin = Instant::now();
+    loop {
+        let entries = std::fs::read_dir(&tasks).expect("it runs").flatten();
+        let mut names = entries.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        if names.any(|comm| comm.trim() == name) {
+            return;
+        }
+        assert!(begin.elapsed().as_secs() < 60, "no thread {name}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_log_without_a_usable_line_that_does_not_end_is_given_up_at_the_first_signal() {
+    for (signal, is_endless) in [(libc::SIGINT, true), (libc::SIGTERM, true), (libc::SIGTERM, false)] {
+        let assay = Assay::new();
+        let pipe = assay.path("log");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()), "cannot make a pipe");
+        let arguments = ["replay", "log", "--format", "%h %t \"%r\" %>s %b", "--to", "127.0.0.1:9", "--json"];
+        let mut command = assay.command(&arguments);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        wait_for_thread(&child, "plan");
+        let mut writer = std::fs::OpenOptions::new().write(true).open(&pipe).expect("it is read");
+        // More than a pipe and the reader have room for, so it reads. It takes lines until it ends; writing fails then.
+        let lines = b"y\n".repeat(1 << 20);
+        let written = if is_endless { writer.write_all(&lines) } else { writer.write_all(b"y\n") };
+        written.expect("it reads");
+        // A log that only waits must not end before the replay does: its writer is kept.
+        let writing = std::thread::spawn(move || {
+            while is_endless && writer.write_all(&lines).is_ok() {}
+            writer
+        });
+        send(&child, signal);
+        let begin = Instant::now();
+        let code = loop {
+            match child.try_wait().expect("is our child") {
+                Some(status) => break status.code(),
+                None if begin.elapsed().as_secs() > 60 => break None,
+                None => std::thread::yield_now(),
+            }
+        };
+        let _ = child.kill();
+        drop(writing.join().expect("ends with the reader"));
+        let said = Said::from(child.wait_with_output().expect("it has ended"));
+        assert_eq!(code, Some(105), "{said:?}");
+        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+        assert_eq!((&document["requests"], &document["interrupted"]), (&0.into(), &true.into()));
+    }
 }
 
 /// Twelve requests of a Squid log: three URLs that can be kept, requested four, three and two times, and one that cannot, three
@@ -242,7 +298,14 @@ fn a_replay_that_cannot_be_says_what_to_do() {
     assert!(said.stderr.contains("was not recognised"), "{said:?}");
     assay.run(&["replay", log]).exits(2);
     assay.run(&["replay", log, "--to", "8.8.8.8:80"]).exits(2).complains("--i-own-this-target");
-    assay.run(&["replay", log, "--to", "127.0.0.1:9", "--speed", "0"]).exits(2);
+    let to = ["replay", log, "--to", "127.0.0.1:9"];
+    for flag in ["--speed", "--limit", "--most-open"] {
+        assay.run(&[&to[..], &[flag, "0"]].concat()).exits(2).complains(flag);
+    }
+    assay.run(&[&to[..], &["--urls", "--connections", "0"]].concat()).exits(2).complains("--connections");
+    for flag in ["--memory=1MB", "--disk=1MB", "--set=a=b", "--proxy-dir=d", "--dir=d"] {
+        assay.run(&[&to[..], &[flag]].concat()).exits(2).complains("--to");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use assay_record::dir::RunDir;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
-use crate::support::{Assay, Said, assert_nothing_left, processes_of, send, wait_for};
+use crate::support::{Assay, Said, assert_nothing_left, processes_of, send, wait_for, wait_for_second};
 
 /// Starts a run of the demo, squeezed into `length`; its run directory is `r`.
 fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
@@ -18,6 +18,30 @@ fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
     arguments.extend(more);
     let mut command = assay.command(&arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// The JSON document of a run that went well, of three at most: on a machine that is busy with other tests Assay may stand still for so
+/// long that the run says of itself that it was disturbed, with exit code 96.
+fn undisturbed(mut run: impl FnMut() -> Said) -> Value {
+    let mut said = run();
+    for _ in 1..3 {
+        if said.code == Some(96) {
+            said = run();
+        }
+    }
+    document(&said)
+}
+
+/// The JSON document of a demo that was not disturbed, of three at most, and where it ran.
+fn whole_demo(length: &str, more: &[&str]) -> (Assay, Value) {
+    let mut last = None;
+    let document = undisturbed(|| {
+        let assay = Assay::new();
+        let said: Said = demo(&assay, length, more).wait_with_output().expect("ends").into();
+        last = Some(assay);
+        said
+    });
+    (last.expect("it ran"), document)
 }
 
 /// The JSON document of a run that went well. A busy machine changes what is known of its times, and no exit code.
@@ -30,9 +54,7 @@ fn document(said: &Said) -> Value {
 
 #[test]
 fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
-    let assay = Assay::new();
-    let said: Said = demo(&assay, "6s", &[]).wait_with_output().expect("ends").into();
-    let document = document(&said);
+    let (assay, document) = whole_demo("6s", &[]);
     for field in
         ["schema", "run", "workload", "proxy", "seed", "stream_digest", "headline", "partial", "warnings"]
     {
@@ -58,9 +80,7 @@ fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
 
 #[test]
 fn the_builtin_proxy_is_a_forward_proxy_too() {
-    let assay = Assay::new();
-    let said: Said = demo(&assay, "3s", &["--forward"]).wait_with_output().expect("ends").into();
-    let document = document(&said);
+    let (_, document) = whole_demo("3s", &["--forward"]);
     assert_eq!(document["target"]["mode"], "forward");
     assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
     assert!(document["total"]["outcomes"]["hit"].as_u64() > Some(0), "{:#}", document["total"]);
@@ -77,7 +97,11 @@ fn all_that_is_special_about_requests_and_responses_is_right() {
     for target in [&["--direct"][..], &[], &["--forward"], over_http2, encrypted, through_proxy, to_origins] {
         let dir = format!("r{}", target.concat());
         let arguments = [&["run", workload, "--run-dir", &dir, "--no-report", "--json"], target].concat();
-        let total = &document(&assay.run(&arguments))["total"];
+        let document = undisturbed(|| {
+            let _ = std::fs::remove_dir_all(assay.path(&dir));
+            assay.run(&arguments)
+        });
+        let total = &document["total"];
         assert_eq!(total["errors"]["total"], 0, "{target:?}: {:#}", total["errors"]);
         for status in ["200", "206", "401", "416", "500"] {
             assert!(total["by_status"][status].as_u64() > Some(5), "no {status} in {:#}", total["by_status"]);
@@ -117,7 +141,10 @@ fn the_stream_is_the_same_over_http_2_and_nothing_of_it_is_lost() {
     let documents = ["1.1", "2"].map(|version| {
         let arguments = ["run", "demo", "--direct", "--rehearse", "3s", "--run-dir", version, "--json"];
         let versions = ["--no-report", "--robot-http", version, "--origin-http", version];
-        document(&assay.run(&[&arguments[..], &versions].concat()))
+        undisturbed(|| {
+            let _ = std::fs::remove_dir_all(assay.path(version));
+            assay.run(&[&arguments[..], &versions].concat())
+        })
     });
     let [before, after] = &documents;
     assert_eq!(before["stream_digest"], after["stream_digest"]);
@@ -135,8 +162,7 @@ fn the_stream_is_the_same_over_http_2_and_nothing_of_it_is_lost() {
 #[test]
 fn the_builtin_proxy_speaks_http_2_to_origins_and_nothing_is_lost() {
     let run = |flags: &[&str]| {
-        let assay = Assay::new();
-        document(&demo(&assay, "3s", flags).wait_with_output().expect("ends").into())
+        undisturbed(|| demo(&Assay::new(), "3s", flags).wait_with_output().expect("ends").into())
     };
     let digest = |document: &Value| document["stream_digest"].clone();
     let plain = run(&[]);
@@ -209,9 +235,7 @@ fn assert_complete(part: &Value) {
 
 #[test]
 fn the_log_of_xacts_has_a_row_for_each_but_what_no_page_led_to() {
-    let assay = Assay::new();
-    let said: Said = demo(&assay, "3s", &["--xact-log"]).wait_with_output().expect("ends").into();
-    let document = document(&said);
+    let (assay, document) = whole_demo("3s", &["--xact-log"]);
     let rows = XactLog::read(&assay.path("r/xacts.parquet")).expect("a log that can be read");
     let count = |is: &dyn Fn(&XactRow) -> bool| rows.iter().filter(|row| is(row)).count() as u64;
     let total = |field: &str| document["total"][field].as_u64().expect("a count");
@@ -227,9 +251,7 @@ fn the_log_of_xacts_has_a_row_for_each_but_what_no_page_led_to() {
 
 #[test]
 fn without_a_proxy_there_are_no_hits() {
-    let assay = Assay::new();
-    let said: Said = demo(&assay, "3s", &["--direct"]).wait_with_output().expect("ends").into();
-    let document = document(&said);
+    let (_, document) = whole_demo("3s", &["--direct"]);
     assert_eq!(document["total"]["dhr"]["measured"], 0.0);
     assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
 }
@@ -238,7 +260,7 @@ fn without_a_proxy_there_are_no_hits() {
 fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
     let assay = Assay::new();
     let said = assay.run(&["run", "demo", "--rehearse", "3s", "--no-report"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     assert!(said.stderr.contains("DHR"), "no progress: {}", said.stderr);
     assert!(!said.stdout.contains("\x1b"), "colours in a pipe: {}", said.stdout);
     let runs: Vec<_> = std::fs::read_dir(assay.path("runs")).expect("a run directory").flatten().collect();
@@ -255,7 +277,7 @@ fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
 fn the_result_can_go_to_a_file() {
     let assay = Assay::new();
     let said: Said = demo(&assay, "3s", &["-o", "result.json"]).wait_with_output().expect("ends").into();
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     assert_eq!(said.stdout, "");
     let text = std::fs::read_to_string(assay.path("result.json")).expect("the result");
     serde_json::from_str::<Value>(&text).expect("one JSON document");
@@ -277,7 +299,7 @@ fn an_interrupt_leaves_a_partial_report() {
         let mut child = long_demo(&assay);
         let stderr = child.stderr.take().expect("piped");
         let mut lines = BufReader::new(stderr).lines();
-        wait_for(&mut lines, "0:02");
+        wait_for_second(&mut lines, 2);
         send(&child, signal);
         // Both at once: the document is longer than what a pipe holds.
         let rest = std::thread::spawn(|| lines.map_while(Result::ok).collect::<Vec<_>>());
@@ -313,7 +335,7 @@ fn a_workload_without_a_schedule_runs_at_full_load_until_it_is_stopped_and_is_wh
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     wait_for(&mut lines, "until Ctrl-C");
-    wait_for(&mut lines, "0:02");
+    wait_for_second(&mut lines, 2);
     send(&child, libc::SIGINT);
     let rest = std::thread::spawn(|| lines.for_each(drop));
     let said = Said::from(child.wait_with_output().expect("ends"));
@@ -339,7 +361,7 @@ fn a_second_interrupt_quits_and_what_was_recorded_can_still_be_read() {
     let mut child = long_demo(&assay);
     let stderr = child.stderr.take().expect("piped");
     let mut lines = BufReader::new(stderr).lines();
-    wait_for(&mut lines, "0:02");
+    wait_for_second(&mut lines, 2);
     send(&child, libc::SIGINT);
     wait_for(&mut lines, "stopping");
     send(&child, libc::SIGINT);
@@ -354,7 +376,7 @@ fn a_command_that_is_killed_leaves_no_process_behind() {
     let assay = Assay::new();
     let mut child = long_demo(&assay);
     let stderr = child.stderr.take().expect("piped");
-    wait_for(&mut BufReader::new(stderr).lines(), "0:01");
+    wait_for_second(&mut BufReader::new(stderr).lines(), 1);
     assert!(processes_of(&assay.path("long")).len() >= 3, "the roles are not told by their command lines");
     send(&child, libc::SIGKILL);
     child.wait().expect("ends");

@@ -52,6 +52,24 @@ fn a_cluster_of_ones_own_may_extend_a_bundled_one_and_mistakes_end_with_2() {
 }
 
 #[test]
+fn a_node_that_cannot_fail_is_told() {
+    let assay = Assay::new();
+    let all = "clients = [1]\npolicies = [\"lc\"]\nmeasure = \"20s\"\n[[cluster]]\nnodes = 4\n[[service]]\nname = \"a\"\n\
+        processor = \"1ms\"\n[[failure]]\n";
+    let file = assay.file("none.toml", &format!("{all}node = 9\nat = \"15s\"\n"));
+    for typed in [&["simulate", file][..], &["cluster", file, "--run"]] {
+        assay.run(typed).exits(2).complains("none.toml:10: node: there is no node 9");
+    }
+    let file = assay.file("late.toml", &format!("{all}node = 3\nat = \"40s\"\n"));
+    assay.run(&["simulate", file]).exits(2).complains("late.toml:11: at: the simulation has ended by then");
+    // The file is right, and the command line leaves no time for it.
+    let file = assay.file("right.toml", &format!("{all}node = 3\nat = \"15s\"\n"));
+    let said = assay.run(&["simulate", file, "--measure", "2s"]).exits(0);
+    assert!(said.stderr.contains("note: node 3 does not fail: "), "{}", said.stderr);
+    assert!(!assay.run(&["simulate", file]).exits(0).stderr.contains("does not fail"));
+}
+
+#[test]
 fn what_a_file_extends_is_named_and_a_file_that_was_passed_over_too() {
     let assay = Assay::new();
     let own = "extends = \"appendix-d\"\nclients = [1]\npolicies = [\"lc\"]\nmeasure = \"5s\"\n";
@@ -187,4 +205,10 @@ fn the_ward_analysis_of_a_site_finds_a_core() {
     let json = assay.run(&["simulate", "locality", "--ward-analysis", "--json"]).exits(0).stdout;
     let document: Value = serde_json::from_str(&json).expect("JSON");
     assert!(document["analyses"][0]["best"]["core_documents"].as_u64() > Some(0), "{document}");
+    // What is of a simulation there is none of.
+    for (flag, file) in [("--csv", "nodes.csv"), ("--html", "page.html"), ("--against", "other.json")] {
+        let typed = ["simulate", "locality", "--ward-analysis", flag, file];
+        assay.run(&typed).exits(2).complains(&format!("cannot be used with '{flag}"));
+        assert!(!assay.path(file).exists());
+    }
 }

@@ -356,7 +356,17 @@ fn caches_that_work_together_are_simulated_with_what_that_gains() {
         .exits(2)
         .complains("a trace has no clients");
     assay.run(&["size", "trace.csv", "--layers", "1KB,2KB"]).exits(0);
-    assay.run(&["size", log, "--layers", "0B"]).exits(2).complains("a cache of nothing");
+    for flag in ["--layers", "--sizes"] {
+        assay.run(&["size", log, flag, "0B"]).exits(2).complains("a cache of nothing");
+        assay.run(&["size", log, flag, "5Q"]).exits(2).complains("5Q");
+    }
+    // Without sizes, a number is one of objects, of layers too.
+    assay.file("uni.csv", "id\n1\n2\n1\n3\n1\n");
+    let said = assay.run(&["size", "uni.csv", "--sizes", "2,20", "--layers", "2,20"]).exits(0).stdout;
+    let (layers, by_size) = said.split_once("hits by size").expect("two tables");
+    for size in ["2 objects", "20 objects"] {
+        assert!(layers.contains(size) && by_size.contains(size), "{size} is not in both tables: {said}");
+    }
 }
 
 #[test]

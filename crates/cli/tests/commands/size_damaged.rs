@@ -77,5 +77,5 @@ fn what_is_no_trace_is_refused_in_words_that_a_terminal_can_show() {
     }
     let one = assay.file("one.csv", "id,size\na,5\n");
     let said = assay.run(&["size", one]).exits(0).stdout.clone();
-    assert!(said.contains("1 requests, for 1 object of 5 B together."), "{said}");
+    assert!(said.contains("1 request, for 1 object of 5 B together."), "{said}");
 }

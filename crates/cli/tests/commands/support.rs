@@ -28,10 +28,10 @@ pub struct Assay {
 pub struct Said {
     /// Exit code; none: ended by a signal.
     pub code: Option<i32>,
+    /// Standard error. It is ahead of the output, which may be a long document, where a test that fails shows both.
+    pub stderr: String,
     /// Standard output.
     pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
 }
 
 impl Assay {
@@ -97,16 +97,44 @@ impl Said {
 
 /// Reads lines of standard error until one has `words`.
 pub fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) {
+    wait_until(lines, &format!("`{words}`"), |line| line.contains(words).then_some(()));
+}
+
+/// Reads lines of standard error until a run has come to its `second`; gives that of the line, which may be a later one: on a busy
+/// machine, not every second has a line.
+pub fn wait_for_second(lines: &mut impl Iterator<Item = std::io::Result<String>>, second: u32) -> u32 {
+    wait_until(lines, &format!("second {second}"), |line| {
+        let (minutes, seconds) = line.split_whitespace().next()?.split_once(':')?;
+        let at = minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?;
+        (at >= second).then_some(at)
+    })
+}
+
+fn wait_until<T>(
+    lines: &mut impl Iterator<Item = std::io::Result<String>>,
+    what: &str,
+    find: impl Fn(&str) -> Option<T>,
+) -> T {
     let mut seen = Vec::new();
     for line in lines {
         let line = line.expect("text");
-        let found = line.contains(words);
-        seen.push(line);
-        if found {
-            return;
+        if let Some(found) = find(&line) {
+            return found;
         }
+        seen.push(line);
     }
-    panic!("no `{words}` in {seen:#?}");
+    panic!("no {what} in {seen:#?}");
+}
+
+/// The figures of a run in which this share of what came due was sent and completed: a machine that is very busy keeps requests from
+/// being sent, and the run is repeated.
+pub fn all_sent(share: f64, mut run: impl FnMut() -> serde_json::Value) -> serde_json::Value {
+    let is_sent = |total: &serde_json::Value| {
+        let counted =
+            |field: &str| total[field].as_f64().unwrap_or_else(|| panic!("no {field} in {total:#}"));
+        counted("completed") >= share * counted("due")
+    };
+    std::iter::repeat_with(&mut run).take(8).find(is_sent).expect("requests are sent in one of eight runs")
 }
 
 /// Processes whose command line names `directory`.

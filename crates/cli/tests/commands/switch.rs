@@ -47,6 +47,18 @@ fn a_switch_file_is_explained_and_mistakes_are_shown() {
 }
 
 #[test]
+fn servers_with_public_addresses_are_asked_for_whatever_their_form() {
+    let assay = Assay::new();
+    // Set aside for documentation: nobody is there. And nothing is sent.
+    for public in ["192.0.2.1:80", "[2001:db8::1]:80", "[::ffff:192.0.2.1]:80"] {
+        let file = assay
+            .file("front.toml", &format!("listen = \"127.0.0.1:0\"\n[[server]]\naddress = \"{public}\"\n"));
+        assay.run(&["switch", file]).exits(2).complains("--i-own-this-target");
+        assay.run(&["switch", "check", file]).exits(0);
+    }
+}
+
+#[test]
 fn a_switch_runs_takes_on_another_file_and_stops_when_told_to() {
     let assay = Assay::new();
     let (one, two) = (server("one"), server("two"));
@@ -81,6 +93,9 @@ fn a_switch_runs_takes_on_another_file_and_stops_when_told_to() {
     let why = event("kept")["why"].to_string();
     assert!(why.contains("from 1 to 2") && why.contains("needs a restart"), "{why}");
     assert!(get(address).ends_with("two"));
+    assay.file("front.toml", &text("192.0.2.1:80"));
+    send(&child, libc::SIGHUP);
+    assert!(event("kept")["why"].as_str().is_some_and(|why| why.contains("public address")));
     assert_eq!(event("second")["servers"][0]["name"], "s");
     send(&child, libc::SIGTERM);
     event("stopping");

@@ -9,7 +9,7 @@ use assay_role::tls::Offer;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::server::Server;
 
-use crate::support::{Assay, Said};
+use crate::support::{Assay, Said, all_sent};
 
 /// One robot, one origin that is called `www.example`, a second.
 /// Each robot makes one connection after the other, so that it has a session to resume from the second on.
@@ -86,7 +86,7 @@ fn an_expired_certificate_is_found_every_time_and_named() {
     let validity = || Validity { from_unix_s: now_unix_s - 7_200, until_unix_s: now_unix_s - 3_600 };
     for _ in 0..2 {
         let said = against(Target::Shows(&["10.0.0.1"], validity())).exits(1);
-        said.complains("the certificate is expired, since 36").complains("renew the certificate");
+        said.complains("the certificate expired 60 minutes ago").complains("renew the certificate");
     }
 }
 
@@ -122,12 +122,14 @@ fn a_target_that_runs_already_is_verified_by_its_authority_or_not_at_all() {
     let (target, origin) = (switch.addresses()[0].to_string(), origin.to_string());
     for trust in [&["--ca", ca][..], &["--insecure", "--robot-http", "2"]] {
         let flags = ["--proxy", &target, "--robot-tls", "--origin-listen", &origin, "--json"];
-        let said = assay.run(&[&["run", workload][..], &flags, trust].concat());
-        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
-        let total = &document["total"];
+        let total = all_sent(0.5, || {
+            let said = assay.run(&[&["run", workload][..], &flags, trust].concat());
+            let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+            document["total"].clone()
+        });
         assert_eq!(total["errors"]["total"], 0, "{trust:?}: {:#}", total["errors"]);
         let counted = |field: &str| total[field].as_u64().expect("a number");
-        assert!(counted("completed") > 10 && counted("tls_full") > 0, "{trust:?}: {total:#}");
+        assert!(counted("completed") > 0 && counted("tls_full") > 0, "{trust:?}: {total:#}");
     }
 }
 
@@ -143,10 +145,14 @@ fn the_same_requests_go_over_tls_and_no_key_stays_behind() {
     let assay = Assay::new();
     let workload = assay.file("small.pg", SMALL);
     let total = |flags: &[&str], name: &str| {
-        let all = [&["run", workload, "--json", "--run-dir", name][..], flags].concat();
-        let said = assay.run(&all);
-        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
-        document["total"].clone()
+        all_sent(1.0, || {
+            // Of a run before that was too busy.
+            let _ = std::fs::remove_dir_all(assay.path(name));
+            let all = [&["run", workload, "--json", "--run-dir", name][..], flags].concat();
+            let said = assay.run(&all);
+            let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+            document["total"].clone()
+        })
     };
     let clear = total(&["--direct"], "clear");
     let secured = total(&["--direct", "--robot-tls", "--tls-versions", "1.3", "--xact-log"], "secured");
@@ -174,10 +180,16 @@ fn no_session_is_resumed_if_none_is_to_be() {
     let workload = assay.file("small.pg", SMALL);
     let flags =
         ["--direct", "--robot-tls", "--tls-versions", "1.2", "--tls-key", "rsa2048", "--tls-resumption", "0"];
-    let said = assay.run(&[&["run", workload, "--json"][..], &flags].concat());
-    let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
-    assert!(document["total"]["tls_full"].as_u64() > Some(1));
-    assert_eq!(document["total"]["tls_resumed"].as_u64(), Some(0));
+    // A machine that is held up for all of the run leaves no second connection.
+    for is_last in [false, false, false, true] {
+        let said = assay.run(&[&["run", workload, "--json"][..], &flags].concat());
+        let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("a document");
+        assert_eq!(document["total"]["tls_resumed"].as_u64(), Some(0));
+        if document["total"]["tls_full"].as_u64() > Some(1) {
+            break;
+        }
+        assert!(!is_last, "{document}");
+    }
 }
 
 #[test]
@@ -212,7 +224,15 @@ fn what_cannot_be_spoken_is_refused_before_anything_starts() {
     run(&["--robot-tls", "--tls-versions", "1.1"]).complains("write 1.2, 1.3 or 1.2-1.3");
     run(&["--robot-tls", "--forward"]).complains("leave --forward out");
     run(&["--insecure"]).complains("add --robot-tls");
-    run(&["--robot-tls", "--ca", "nowhere.pem"]).complains("nowhere.pem");
+    run(&["--tls-versions", "1.3"]).complains("--tls-versions is for robots or origins that speak TLS");
+    run(&["--origin-tls", "--tls-resumption", "0"])
+        .complains("--tls-resumption is for robots that speak TLS");
+    run(&["--robot-tls", "--ca", "nowhere.pem"]).complains("leave --ca out");
+    let listener = TcpListener::bind("127.83.0.1:0").expect("a free port");
+    let target = listener.local_addr().expect("is bound").to_string();
+    run(&["--proxy", &target, "--robot-tls", "--ca", "nowhere.pem"]).complains("nowhere.pem");
+    let suite = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+    run(&["--robot-tls", "--tls-versions", "1.2", "--tls-ciphers", suite]).complains("a key of p256");
     assert!(
         !std::fs::read_dir(assay.directory.path())
             .expect("is there")

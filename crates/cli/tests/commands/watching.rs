@@ -152,6 +152,30 @@ impl Prometheus {
     }
 }
 
+/// Quantiles of a Prometheus are those of the summary, for each that the summary tells: a figure of which a machine that was busy
+/// leaves nothing known has no value there.
+fn quantiles_agree(prometheus: &Prometheus, response_time_ms: &Value) {
+    let mut compared = 0;
+    for (quantile, name) in [(0.5, "p50"), (0.9, "p90"), (0.99, "p99")] {
+        for class in ["hit", "miss"] {
+            let query =
+                format!("histogram_quantile({quantile}, assay_response_time_seconds{{class=\"{class}\"}})");
+            let times = &response_time_ms[class];
+            let ms = prometheus.query(&query).map(|s| s * 1e3);
+            let Some(expected) = times[name].as_f64() else {
+                assert_eq!(times["own"][name]["certainty"], "unknown", "{class} {name}: {times}");
+                assert!(ms.is_some(), "{query} has no value");
+                continue;
+            };
+            compared += 1;
+            // A bucket is 4.4 % wide, and quantiles of few values may be of neighbouring ones.
+            let close = ms.is_some_and(|ms| (ms / expected).ln().abs() < 0.1);
+            assert!(close, "{query}: {ms:?} ms, in the summary {expected} ms");
+        }
+    }
+    assert!(compared >= 3, "of six quantiles, {compared} are known: {response_time_ms}");
+}
+
 #[test]
 fn a_real_prometheus_ends_with_the_very_counts_of_the_summary() {
     let Some(program) = program(&["prometheus"], "prometheus") else { return };
@@ -185,18 +209,7 @@ fn a_real_prometheus_ends_with_the_very_counts_of_the_summary() {
         assert_eq!(prometheus.query(query), Some(expected), "{query} is not {pointer}");
     }
     assert!(prometheus.query("assay_requests_sent_total") > Some(500.0));
-    for (quantile, pointer) in [(0.5, "/p50"), (0.99, "/p99")] {
-        for class in ["hit", "miss"] {
-            let query =
-                format!("histogram_quantile({quantile}, assay_response_time_seconds{{class=\"{class}\"}})");
-            let expected =
-                total.pointer(&format!("/response_time_ms/{class}{pointer}")).and_then(Value::as_f64);
-            let (ms, expected_ms) = (prometheus.query(&query).map(|s| s * 1e3), expected);
-            // A bucket is 4.4 % wide, and quantiles of few values may be of neighbouring ones.
-            let close = ms.zip(expected_ms).is_some_and(|(ms, expected)| (ms / expected).ln().abs() < 0.1);
-            assert!(close, "{query}: {ms:?} ms, in the summary {expected_ms:?} ms");
-        }
-    }
+    quantiles_agree(&prometheus, &total["response_time_ms"]);
     for (query, pointer) in
         [("measured", "/dhr/measured"), ("ideal", "/dhr/ideal"), ("offered", "/dhr/offered")]
     {
@@ -209,7 +222,7 @@ fn a_real_prometheus_ends_with_the_very_counts_of_the_summary() {
     let stored: Value = serde_json::from_str(&stored).expect("JSON");
     assert_eq!(stored["total"], *total, "what is served is what is kept");
     let said = served.end();
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
     assert!(said.stderr.contains("until Ctrl-C"), "{}", said.stderr);
 }
 
@@ -252,7 +265,7 @@ fn a_real_browser_shows_the_live_report_and_its_end() {
     let figures = last.matches("<figure class=\"chart").count();
     assert!(figures > 10 && last.matches("data-drawn=\"true\"").count() == figures, "{figures} charts");
     let said = served.end();
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.went_well(), "{said:?}");
 }
 
 #[test]

@@ -259,6 +259,24 @@ fn a_forward_proxy_that_is_started_here_requests_everything_through_its_listener
     assert!(info.forward && info.when == "at_once");
 }
 
+#[test]
+fn a_server_whose_network_is_not_allowed_gets_no_request_and_the_client_is_told() {
+    let (origin, requested) = origin();
+    for (network, status) in [("10.0.0.0/8", "403 Forbidden"), ("127.0.0.0/8", "200 OK")] {
+        let going = Going::start(&["--proxy", "builtin", "--may-request", network]);
+        let mut stream = TcpStream::connect(going.listen).expect("it listens");
+        write!(stream, "GET http://{origin}/a HTTP/1.1\r\nHost: {origin}\r\nConnection: close\r\n\r\n")
+            .expect("is taken");
+        let mut seen = String::new();
+        stream.read_to_string(&mut seen).expect("a response");
+        assert!(seen.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{network}: {seen:.300}");
+        assert_eq!(seen.contains("--may-request"), network == "10.0.0.0/8", "{seen:.300}");
+        going.end();
+    }
+    let requested = requested.lock().expect("no panic");
+    assert_eq!(requested.values().sum::<u32>(), 1, "{requested:?}");
+}
+
 /// The document's figure 11.12: an evaluation is a proxy of another.
 #[test]
 fn an_evaluation_within_another_sends_the_origin_no_more_requests() {
@@ -288,18 +306,30 @@ fn an_evaluation_within_another_sends_the_origin_no_more_requests() {
 }
 
 #[test]
-fn real_proxies_at_once() {
-    if !has("squid", "squid") || !has("varnishd", "varnish") {
+fn real_proxies_at_once_some_of_them_over_tls() {
+    if !has("squid", "squid") || !has("varnishd", "varnish") || !has("hitch", "hitch") {
         return;
     }
     let (origin, requested) = origin();
     let name = origin.to_string();
+    let proxies = ["squid", "varnish", "builtin", "secured=squid", "front=varnish", "own=builtin"];
+    let named = proxies.iter().flat_map(|proxy| ["--proxy", proxy]);
+    let secured = ["secured", "front", "own"].iter().flat_map(|label| ["--proxy-tls", label]);
     let going =
-        Going::start(&["--origin", &name, "--proxy", "squid", "--proxy", "varnish", "--proxy", "builtin"]);
+        Going::start(&["--origin", &name].into_iter().chain(named).chain(secured).collect::<Vec<_>>());
     see_the_same(&going, origin, false);
+    let keys = going.directory.path().join("spe/proxies/own/tls");
+    assert!(
+        keys.join("ca.pem").exists() && !keys.join("target.key").exists(),
+        "its key was read, and is gone"
+    );
     let (info, rows, code) = going.end();
     assert_eq!(code, Some(0));
-    hold(&requested, &rows, 3);
+    hold(&requested, &rows, 6);
+    assert_eq!(
+        info.targets.iter().map(|target| target.tls).collect::<Vec<_>>(),
+        [false, false, false, false, true, true, true]
+    );
     assert!(info.targets[1].software.as_deref().is_some_and(|name| name.starts_with("Squid ")), "{info:?}");
 }
 

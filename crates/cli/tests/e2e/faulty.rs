@@ -10,7 +10,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A response that came from the origin after a request was sent is none from a store, and is not counted as one. How long ago the
+/// robot sent a request, the forwarder does not know: it serves reloads only what has been in its store for longer than any request
+/// is on its way.
+const LONG_STORED: Duration = Duration::from_secs(1);
 
 /// What the forwarder gets wrong. Apart from it, it passes everything on and stores nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +57,7 @@ struct Shared {
     injected: AtomicU64,
     responded: AtomicU64,
     stop: AtomicBool,
-    store: Mutex<HashMap<String, Response>>,
+    store: Mutex<HashMap<String, (Instant, Response)>>,
     gate: Mutex<()>,
 }
 
@@ -194,11 +199,11 @@ fn respond(
 impl Shared {
     /// A stored response that this fault makes the forwarder give, though it must not.
     fn stored_response(&self, request: &Request, path: &str) -> Option<Response> {
-        let stored = self.store.lock().expect("no thread panics with it").get(path).cloned()?;
+        let (since, stored) = self.store.lock().expect("no thread panics with it").get(path).cloned()?;
         let reload = request.header("cache-control").is_some_and(|v| v.contains("no-cache"));
         let conditional = request.header("if-modified-since").is_some();
         let wrong = match self.fault {
-            Fault::HitOnReload => reload,
+            Fault::HitOnReload => reload && since.elapsed() >= LONG_STORED,
             Fault::HitOnUncachable => !reload && !conditional && !stored.is_cachable(),
             Fault::StaleAfterExpiry => !reload && !conditional && stored.expired_for() > 3,
             _ => false,
@@ -211,7 +216,7 @@ impl Shared {
             matches!(self.fault, Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry);
         if storing && request.line.starts_with("GET ") && response.is_ok() {
             let mut store = self.store.lock().expect("no thread panics with it");
-            store.entry(path.to_owned()).or_insert_with(|| response.clone());
+            store.entry(path.to_owned()).or_insert_with(|| (Instant::now(), response.clone()));
         }
     }
 }

@@ -199,7 +199,16 @@ fn over_http2_through(index: usize) {
     if !has(program, package) {
         return;
     }
-    let ran = rehearse_webaxe(proxy, &["--robot-http", "2"]);
+    let mut ran = rehearse_webaxe(proxy, &["--robot-http", "2"]);
+    // Where others use the processors too, its threads queue to rename what they store (docs/reference/proxies.md), at worst until
+    // after the end of the run: what is under way then has timed out.
+    for _ in 0..3 {
+        let errors = &ran.json["total"]["errors"];
+        if proxy == "httpd" && errors["by_kind"]["timed_out"].as_u64() > Some(0) {
+            eprintln!("once more, as httpd stood still: {errors}");
+            ran = rehearse_webaxe(proxy, &["--robot-http", "2"]);
+        }
+    }
     assert_eq!(ran.errors_total(), 0, "{proxy}: {}", ran.json["total"]["errors"]);
     is_right(&ran, proxy, points);
     let number = |path: &str| ran.number(path).unwrap_or_else(|| panic!("{proxy}: no {path}"));

@@ -84,6 +84,16 @@ fn squid_speaks_tls_to_robots() {
     }
 }
 
+#[test]
+fn varnish_speaks_tls_to_robots_through_hitch_which_counts_as_part_of_it() {
+    if has("varnishd", "varnish") && has("hitch", "hitch") {
+        is_right("varnish", &["--robot-tls"]);
+        let ran = through("varnish", &["--robot-tls"]);
+        let notes = ran.json["target"]["notes"].to_string();
+        assert!(notes.contains("through hitch 1."), "{notes}");
+    }
+}
+
 /// HTTP/2 over TLS: both sides agree on it, and requests are streams.
 fn speaks_http2(proxy: &str) {
     let ran = through(proxy, &["--robot-tls", "--robot-http", "2"]);
@@ -99,12 +109,13 @@ fn speaks_http2(proxy: &str) {
 }
 
 #[test]
-fn four_proxies_speak_http_2_over_tls() {
+fn five_proxies_speak_http_2_over_tls() {
     for (proxy, program, package) in [
         ("nginx", "nginx", "nginx"),
         ("haproxy", "haproxy", "haproxy"),
         ("httpd", "apache2", "apache2"),
         ("trafficserver", "traffic_server", "trafficserver"),
+        ("varnish", "hitch", "hitch"),
     ] {
         if has(program, package) {
             speaks_http2(proxy);

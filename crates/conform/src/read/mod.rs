@@ -5,7 +5,7 @@ mod frames;
 use assay_settings::{Fields, Mistake, Source, Value};
 
 use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Served, Step, Test};
-use crate::template::{unknown, with_row};
+use crate::template::{placeholders, unknown, with_row};
 
 const TOP: [&str; 5] = ["topic", "about", "applies", "isolated", "case"];
 const CASE: [&str; 15] = [
@@ -155,6 +155,19 @@ impl Row {
         }
     }
 
+    /// A text for readers. Nothing is sent of it, so only the row's values and its name (`{as}`) stand for something.
+    fn words(&self, value: &Value<'_>) -> Result<String, Mistake> {
+        let name = self.name.iter().map(|name| (ROW_NAME.to_owned(), name.clone()));
+        let values: Vec<(String, String)> = self.values.iter().cloned().chain(name).collect();
+        let text = with_row(value.text()?, &values);
+        if let Some(name) = placeholders(&text).next() {
+            return Err(value.wrong(&format!(
+                "`{{{name}}}` stands for nothing here; there are {{as}} and the other names in `each`"
+            )));
+        }
+        Ok(text)
+    }
+
     fn texts(&self, fields: &Fields<'_>, key: &str) -> Result<Vec<String>, Mistake> {
         match fields.get(key) {
             Some(value) => value.list()?.iter().map(|item| self.text(item)).collect(),
@@ -230,8 +243,8 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
         topic: common.topic.clone(),
         level: level(&fields.need("level", "MUST, SHOULD, MAY or behaviour")?, row)?,
         rfc: rfc.map(|number| number as u32),
-        section: with_row(section.text()?, &row.values),
-        rule: with_row(rule.text()?, &row.values),
+        section: row.words(&section)?,
+        rule: row.words(&rule)?,
         depends: row.texts(fields, "depends")?,
         applies: fields.get("applies").map_or(Ok(common.applies), |value| applies(&value))?,
         isolated: fields.get("isolated").map_or(Ok(common.isolated), |value| value.flag())?,

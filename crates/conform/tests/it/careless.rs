@@ -72,20 +72,29 @@ fn a_gateway_that_checks_nothing_is_found_by_every_case_that_requires_a_check() 
 
 #[test]
 fn a_gateway_that_goes_down_under_a_flood_serves_no_others() {
-    let served = on_one_thread(async {
-        let cases =
-            Suite::bundled().unwrap().chosen(&["http2-serves-others-during-flood".to_owned()]).unwrap();
-        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let address = going_down(careless(origin.address).await).await;
-        let target = Target { stores: false, http2: Http2::Beside, ..cache_at(address) };
-        let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
-        let of = |outcome: &Outcome| (outcome.case.name.clone(), outcome.judgement.verdict);
-        outcomes.iter().map(of).collect::<Vec<_>>()
-    });
+    let mut served = Vec::new();
+    // A machine that is held up for long leaves it undecided.
+    for _ in 0..3 {
+        served = on_one_thread(verdicts_of_one_that_goes_down());
+        if served.iter().all(|(_, verdict)| *verdict != Verdict::Inconclusive) {
+            break;
+        }
+    }
     let floods = |name: &str| name.starts_with("http2-serves-others-during-flood");
     assert_eq!(served.iter().filter(|(name, _)| floods(name)).count(), 4);
     let is_right = |(name, verdict): &&(String, Verdict)| (*verdict == Verdict::Fail) == floods(name);
     assert!(served.iter().all(|one| is_right(&one)), "{served:?}");
+}
+
+/// What is found out about a gateway that goes down under a flood.
+async fn verdicts_of_one_that_goes_down() -> Vec<(String, Verdict)> {
+    let cases = Suite::bundled().unwrap().chosen(&["http2-serves-others-during-flood".to_owned()]).unwrap();
+    let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
+    let address = going_down(careless(origin.address).await).await;
+    let target = Target { stores: false, http2: Http2::Beside, ..cache_at(address) };
+    let outcomes = run(&cases, &target, &origin, |_, _| ()).await;
+    let of = |outcome: &Outcome| (outcome.case.name.clone(), outcome.judgement.verdict);
+    outcomes.iter().map(of).collect()
 }
 
 /// Passes on what it gets until one connection has sent more than any request has; then it does nothing for anybody any more.

@@ -26,7 +26,7 @@ pub mod weighted_round_robin;
 /// What the tests of policies share.
 #[cfg(test)]
 mod testing {
-    use crate::{ClassId, Finish, Moment, Policy, Request, ServerId};
+    use crate::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
 
     /// The usual request.
     pub(crate) const ANY: Request = Request { class: ClassId(0), document: 7 };
@@ -60,6 +60,6 @@ mod testing {
 
     /// A request ends well after so many nanoseconds.
     pub(crate) fn finish(policy: &mut dyn Policy, server: u32, took_nanos: u64, now: Moment) {
-        policy.finished(ServerId(server), &ANY, &Finish { took_nanos, responded: true }, now);
+        policy.finished(ServerId(server), &ANY, &Finish { took_nanos, end: End::Responded }, now);
     }
 }

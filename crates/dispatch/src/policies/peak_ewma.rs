@@ -3,14 +3,15 @@
 //! Each server has a moving average of response times that jumps to every peak at once and decays slowly, in time rather
 //! than in requests; the cost of a server is that average times the requests it has, plus one. So it turns away from a
 //! server that became slow before its queue shows it. A server that has not responded yet but has requests is taken for
-//! very slow, so a new one is tried with one request. Source: Twitter's Finagle, `PeakEwma` (2013), later in Linkerd.
+//! very slow, so a new one is tried with one request. A client that left says how long a response takes at least: that is a
+//! peak, or nothing. Source: Twitter's Finagle, `PeakEwma` (2013), later in Linkerd.
 
 use assay_random::{Rng, mix};
 
 use crate::in_flight::InFlight;
 use crate::members::Members;
 use crate::moment::Moment;
-use crate::policy::{Finish, Policy, Request, ServerId};
+use crate::policy::{End, Finish, Policy, Request, ServerId};
 
 /// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +55,14 @@ impl Average {
             self.nanos = self.nanos * kept + nanos * (1.0 - kept);
         }
         self.at = self.at.max(now);
+    }
+
+    /// A response would have taken longer than this. Nothing is known of a server that has never responded: it stays so.
+    fn observe_at_least(&mut self, nanos: f64, now: Moment) {
+        if self.nanos > 0.0 && nanos > self.nanos {
+            self.nanos = nanos;
+            self.at = self.at.max(now);
+        }
     }
 }
 
@@ -124,13 +133,19 @@ impl Policy for PeakEwma {
 
     fn finished(&mut self, server: ServerId, _request: &Request, how: &Finish, now: Moment) {
         self.in_flight.finished(server);
-        let decay_s = self.settings.decay_s;
-        self.average(server).observe(how.took_nanos as f64, decay_s, now);
+        let (decay_s, nanos) = (self.settings.decay_s, how.took_nanos as f64);
+        let average = self.average(server);
+        match how.end {
+            End::Responded | End::Failed => average.observe(nanos, decay_s, now),
+            End::Left => average.observe_at_least(nanos, now),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::{ANY, finish, up};
     use super::*;
 
@@ -176,5 +191,54 @@ mod tests {
         assert_eq!(policy.choose(&ANY, at(1)), Some(ServerId(1)), "it costs nothing yet");
         policy.started(ServerId(1), &ANY, at(1));
         assert!((0..20).all(|_| policy.choose(&ANY, at(1)) == Some(ServerId(0))));
+    }
+
+    /// What a server costs after requests, each with milliseconds before it, how long it took, and what it ended with; and after a
+    /// rest.
+    fn cost_after(requests: impl IntoIterator<Item = (u64, u64, End)>, rest_ms: u64) -> f64 {
+        let mut policy = PeakEwma::new(PeakEwmaSettings::default(), 1);
+        up(&mut policy, 1);
+        let mut now_ms = 0;
+        for (before_ms, took_ms, end) in requests {
+            now_ms += before_ms;
+            policy.started(ServerId(0), &ANY, at(now_ms));
+            now_ms += took_ms;
+            let how = Finish { took_nanos: took_ms * MS, end };
+            policy.finished(ServerId(0), &ANY, &how, at(now_ms));
+        }
+        policy.started(ServerId(0), &ANY, at(now_ms));
+        policy.cost(0, at(now_ms + rest_ms))
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_that_its_client_left_never_makes_a_server_look_faster(
+            requests in proptest::collection::vec((0u64..20_000, 1u64..5_000, any::<bool>()), 1..20),
+        ) {
+            let all = requests.iter().map(|&(before_ms, took_ms, left)| {
+                (before_ms, took_ms, if left { End::Left } else { End::Responded })
+            });
+            // Where those are not counted, their time passes all the same.
+            let mut passed_ms = 0;
+            let mut others = Vec::new();
+            for &(before_ms, took_ms, left) in &requests {
+                passed_ms += before_ms;
+                if left {
+                    passed_ms += took_ms;
+                } else {
+                    others.push((std::mem::take(&mut passed_ms), took_ms, End::Responded));
+                }
+            }
+            prop_assert!(cost_after(all, 0) >= cost_after(others, passed_ms));
+        }
+    }
+
+    #[test]
+    fn a_client_that_leaves_after_long_tells_that_the_server_is_slow_and_one_that_leaves_soon_tells_nothing()
+    {
+        let after = |took_ms, end| cost_after([(0, 100, End::Responded), (0, took_ms, end)], 0);
+        assert_eq!(after(3000, End::Left), after(3000, End::Responded));
+        assert_eq!(after(1, End::Left), cost_after([(0, 100, End::Responded)], 1));
+        assert_eq!(cost_after([(0, 1, End::Left)], 0), UNKNOWN + 1.0, "it has not responded yet");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_dispatch::{Choice, ClassId, Finish, Moment, Policy, Request, ServerId, ServerState};
+use assay_dispatch::{Choice, ClassId, End, Finish, Moment, Policy, Request, ServerId, ServerState};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -11,8 +11,12 @@ enum Step {
     Gone(u32),
     Choose(u16, u64),
     RequestAgain(u16, u64),
-    Finish(usize, bool),
+    Finish(usize, End),
     Report(u32, f64),
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![Just(End::Responded), Just(End::Failed), Just(End::Left)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -21,7 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0u32..8).prop_map(Step::Gone),
         8 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::Choose(class, document)),
         2 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::RequestAgain(class, document)),
-        5 => (0usize..20, any::<bool>()).prop_map(|(which, well)| Step::Finish(which, well)),
+        5 => (0usize..20, end()).prop_map(|(which, end)| Step::Finish(which, end)),
         2 => (0u32..8, 0.0f64..1.0).prop_map(|(server, busy)| Step::Report(server, busy)),
     ]
 }
@@ -68,11 +72,11 @@ fn drive(policy: &mut dyn Policy, steps: &[Step]) -> Result<Vec<Option<ServerId>
                 prop_assert!(named.is_none_or(|server| up.contains(&server) && !tried.contains(&server)));
                 names.push(named);
             }
-            Step::Finish(which, responded) => {
+            Step::Finish(which, end) => {
                 if *which < under_way.len() {
                     let (server, request) = under_way.swap_remove(*which);
                     policy.first_byte(server, &request, 1_000, now);
-                    let how = Finish { took_nanos: 1_000_000 * (1 + *which as u64), responded: *responded };
+                    let how = Finish { took_nanos: 1_000_000 * (1 + *which as u64), end: *end };
                     policy.finished(server, &request, &how, now);
                 }
             }
@@ -122,7 +126,7 @@ proptest! {
                 policy.started(server, &request, Moment::START);
                 under_way.push(server);
             }
-            let well = Finish { took_nanos: 1, responded: true };
+            let well = Finish { took_nanos: 1, end: End::Responded };
             under_way.iter().for_each(|server| policy.finished(*server, &request, &well, Moment::START));
             let mut named = BTreeSet::new();
             for _ in 0..servers {

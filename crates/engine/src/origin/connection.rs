@@ -16,18 +16,17 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
+use super::closing::Closing;
 use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Accepted, Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::{Response, Sending};
 use super::upload::Upload;
+use assay_plane::arrival::is_delivered;
 use assay_plane::byte_stream::ByteStream;
-use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::clock::monotonic_ns;
 use assay_plane::timer::Ticket;
-
-/// How long a closing connection is read from, so that the client gets to see the last response.
-const LINGER_NS: u64 = SECOND_NS;
 
 /// Where a connection stands.
 #[derive(Debug)]
@@ -438,21 +437,24 @@ impl Connection {
         false
     }
 
-    /// Says that nothing more comes, and reads on for a while: closing a connection with input unread would make the
-    /// system throw away what the client has not read yet.
+    /// Says that nothing more comes, and reads on until the client has ended its side as well.
     async fn linger(&mut self) {
         if self.stream.shutdown().await.is_err() {
             return;
         }
         self.cancel_idle();
         self.alarm.take_idle();
-        let ticket = self.local.timer.schedule(monotonic_ns() + LINGER_NS, Due::Idle(Rc::clone(&self.alarm)));
-        self.idle = Some((LINGER_NS, ticket));
+        let (mut closing, first_ns) = Closing::begin(monotonic_ns());
+        self.look_at(first_ns);
         poll_fn(|context| {
             self.alarm.listen(context);
             loop {
                 if self.alarm.take_idle() {
-                    return Poll::Ready(());
+                    let is_delivered = is_delivered(self.stream.socket());
+                    let Some(next_ns) = closing.look(is_delivered, monotonic_ns()) else {
+                        return Poll::Ready(());
+                    };
+                    self.look_at(next_ns);
                 }
                 let mut input = self.local.input.borrow_mut();
                 if !ready!(self.stream.poll_recv(context, &mut input)).is_ok_and(|read| read.length > 0) {
@@ -461,6 +463,12 @@ impl Connection {
             }
         })
         .await;
+    }
+
+    /// Has the alarm ring at a time.
+    fn look_at(&mut self, at_ns: u64) {
+        let due = Due::Idle(Rc::clone(&self.alarm));
+        self.idle = Some((0, self.local.timer.schedule(at_ns, due)));
     }
 
     fn cancel_idle(&mut self) {

@@ -15,6 +15,7 @@
 //! every client and is not counted.
 
 mod admit;
+mod closing;
 mod connection;
 mod fault;
 #[cfg(test)]
@@ -284,7 +285,8 @@ impl Origins {
 
 fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
     let path = || spec.workload.clone();
-    let text = std::fs::read(&spec.workload).map_err(|cause| OriginError::Read { path: path(), cause })?;
+    let text = assay_files::bytes(&spec.workload, assay_files::DOCUMENT_MAX)
+        .map_err(|cause| OriginError::Read { path: path(), cause })?;
     let workload: Workload =
         serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;
     let options = UniverseOptions { private_as_public: spec.private_as_public };

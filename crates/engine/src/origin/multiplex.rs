@@ -6,6 +6,7 @@
 //!
 //! *Does not:* speak HTTP/1.1, or upgrade from it: clients must know that it is HTTP/2 (RFC 9113, 3.3).
 
+mod ending;
 mod turns;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use super::admit::{Arrival, Next, UnderWay, admit};
+use super::closing::Closing;
 use super::handshake::{count_handshake, count_tls_error};
 use super::local::{Accepted, Alarm, Due, Local};
 use super::pace::Pace;
@@ -33,6 +35,7 @@ use super::upload::Upload;
 use assay_plane::byte_stream::ByteStream;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::timer::Ticket;
+use turns::OUTPUT_BYTES;
 
 /// Streams that a client may have open.
 const MAX_STREAMS: u32 = 256;
@@ -87,6 +90,8 @@ pub struct Multiplex {
     turns: VecDeque<Stream>,
     /// Requests that it may still serve.
     uses_left: u64,
+    /// Several requests have been under way on it at once.
+    is_shared: bool,
     /// When bytes were last read, and how long they had lain unread then.
     read_ns: u64,
     unread_us: u32,
@@ -98,7 +103,7 @@ pub struct Multiplex {
     refilled_ns: u64,
     counted: Totals,
     /// All is said, and what the client still sends is passed over.
-    is_lingering: bool,
+    closing: Option<Closing>,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
     /// When the responses were made whose heads are not written yet.
@@ -119,6 +124,7 @@ impl Multiplex {
             load: 0,
             turns: VecDeque::new(),
             uses_left,
+            is_shared: false,
             read_ns: now_ns,
             unread_us: 0,
             alarm,
@@ -126,7 +132,7 @@ impl Multiplex {
             used_ns: now_ns,
             refilled_ns: now_ns,
             counted: Totals::default(),
-            is_lingering: false,
+            closing: None,
             is_half_closed: false,
             unwritten_ns: Vec::new(),
         }
@@ -151,13 +157,19 @@ impl Multiplex {
                 self.resume();
             }
             if self.alarm.take_idle() {
-                if self.is_lingering {
-                    return Poll::Ready(Ok(()));
-                }
-                if self.is_idle_for_too_long() {
+                if self.closing.is_some() {
+                    if self.has_lingered() {
+                        return Poll::Ready(Ok(()));
+                    }
+                } else if self.is_idle_for_too_long() {
+                    if !self.transport.is_open() {
+                        // Nothing can be said before the handshake is over.
+                        return Poll::Ready(Ok(()));
+                    }
                     self.wire.go_away(ErrorCode::NO_ERROR);
                 }
             }
+            self.retire_if_used_up();
             self.take_turns();
             let is_written = match self.poll_write(context) {
                 Poll::Ready(written) => {
@@ -169,11 +181,15 @@ impl Multiplex {
             if is_written && self.has_turns() {
                 continue;
             }
+            // What is requested by who takes no responses would be kept for ever.
+            if !is_written && self.wire.output().len() >= OUTPUT_BYTES {
+                return Poll::Pending;
+            }
             if self.is_half_closed {
                 let is_over = is_written && !self.is_busy();
                 return if is_over { Poll::Ready(Ok(())) } else { Poll::Pending };
             }
-            if is_written && self.load == 0 && self.wire.is_closing() && !self.is_lingering {
+            if is_written && self.load == 0 && self.wire.is_closing() && self.closing.is_none() {
                 self.linger()?;
             }
             match self.poll_input(context) {
@@ -185,21 +201,6 @@ impl Multiplex {
                 Poll::Pending => return Poll::Pending,
             }
         }
-    }
-
-    /// Says that nothing more comes, and reads on for a while: closing a connection with input unread would make the system
-    /// throw away what the client has not read yet.
-    fn linger(&mut self) -> io::Result<()> {
-        self.is_lingering = true;
-        self.transport.say_end();
-        socket2::SockRef::from(self.transport.socket()).shutdown(std::net::Shutdown::Write)?;
-        if let Some((_, ticket)) = self.idle.take() {
-            self.local.timer.cancel(ticket);
-        }
-        self.alarm.take_idle();
-        let due = Due::Idle(Rc::clone(&self.alarm));
-        self.idle = Some((SECOND_NS, self.local.timer.schedule(monotonic_ns() + SECOND_NS, due)));
-        Ok(())
     }
 
     /// Writes what there is; ready when there is nothing left. Nothing is written before the handshake of TLS is over, which
@@ -254,7 +255,7 @@ impl Multiplex {
         let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
             Ok(read) if read.length > 0 => (read.length, read.received),
             Err(error) if !self.transport.is_open() => return Poll::Ready(Err(error)),
-            Ok(_) if self.load > 0 && !self.is_lingering => {
+            Ok(_) if self.load > 0 && self.closing.is_none() => {
                 self.is_half_closed = true;
                 return Poll::Ready(Ok(false));
             }
@@ -285,13 +286,15 @@ impl Multiplex {
 
     /// Acts on bytes that were read; false: they are not HTTP/2.
     fn take_input(&mut self, input: &[u8]) -> bool {
-        let mut rest = input;
+        let (mut rest, mut heads) = (input, 0);
         loop {
             let Ok((used, event)) = self.wire.next(rest) else { return false };
             rest = &rest[used..];
             match event {
                 Event::NeedMore => return true,
                 Event::Head { stream, head, ends } => {
+                    heads += 1;
+                    self.is_shared |= heads > 1 || self.load > 0;
                     let (host, length) = (head.host(), head.content_length());
                     let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
                     match Request::read(&self.local.world, self.at, &head) {
@@ -394,9 +397,6 @@ impl Multiplex {
         let response = Response::write(&local, request, made_ns, true, &mut output);
         self.unwritten_ns.push(made_ns);
         self.send(stream, response, &output, (complete_ns, bytes_per_s), under_way);
-        if self.uses_left == 0 && !self.wire.is_closing() {
-            self.wire.go_away(ErrorCode::NO_ERROR);
-        }
     }
 
     /// Responds to what names nothing that could be here.
@@ -485,6 +485,10 @@ impl Multiplex {
     fn served_at(&mut self, stream: Stream, stage: Stage, complete_ns: u64, under_way: Option<UnderWay>) {
         let place = stream.place as usize;
         if self.served.len() <= place {
+            // Most connections have one request at a time: no room for four at once, which a vector would begin with.
+            if self.served.capacity() == 0 {
+                self.served.reserve_exact(place + 1);
+            }
             self.served.resize_with(place + 1, || None);
         }
         let before = self.served[place].replace(Served { stream, stage, complete_ns, under_way });
@@ -511,18 +515,6 @@ impl Multiplex {
         counts.coded_field_bytes_out += now.coded_sent_bytes - before.coded_sent_bytes;
         counts.field_bytes_in += now.fields_received_bytes - before.fields_received_bytes;
         counts.coded_field_bytes_in += now.coded_received_bytes - before.coded_received_bytes;
-    }
-
-    fn is_idle_for_too_long(&mut self) -> bool {
-        let Some((idle_ns, ticket)) = &mut self.idle else { return false };
-        let end_ns = self.used_ns.saturating_add(*idle_ns);
-        let now_ns = monotonic_ns();
-        if now_ns >= end_ns && self.load == 0 {
-            return true;
-        }
-        let next_ns = end_ns.max(now_ns.saturating_add(*idle_ns / 2));
-        *ticket = self.local.timer.schedule(next_ns, Due::Idle(Rc::clone(&self.alarm)));
-        false
     }
 }
 

@@ -28,6 +28,10 @@ use assay_plane::sockets::Readiness;
 /// A connection that is made sooner needs no look at how long its handshake took.
 const QUICK_HANDSHAKE_NS: u64 = 100_000;
 
+/// Bytes that are read from one connection before it is the turn of others, and of what is due: more may come on it for as long as
+/// there is time.
+const TURN_BYTES: usize = 1 << 20;
+
 /// A request that is written sooner than that was not held up.
 const QUICK_WRITE_NS: u64 = 100_000;
 
@@ -325,7 +329,15 @@ impl Crew {
             Some(_) => self.flush_streams(slot),
             None => self.write_unsent(slot),
         }
+        let mut taken = 0;
         while readiness.is_readable() && self.is_open((slot, id)) {
+            let Connection { transport, .. } = &self.connections[slot as usize];
+            if taken >= TURN_BYTES
+                && !transport.has_heard_end()
+                && self.sockets.tell_again(transport.socket(), key).is_ok()
+            {
+                return;
+            }
             let mut bytes = std::mem::take(&mut self.buffer);
             let read = self.connections[slot as usize].transport.recv(&mut bytes);
             match &read {
@@ -338,8 +350,9 @@ impl Crew {
             // There is no more now, unless the end, of which nobody is told again.
             match read {
                 Ok(read) if !read.more && !readiness.is_ended() => return,
+                Ok(read) => taken += read.length,
                 Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
-                _ => {}
+                Err(_) => {}
             }
         }
     }

@@ -25,6 +25,7 @@ use super::xact::{NONE, Page, Xact};
 use crate::tally::Recorder;
 use crate::tally::ideal::IdealNote;
 use crate::tally::merge::Handover;
+use crate::tally::recorders::Recorders;
 use crate::watch::Watch;
 use assay_plane::arrival::Arrivals;
 use assay_plane::gather::Quick;
@@ -160,7 +161,7 @@ pub struct Crew {
     /// Connections made so far; names them.
     pub connection_serial: u64,
     /// Counts of each phase since the last cut.
-    pub recorders: Vec<Option<Box<Recorder>>>,
+    pub recorders: Recorders,
     /// Levels now.
     pub levels: RobotLevels,
     /// Notes for the ideal cache since the last cut.
@@ -238,7 +239,7 @@ impl Crew {
             pages: Slab::new(),
             connections: Slab::new(),
             connection_serial: 0,
-            recorders: (0..phases).map(|_| None).collect(),
+            recorders: Recorders::new(phases),
             levels: RobotLevels::default(),
             notes: Vec::new(),
             clockwork,
@@ -269,7 +270,7 @@ impl Crew {
     /// Counts of a phase since the last cut.
     #[inline]
     pub fn recorder(&mut self, phase: u16) -> &mut Recorder {
-        self.recorders[usize::from(phase)].get_or_insert_default()
+        self.recorders.of(phase)
     }
 
     /// The phase that is on.

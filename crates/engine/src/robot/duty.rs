@@ -122,12 +122,10 @@ impl Crew {
                 self.recorder(cut.phase).counts.dropped_samples += dropped;
             }
         }
-        let taken = self.recorders.iter_mut().enumerate();
-        let phases = taken.filter_map(|(phase, slot)| Some((phase as u16, slot.take()?))).collect();
         let handover = Handover {
             number: self.clockwork.cut_number,
             cut,
-            phases,
+            phases: self.recorders.take(),
             levels: self.levels,
             notes: std::mem::take(&mut self.notes),
             launched,

@@ -5,6 +5,7 @@ use assay_http::coding::GzipError;
 use assay_http::head::HeadError;
 use assay_http::range::MultipartError;
 use assay_measurement::error_kind::ErrorKind;
+use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use thiserror::Error;
 
 use crate::check::Wrong;
@@ -27,6 +28,9 @@ pub enum Flaw {
     /// A change of protocol that was not requested.
     #[error("status 101, but no upgrade was requested")]
     Upgrade,
+    /// Interim responses without an end.
+    #[error("more than {MOST_INTERIM_RESPONSES} interim responses (1xx) came before the response")]
+    EndlessInterim,
     /// The connection ended in the middle of the head.
     #[error("the connection was closed after {0} bytes of the head")]
     HeadCutOff(usize),
@@ -39,9 +43,12 @@ impl Flaw {
     /// The class it is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Flaw::Head(_) | Flaw::Chunk(_) | Flaw::Coding(_) | Flaw::Parts(_) | Flaw::Upgrade => {
-                ErrorKind::Malformed
-            }
+            Flaw::Head(_)
+            | Flaw::Chunk(_)
+            | Flaw::Coding(_)
+            | Flaw::Parts(_)
+            | Flaw::Upgrade
+            | Flaw::EndlessInterim => ErrorKind::Malformed,
             Flaw::HeadCutOff(_) => ErrorKind::TruncatedBody,
             Flaw::Wrong(wrong) => wrong.kind(),
         }

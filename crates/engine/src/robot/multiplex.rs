@@ -5,7 +5,7 @@
 //! connection. `pconn_use_lmt` counts streams, `open_conn_lmt` connections, and `pipeline_depth` does not apply.
 //!
 //! What the target has not acted on (REFUSED_STREAM, or a stream above the last one of a GOAWAY) is sent again at once, counted as
-//! a retry. Other resets are errors, unless they are a fault on purpose that the target has passed on.
+//! a retry, [`MOST_REFUSALS`] times at most. Other resets are errors, unless they are a fault on purpose that the target has passed on.
 
 use std::fmt::Display;
 use std::io;
@@ -27,6 +27,10 @@ use super::streams::Carried;
 use super::xact::NONE;
 use crate::tally::method_name;
 use assay_plane::clock::monotonic_ns;
+
+/// How often a request is sent again because the target did not act on it. One that allows a stream at a time refuses all but one of those
+/// that a new connection begins with, as its settings are not known yet: as many as that may be.
+const MOST_REFUSALS: u8 = 100;
 
 /// What became of a stream, or of the connection, by some of the bytes that came.
 #[derive(Debug)]
@@ -258,7 +262,11 @@ impl Crew {
             Event::Unprocessed { stream } => return Ok((used, Happened::Unprocessed(stream))),
             Event::Failed { stream, error } => return Ok((used, Happened::Broken(stream, error))),
             Event::Writable { .. } => return Ok((used, Happened::Writable)),
-            Event::Interim { .. } | Event::GoAway { .. } | Event::Pong(_) | Event::Priority { .. } => {
+            Event::Interim { stream, .. } => {
+                let flaw = table.get_mut(stream).and_then(|carried| carried.response.begin_interim().err());
+                return Ok((used, flaw.map_or(Happened::Nothing, |flaw| Happened::Flawed(stream, flaw))));
+            }
+            Event::GoAway { .. } | Event::Pong(_) | Event::Priority { .. } => {
                 return Ok((used, Happened::Nothing));
             }
         };
@@ -288,7 +296,7 @@ impl Crew {
             None => response.take_data(data, ends, setup.universe.pool()),
         };
         let cookies_taken = judge.cookies_taken;
-        let counts = &mut recorders[usize::from(phase)].get_or_insert_default().counts;
+        let counts = &mut recorders.of(phase).counts;
         counts.body_bytes_in += response.body_bytes() - before;
         counts.cookies_taken += cookies_taken;
         Ok((
@@ -328,7 +336,7 @@ impl Crew {
             }
             Happened::Unprocessed(stream) | Happened::Reset(stream, ErrorCode::REFUSED_STREAM) => {
                 let Some(carried) = streams.take(stream) else { return };
-                self.send_carried_again(&carried);
+                self.send_carried_again(&carried, now_ns);
             }
             Happened::Reset(stream, code) => {
                 let Some(carried) = streams.take(stream) else { return };
@@ -393,9 +401,16 @@ impl Crew {
         }
     }
 
-    /// Nothing was done for a request: it goes out once more.
-    fn send_carried_again(&mut self, carried: &Carried) {
-        let phase = self.xacts[carried.xact as usize].phase;
+    /// Nothing was done for a request: it goes out once more, unless that has happened again and again. A target that never acts on
+    /// anything would keep its robots busy with that alone.
+    fn send_carried_again(&mut self, carried: &Carried, now_ns: u64) {
+        let xact = &mut self.xacts[carried.xact as usize];
+        let phase = xact.phase;
+        xact.refusals = xact.refusals.saturating_add(1);
+        if xact.refusals > MOST_REFUSALS {
+            let detail = "the target did not act on the request, however often it was sent";
+            return self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
+        }
         self.recorder(phase).counts.retries += 1;
         self.resubmit_on_stream(carried.xact);
     }
@@ -433,7 +448,7 @@ impl Crew {
             if self.xacts[carried.xact as usize].is_to_fail() {
                 self.pass_fault(carried.xact, now_ns);
             } else if !has_begun && !is_fresh && !is_over {
-                self.send_carried_again(carried);
+                self.send_carried_again(carried, now_ns);
             } else if carried.response.opening().is_some_and(|opening| opening.breaks_off) {
                 self.end_carried_early(carried, Ending::BreaksOff, now_ns);
             } else {
@@ -523,7 +538,7 @@ impl Crew {
         let phase = self.phase();
         let Self { connections, recorders, .. } = self;
         if let Some(streams) = &mut connections[slot as usize].streams {
-            streams.count(&mut recorders[usize::from(phase)].get_or_insert_default().counts);
+            streams.count(&mut recorders.of(phase).counts);
         }
     }
 }

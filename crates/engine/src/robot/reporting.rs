@@ -58,9 +58,9 @@ impl Crew {
 
     /// Adds what the recorder of the phase has counted. `last`: it is handed over after this, and begins anew.
     pub fn sample_counts(&mut self, last: bool) {
-        let phase = usize::from(self.phase());
+        let phase = self.phase();
         let Some(sampler) = &mut self.sampler else { return };
-        if let Some(recorder) = &self.recorders[phase] {
+        if let Some(recorder) = self.recorders.get(phase) {
             sampler.take_counts(recorder);
         }
         if last {

@@ -6,6 +6,7 @@
 use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
+use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_role::mark;
 use assay_workload::body::Pool;
 
@@ -62,11 +63,20 @@ pub struct Response {
     payload: Option<Payload>,
     /// 100 has come.
     invites: bool,
+    /// Interim responses so far.
+    interim: u32,
 }
 
 impl Default for Response {
     fn default() -> Self {
-        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, payload: None, invites: false }
+        Self {
+            stage: Stage::Head,
+            pieces: Vec::new(),
+            opening: None,
+            payload: None,
+            invites: false,
+            interim: 0,
+        }
     }
 }
 
@@ -85,6 +95,12 @@ impl Response {
             _ => 0,
         };
         Ok(used + self.feed_body(&bytes[used..], pool)?)
+    }
+
+    /// Takes note of an interim response: a target that sends them without end would keep its robots busy with that alone.
+    pub fn begin_interim(&mut self) -> Result<(), Flaw> {
+        self.interim += 1;
+        if self.interim > MOST_INTERIM_RESPONSES { Err(Flaw::EndlessInterim) } else { Ok(()) }
     }
 
     /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for
@@ -181,12 +197,12 @@ impl Response {
             };
             from += length;
             match head.status {
-                100 => {
-                    self.invites = true;
+                101 => return Err(Flaw::Upgrade),
+                100..=199 => {
+                    self.invites |= head.status == 100;
+                    self.begin_interim()?;
                     continue;
                 }
-                101 => return Err(Flaw::Upgrade),
-                102..=199 => continue,
                 _ => {}
             }
             let Settled { verdict, ending, breaks_off, payload } = judge(&head, mark)?;
@@ -364,6 +380,9 @@ mod tests {
             assert_eq!(feed(&mut response, &bytes, slice), Ok(0), "{slice}");
             assert!(response.is_complete());
         }
+        let endless = "HTTP/1.1 102 Processing\r\n\r\n".repeat(33);
+        let flaw = feed(&mut Response::default(), endless.as_bytes(), 100).expect_err("goes on");
+        assert_eq!((flaw, flaw.kind()), (Flaw::EndlessInterim, ErrorKind::Malformed));
         let upgrade = feed(&mut Response::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
         assert_eq!(upgrade, Err(Flaw::Upgrade));
     }
@@ -389,6 +408,9 @@ mod tests {
             let flaw = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
             assert_eq!(flaw.kind(), ErrorKind::Malformed);
         }
+        let bare_line_feed = b"HTTP/1.1 200 OK\r\nX-One: 1\nContent-Length: 40\r\n\r\n";
+        let flaw = feed(&mut Response::default(), bare_line_feed, 100).expect_err("can be read in two ways");
+        assert_eq!(flaw.kind(), ErrorKind::Malformed);
         let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
         let flaw = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
         assert_eq!(flaw.kind(), ErrorKind::Malformed);

@@ -1,6 +1,5 @@
 //! What robots need to know before they start. Made once from the spec, and shared by all workers.
 
-use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -423,7 +422,8 @@ fn robots(spec: &RobotsSpec, count: u32) -> Result<Range<RobotIndex>, SetupError
 }
 
 fn read_workload(path: &Path) -> Result<Workload, SetupError> {
-    let text = fs::read(path).map_err(|cause| SetupError::Read { path: path.to_owned(), cause })?;
+    let text = assay_files::bytes(path, assay_files::DOCUMENT_MAX)
+        .map_err(|cause| SetupError::Read { path: path.to_owned(), cause })?;
     serde_json::from_slice(&text).map_err(|cause| SetupError::NotAWorkload { path: path.to_owned(), cause })
 }
 

@@ -76,6 +76,10 @@ impl Streams {
         let place = carried.stream.place as usize;
         let table = &mut self.carried.0;
         if table.len() <= place {
+            // Most connections have one request at a time: no room for four at once, which a vector would begin with.
+            if table.capacity() == 0 {
+                table.reserve_exact(place + 1);
+            }
             table.resize_with(place + 1, || None);
         }
         table[place] = Some(carried);

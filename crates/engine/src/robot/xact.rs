@@ -40,6 +40,8 @@ pub struct Xact {
     pub extras: Option<Box<Extras>>,
     /// The stream says that the object was requested before.
     pub revisit: bool,
+    /// How often it was sent in vain: the target did not act on it.
+    pub refusals: u8,
     /// Body of a POST.
     pub post_body: Option<ObjectId>,
     /// Date of `If-Modified-Since`, in seconds of the run.
@@ -85,6 +87,7 @@ impl Xact {
             basic: true,
             extras: None,
             revisit: false,
+            refusals: 0,
             post_body: None,
             since_s: None,
             due_ns,

@@ -7,6 +7,7 @@
 pub mod flights;
 pub mod ideal;
 pub mod merge;
+pub mod recorders;
 
 use std::collections::BTreeMap;
 
@@ -32,8 +33,8 @@ const TYPES: [RequestType; 6] = [
     RequestType::Upload,
 ];
 
-/// Counts and times of one phase since the last cut. Nothing here allocates while it counts, except on a
-/// status code that was not seen before.
+/// Counts and times of one phase since the last cut. Nothing here allocates while it counts, except for a status code or a length of
+/// time that was not seen in the second before.
 #[derive(Debug, Default)]
 pub struct Recorder {
     /// Counts that are plain numbers; the maps in it stay empty until [`Recorder::counts`].
@@ -213,6 +214,24 @@ pub fn micros(from_ns: u64, to_ns: u64) -> u64 {
 }
 
 impl Recorder {
+    /// One in which nothing was counted, with as much room for times as this one has.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self {
+            hit: self.hit.emptied(),
+            miss: self.miss.emptied(),
+            other: self.other.emptied(),
+            timed_out: self.timed_out.emptied(),
+            lateness: self.lateness.emptied(),
+            unsent_wait: self.unsent_wait.emptied(),
+            unsent_least: self.unsent_least.emptied(),
+            unread: self.unread.emptied(),
+            handshake: self.handshake.emptied(),
+            flights: Vec::with_capacity(self.flights.len()),
+            ..Self::default()
+        }
+    }
+
     /// Counts an xact that got its response without error.
     pub fn completed(&mut self, xact: &Completed) {
         self.counts.completed += 1;

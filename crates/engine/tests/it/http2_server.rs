@@ -18,6 +18,10 @@ pub enum Http2Manner {
     Right(u32),
     /// Refuses every third stream.
     Refuses,
+    /// Refuses every stream.
+    RefusesAll,
+    /// Sends interim responses without end.
+    Interim,
     /// Says after the fifth stream of a connection that it has acted on no later one, and closes when those are done.
     GoesAway,
     /// Resets each stream within the body.
@@ -83,7 +87,21 @@ pub async fn serve(mut socket: TcpStream, shared: Arc<Shared>, connection: usize
                         String::from_utf8_lossy(head.lines())
                     );
                     let one = Begun { stream, response: response(&request, &shared), head: text, body: 0 };
-                    if manner == Http2Manner::Refuses && streams % 3 == 0 {
+                    if manner == Http2Manner::Interim {
+                        let mut one = Vec::new();
+                        let fields = [(&b"link"[..], &b"<a>"[..])].into_iter();
+                        while wire.respond(stream, 103, fields.clone(), false).is_ok() {
+                            one.extend_from_slice(wire.output());
+                            wire.wrote(wire.output().len());
+                            if one.len() > 64 * 1024 {
+                                let Ok(()) = socket.write_all(&one).await else { return };
+                                one.clear();
+                            }
+                        }
+                        None
+                    } else if manner == Http2Manner::RefusesAll
+                        || manner == Http2Manner::Refuses && streams % 3 == 0
+                    {
                         wire.reset(stream, ErrorCode::REFUSED_STREAM);
                         None
                     } else if manner == Http2Manner::GoesAway && streams > FIVE {

@@ -22,10 +22,12 @@ mod origins;
 mod pipelines;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;
+mod retiring;
 mod robots;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
 mod server;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod unread;
 mod waits;

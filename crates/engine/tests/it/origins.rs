@@ -16,6 +16,8 @@ use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
 use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::{Command, Event};
+use assay_role::tls::{Offer, ServerTls};
+use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_workload::model::Workload;
 use tempfile::TempDir;
 
@@ -82,7 +84,25 @@ pub struct Origins {
 impl Origins {
     /// Starts those of a workload, on ports of 127.0.0.1 that are free.
     pub fn start(workload: &Workload) -> Self {
+        Self::start_in(tempfile::tempdir().expect("there is room"), workload, None)
+    }
+
+    /// The same over TLS.
+    pub fn start_secured(workload: &Workload) -> Self {
         let dir = tempfile::tempdir().expect("there is room");
+        let validity = Validity::around(1_700_000_000);
+        let authority = Authority::new(KeyKind::P256, validity).expect("is made");
+        let identity = authority.issue(&["10.0.0.1".to_owned()], validity).expect("is issued");
+        let keep = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).expect("there is room");
+            path
+        };
+        let (certificate, key) = (keep("c.pem", &identity.certificate), keep("k.pem", &identity.key));
+        Self::start_in(dir, workload, Some(ServerTls { offer: Offer::default(), certificate, key }))
+    }
+
+    fn start_in(dir: TempDir, workload: &Workload, tls: Option<ServerTls>) -> Self {
         let path = dir.path().join("workload.json");
         std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -93,7 +113,7 @@ impl Origins {
             timing: Timing::default(),
             first: 0,
             listen: vec![free; workload.origins.len()],
-            tls: None,
+            tls,
         };
         let (to_origins, commands) = UnixStream::pair().expect("there are descriptors");
         let (ready_in, ready) = mpsc::channel();

@@ -47,6 +47,23 @@ fn a_line_feed_alone_ends_no_line_of_a_request() {
 }
 
 #[test]
+fn a_line_feed_alone_ends_no_line_of_a_response() {
+    for text in [
+        "HTTP/1.1 200 OK\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nX-One: 1\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\nabc",
+        "HTTP/1.1 200 OK\n\n",
+        "\nHTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\nLink: x\r\n\r\n",
+    ] {
+        let refused = ResponseHead::parse(text.as_bytes()).map(drop).unwrap_err();
+        assert!(matches!(refused, HeadError::Syntax(why) if why.contains("LF alone")), "{text:?}: {refused}");
+    }
+    let body = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\nabc";
+    assert!(ResponseHead::parse(body).unwrap().is_some(), "what is behind the head is no part of it");
+}
+
+#[test]
 fn only_options_and_trace_count_how_often_they_are_passed_on() {
     let left = |method: &str, value: &str| {
         let text = format!("{method} * HTTP/1.1\r\nHost: a\r\nMax-Forwards: {value}\r\n\r\n");

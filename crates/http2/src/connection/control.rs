@@ -1,6 +1,7 @@
 //! Frames about the connection and about the fate of streams.
 
 use super::event::{Found, Outcome};
+use super::send::RETIRING;
 use super::{Connection, Side};
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{self, FrameHead, MAX_31, flag};
@@ -10,6 +11,7 @@ use crate::stream::Stream;
 impl Connection {
     pub(super) fn take_window_update(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
         head.of_length(4)?;
+        self.flood.window_update()?;
         let bytes = frame::number(payload) & MAX_31;
         if head.stream == 0 {
             if bytes == 0 {
@@ -54,9 +56,8 @@ impl Connection {
         }
         let before = self.peer;
         self.peer.apply(payload)?;
-        if self.side == Side::Client && self.peer.enable_push && !before.enable_push {
-            let id = settings::ENABLE_PUSH;
-            return Err(ConnectionError::Setting { id, value: 1 });
+        if self.side == Side::Client && settings::allows_push(payload) {
+            return Err(ConnectionError::Setting { id: settings::ENABLE_PUSH, value: 1 });
         }
         self.shift_windows(before.window_bytes, self.peer.window_bytes)
             .map_err(ConnectionError::WindowOverflow)?;
@@ -90,6 +91,11 @@ impl Connection {
         self.flood.control()?;
         let Some(&payload) = payload.first_chunk() else { return Ok(None) };
         if head.has(flag::ACK) {
+            if self.is_retiring && payload == RETIRING {
+                self.is_retiring = false;
+                self.go_away(ErrorCode::NO_ERROR);
+                return Ok(None);
+            }
             return Ok(Some(Found::Pong(payload)));
         }
         self.flood.acknowledges()?;

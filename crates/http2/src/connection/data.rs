@@ -31,6 +31,9 @@ impl Connection {
         let Some(stream) = self.streams.find(head.stream) else {
             self.skip(left + padding);
             self.on_ended(head)?;
+            if left == 0 {
+                self.flood.late()?;
+            }
             return Ok(None);
         };
         let ends = head.has(flag::END_STREAM);

@@ -27,6 +27,10 @@ pub const ASSUMED_STREAMS: u32 = 100;
 /// Streams that were reset last, whose late frames are passed over.
 const RESET_MEMORY: usize = 256;
 
+/// Memory for header sections that a connection keeps for the next ones. Nearly all are shorter, and a connection that is idle after
+/// a long one must not take a hundred times what others do.
+const KEPT_BYTES: usize = 8 << 10;
+
 /// Which side this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
@@ -144,6 +148,8 @@ pub struct Connection {
     out: Vec<u8>,
     /// Bytes of `out` that the caller has written.
     written: usize,
+    /// The peer was told to open no more streams, and those that are on their way are taken.
+    is_retiring: bool,
     /// Highest stream that is acted on, once this side has said that it takes no others.
     refuses_above: Option<u32>,
     /// Highest stream that the peer acts on, once it has said so.
@@ -209,6 +215,7 @@ impl Connection {
             section: Section::default(),
             out,
             written: 0,
+            is_retiring: false,
             refuses_above: None,
             peer_refuses_above: None,
             reset: VecDeque::new(),
@@ -321,6 +328,7 @@ impl Connection {
     fn reset_stream(&mut self, id: u32, code: ErrorCode) {
         crate::frame::write_reset(&mut self.out, id, code);
         self.totals.resets_sent += 1;
+        self.flood.has_reset();
         if let Some(stream) = self.streams.find(id) {
             self.streams.remove(stream);
         }

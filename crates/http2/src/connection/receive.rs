@@ -1,9 +1,10 @@
 //! Frames from bytes, however they arrive.
 
 use super::event::{Event, Found, Outcome};
-use super::{Connection, OpenBlock, Reading, Side};
+use super::{Connection, KEPT_BYTES, OpenBlock, Reading, Side};
 use crate::error::ConnectionError;
 use crate::frame::{self, DEFAULT_FRAME_BYTES, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use crate::message::Section;
 
 impl Connection {
     /// Reads on: how many bytes of `input` are used up, and what was found. To be called again with the rest until it needs
@@ -24,7 +25,10 @@ impl Connection {
             }
         };
         let event = match found {
-            None => Event::NeedMore,
+            None => {
+                self.release_room();
+                Event::NeedMore
+            }
             Some(Found::Head { stream, ends }) => Event::Head { stream, head: self.section.head(), ends },
             Some(Found::Interim { stream }) => Event::Interim { stream, head: self.section.head() },
             Some(Found::Trailers { stream }) => Event::Trailers { stream, head: self.section.head() },
@@ -40,6 +44,33 @@ impl Connection {
             Some(Found::Priority { id }) => Event::Priority { id, value: &self.block },
         };
         Ok((used, event))
+    }
+
+    /// Bytes of memory that reading takes, which grow with the longest header section.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.partial.capacity() + self.block.capacity() + self.section.room() + self.decoder.room()
+    }
+
+    /// Lets go of what a long section took, when nothing that was found in it is borrowed any more.
+    #[inline]
+    fn release_room(&mut self) {
+        if self.room() > KEPT_BYTES {
+            self.let_go();
+        }
+    }
+
+    #[cold]
+    fn let_go(&mut self) {
+        self.section = Section::default();
+        self.decoder.release();
+        // Parts of frames and blocks of which more is to come remain.
+        if self.partial.is_empty() {
+            self.partial = Vec::new();
+        }
+        if self.open_block.is_none() {
+            self.block = Vec::new();
+        }
     }
 
     /// One step: part of a frame, or a frame.

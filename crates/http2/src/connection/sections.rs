@@ -59,7 +59,7 @@ impl Connection {
                 Err(error) => self.fail(stream, error),
             },
             None if opens => self.open_stream(head.stream, checked, ends),
-            None => Ok(None),
+            None => Ok(self.flood.late().map(|()| None)?),
         }
     }
 
@@ -113,6 +113,7 @@ impl Connection {
         (state.has_head, state.body, state.receives) = (true, body, !ends);
         let is_whole = if ends { checked.and_then(|()| state.finish()) } else { checked };
         let stream = self.streams.insert(state);
+        self.flood.opened();
         match is_whole {
             Ok(()) => Ok(Some(Found::Head { stream, ends })),
             Err(malformed) => self.fail(stream, malformed.into()),

@@ -8,6 +8,9 @@ use crate::frame::{self, FrameHead, HEAD_BYTES, MAX_31, flag, kind};
 use crate::hpack::Encoder;
 use crate::stream::{Body, Stream};
 
+/// What the PING carries whose acknowledgement shows that the peer knows of the end.
+pub(super) const RETIRING: [u8; 8] = *b"retiring";
+
 /// What a request begins with.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
@@ -54,6 +57,7 @@ impl Connection {
         state.sends = !ends;
         let stream = self.streams.insert(state);
         self.totals.streams += 1;
+        self.flood.opened();
         self.write_section(id, ends, fields, |encoder, out| {
             encoder.method(head.method, out);
             encoder.scheme(head.scheme, out);
@@ -129,6 +133,7 @@ impl Connection {
             self.out.reserve(HEAD_BYTES + part.len());
             self.out.extend_from_slice(&head.bytes());
             self.out.extend_from_slice(part);
+            self.flood.sent(part.len());
             if rest.is_empty() {
                 break;
             }
@@ -159,7 +164,16 @@ impl Connection {
         frame::write_ping(&mut self.out, payload, false);
     }
 
-    /// Says that no new streams are taken. Those that are open go on to their end.
+    /// Has the peer open no more streams, and takes those that are on their way (RFC 9113, 6.8). [`Connection::go_away`] follows by itself
+    /// when they must have come: when the peer has acknowledged a PING that was sent with this. Until then the connection is not closing.
+    pub fn retire(&mut self) {
+        if self.refuses_above.is_none() && !std::mem::replace(&mut self.is_retiring, true) {
+            frame::write_go_away(&mut self.out, MAX_31, ErrorCode::NO_ERROR);
+            frame::write_ping(&mut self.out, RETIRING, false);
+        }
+    }
+
+    /// Says that no new streams are taken, not even those that are on their way. Those that are open go on to their end.
     pub fn go_away(&mut self, code: ErrorCode) {
         let last = self.highest_peer_id;
         frame::write_go_away(&mut self.out, last, code);

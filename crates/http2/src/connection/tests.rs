@@ -1,10 +1,14 @@
 //! Each rule of the RFC by itself; `tests/it` has both sides against each other, and against another implementation.
 
+mod ending;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::error::{ConnectionError, Ended, StreamError};
-use crate::flood::{Flood, MAX_CONTROL_FRAMES, MAX_EMPTY_FRAMES, MAX_MALFORMED, MAX_PENDING, MAX_RESETS};
+use crate::flood::{
+    Flood, MAX_CONTROL_FRAMES, MAX_EMPTY_FRAMES, MAX_MALFORMED, MAX_PENDING, MAX_RESETS, MAX_WINDOW_UPDATES,
+};
 use crate::frame::{self, flag, kind};
 use crate::hpack::HpackError;
 use crate::message::Malformed;
@@ -153,6 +157,19 @@ fn a_connection_begins_with_the_preface_and_settings() {
 }
 
 #[test]
+fn pushing_is_allowed_by_clients_alone() {
+    let (allow, refuse) = ([0, 2, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0]);
+    for payload in [&allow[..], &[allow, refuse].concat()] {
+        let frame = raw(kind::SETTINGS, 0, 0, payload);
+        let mut client = Connection::client(Config::default());
+        assert_eq!(transcript(&mut client, &frame, usize::MAX), ["error PROTOCOL_ERROR"], "{payload:?}");
+        assert_eq!(request(std::slice::from_ref(&frame)).1, ["error PROTOCOL_ERROR"], "nor later");
+        assert_eq!(serve(&[frame]).1.len(), 1);
+    }
+    assert_eq!(request(&[raw(kind::SETTINGS, 0, 0, &refuse)]).1.len(), 1);
+}
+
+#[test]
 fn errors_of_a_stream_leave_the_connection_open() {
     let get = |stream| raw(kind::HEADERS, WHOLE | END, stream, GET_BLOCK);
     let post = |more: &[u8]| raw(kind::HEADERS, WHOLE, 1, &[POST_BLOCK, more].concat());
@@ -211,20 +228,6 @@ fn late_frames_of_a_stream_that_was_reset_are_passed_over() {
     assert_eq!(client.consumed, 9000, "and count for the connection's window");
     let (_, lines) = request(&[raw(kind::HEADERS, WHOLE | END, 3, OK_BLOCK), raw(kind::DATA, 0, 3, b"x")]);
     assert_eq!(lines.last().map(String::as_str), Some("error STREAM_CLOSED"), "of one that ended regularly");
-}
-
-#[test]
-fn go_away_gives_back_what_was_not_acted_on() {
-    let mut payload = [0; 8];
-    payload[3] = 1;
-    let frames = [raw(kind::GOAWAY, 0, 0, &payload), raw(kind::HEADERS, WHOLE | END, 1, OK_BLOCK)];
-    let (mut client, lines) = request(&frames);
-    assert_eq!(
-        lines,
-        ["GoAway { last: 1, code: ErrorCode(0) }", "unprocessed 3", "unprocessed 5", "head 1  200  true"]
-    );
-    assert_eq!((client.openable(), client.is_closing()), (0, true));
-    assert_eq!(client.request(&GET, NONE, true), Err(NotOpened::Closing));
 }
 
 #[test]
@@ -320,6 +323,125 @@ fn floods_end_the_connection_and_a_busy_peer_does_not() {
     }
 }
 
+fn update(stream: u32) -> Vec<u8> {
+    raw(kind::WINDOW_UPDATE, 0, stream, &1u32.to_be_bytes())
+}
+
+#[test]
+fn windows_are_not_enlarged_in_small_steps_without_end() {
+    let post = [1, 3].map(|stream| raw(kind::HEADERS, WHOLE, stream, POST_BLOCK)).concat();
+    for side in [Side::Server, Side::Client] {
+        // On the connection, on a stream, and on one that has ended.
+        for stream in [0, 1, 3] {
+            let mut connection = match side {
+                Side::Server => serve(std::slice::from_ref(&post)).0,
+                Side::Client => request(&[]).0,
+            };
+            connection.reset(connection.streams.find(3).expect("is open"), ErrorCode::CANCEL);
+            // Those that streams may need when they are opened.
+            let streams = connection.totals().streams as usize;
+            transcript(&mut connection, &update(stream).repeat(2 * streams), usize::MAX);
+            for _ in 0..2 {
+                connection.refill();
+                let allowed = update(stream).repeat(MAX_WINDOW_UPDATES as usize);
+                let lines = transcript(&mut connection, &allowed, usize::MAX);
+                assert!(!lines.iter().any(|line| line.starts_with("error")), "{side:?} {stream}");
+            }
+            let lines = transcript(&mut connection, &update(stream), usize::MAX);
+            assert_eq!(lines, ["error ENHANCE_YOUR_CALM"], "{side:?} {stream}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_may_give_back_what_it_was_sent_in_small_pieces() {
+    let window = [0, 4, 0x7f, 0xff, 0xff, 0xff];
+    let (mut server, _) = serve(&[
+        raw(kind::SETTINGS, 0, 0, &window),
+        raw(kind::WINDOW_UPDATE, 0, 0, &(1u32 << 30).to_be_bytes()),
+        raw(kind::HEADERS, WHOLE | END, 1, GET_BLOCK),
+    ]);
+    let stream = server.streams.find(1).expect("is open");
+    server.respond(stream, 200, NONE, false).expect("is open");
+    let send = |server: &mut Connection, bytes: usize| {
+        assert_eq!(server.data(stream, &vec![0; bytes], false), Ok(bytes));
+        server.wrote(server.output().len());
+    };
+    let fails = |server: &mut Connection, pieces: usize| {
+        // It may take until another second.
+        server.refill();
+        let updates = [update(0), update(1)].concat().repeat(pieces);
+        transcript(server, &updates, usize::MAX).iter().any(|line| line.starts_with("error"))
+    };
+    // A frame for each byte, as in a stream of events.
+    for _ in 0..10 * MAX_WINDOW_UPDATES {
+        send(&mut server, 1);
+    }
+    assert!(!fails(&mut server, 10 * MAX_WINDOW_UPDATES as usize));
+    // Read 512 bytes at a time.
+    (0..32).for_each(|_| send(&mut server, 1 << 20));
+    assert!(!fails(&mut server, (32 << 20) / 512));
+    // What was sent long ago does not allow for any number of them.
+    (0..256).for_each(|_| send(&mut server, 1 << 20));
+    assert!(fails(&mut server, (256 << 20) / 512));
+}
+
+#[test]
+fn a_peer_may_enlarge_the_window_of_each_stream() {
+    let (mut server, _) = serve(&[]);
+    for n in 0..10 * MAX_WINDOW_UPDATES {
+        let id = 2 * n + 1;
+        let request = [raw(kind::HEADERS, WHOLE | END, id, GET_BLOCK), update(id), update(0)].concat();
+        assert_eq!(transcript(&mut server, &request, usize::MAX).len(), 3);
+        let stream = server.streams.find(id).expect("is open");
+        server.respond(stream, 304, NONE, true).expect("is open");
+    }
+}
+
+#[test]
+fn frames_on_a_stream_that_has_ended_are_counted_beyond_those_that_were_on_their_way() {
+    // An interim response, a response, trailers: sections of a peer that does not know yet.
+    let message = |stream| {
+        let sections = [b"\x08\x03103", OK_BLOCK, b"\x00\x01x\x01y"];
+        sections.map(|block| raw(kind::HEADERS, WHOLE, stream, block)).concat()
+    };
+    let empty = |stream| raw(kind::DATA, END, stream, b"");
+    let (mut client, _) = request(&[raw(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0xff, 0xff])]);
+    for _ in 0..10 {
+        let ids: Vec<u32> = (0..200)
+            .map(|_| {
+                let stream = client.request(&GET, NONE, true).expect("is allowed");
+                client.reset(stream, ErrorCode::CANCEL);
+                stream.id
+            })
+            .collect();
+        // What comes late may come in another second.
+        client.refill();
+        let late: Vec<u8> = ids.iter().flat_map(|&id| [message(id), empty(id)].concat()).collect();
+        assert!(transcript(&mut client, &late, usize::MAX).is_empty());
+    }
+    let last = client.next_id - 2;
+    let section = raw(kind::HEADERS, WHOLE, last, OK_BLOCK);
+    let allowed = [section.clone(), empty(last)].concat().repeat(MAX_CONTROL_FRAMES as usize / 2);
+    for _ in 0..2 {
+        client.refill();
+        assert!(transcript(&mut client, &allowed, usize::MAX).is_empty());
+    }
+    assert_eq!(transcript(&mut client, &section, usize::MAX), ["error ENHANCE_YOUR_CALM"]);
+}
+
+#[test]
+fn requests_after_our_go_away_are_counted_beyond_those_that_were_on_their_way() {
+    let get = |n: u32| raw(kind::HEADERS, WHOLE | END, 2 * n + 1, GET_BLOCK);
+    let (mut server, _) = serve(&[]);
+    server.go_away(ErrorCode::NO_ERROR);
+    // The first SETTINGS frame counts.
+    let allowed: Vec<u8> = (1..MAX_CONTROL_FRAMES).flat_map(get).collect();
+    assert!(transcript(&mut server, &allowed, usize::MAX).is_empty());
+    let lines = transcript(&mut server, &get(MAX_CONTROL_FRAMES), usize::MAX);
+    assert_eq!(lines, ["error ENHANCE_YOUR_CALM"]);
+}
+
 #[test]
 fn a_peer_that_requests_acknowledgements_and_reads_none_is_given_up_however_slowly_it_does() {
     let ping = raw(kind::PING, 0, 0, &[0; 8]);
@@ -354,9 +476,43 @@ fn header_blocks_are_bounded_in_frames_in_bytes_and_in_what_they_decode_to() {
     // One field of 4000 bytes in the table, referred to with a byte each: 4 MB.
     let field = [&b"\x40\x01x\x7f\xb1\x1e"[..], &[b'y'; 4016]].concat();
     let bomb = [GET_BLOCK, &field, &[0xbe; 1000]].concat();
-    let (server, lines) = serve(&[raw(kind::HEADERS, WHOLE | END, 1, &bomb)]);
-    assert_eq!(lines, ["failed 1 PROTOCOL_ERROR"]);
+    let (mut server, _) = serve(&[]);
+    let input = raw(kind::HEADERS, WHOLE | END, 1, &bomb);
+    assert!(matches!(server.next(&input), Ok((_, Event::Failed { .. }))));
     assert!(server.section.head().lines().len() <= 64 << 10);
+}
+
+#[test]
+fn a_long_header_section_leaves_no_memory_behind() {
+    let get = |field: &[u8]| {
+        let block = [GET_BLOCK, field].concat();
+        let mut parts = block.chunks(16_000);
+        let mut frames = raw(kind::HEADERS, END, 1, parts.next().expect("is there"));
+        parts.for_each(|part| frames.extend(raw(kind::CONTINUATION, 0, 1, part)));
+        [frames, raw(kind::CONTINUATION, WHOLE, 1, b"")].concat()
+    };
+    // Of 61,000 bytes: a value, a cookie, and a value in the Huffman code.
+    let (plain, mut coded) = ([b'y'; 61_000], Vec::new());
+    crate::hpack::huffman::encode(&[b'0'; 97_600], &mut coded);
+    for (start, value) in [
+        (&b"\x00\x01x\x7f\xc9\xdb\x03"[..], &plain[..]),
+        (b"\x0f\x11\x7f\xc9\xdb\x03", &plain),
+        (b"\x00\x01x\xff\xc9\xdb\x03", &coded),
+    ] {
+        for step in [1000, usize::MAX] {
+            let (mut server, _) = serve(&[]);
+            let lines = transcript(&mut server, &get(&[start, value].concat()), step);
+            assert!(["head 1 GET", "failed 1 P"].contains(&&lines[0][..10]), "{}", lines[0]);
+            assert!(server.room() <= KEPT_BYTES, "{start:?} {step}: {}", server.room());
+        }
+    }
+    let (mut server, _) = serve(&[]);
+    transcript(&mut server, &raw(kind::PRIORITY_UPDATE, 0, 0, &[1; 16_000]), 1000);
+    assert!(server.room() <= KEPT_BYTES, "{}", server.room());
+    transcript(&mut server, &raw(kind::HEADERS, WHOLE | END, 1, GET_BLOCK), 1000);
+    let room = server.room();
+    transcript(&mut server, &raw(kind::HEADERS, WHOLE | END, 3, GET_BLOCK), 1000);
+    assert!(room > 0 && server.room() == room, "that of usual ones is kept");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use thiserror::Error;
 
 use super::kind::Kind;
+use super::strings::Strings;
 use super::table::{Dynamic, STATIC, STATIC_ENTRIES};
-use super::{DEFAULT_TABLE_BYTES, huffman, integer};
+use super::{DEFAULT_TABLE_BYTES, integer};
 
 /// Most changes of the table's size at the start of a block: the lowest since the last block, and the final one (RFC 7541, 4.2).
 const MAX_SIZE_UPDATES: u32 = 2;
@@ -60,8 +61,8 @@ pub struct Decoder {
     allowed: u32,
     /// The peer has acknowledged a lower limit and must say so in its next block.
     must_reduce: bool,
-    name: Vec<u8>,
-    value: Vec<u8>,
+    names: Strings,
+    values: Strings,
 }
 
 impl Default for Decoder {
@@ -83,8 +84,8 @@ impl Decoder {
             table: Dynamic::new(DEFAULT_TABLE_BYTES),
             allowed: table_bytes.max(DEFAULT_TABLE_BYTES),
             must_reduce: false,
-            name: Vec::new(),
-            value: Vec::new(),
+            names: Strings::default(),
+            values: Strings::default(),
         }
     }
 
@@ -113,6 +114,18 @@ impl Decoder {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of memory in which strings were decoded. They are as long as the longest ones were.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.names.room() + self.values.room()
+    }
+
+    /// Lets go of them. The table remains.
+    pub fn release(&mut self) {
+        self.names.release();
+        self.values.release();
     }
 
     fn take_size_updates(&mut self, block: &[u8]) -> Result<usize, HpackError> {
@@ -157,28 +170,23 @@ impl Decoder {
         take: &mut impl FnMut(HeaderField<'_>),
     ) -> Result<usize, HpackError> {
         let (index, mut at) = integer::read(first, prefix_bits, block, at).ok_or(HpackError::Truncated)?;
-        let Self { table, name: name_room, value: value_room, .. } = self;
+        let Self { table, names, values, .. } = self;
         let new_name = match index {
             0 => {
                 let (name, next) = string(block, at)?;
                 at = next;
-                Some(text(name, name_room)?)
+                Some(text(name, names)?)
             }
             _ => None,
         };
         let (value, next) = string(block, at)?;
-        let value = text(value, value_room)?;
+        let value = text(value, values)?;
         let place = (index as usize).wrapping_sub(1);
         let (name, name_kind) = match new_name {
             Some(name) => (name, Kind::of_name(name)),
             None => match STATIC.get(place) {
                 Some(&(name, _, kind)) => (name, kind),
-                None => {
-                    let found = table.get(place - STATIC_ENTRIES);
-                    let (name, _, kind) = found.ok_or(HpackError::Index(index))?;
-                    // It may have been its value that was invalid.
-                    (name, if kind == Kind::Invalid { Kind::of_name(name) } else { kind })
-                }
+                None => table.name(place - STATIC_ENTRIES).ok_or(HpackError::Index(index))?,
             },
         };
         let kind = name_kind.with(value);
@@ -186,8 +194,8 @@ impl Decoder {
         if is_indexed {
             match new_name {
                 None if place >= STATIC_ENTRIES => table.insert_named(place - STATIC_ENTRIES, value, kind),
-                None => table.insert(STATIC[place].0, value, kind),
-                Some(name) => table.insert(name, value, kind),
+                None => table.insert(STATIC[place].0, value, (name_kind, kind)),
+                Some(name) => table.insert(name, value, (name_kind, kind)),
             }
         }
         Ok(next)
@@ -205,10 +213,10 @@ fn string(block: &[u8], at: usize) -> Result<(Text<'_>, usize), HpackError> {
 }
 
 #[inline]
-fn text<'b>(text: Text<'b>, room: &'b mut Vec<u8>) -> Result<&'b [u8], HpackError> {
+fn text<'b>(text: Text<'b>, strings: &'b mut Strings) -> Result<&'b [u8], HpackError> {
     match text {
         Text::Plain(bytes) => Ok(bytes),
-        Text::Coded(coded) => huffman::decode(coded, room).ok_or(HpackError::Huffman),
+        Text::Coded(coded) => strings.decode(coded).ok_or(HpackError::Huffman),
     }
 }
 
@@ -351,6 +359,37 @@ mod tests {
         assert_eq!(fields, ["name: 01234567890123456789012345"]);
         assert_eq!(decoder.table.get(0).map(|(name, ..)| name), Some(&b"name"[..]));
         assert_eq!(decoder.table.len(), 1);
+    }
+
+    /// Two bytes refer to a name of 4000: to look at it each time would take a peer's bytes two thousand times.
+    #[test]
+    fn a_name_in_the_table_is_not_looked_at_again() {
+        let mut decoder = Decoder::default();
+        // The wrong kind for this name shows that it is taken as it was found once.
+        decoder.table.insert(b"name", b"", (Kind::Invalid, Kind::Invalid));
+        let mut kinds = Vec::new();
+        decoder
+            .decode(b"\x7e\x00\x7e\x05value\x0f\x2f\x00\xbe", |field| kinds.push(field.kind))
+            .expect("is valid");
+        assert_eq!(kinds, [Kind::Invalid; 4]);
+    }
+
+    #[test]
+    fn a_name_is_as_valid_as_it_was_whatever_its_value_was() {
+        let mut decoder = Decoder::default();
+        let mut kinds = Vec::new();
+        let mut take =
+            |block: &[u8]| decoder.decode(block, |field| kinds.push(field.kind)).expect("is valid");
+        // The value is invalid: the name is used again with another, and so is the name of that.
+        take(b"\x40\x02te\x02 x\xbe\x7e\x01x\x7e\x01x");
+        // The name is.
+        take(b"\x40\x01X\x01x\xbe\x7e\x01x\x7e\x01x");
+        // One of the static table, with an invalid value.
+        take(b"\x60\x02 x\xbe\x7e\x01x");
+        let (te, invalid) = (Kind::Te, Kind::Invalid);
+        let expected =
+            [invalid, invalid, te, te, invalid, invalid, invalid, invalid, invalid, invalid, Kind::Cookie];
+        assert_eq!(kinds, expected);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod huffman;
 mod integer;
 mod kind;
 mod names;
+mod strings;
 mod table;
 
 pub use self::decode::{Decoder, HeaderField, HpackError};

@@ -81,6 +81,9 @@ struct Entry {
     start: u64,
     name_bytes: u32,
     value_bytes: u32,
+    /// Of the name by itself: where the field is invalid because of its value, others with this name need not be, and a name
+    /// that two bytes refer to is too long to be looked at each time.
+    name_kind: Kind,
     kind: Kind,
 }
 
@@ -136,12 +139,20 @@ impl Dynamic {
         Some((&self.bytes[start..middle], &self.bytes[middle..end], entry.kind))
     }
 
-    /// Puts a field in, at place 0. Evicts older ones as needed; a field that is larger than the table only empties it.
-    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], kind: Kind) {
+    /// The name of the field at `place`, and the kind that fields of this name have if their value is valid.
+    pub(super) fn name(&self, place: usize) -> Option<(&[u8], Kind)> {
+        let entry = self.entries.get(place)?;
+        let start = (entry.start - self.base) as usize;
+        Some((&self.bytes[start..start + entry.name_bytes as usize], entry.name_kind))
+    }
+
+    /// Puts a field in, at place 0, with the kind of its name and its own. Evicts older ones as needed; a field that is larger
+    /// than the table only empties it.
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], kinds: (Kind, Kind)) {
         self.compact();
         if self.admit(name.len(), value.len()) {
             self.bytes.extend_from_slice(name);
-            self.append(name.len(), value, kind);
+            self.append(name.len(), value, kinds);
         }
     }
 
@@ -154,7 +165,7 @@ impl Dynamic {
         // Eviction forgets an entry and leaves its bytes, so the name can be read behind it (RFC 7541, 4.4).
         if self.admit(name_bytes, value.len()) {
             self.bytes.extend_from_within(start..start + name_bytes);
-            self.append(name_bytes, value, kind);
+            self.append(name_bytes, value, (entry.name_kind, kind));
         }
     }
 
@@ -170,13 +181,14 @@ impl Dynamic {
         self.bytes.capacity()
     }
 
-    fn append(&mut self, name_bytes: usize, value: &[u8], kind: Kind) {
+    fn append(&mut self, name_bytes: usize, value: &[u8], (name_kind, kind): (Kind, Kind)) {
         self.bytes.extend_from_slice(value);
         let bytes = name_bytes + value.len();
         let entry = Entry {
             start: self.base + (self.bytes.len() - bytes) as u64,
             name_bytes: name_bytes as u32,
             value_bytes: value.len() as u32,
+            name_kind,
             kind,
         };
         self.size += entry.size();

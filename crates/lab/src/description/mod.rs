@@ -10,6 +10,7 @@ mod setting;
 mod shipped;
 mod store;
 mod template;
+mod terminator;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
 pub use store::Store;
 pub use template::{Circle, ICP_PORT, ORIGIN_NAME, Origin, Peer, Settings, TLS_FILES};
+pub use terminator::TlsTerminator;
 
 /// A description that cannot be used: which file, which line, which field, what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +125,9 @@ pub struct Description {
     pub prepare: Vec<Program>,
     /// The proxy itself, in the foreground.
     pub start: Program,
+    /// What speaks TLS to robots in its place, if it cannot.
+    #[serde(default)]
+    pub tls_terminator: Option<TlsTerminator>,
     /// Programs that run beside it once it is ready: log writers.
     #[serde(default, rename = "companion")]
     pub companions: Vec<Program>,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Program, Settings,
+    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, Program, Settings,
 };
 
 /// Longest time that it may settle before it is stopped, in seconds.
@@ -134,6 +134,17 @@ fn check_head(description: &Description) -> Result<(), Wrong> {
     if description.version.command.is_empty() {
         return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], "must name a program"));
     }
+    if let Some(terminator) = &description.tls_terminator {
+        let key = Step::Key("tls-terminator");
+        if terminator.version.command.is_empty() {
+            let path = [key, Step::Key("version"), Step::Key("command")];
+            return Err(Wrong::at(&path, "must name a program"));
+        }
+        if !description.tls.contains(&Leg::Robots) {
+            let what = "it is started for robots that speak TLS, and `tls` does not name \"robots\"";
+            return Err(Wrong::at(&[key], what));
+        }
+    }
     let in_capacity = |(key, what)| Wrong::at(&[Step::Key("capacity"), Step::Key(key)], what);
     description.capacity.check().map_err(in_capacity)
 }
@@ -168,6 +179,12 @@ fn check_paths(description: &Description) -> Result<(), Wrong> {
             let path = [Step::Key("counters"), Step::Index(index), Step::Key("socket")];
             return Err(Wrong::at(&path, message(socket)));
         }
+    }
+    let terminator = description.tls_terminator.as_ref();
+    if let Some(after) =
+        terminator.and_then(|terminator| terminator.after.as_ref()).filter(|after| !inside(after))
+    {
+        return Err(Wrong::at(&[Step::Key("tls-terminator"), Step::Key("after")], message(after)));
     }
     for (index, file) in description.files.iter().enumerate() {
         if !inside(&file.path) {
@@ -228,6 +245,9 @@ fn try_templates(description: &Description, settings: &Settings) -> Result<(), W
         try_template(settings, &file.text, &[Step::Key("file"), Step::Index(index), Step::Key("text")])?;
     }
     try_program(settings, &description.start, &[Step::Key("start")])?;
+    if let Some(terminator) = &description.tls_terminator {
+        try_program(settings, &terminator.program(), &[Step::Key("tls-terminator")])?;
+    }
     for (key, programs) in [
         ("prepare", &description.prepare),
         ("companion", &description.companions),

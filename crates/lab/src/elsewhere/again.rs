@@ -39,7 +39,8 @@ pub fn plan_of(run_dir: &Path, exe: PathBuf) -> Result<RunPlan, LabError> {
         ));
     }
     let path = dir.workload_path();
-    let text = std::fs::read(&path).map_err(|e| cannot(&format!("cannot read {}: {e}", path.display())))?;
+    let text = assay_files::bytes(&path, assay_files::DOCUMENT_MAX)
+        .map_err(|e| cannot(&format!("cannot read {}: {e}", path.display())))?;
     let workload =
         serde_json::from_slice(&text).map_err(|e| cannot(&format!("{} is damaged: {e}", path.display())))?;
     Ok(RunPlan {

@@ -6,6 +6,7 @@
 //!
 //! *Does not:* stand behind the listeners, or request anything but whether it is ready.
 
+mod certified;
 pub mod topology;
 
 use std::net::SocketAddr;
@@ -14,7 +15,6 @@ use std::time::Duration;
 
 use assay_role::message::Event;
 use assay_role::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
-use assay_tls::authority::Identity;
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;
@@ -27,7 +27,9 @@ use crate::prepare;
 use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
-use crate::secure::{self, ProxyTls};
+use crate::secure::missing_terminator;
+
+pub use self::certified::Certified;
 
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
@@ -130,15 +132,11 @@ pub fn check(plan: &LedPlan) -> Result<(), LabError> {
             Err(LabError::plan("TLS is for reverse proxies; leave --forward out"))
         }
         Which::Builtin(_) => Ok(()),
-        Which::Described(description) if plan.tls && !description.tls.contains(&Leg::Robots) => {
-            Err(LabError::plan(format!(
-                "{} cannot speak TLS to clients: its description does not say how; leave TLS out, or choose another proxy \
-                 (`assay proxies` lists them)",
-                description.title
-            )))
-        }
         Which::Described(description) => {
             prepare::check_described(description, plan.mode)?;
+            if plan.tls {
+                check_tls(description)?;
+            }
             if !can_be_led(description, plan.mode) {
                 return Err(LabError::plan(format!(
                     "{} cannot be led as a forward proxy: its description does not say how everything is sent through one \
@@ -150,6 +148,18 @@ pub fn check(plan: &LedPlan) -> Result<(), LabError> {
             description.check_capacity(proxy.memory_bytes, proxy.disk_bytes).map_err(LabError::plan)
         }
     }
+}
+
+/// Refuses a described proxy that cannot speak TLS to clients, here.
+pub fn check_tls(description: &Description) -> Result<(), LabError> {
+    if !description.tls.contains(&Leg::Robots) {
+        return Err(LabError::plan(format!(
+            "{} cannot speak TLS to clients: its description does not say how; leave TLS out, or choose another proxy \
+             (`assay proxies` lists them)",
+            description.title
+        )));
+    }
+    missing_terminator(description).map_or(Ok(()), |why| Err(LabError::plan(why)))
 }
 
 /// True where a described proxy speaks in this mode, and can be led to listeners in it.
@@ -186,9 +196,8 @@ impl Led {
                     };
                     spec.origins = listeners.iter().map(route).collect();
                 }
-                let identity = identity(plan, &[listen, first])?;
-                let keys =
-                    identity.map(|(identity, _)| secure::written(&plan.directory, &identity)).transpose()?;
+                let certified = certified(plan, &[listen, first])?;
+                let keys = certified.map(|certified| certified.for_builtin(&plan.directory)).transpose()?;
                 spec.tls = keys.as_ref().map(|keys| keys.tls.clone());
                 // The key is on disk until it is read.
                 let (role, address) = start_builtin(&plan.exe, &plan.directory, 0, &spec).await?;
@@ -209,11 +218,7 @@ impl Led {
                     all.map(|(index, listener)| Origin::new(index, &named(listener), listener.1)).collect();
                 let mut choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
                 choice.http2 = plan.http2;
-                choice.tls = identity(plan, &[listen, first])?.map(|(identity, ca)| ProxyTls {
-                    identity: Some(identity),
-                    to_origins: false,
-                    ca,
-                });
+                choice.tls = certified(plan, &[listen, first])?.map(|certified| certified.for_described());
                 let mut real = Box::new(RealProxy::start(choice).await?);
                 real.wait_ready().await?;
                 led.started.push(Started { name: None, body: Body::Real(real) });
@@ -275,13 +280,10 @@ impl Started {
     }
 }
 
-/// A certificate for these addresses, where clients speak TLS, with that of the authority that has signed it.
-fn identity(plan: &LedPlan, addresses: &[SocketAddr]) -> Result<Option<(Identity, String)>, LabError> {
-    if !plan.tls {
-        return Ok(None);
-    }
+/// A certificate for these addresses, where clients speak TLS.
+fn certified(plan: &LedPlan, addresses: &[SocketAddr]) -> Result<Option<Certified>, LabError> {
     let names: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
-    secure::identity(&names).map(Some)
+    plan.tls.then(|| Certified::new(&names)).transpose()
 }
 
 /// Starts the built-in proxy and waits until it listens: where.

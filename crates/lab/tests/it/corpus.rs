@@ -99,7 +99,7 @@ fn responses(mut bytes: &[u8], case: &Case) -> usize {
 }
 
 /// What the server got, for those who look into it (`--nocapture`).
-fn described(record: &Record) -> String {
+pub fn described(record: &Record) -> String {
     match record {
         Record::Message(message) => message.start.join(" "),
         Record::Partial(bytes) => format!("partly: {:.120}", bytes.escape_ascii().to_string()),

@@ -5,6 +5,7 @@ mod behaviour;
 mod change;
 mod corpus;
 mod corpus_at_random;
+mod corpus_http2;
 mod corpus_responses;
 #[allow(dead_code, reason = "what becomes of requests is reported here, not judged")]
 #[path = "../../../http/tests/corpus/derived.rs"]
@@ -28,6 +29,7 @@ mod runs;
 mod strict;
 #[path = "../../src/testing.rs"]
 mod testing;
+mod translated;
 
 // The shared test workloads name it as the crate itself does.
 use assay_lab::{mode, plan};

@@ -87,6 +87,37 @@ fn left_behind(pids: &[u32]) -> Vec<u32> {
     pids.iter().copied().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).collect()
 }
 
+/// Sockets of these processes to which other machines can send: local addresses that are not on loopback, as the system tells them, of
+/// UDP sockets without a peer and of TCP sockets that listen.
+fn open_to_others(pids: &[u32]) -> Vec<String> {
+    let mut open = Vec::new();
+    for pid in pids {
+        let own: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+            .filter_map(|link| {
+                Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())
+            })
+            .collect();
+        for table in ["udp", "udp6", "tcp", "tcp6"] {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+            for line in text.lines().skip(1) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let [_, local, peer, state, _, _, _, _, _, inode, ..] = words[..] else { continue };
+                let (ip, _) = local.split_once(':').expect("an address");
+                // Addresses are in words of 32 bits, the lowest byte first.
+                let is_loopback = ip.ends_with("7F") || ip == "00000000000000000000000001000000";
+                let takes = if table.starts_with("tcp") { state == "0A" } else { peer.ends_with(":0000") };
+                if takes && !is_loopback && own.iter().any(|own| own == inode) {
+                    open.push(format!("{table} {local}"));
+                }
+            }
+        }
+    }
+    open
+}
+
 /// Everything that a description promises, on one instance.
 async fn keeps_its_promises(name: &str, mode: Mode) {
     let Some(description) = installed(name) else { return };
@@ -113,6 +144,7 @@ async fn keeps_its_promises(name: &str, mode: Mode) {
         assert!(bench.get_reaches_origin("/plain").await, "{name}: its cache was emptied");
     }
     let pids = proxy.pids();
+    assert_eq!(open_to_others(&pids), Vec::<String>::new(), "{name} listens elsewhere than on loopback");
     assert_eq!(proxy.died(), None);
     let (stopped, last) = proxy.stop(Some(&mut reader)).await;
     assert!(!stopped.killed);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use assay_lab::description::{
     AccessLog, Behaviour, Capacity, CounterSource, Description, FileTemplate, Hierarchy, Program, Ready,
-    Setting, Stop, Version,
+    Setting, Stop, TlsTerminator, Version,
 };
 use serde::de::DeserializeOwned;
 
@@ -33,12 +33,13 @@ fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### `[start]`, `[[prepare]]`, `[[companion]]`, `[[empty]]`"), fields::<Program>());
     assert_eq!(documented("### `access-log`"), fields::<AccessLog>());
     assert_eq!(documented("### `[setting.NAME]`"), fields::<Setting>());
+    assert_eq!(documented("### `[tls-terminator]`"), fields::<TlsTerminator>());
     assert_eq!(documented("### `[ready]`"), fields::<Ready>());
     assert_eq!(documented("### `[stop]`"), fields::<Stop>());
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
     assert_eq!(documented("### `[capacity]`"), fields::<Capacity>());
     assert_eq!(documented("### `[behaviour]`"), fields::<Behaviour>());
-    // `answers` is `serves` by its name of before.
+    // `answers` is `serves` under its earlier name.
     let hierarchy: BTreeSet<String> =
         fields::<Hierarchy>().into_iter().filter(|name| name != "answers").collect();
     assert_eq!(documented("### `[hierarchy]`"), hierarchy);

@@ -13,7 +13,7 @@ mod tally;
 use crate::access::{Access, without_usual_port};
 use crate::class::{self, Class, REQUEST_CLASSES, Route, Word};
 use crate::document::{Lines, MalformedLine, PeerQueries};
-use crate::format::{Fact, Format, Recognised, Says};
+use crate::format::{Current, Fact, Format, Recognised, Says};
 use crate::hash::{hash, hash_on};
 use crate::input::{Input, LINE_BYTES, Piece};
 use crate::not_logged;
@@ -173,15 +173,11 @@ impl Analyser {
     /// Reads a log to its end. Lines that cannot be read are counted, shown and skipped.
     pub fn read(&mut self, input: &mut Input, recognised: &Recognised, was_given: bool) {
         let format = &recognised.format;
-        // What a kind of requests is depends on what its format says.
-        self.add_kinds();
+        self.begin(format);
+        // Where the format changes within a log, this does not.
         self.replay.set_bodies_only(format.counts_bodies());
         self.with_heads |= !format.counts_bodies();
-        self.says = format.says();
-        self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
-        self.has_senders = self.says.has(Fact::Agent) || self.says.has(Fact::Referrer);
-        self.some_say = self.some_say.or(self.says);
-        self.all_say = if self.inputs.is_empty() { self.says } else { self.all_say.and(self.says) };
+        let mut current = Current::new(format);
         let before = self.lines;
         let (name, mut number) = (input.name.clone(), 0);
         while let Some(piece) = input.next_piece() {
@@ -192,7 +188,7 @@ impl Analyser {
                     while !rest.is_empty() {
                         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
                         number += 1;
-                        batch.extend(self.line(format, &rest[..end], &name, number));
+                        batch.extend(self.line(&mut current, &rest[..end], &name, number));
                         if batch.len() == BATCH {
                             self.count_urls(&mut batch);
                         }
@@ -204,12 +200,13 @@ impl Analyser {
                     number += 1;
                     // Behind lines that could be read, one that cannot is cut off, and no other kind of line.
                     let follows = self.lines.requests > before.requests;
-                    if cut || (follows && !self.can_read(format, line)) {
+                    if cut || (follows && !can_read(&current, line)) {
                         self.lines.read += 1;
                         self.lines.cut += 1;
                     } else {
                         self.unended |= follows;
-                        let mut batch: Vec<_> = self.line(format, line, &name, number).into_iter().collect();
+                        let mut batch: Vec<_> =
+                            self.line(&mut current, line, &name, number).into_iter().collect();
                         self.count_urls(&mut batch);
                     }
                 }
@@ -227,7 +224,7 @@ impl Analyser {
             name,
             format: format_name,
             format_about: format.about.clone(),
-            not_logged: not_logged::of(format),
+            not_logged: not_logged::of(format, current.says()),
             recognised,
             compression: input.compression.map(str::to_owned),
             bytes: input.bytes,
@@ -237,18 +234,22 @@ impl Analyser {
         });
     }
 
-    fn can_read(&self, format: &Format, line: &[u8]) -> bool {
-        let line = crate::format::trim(line);
-        line.is_empty()
-            || line[0] == b'#'
-            || crate::format::read_line(format, line, &mut Access::default()).is_ok()
+    /// Before the first line of a format. What a kind of requests is depends on what its format says.
+    fn begin(&mut self, format: &Format) {
+        self.add_kinds();
+        self.says = format.says();
+        self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
+        self.has_senders = self.says.has(Fact::Agent) || self.says.has(Fact::Referrer);
+        self.some_say = self.some_say.or(self.says);
+        let is_first = self.inputs.is_empty() && self.lines.requests == 0;
+        self.all_say = if is_first { self.says } else { self.all_say.and(self.says) };
     }
 
     /// Counts all of one line but its URL, which is left to be counted with those of other lines.
     #[inline]
     fn line<'a>(
         &mut self,
-        format: &Format,
+        current: &mut Current,
         line: &'a [u8],
         input: &str,
         number: u64,
@@ -256,7 +257,10 @@ impl Analyser {
         self.lines.read += 1;
         let line = crate::format::trim(line);
         if line.is_empty() || line[0] == b'#' {
-            self.lines.empty += 1;
+            match current.remark(line) {
+                Ok(()) => self.lines.empty += 1,
+                Err(reason) => self.broken_line(input, number, line, reason),
+            }
             return None;
         }
         if line.len() > LINE_BYTES {
@@ -264,11 +268,16 @@ impl Analyser {
             return None;
         }
         let mut access = Access::default();
-        match crate::format::read_line(format, line, &mut access) {
-            Ok(()) => self.access(&access),
+        match current.read(line, &mut access) {
+            Ok(()) => {
+                if current.has_changed() {
+                    self.begin(current.format());
+                }
+                self.access(&access)
+            }
             Err(malformed) => {
                 let reason = if self.malformed.len() < SHOWN_MALFORMED {
-                    format.explain(&malformed)
+                    current.explain(malformed.as_ref())
                 } else {
                     String::new()
                 };
@@ -531,6 +540,14 @@ impl<'a> Requested<'a> {
         }
         text.extend_from_slice(self.url);
     }
+}
+
+/// True for a line that is not malformed.
+fn can_read(current: &Current, line: &[u8]) -> bool {
+    let line = crate::format::trim(line);
+    let is_remark = line.is_empty() || line[0] == b'#';
+    (is_remark && current.clone().remark(line).is_ok())
+        || (!is_remark && current.read(line, &mut Access::default()).is_ok())
 }
 
 /// The second that a request was in, Unix time.

@@ -115,8 +115,10 @@ impl Analyser {
         ];
         let parts: Vec<&str> = parts.iter().filter(|(fact, _)| apart(*fact)).map(|(_, name)| *name).collect();
         if !parts.is_empty() {
+            // A single log may have named other fields in the middle.
+            let what = if self.inputs.len() > 1 { "logs" } else { "lines" };
             notes.push(format!(
-                "Only some of the logs have {}: figures of them are those of these logs alone.",
+                "Only some of the {what} have {}: figures of them are those of these {what} alone.",
                 parts.join(", ")
             ));
         }

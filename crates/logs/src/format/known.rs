@@ -43,6 +43,11 @@ const HAPROXY_CLF: &str = concat!(
     "%ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl"
 );
 
+/// Formats, and those whose lines differ from theirs by a host before them. Most lines of the second fit the first too: the host is
+/// taken for the client then.
+pub(super) const WITH_HOST_FIRST: [(&str, &str); 3] =
+    [("combined", "host-combined"), ("common", "host-common"), ("nginx-main", "host-nginx-main")];
+
 /// All of them. Where two fit a log equally well, the one with more fields is taken, then the earlier.
 pub const KNOWN: &[Known] = &[
     Known {
@@ -75,6 +80,27 @@ pub const KNOWN: &[Known] = &[
         dialect: Dialect::Nginx,
         text: concat!(
             r#"$realip_remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent" "$forwarded_for""#
+        ),
+    },
+    Known {
+        names: &["host-combined"],
+        about: "Combined with the host before it, without a port",
+        dialect: Dialect::Ncsa,
+        text: r#"%v %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i""#,
+    },
+    Known {
+        names: &["host-common"],
+        about: "Common with the host before it, without a port",
+        dialect: Dialect::Ncsa,
+        text: r#"%v %h %l %u %t "%r" %>s %b"#,
+    },
+    Known {
+        names: &["host-nginx-main"],
+        about: "nginx-main with the host before it",
+        dialect: Dialect::Nginx,
+        text: concat!(
+            r#"$host $realip_remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
             r#""$http_referer" "$http_user_agent" "$forwarded_for""#
         ),
     },

@@ -4,6 +4,7 @@
 //! anything; one blank in a format stands for any number of them in a line, because proxies pad.
 
 mod assay;
+mod current;
 mod detect;
 mod extra;
 mod field;
@@ -23,6 +24,7 @@ use std::fmt;
 use thiserror::Error;
 
 pub use assay::FIELDS as ASSAY_FIELDS;
+pub(crate) use current::Current;
 pub use detect::{Recognised, instant_us, recognise};
 pub(crate) use detect::{read_line, trim};
 pub use extra::{Extra, how_to_log, title};
@@ -30,6 +32,7 @@ pub use known::{KNOWN, Known};
 pub use says::{Fact, Says};
 
 use crate::access::Access;
+use crate::hash::hash;
 use field::Field;
 use piece::Piece;
 use time::Clock;
@@ -77,6 +80,9 @@ pub struct Format {
     says: Says,
     counts_bodies: bool,
     duration_unit_us: u64,
+    key: u64,
+    /// The log itself names its fields, and may name others later.
+    is_of_log: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,8 +178,15 @@ impl Format {
             says: Says::of(fields()),
             counts_bodies: fields().any(|field| *field == Field::Body),
             duration_unit_us: fields().filter_map(Field::duration_unit_us).max().unwrap_or(1),
+            key: hash(text.as_bytes()),
+            is_of_log: false,
             steps,
         }
+    }
+
+    /// Stands for its format string: formats of logs that name their fields themselves all have the same name.
+    pub fn key(&self) -> u64 {
+        self.key
     }
 
     /// True when bytes are those of bodies alone; otherwise heads may be among them.

@@ -201,6 +201,16 @@ fn formats_are_recognised_from_a_few_lines() {
             "assay-switch",
             r#"a - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 1 "-" "x \"y\"" disk s1 1 20 300"#,
         ),
+        ("host-combined", r#"v 2001:db8::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "-""#),
+        ("host-common", r#"v 192.0.2.1 - u [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1"#),
+        (
+            "nginx-main",
+            r#"192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "-" "192.0.2.9""#,
+        ),
+        (
+            "host-nginx-main",
+            r#"v 192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "-" "-""#,
+        ),
         ("assay-trafficserver", "1.5 3 a TCP_HIT/200 156 GET http://a/"),
         ("assay-haproxy", "1.5 3 a s/200 156 GET http://a/"),
         ("assay-httpd", r#"1.5 3 a "cache hit"/200 156 GET http://a/"#),
@@ -221,6 +231,43 @@ fn formats_are_recognised_from_a_few_lines() {
         assert_eq!((recognised.fit, recognised.tried), (2, 3), "{name}");
     }
     assert!(recognise(b"what is this\nsurely no log\n").is_none());
+}
+
+/// The name of the format of Combined lines that begin with these words.
+fn recognised(begins: &[&str]) -> String {
+    let rest = r#"[10/Oct/2000:13:55:36 -0700] "GET /x HTTP/1.1" 200 100 "-" "curl/8 [en]""#;
+    let lines: String = begins.iter().map(|begin| format!("{begin} {rest}\n")).collect();
+    recognise(lines.as_bytes()).unwrap().format.name
+}
+
+#[test]
+fn a_host_before_combined_is_told_by_the_address_behind_it() {
+    assert_eq!(recognised(&["a.example 10.0.0.1 - -", "b.example 2001:db8::1 - frank"]), "host-combined");
+    // A client whose name was looked up, requests for an address, and a line of something else change nothing.
+    let mut begins = vec!["a.example 10.0.0.1 - -"; 18];
+    begins.extend(["a.example c.example - -", "192.0.2.1 10.0.0.1 - -", "x - -"]);
+    assert_eq!(recognised(&begins), "host-combined");
+    assert_eq!(recognised(&["a.example:443 10.0.0.1 - -"]), "vhost-combined");
+}
+
+#[test]
+fn combined_without_a_host_is_recognised_whatever_clients_and_users_are_called() {
+    for begin in [
+        "10.0.0.1 - -",
+        "client.example - -",
+        "client.example - frank",
+        "2001:db8::1 ident frank",
+        "client.example - John Smith",
+        "client.example - 10.0.0.1",
+        // The address of a client, and that of a proxy that it came through.
+        "192.0.2.1 10.0.0.1 - -",
+        "- 10.0.0.1 - -",
+    ] {
+        assert_eq!(recognised(&[begin, begin]), "combined", "{begin}");
+    }
+    let mut mixed = vec!["client.example - -"; 8];
+    mixed.extend(["a.example 10.0.0.1 - -"; 2]);
+    assert_eq!(recognised(&mixed), "combined");
 }
 
 #[test]

@@ -3,9 +3,25 @@
 use super::field::{Field, of_header, of_response_header};
 use super::piece::Piece;
 use super::time::TimePattern;
+use super::{Dialect, Format};
 
 /// What the line begins with that names the fields.
 pub(super) const DIRECTIVE: &str = "#Fields:";
+
+/// The format that a line of a log names, if it is a line that does; an error says why it cannot be used.
+pub(super) fn named(line: &[u8]) -> Option<Result<Format, String>> {
+    if !line.starts_with(DIRECTIVE.as_bytes()) {
+        return None;
+    }
+    let Ok(text) = std::str::from_utf8(line) else { return Some(Err("it is no UTF-8".into())) };
+    let format = Format::compile(Dialect::W3c, text).map_err(|error| error.why);
+    Some(format.map(|format| Format {
+        name: "w3c".into(),
+        about: "W3C extended, as the log itself names its fields".into(),
+        is_of_log: true,
+        ..format
+    }))
+}
 
 /// The line that names the fields, in pieces.
 pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {

@@ -96,7 +96,7 @@ fn input(input: &crate::document::InputInfo) -> String {
 
 fn tiles(document: &Document) -> Vec<Tile> {
     let all = &document.all;
-    let share = |part: Option<u64>| percent(part.and_then(|part| ratio(part, all.requests)));
+    let share = |part: Option<u64>| percent(all.share_of_known(part));
     let ms = |value| logged_ms(value, document.response_resolution_ms);
     let mut tiles = vec![Tile {
         title: "Requests".into(),
@@ -119,7 +119,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
         tiles.push(Tile {
             title: "Byte hit ratio".into(),
             value: percent(all.bhr),
-            detail: "bytes of hits over all bytes".into(),
+            detail: "bytes of hits over those of requests whose outcome is known".into(),
         });
     } else if all.requests > 0 {
         let detail = "the log does not say what became of requests".into();

@@ -74,7 +74,7 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
         plots.push(Plot {
             id: "hit-ratios",
             title: "Hit ratios".into(),
-            about: "Hits over the requests of a step, and bytes of hits over its bytes.".into(),
+            about: "Hits over the requests of a step whose outcome is known, and bytes of hits over the bytes of these.".into(),
             unit: "%".into(),
             lines: vec![ratio("of documents", "hit", |f| f.dhr), ratio("of bytes", "offered", |f| f.bhr)],
             ..Plot::default()

@@ -147,7 +147,7 @@ impl Page {
         if let (Some(dhr), Some(bhr)) = (all.dhr, all.bhr) {
             let text = format!("DHR {}, BHR {}", percent(Some(dhr)), percent(Some(bhr)));
             let text = self.paint(GREEN, &text);
-            let share = |part: Option<u64>| percent(part.and_then(|part| ratio(part, all.requests)));
+            let share = |part: Option<u64>| percent(all.share_of_known(part));
             let parts = format!(
                 "{text}: local {}, sibling {}, parent {}; {} revalidated",
                 share(all.local_hits),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_logs::document::Document;
+use assay_logs::document::{Count, Document};
 use assay_logs::terminal::{Look, render};
 use assay_logs::{sheet, table};
 
@@ -23,6 +23,44 @@ fn the_document_is_what_its_schema_says() {
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
     }
+}
+
+#[test]
+fn objects_of_different_hosts_are_different_where_the_host_stands_first() {
+    let line = |host: &str| {
+        format!(
+            "{host} 10.0.0.1 - - [10/Oct/2025:13:00:00 +0000] \"GET /x HTTP/1.1\" 200 100 \"-\" \"curl/8\"\n"
+        )
+    };
+    let document =
+        analyse_text((line("a.example") + &line("b.example") + &line("a.example")).as_bytes(), None);
+    assert_eq!(document.inputs[0].format, "host-combined");
+    let different = &document.distinct;
+    let count = |count: &Option<Count>| count.as_ref().map(|count| count.count);
+    let counts = [count(&different.urls), count(&different.hosts), count(&different.clients)];
+    assert_eq!(counts, [Some(2.0), Some(2.0), Some(1.0)]);
+}
+
+#[test]
+fn the_parts_of_a_hit_ratio_add_up_to_it_though_some_outcomes_are_not_known() {
+    let line = |outcome: &str, hierarchy: &str| {
+        format!("1.0 2 a {outcome}/200 100 GET http://a.example/ - {hierarchy}/peer text/html\n")
+    };
+    let text = [
+        line("TCP_MEM_HIT", "HIER_NONE").repeat(2),
+        line("TCP_MISS", "SIBLING_HIT"),
+        line("TCP_MISS", "PARENT_HIT"),
+        line("TCP_REFRESH_UNMODIFIED", "HIER_DIRECT"),
+        line("TCP_MISS", "HIER_DIRECT").repeat(3),
+        line("WHATEVER", "HIER_DIRECT").repeat(8),
+    ];
+    let document = analyse_text(text.concat().as_bytes(), Some("squid"));
+    assert_eq!((document.all.requests, document.all.unknown, document.all.dhr), (16, 8, Some(0.5)));
+    let terminal = render(&document, Look { colour: false, width: 120 });
+    let page = format!("{:?}", sheet(&document));
+    let parts = "local 25.0 %, sibling 12.5 %, parent 12.5 %; 12.5 % revalidated";
+    assert!(terminal.contains(&format!("DHR 50.0 %, BHR 50.0 %: {parts}")), "{terminal}");
+    assert!(page.contains(parts), "{page}");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use assay_fleet::message::RoleSpec;
-use assay_fleet::permit::Network;
 use assay_lab::placement;
 use assay_role::load::{OriginsSpec, RobotsSpec, Target};
+use assay_role::network::Network;
 use assay_role::proxy::{OriginRoute, ProxySpec};
 use assay_role::target::TargetSpec;
 

@@ -71,7 +71,11 @@ pub async fn run(
             () = &mut stop => break,
             order = orders.next() => match order {
                 Some(order) => {
-                    let response = agent.handle(&order.payload, &log).await;
+                    let response = tokio::select! {
+                        response = agent.handle(&order.payload, &log) => response,
+                        // Some orders take a minute. What one has begun is ended below, with all else.
+                        () = &mut stop => break,
+                    };
                     agent.respond(order.reply, &response).await;
                 }
                 None => break,
@@ -90,6 +94,17 @@ pub async fn run(
 /// How many orders an agent remembers, with the responses to them.
 const MOST_DONE: usize = 64;
 
+/// The longest that is said of who gives an order.
+const MOST_LETTERS: usize = 100;
+
+/// The order of somebody whose name is a part of one line, as the log has one for each order.
+fn signed(order: Order) -> Order {
+    let by = order.by.chars().take(MOST_LETTERS);
+    let by =
+        by.map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect();
+    Order { by, ..order }
+}
+
 struct Agent {
     settings: AgentSettings,
     info: AgentInfo,
@@ -105,7 +120,7 @@ struct Agent {
 impl Agent {
     async fn handle(&mut self, order: &[u8], log: &impl Fn(&str)) -> Response {
         let order: Order = match message::read(order) {
-            Ok(order) => order,
+            Ok(order) => signed(order),
             Err(error) => {
                 log(&format!("refused an order: {error}"));
                 return Response::Refused(error.to_string());
@@ -222,5 +237,19 @@ impl Agent {
             self.responder.leave_coordinator();
             self.responder.set_busy(None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gives_an_order_cannot_add_lines_to_the_log() {
+        let by = format!("mallory\n{}", "x".repeat(1_000_000));
+        let (run, what) = ("r1".parse().unwrap(), What::Finish);
+        let order = Order { protocol: 0, version: String::new(), run, by, number: 0, what };
+        let by = signed(order).by;
+        assert!(by.starts_with("mallory\u{fffd}x") && by.chars().count() == MOST_LETTERS, "{by}");
     }
 }

@@ -16,7 +16,6 @@ use assay_lab::watched;
 use assay_measurement::doubt::Reason;
 use assay_role::message::{Command, Event};
 use async_nats::{Client, jetstream};
-use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -26,6 +25,7 @@ use super::outbox::Outbox;
 use super::settings::{AgentSettings, MOST_WAIT};
 use crate::error::FleetError;
 use crate::now::{MachineClock, monotonic_ns};
+use crate::stored;
 
 /// The workload of the run, in its directory and in the object store.
 pub const WORKLOAD: &str = "workload.json";
@@ -41,6 +41,8 @@ const ROLES: &str = "roles";
 pub const TLS: &str = "tls";
 /// The longest workload.
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
+/// How long it may take to fetch that: a coordinator gives up an order after as long.
+const FETCH_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a role may take to end once it was told to: a real proxy has files to close.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 /// How long the last that roles said may take to be stored.
@@ -401,20 +403,22 @@ fn document(spec: &RoleSpec) -> serde_json::Result<Vec<u8>> {
     }
 }
 
+/// The workload of a run, from its object store. Whoever ordered this waits no longer than [`FETCH_PATIENCE`] either.
 async fn fetch_workload(client: &Client, run: &Name) -> Result<Vec<u8>, FleetError> {
     let cannot =
         |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot fetch the workload of {run}: {e}"));
-    let store = jetstream::new(client.clone()).get_object_store(subject::bucket(run)).await;
-    let mut object = store.map_err(|e| cannot(&e))?.get(WORKLOAD).await.map_err(|e| cannot(&e))?;
-    if object.info().size as u64 > MOST_WORKLOAD_BYTES {
-        return Err(cannot(&format!(
-            "it has {} bytes, and {MOST_WORKLOAD_BYTES} are the most",
-            object.info().size
-        )));
+    let fetch = async {
+        let store = jetstream::new(client.clone()).get_object_store(subject::bucket(run)).await;
+        let mut object = store.map_err(|e| cannot(&e))?.get(WORKLOAD).await.map_err(|e| cannot(&e))?;
+        let mut bytes = Vec::new();
+        let copied = stored::copy(&mut object, &mut bytes, MOST_WORKLOAD_BYTES, stored::QUIET).await;
+        copied.map_err(|why| cannot(&why))?;
+        Ok(bytes)
+    };
+    match tokio::time::timeout(FETCH_PATIENCE, fetch).await {
+        Ok(fetched) => fetched,
+        Err(_) => Err(cannot(&format!("it did not come within {FETCH_PATIENCE:?}"))),
     }
-    let mut bytes = Vec::new();
-    object.read_to_end(&mut bytes).await.map_err(|e| cannot(&e))?;
-    Ok(bytes)
 }
 
 /// A workload may make bodies of files; those of this machine are nobody else's business.
@@ -444,7 +448,7 @@ async fn store(client: &Client, run: &Name, agent: &Name, dir: &Path) -> Result<
         if name == WORKLOAD || relative.starts_with(TLS) {
             continue;
         }
-        let bytes = std::fs::read(&path).map_err(|e| cannot(&e))?;
+        let bytes = assay_files::bytes(&path, assay_files::BODY_MAX).map_err(|e| cannot(&e))?;
         store
             .put(subject::file(agent, &name).as_str(), &mut bytes.as_slice())
             .await

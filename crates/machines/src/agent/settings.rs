@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_fleet::name::Name;
-use assay_fleet::permit::Network;
+use assay_role::network::Network;
 
 use crate::login::Login;
 use crate::now::MachineClock;

@@ -8,6 +8,7 @@ use assay_fleet::clock::{AgentClock, ClockError, MOST_DRIFT_PPM, Offset, start_s
 use assay_fleet::message::AgentInfo;
 use assay_fleet::name::Name;
 use async_nats::Client;
+use async_nats::connection::State as Link;
 use tokio::sync::mpsc;
 
 use super::saved::SavedClock;
@@ -20,6 +21,19 @@ const PERIOD: Duration = Duration::from_millis(100);
 const LOST_AFTER: Duration = Duration::from_secs(15);
 /// A machine whose agent is not connected any more, though the server is there, is lost sooner.
 const GONE_AFTER: Duration = Duration::from_secs(2);
+
+/// Why nothing came from a machine: where the server is gone as well, nothing is known of the machine itself.
+fn silence(to_server: &Link) -> String {
+    let seconds = LOST_AFTER.as_secs();
+    match to_server {
+        Link::Connected => format!("its agent said nothing for {seconds} s"),
+        Link::Pending | Link::Disconnected => {
+            format!(
+                "there is no connection to the NATS server, and nothing came through it for {seconds} s; the machine may be well"
+            )
+        }
+    }
+}
 
 /// What is known of one machine.
 #[derive(Debug, Clone)]
@@ -205,27 +219,38 @@ impl Clocks {
             ticker.tick().await;
             let seen = roster::exchange(&client, &name, Some(&run)).await;
             let silent = heard.elapsed();
-            let why = match seen {
+            let (why, is_cut_off) = match seen {
                 Ok((exchange, instance, ahead_us)) => {
                     heard = tokio::time::Instant::now();
                     match self.take(&name, instance, exchange, ahead_us) {
                         Ok(()) => continue,
-                        Err(why) => why,
+                        Err(why) => (why, false),
                     }
                 }
-                Err(ExchangeError::Gone) if silent >= GONE_AFTER => "its agent has ended".to_owned(),
+                Err(ExchangeError::Gone) if silent >= GONE_AFTER => ("its agent has ended".to_owned(), false),
                 Err(_) if silent >= LOST_AFTER => {
-                    format!("its agent said nothing for {} s", LOST_AFTER.as_secs())
+                    let to_server = client.connection_state();
+                    (silence(&to_server), !matches!(to_server, Link::Connected))
                 }
                 Err(_) => continue,
             };
-            if let Some(machine) = self.locked().machines.get_mut(&name) {
-                machine.lost = Some((monotonic_ns(), why));
-            }
             // Nobody listens once the run is over.
-            let _ = lost.send(name);
+            self.note_loss(&name, is_cut_off, &why).into_iter().for_each(|name| drop(lost.send(name)));
             return;
         }
+    }
+
+    /// A machine is lost, and with it all others if it is because nothing comes through the server any more: which of them nobody knew of.
+    fn note_loss(&self, name: &Name, is_cut_off: bool, why: &str) -> Vec<Name> {
+        let at_ns = monotonic_ns();
+        let mut state = self.locked();
+        let concerned = state.machines.iter_mut().filter(|(other, _)| is_cut_off || *other == name);
+        let new = concerned.filter(|(_, machine)| machine.lost.is_none());
+        new.map(|(name, machine)| {
+            machine.lost = Some((at_ns, why.to_owned()));
+            name.clone()
+        })
+        .collect()
     }
 
     /// Takes note of an exchange; why the machine is lost, if another agent has its name now.
@@ -286,6 +311,17 @@ mod tests {
     fn exchange(sent_ns: u64, ahead_ns: u64) -> Exchange {
         let received_ns = sent_ns + 20_000 + ahead_ns;
         Exchange { sent_ns, received_ns, responded_ns: received_ns, back_ns: sent_ns + 40_000 }
+    }
+
+    #[test]
+    fn all_machines_are_lost_with_the_server_and_each_is_told_of_once() {
+        let names = ["one", "two", "three"].map(|name| agent(name).name);
+        let clocks = Clocks::of(["one", "two", "three"].map(agent));
+        assert_eq!(clocks.note_loss(&names[1], false, "its agent has ended"), [names[1].clone()]);
+        assert_eq!(clocks.note_loss(&names[0], true, "cut off"), [names[0].clone(), names[2].clone()]);
+        assert!(clocks.note_loss(&names[2], true, "cut off").is_empty());
+        let why = |name| clocks.machine(name).unwrap().lost.unwrap().1;
+        assert_eq!(names.each_ref().map(why), ["cut off", "its agent has ended", "cut off"]);
     }
 
     #[test]

@@ -77,10 +77,19 @@ impl RoleElsewhere for Divided {
     }
 
     fn obituary(&mut self) -> Pending<'_, String> {
-        let words = self.inner.router.obituary(self.place);
-        let words =
-            if words.is_empty() { format!("{} ended without a message", self.kind.name()) } else { words };
-        Box::pin(async move { words })
+        let told = self.inner.router.obituary(self.place);
+        let mut words: Vec<String> = told.lines().map(ToOwned::to_owned).collect();
+        // Where several machines were lost at once, the role that is heard of first may have had a part on one of them only.
+        let lost = self.inner.clocks.machines().into_iter().filter(|machine| machine.lost.is_some());
+        for message in lost.map(|machine| self.inner.loss_message(&machine)) {
+            if !words.contains(&message) {
+                words.push(message);
+            }
+        }
+        if words.is_empty() {
+            words.push(format!("{} ended without a message", self.kind.name()));
+        }
+        Box::pin(async move { words.join("\n") })
     }
 }
 

@@ -112,15 +112,15 @@ impl Gather {
                 complete(&mut self.origins, parts, sum).into_iter().map(Measured::Origins).collect()
             }
             Measured::Thread(mut thread) => {
-                thread.thread += first_thread;
+                thread.thread = thread.thread.saturating_add(first_thread);
                 vec![Measured::Thread(thread)]
             }
             Measured::Stall(mut stall) => {
-                stall.thread += first_thread;
+                stall.thread = stall.thread.saturating_add(first_thread);
                 vec![Measured::Stall(stall)]
             }
             Measured::Baseline(mut baseline) => {
-                baseline.thread += first_thread;
+                baseline.thread = baseline.thread.saturating_add(first_thread);
                 vec![Measured::Baseline(baseline)]
             }
             // Every part decides the same.

@@ -1,5 +1,6 @@
 //! Orders of a coordinator to its agents, and the files that they give back.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,9 +12,9 @@ use assay_lab::LabError;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Request, jetstream};
 use bytes::Bytes;
-use tokio::io::AsyncReadExt;
 
 use super::run::Inner;
+use crate::stored;
 
 /// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
@@ -43,6 +44,10 @@ impl Inner {
         let text = Bytes::from(text);
         let (begun, mut wait) = (Instant::now(), ORDER_AGAIN);
         let response = loop {
+            // It may have been lost meanwhile.
+            if let Some(machine) = self.clocks.machine(name).filter(|machine| machine.lost.is_some()) {
+                return Err(LabError::Assay(self.loss_message(&machine)));
+            }
             let left = ORDER_PATIENCE.saturating_sub(begun.elapsed());
             let request = Request::new().payload(text.clone()).timeout(Some(wait.min(left)));
             let failed = match self.client.send_request(subject::orders(name), request).await {
@@ -103,12 +108,15 @@ impl Inner {
         for file in files {
             let Some(to) = place_of(run_dir, name, file) else { continue };
             let mut object = store.get(subject::file(name, file)).await.map_err(|e| cannot(&e))?;
-            let mut bytes = Vec::new();
-            object.read_to_end(&mut bytes).await.map_err(|e| cannot(&e))?;
             if let Some(parent) = to.parent() {
                 std::fs::create_dir_all(parent).map_err(|e| cannot(&e))?;
             }
-            std::fs::write(&to, bytes).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+            let mut whole = File::create(&to).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+            if let Err(why) = stored::copy(&mut object, &mut whole, u64::MAX, stored::QUIET).await {
+                // Half a file would look whole.
+                let _ = std::fs::remove_file(&to);
+                return Err(format!("{file}: {why}"));
+            }
         }
         Ok(())
     }

@@ -8,8 +8,9 @@ use assay_fleet::message::{self, InOrder, Output, Report};
 use assay_fleet::name::Name;
 use assay_fleet::subject;
 use assay_lab::roles::{RoleKind, Said};
+use assay_measurement::doubt::Reason;
 use assay_measurement::measured::Measured;
-use assay_role::message::Event;
+use assay_role::message::{Event, PhaseEvent};
 use async_nats::Client;
 use async_nats::jetstream::consumer::push::OrderedConfig;
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -22,6 +23,10 @@ use crate::error::FleetError;
 
 /// How long the stream of a run is kept, should nobody remove it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// The last instant of any run, in milliseconds since its start.
+const MOST_MS: u64 = 1 << 48;
+/// So much of what a role says in words is passed on.
+const MOST_LETTERS: usize = 1000;
 /// Pause before the stream is read again after it could not be.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -133,19 +138,22 @@ impl Router {
 
     /// A machine is lost: all its roles have ended.
     pub fn lose(&self, machine: &Name, words: &str) {
-        let mut state = self.locked();
-        let routes = state.routes.iter().filter(|((owner, _), _)| owner == machine);
-        let routes: Vec<Route> = routes.map(|(_, route)| *route).collect();
-        for route in routes {
-            state.put(route, Output::Ended(words.to_owned()), None);
-        }
+        self.locked().lose(machine, words);
     }
 
     /// Takes a message of a machine.
     fn take(&self, machine: &Name, report: Report) {
         let mut state = self.locked();
-        let turn = state.orders.entry(machine.clone()).or_default().take(report);
+        let order = state.orders.entry(machine.clone()).or_default();
+        let (was_missing, turn, missing) = (order.missing(), order.take(report), order.missing());
+        if let Some(number) = missing.filter(|_| was_missing.is_none()) {
+            let words = format!(
+                "message {number} of the agent {machine} is missing, and what came after it is of no use"
+            );
+            state.lose(machine, &words);
+        }
         for Report { role, output, .. } in turn {
+            let output = believed(output);
             if let Some(end_ms) = end_ms(&output) {
                 let last_ms = state.reported_ms.entry(machine.clone()).or_default();
                 *last_ms = end_ms.max(*last_ms);
@@ -162,14 +170,32 @@ impl Router {
     }
 }
 
+/// What was said, or that it cannot be so: with instants that no run has, nothing could be computed.
+fn believed(output: Output) -> Output {
+    let told_ms = match &output {
+        Output::Event(event) => match **event {
+            Event::Phase(PhaseEvent::Began { at_ms, .. } | PhaseEvent::Ended { at_ms, .. }) => Some(at_ms),
+            _ => end_ms(&output),
+        },
+        _ => None,
+    };
+    match told_ms.filter(|told_ms| *told_ms > MOST_MS) {
+        Some(told_ms) => {
+            let message = format!("its agent tells of {told_ms} ms since the start, which is not recorded");
+            Output::Event(Box::new(Event::Fault { reason: Reason::RoleFailed, message }))
+        }
+        None => output,
+    }
+}
+
 /// The end of the interval that was measured.
 fn end_ms(output: &Output) -> Option<u64> {
     let Output::Event(event) = output else { return None };
     let Event::Measured(measured) = &**event else { return None };
     match measured {
-        Measured::Robots(interval) => Some(interval.start_ms + interval.length_ms),
-        Measured::Origins(interval) => Some(interval.start_ms + interval.length_ms),
-        Measured::Host(interval) => Some(interval.start_ms + interval.length_ms),
+        Measured::Robots(interval) => Some(interval.start_ms.saturating_add(interval.length_ms)),
+        Measured::Origins(interval) => Some(interval.start_ms.saturating_add(interval.length_ms)),
+        Measured::Host(interval) => Some(interval.start_ms.saturating_add(interval.length_ms)),
         _ => None,
     }
 }
@@ -177,12 +203,22 @@ fn end_ms(output: &Output) -> Option<u64> {
 /// What went wrong on a machine is said with its name.
 fn located(mut event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
     if let (Event::Fault { message, .. }, Some(machine)) = (&mut *event, machine) {
-        *message = format!("on the machine {machine}: {message}");
+        let said: String = message.chars().take(MOST_LETTERS).collect();
+        *message = format!("on the machine {machine}: {said}");
     }
     event
 }
 
 impl State {
+    /// All roles of a machine have ended.
+    fn lose(&mut self, machine: &Name, words: &str) {
+        let routes = self.routes.iter().filter(|((owner, _), _)| owner == machine);
+        let routes: Vec<Route> = routes.map(|(_, route)| *route).collect();
+        for route in routes {
+            self.put(route, Output::Ended(words.to_owned()), None);
+        }
+    }
+
     fn put(&mut self, (place, part): Route, output: Output, machine: Option<&Name>) {
         let output = match (output, &mut self.replay) {
             (Output::Ended(words), Some(replay)) => {
@@ -194,7 +230,7 @@ impl State {
         let Some(role) = self.roles.get_mut(place) else { return };
         let said = match output {
             Output::Event(event) => Said::Event(located(event, machine)),
-            Output::Nonsense(line) => Said::Nonsense(line),
+            Output::Nonsense(line) => Said::Nonsense(line.chars().take(MOST_LETTERS).collect()),
             Output::Ended(words) => {
                 if !words.is_empty() {
                     let on = machine.map(|machine| format!("on {machine}: ")).unwrap_or_default();
@@ -296,7 +332,7 @@ pub async fn last_stored(client: &Client, run: &Name) -> Result<Option<u64>, Fle
 
 #[cfg(test)]
 mod tests {
-    use assay_measurement::doubt::Reason;
+    use assay_measurement::interval::RobotInterval;
 
     use super::*;
 
@@ -318,6 +354,32 @@ mod tests {
         assert!(replayed.try_recv().is_ok());
         // A stream with nothing in it has been read.
         assert!(router.replay(0).try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_machine_is_named_that_tells_of_instants_of_no_run_or_lacks_a_message() {
+        let router = Router::default();
+        let (said, mut heard) = mpsc::unbounded_channel();
+        let name: Name = "m1".parse().unwrap();
+        let place = router.add(RoleKind::Robots, &[(name.clone(), 7, 1)], said);
+        let interval = RobotInterval { start_ms: u64::MAX, length_ms: u64::MAX, ..RobotInterval::default() };
+        let interval = Output::Event(Box::new(Event::Measured(Measured::Robots(Box::new(interval)))));
+        router.take(&name, Report { number: 0, role: Some(7), output: interval });
+        assert_eq!(router.reported_ms(&name), None);
+        let (_, said) = heard.try_recv().unwrap();
+        let Said::Event(event) = said else { panic!("it is an event") };
+        let Event::Fault { message, .. } = *event else { panic!("{event:?}") };
+        assert!(
+            message.starts_with("on the machine m1: its agent tells of 18446744073709551615 ms"),
+            "{message}"
+        );
+        for number in 2..5000 {
+            router.take(&name, Report { number, role: Some(7), output: Output::Nonsense("x".into()) });
+        }
+        let ends =
+            std::iter::from_fn(|| heard.try_recv().ok()).filter(|(_, said)| matches!(said, Said::Ended));
+        assert_eq!(ends.count(), 1);
+        assert!(router.obituary(place).starts_with("message 1 of the agent m1 is missing"));
     }
 
     #[test]

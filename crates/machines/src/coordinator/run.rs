@@ -16,6 +16,7 @@ use assay_lab::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
 use assay_lab::roles::{RoleKind, Said};
 use assay_record::run::{FleetInfo, FleetMachine};
 use assay_role::message::Command;
+use async_nats::connection::State as Link;
 use async_nats::{Client, jetstream};
 use futures_util::future::try_join_all;
 use tokio::sync::mpsc;
@@ -278,7 +279,7 @@ impl Inner {
         router::make(&self.client, &self.run).await.map_err(plan)?;
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
-        let bytes = std::fs::read(workload).map_err(|e| cannot(&e))?;
+        let bytes = assay_files::bytes(workload, assay_files::DOCUMENT_MAX).map_err(|e| cannot(&e))?;
         let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
         store.map_err(|e| cannot(&e))?.put(WORKLOAD, &mut bytes.as_slice()).await.map_err(|e| cannot(&e))?;
         // All at once: one after the other, the first of many distant ones would give the coordinator up before the last one begins.
@@ -315,7 +316,8 @@ impl Inner {
             if let Ok((exchange, instance, ahead_us)) =
                 crate::roster::exchange(&self.client, name, Some(&self.run)).await
             {
-                self.clocks.take(name, instance, exchange, ahead_us).map_err(LabError::run)?;
+                let taken = self.clocks.take(name, instance, exchange, ahead_us);
+                taken.map_err(|why| LabError::run(format!("the machine {name}: {why}")))?;
             }
         }
         let wait_ms = lock(&self.saved).wait_ms;
@@ -446,7 +448,12 @@ impl Inner {
         for task in lock(&self.tasks).drain(..) {
             task.abort();
         }
-        router::remove(&self.client, &self.run).await;
+        // With a server that is gone, that would only take its time; what stays there is removed by its age.
+        let is_cut_off = self.client.connection_state() != Link::Connected
+            && self.clocks.machines().iter().all(|machine| machine.lost.is_some());
+        if !is_cut_off {
+            router::remove(&self.client, &self.run).await;
+        }
         // A run that has ended is not taken up; what cannot be removed says so by the stream that is not there.
         let _ = std::fs::remove_file(run_dir.join(FILE));
         missing
@@ -491,7 +498,7 @@ fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> 
     let mut files = BTreeMap::new();
     for path in spec.tls_files() {
         let cannot = |e: std::io::Error| LabError::run(format!("cannot read {}: {e}", path.display()));
-        let text = std::fs::read_to_string(&*path).map_err(cannot)?;
+        let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(cannot)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         *path = PathBuf::from(&name);
         files.insert(name, text);

@@ -136,7 +136,11 @@ impl Inner {
             let _ = replayed.await;
             for (name, why) in absent {
                 let reported_ms = inner.router.reported_ms(&name).unwrap_or(0);
-                inner.clocks.lose(&name, start.monotonic_ns + reported_ms * 1_000_000, why);
+                inner.clocks.lose(
+                    &name,
+                    start.monotonic_ns.saturating_add(reported_ms.saturating_mul(1_000_000)),
+                    why,
+                );
                 let _ = lost.send(name);
             }
         });

@@ -1,11 +1,12 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
-use assay_role::tls::Offer;
+use assay_role::tls::{Offer, Version};
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust};
 use assay_tls::error::TlsErrorKind;
 use assay_tls::server::Server;
+use assay_tls::{HTTP_1_1, HTTP_2};
 
 use super::*;
 
@@ -18,18 +19,31 @@ fn pair(is_secured: bool) -> (ByteStream<UnixStream>, ByteStream<UnixStream>) {
     if !is_secured {
         return (ByteStream::clear(one), ByteStream::clear(other));
     }
+    let (client, server) = sessions(&Offer::default(), HTTP_1_1);
+    (ByteStream::secured(one, client), ByteStream::secured(other, server))
+}
+
+/// Both ends of a connection with TLS 1.2, over which both speak this.
+fn tls12(protocol: &'static [u8]) -> (ByteStream<UnixStream>, ByteStream<UnixStream>) {
+    let (mut one, mut other) = pair(false);
+    let (client, server) = sessions(&Offer { newest: Version::Tls12, ..Offer::default() }, protocol);
+    one.secure(client);
+    other.secure(server);
+    (one, other)
+}
+
+fn sessions(offer: &Offer, protocol: &'static [u8]) -> (Session, Session) {
     let now_unix_s = crate::clock::realtime_ns() / 1_000_000_000;
     let validity = Validity::around(now_unix_s);
     let authority = Authority::new(KeyKind::P256, validity).expect("can be made");
     let identity = authority.issue(&["www.example".to_owned()], validity).expect("can be made");
-    let offer = Offer::default();
     let trust = Trust::Authorities(authority.certificate.as_bytes());
-    let client = Client::new(trust, &offer).expect("has a certificate");
-    let server = Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), &offer);
+    let client = Client::new(trust, offer).expect("has a certificate");
+    let server = Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), offer);
     let name = Name::of_authority("www.example:443").expect("is a name");
-    let client = client.connect(&name, true).expect("can begin");
-    let server = server.expect("belong together").accept().expect("can begin");
-    (ByteStream::secured(one, client), ByteStream::secured(other, server))
+    let client = client.speaking(protocol).connect(&name, true).expect("can begin");
+    let server = server.expect("belong together").speaking(protocol).accept().expect("can begin");
+    (client, server)
 }
 
 fn would_block<T>(result: io::Result<T>) -> bool {
@@ -69,6 +83,44 @@ fn what_is_sent_on_one_end_is_read_on_the_other_in_the_clear_and_with_tls() {
         drop(client);
         assert_eq!(server.recv(&mut room).expect("is the end").length, 0);
     }
+}
+
+#[test]
+fn a_server_of_http_1_that_sends_data_with_the_end_of_the_handshake_is_refused() {
+    let (mut client, mut server) = tls12(HTTP_1_1);
+    let mut room = vec![0; LEAST_ROOM];
+    let refused = loop {
+        match client.shake_hands() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            ended => break ended.expect_err("there was no request"),
+        }
+        assert!(would_block(server.recv(&mut room)));
+        if server.is_open() {
+            assert_eq!(server.send(b"HTTP/1.1 200 OK").expect("is taken"), 15);
+        }
+    };
+    assert!(refused.to_string().contains("before it had a request"), "{refused}");
+}
+
+/// As servers of HTTP/2 do it with their settings: the last message of a full handshake of TLS 1.2 is the server's.
+#[test]
+fn what_a_server_sends_with_the_end_of_the_handshake_is_read_after_it() {
+    let (mut client, mut server) = tls12(HTTP_2);
+    let mut room = vec![0; LEAST_ROOM];
+    while client.shake_hands().is_err() {
+        assert!(would_block(server.recv(&mut room)));
+        if server.is_open() {
+            assert_eq!(server.send(b"settings").expect("is taken"), 8);
+        }
+    }
+    let mut little = [0; 3];
+    let read = client.recv(&mut little).expect("has come");
+    assert_eq!((&little[..read.length], read.more), (&b"set"[..], true));
+    let read = client.recv(&mut room).expect("has come");
+    assert_eq!((&room[..read.length], read.more), (&b"tings"[..], true));
+    assert!(would_block(client.recv(&mut room)));
+    assert_eq!(client.send(b"a request").expect("is taken"), 9);
+    assert_eq!(server.recv(&mut room).expect("has come").length, 9);
 }
 
 #[test]

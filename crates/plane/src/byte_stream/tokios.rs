@@ -38,6 +38,11 @@ impl ByteStream<TcpStream> {
                 // What cannot be sent yet does not keep anything from being read.
                 let _ = poll_flush(socket, tls, context)?;
             }
+            if let Some(tls) = tls
+                && !tls.early.is_empty()
+            {
+                return Poll::Ready(Ok(tls.take_early(into)));
+            }
             ready!(socket.poll_read_ready(context))?;
             let mut last = None;
             let read = socket.try_io(Interest::READABLE, || {
@@ -81,6 +86,7 @@ impl ByteStream<TcpStream> {
         let Self { socket, tls } = self;
         let read = match tls {
             None => socket.try_read(&mut [0]).map(drop),
+            Some(tls) if !tls.early.is_empty() => Ok(()),
             Some(tls) => QUIET.with_borrow_mut(|room| {
                 socket.try_io(Interest::READABLE, || tls.recv(socket, room, When::Untold)).map(drop)
             }),
@@ -219,5 +225,9 @@ impl Stream for ByteStream<TcpStream> {
     fn reset_on_close(&self) {
         self.break_off();
         self.socket.reset_on_close();
+    }
+
+    async fn until_gone(&self) {
+        self.socket.until_gone().await;
     }
 }

@@ -1,9 +1,14 @@
 //! Requests and responses over a stream in memory.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
+use crate::watch::TICK_NS;
 
 impl Stream for DuplexStream {
     fn reset_on_close(&self) {}
@@ -181,4 +186,57 @@ fn a_detached_connection_has_what_came_behind_the_head() {
         assert_eq!(serve(&mut echo).await.expect("in order"), Next::Detached);
         assert_eq!(echo.exchange.connection.input.unread(), b"early");
     });
+}
+
+/// A stream on which nothing comes, and what it was told of its client.
+#[derive(Default)]
+struct Silent(RefCell<Vec<bool>>);
+
+impl Stream for Silent {
+    fn reset_on_close(&self) {}
+
+    fn set_slow(&self, is_slow: bool) {
+        self.0.borrow_mut().push(is_slow);
+    }
+}
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Silent {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_client_is_slow_when_a_head_has_taken_a_second_and_not_when_it_has_no_request() {
+    for (awaits, expected) in [(Awaits::Head, vec![true]), (Awaits::Request, vec![])] {
+        let resources = Resources::new();
+        let mut connection = Connection::new(Silent::default(), &resources);
+        connection.deadline.set(Duration::from_secs(30));
+        let mut input = Input::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let begun_ns = crate::clock::monotonic_ns();
+        for tick in [0, 19, 21] {
+            for step in 1..=tick {
+                resources.watch.tick(begun_ns + step * TICK_NS);
+            }
+            assert!(connection.stream.0.borrow().is_empty(), "before {tick} ticks");
+            let mut waiting = std::pin::pin!(wait(&mut connection, &mut input, awaits));
+            assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        }
+        assert_eq!(*connection.stream.0.borrow(), expected, "{awaits:?}");
+    }
 }

@@ -80,6 +80,7 @@ impl Client {
             waiting: Vec::new(),
             refilled_ns: monotonic_ns(),
             has_failed: false,
+            unwritable: None,
         };
         (Self { shared }, carried.run())
     }
@@ -90,7 +91,7 @@ impl Client {
         if is_closing.get() || hub.pipes.get() >= limit.get() as usize {
             return None;
         }
-        let state = State::of_request(scheme, (monotonic_ns(), reads.get()));
+        let state = State::of_request(scheme, (monotonic_ns(), reads.get()), &hub.kept);
         Some(Pipe::new(&Rc::new(RefCell::new(state)), hub))
     }
 
@@ -125,6 +126,8 @@ struct Carried<S> {
     waiting: Vec<Rc<RefCell<State>>>,
     refilled_ns: u64,
     has_failed: bool,
+    /// Why nothing can be written any more.
+    unwritable: Option<io::Error>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
@@ -141,10 +144,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
+        if let Some(error) = self.unwritable.take() {
+            return self.read_rest(error, context);
+        }
         loop {
             self.look();
             self.send();
-            let is_blocked = self.poll_write(context)?.is_pending();
+            let is_blocked = match self.poll_write(context) {
+                Poll::Ready(Err(error)) => return self.read_rest(error, context),
+                written => written.is_pending(),
+            };
             if !is_blocked && !self.turns.is_empty() {
                 continue;
             }
@@ -163,6 +172,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Nothing can be written any more: the server has closed the connection. What it sent before is there to be read all the same, and
+    /// says which requests it has responded to, and which it has not acted on.
+    fn read_rest(&mut self, error: io::Error, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shared.is_closing.set(true);
+        while !self.has_failed && self.shared.hub.pipes.get() > 0 {
+            match self.poll_read(context) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false) | Err(_)) => break,
+                Poll::Pending => {
+                    self.unwritable = Some(error);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Err(error))
     }
 
     /// Writes what there is.
@@ -219,7 +245,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                 Event::Head { stream, head, ends } => {
                     with(streams, stream, |state| state.take_response(head, ends));
                 }
-                Event::Interim { stream, head } => with(streams, stream, |state| state.take_interim(head)),
+                Event::Interim { stream, head } => {
+                    let mut is_too_much = false;
+                    with(streams, stream, |state| is_too_much = !state.take_interim(head));
+                    if is_too_much {
+                        self.lose(stream, State::go);
+                        self.wire.reset(stream, ErrorCode::ENHANCE_YOUR_CALM);
+                    }
+                }
                 Event::Data { stream, data, ends } => with(streams, stream, |state| {
                     state.take_data(data, ends);
                     if ends {
@@ -233,7 +266,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                 Event::Unprocessed { stream } | Event::Reset { stream, code: ErrorCode::REFUSED_STREAM } => {
                     self.lose(stream, State::go_unprocessed);
                 }
-                Event::Reset { stream, .. } | Event::Failed { stream, .. } => self.lose(stream, State::go),
+                Event::Reset { stream, .. } => self.lose(stream, State::break_off),
+                Event::Failed { stream, .. } => self.lose(stream, State::go),
                 Event::Writable { .. } => {
                     for state in self.stalled.drain(..) {
                         state.borrow_mut().is_stalled = false;
@@ -323,6 +357,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             let was_sent = it.stream.is_some();
             let (to, written) = (&mut it.stream, &mut it.outgoing);
             let sent = it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES);
+            it.note_outgoing();
             if let Some(stream) = it.stream.filter(|_| !was_sent) {
                 let place = stream.place as usize;
                 if self.streams.len() <= place {
@@ -359,7 +394,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         for state in self.streams.drain(..).flatten() {
             let mut it = state.borrow_mut();
             if !it.is_ended {
-                it.go();
+                it.break_off();
             }
         }
         self.look();

@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
+use tokio::time::timeout;
 
 use super::tests::{LIMITS, LONG, Seen, echo};
 use super::*;
@@ -156,6 +158,23 @@ impl Scripted {
 }
 
 impl Scripted {
+    /// Reads until a stream is reset: why.
+    async fn until_reset(&mut self) -> ErrorCode {
+        let mut room = vec![0; 1 << 14];
+        loop {
+            let read = self.socket.read(&mut room).await.expect("is open");
+            assert!(read > 0, "the connection has ended");
+            let mut rest = &room[..read];
+            while !rest.is_empty() {
+                let (used, event) = self.wire.next(rest).expect("is HTTP/2");
+                rest = &rest[used..];
+                if let Event::Reset { code, .. } = event {
+                    return code;
+                }
+            }
+        }
+    }
+
     /// Reads a request to its end: the bytes of its body.
     async fn body_bytes(&mut self) -> usize {
         let mut bytes = 0;
@@ -181,6 +200,34 @@ impl Scripted {
             }
         }
     }
+}
+
+/// HEADERS of stream 1: status 103, and a field that takes 15 times 4 KB where it is decoded; the first of them tells what that is.
+fn interim(is_first: bool) -> Vec<u8> {
+    let told = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
+    let block = [&[0x08, 3][..], b"103", if is_first { &told } else { &[0xbe; 15] }].concat();
+    let [.., a, b] = block.len().to_be_bytes();
+    [&[0, a, b, 1, 4, 0, 0, 0, 1], &block[..]].concat()
+}
+
+#[test]
+fn interim_responses_that_nobody_reads_are_given_up_however_short_they_are_on_the_way() {
+    with_client(async |client, socket| {
+        let mut pipe = client.pipe().expect("has room");
+        pipe.write_all(POST).await.expect("has room");
+        let mut server = Scripted::new(socket, 10);
+        server.requests(1).await;
+        server.flush().await;
+        for number in 0..40 {
+            server.socket.write_all(&interim(number == 0)).await.expect("is read");
+        }
+        let reset = server.until_reset();
+        let code = timeout(Duration::from_secs(5), reset).await.expect("what nobody reads is not kept");
+        assert_eq!(code, ErrorCode::ENHANCE_YOUR_CALM);
+        let mut rest = Vec::new();
+        let error = pipe.read_to_end(&mut rest).await.expect_err("there is no response");
+        assert_eq!((error.kind(), rest.len()), (ErrorKind::ConnectionReset, 0));
+    });
 }
 
 const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
@@ -214,6 +261,31 @@ fn a_request_that_was_certainly_not_acted_on_is_told_from_one_that_was_lost() {
 }
 
 #[test]
+fn what_came_before_a_reset_is_read_before_the_response_breaks_off() {
+    with_client(async |client, socket| {
+        let mut server = Scripted::new(socket, 10);
+        let mut pipe = client.pipe().expect("has room");
+        pipe.write_all(POST).await.expect("is taken");
+        let streams = server.requests(1).await;
+        let fields = [(&b"content-length"[..], &b"9"[..])];
+        server.wire.respond(streams[0], 200, fields.into_iter(), false).expect("is open");
+        server.wire.data(streams[0], b"begin", false).expect("there is room");
+        server.wire.reset(streams[0], ErrorCode::INTERNAL_ERROR);
+        // All in one write.
+        server.flush().await;
+        let mut sent = Vec::new();
+        let error = pipe.read_to_end(&mut sent).await.expect_err("is not complete");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        let sent = String::from_utf8_lossy(&sent);
+        assert!(
+            sent.starts_with("HTTP/1.1 200 \r\ncontent-length: 9\r\n") && sent.ends_with("\r\n\r\nbegin"),
+            "{sent}"
+        );
+        assert!(!client.is_closing());
+    });
+}
+
+#[test]
 fn no_more_requests_are_made_than_the_server_allows_and_the_end_of_a_connection_loses_those_on_it() {
     with_client(async |client, socket| {
         let mut server = Scripted::new(socket, 2);
@@ -235,6 +307,26 @@ fn no_more_requests_are_made_than_the_server_allows_and_the_end_of_a_connection_
         assert_eq!(early.read_u8().await.expect_err("is lost").kind(), ErrorKind::ConnectionReset);
         let unsent = third.write_all(POST).await.expect_err("there is no connection").kind();
         assert_eq!(unsent, UNPROCESSED);
+    });
+}
+
+#[test]
+fn what_a_server_sent_before_it_closed_the_connection_is_read_though_nothing_can_be_written_any_more() {
+    with_client(async |client, socket| {
+        let mut server = Scripted::new(socket, 100);
+        let mut pipes: Vec<Pipe> = (0..2).map(|_| client.pipe().expect("has room")).collect();
+        pipes[0].write_all(POST).await.expect("is taken");
+        let streams = server.requests(1).await;
+        server.wire.respond(streams[0], 204, std::iter::empty(), true).expect("is open");
+        server.wire.go_away(ErrorCode::NO_ERROR);
+        server.flush().await;
+        drop(server);
+        // The client's task has read nothing of that when it finds that it cannot write.
+        pipes[1].write_all(POST).await.expect("is taken");
+        assert_eq!(pipes[1].read_u8().await.expect_err("nobody saw it").kind(), UNPROCESSED);
+        let mut response = String::new();
+        pipes[0].read_to_string(&mut response).await.expect("is complete");
+        assert_eq!(response, "HTTP/1.1 204 \r\nconnection: close\r\n\r\n");
     });
 }
 

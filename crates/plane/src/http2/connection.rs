@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Head, Stream as StreamId};
+use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
 
 use super::pipe::{Hub, Pipe, State};
 use super::response::Sent;
@@ -18,7 +18,7 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::exchange::{ClientLimits, Stream};
 use crate::memory::wait;
-use crate::watch::Awaits;
+use crate::watch::{Awaits, Watch};
 
 /// No more of bodies is made into frames while so many bytes have not been written.
 pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;
@@ -31,7 +31,10 @@ pub(super) const TURN_BYTES: usize = 16 * 1024;
 /// client that only ends its own side from one that has gone; what is written to the latter fails.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// The status of the response to CONNECT.
+/// Longer than any connection waits: what its streams wait for has deadlines of its own.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The status of the response to CONNECT, and to a scheme other than those of HTTP.
 const NOT_IMPLEMENTED: u16 = 501;
 
 /// What the deadline of the connection is for.
@@ -39,12 +42,12 @@ const NOT_IMPLEMENTED: u16 = 501;
 enum Patience {
     /// Requests are under way: they have deadlines of their own.
     Handlers,
+    /// They are, and nobody but the client can go on with any of them: they keep others out if places are scarce.
+    Client,
     /// No request is.
     Idle,
     /// The client does not take what is sent.
     Writing,
-    /// It does not open the window of a stream whose handler has written all: nobody else waits for it.
-    Window,
     /// It sends nothing more, and may have gone: it is asked.
     Gone,
 }
@@ -84,6 +87,7 @@ pub async fn serve<S: Stream>(
         keeps_data: true,
         ..Config::default()
     };
+    connection.deadline.set_pace(limits.least_rate);
     let mut served = Served {
         connection,
         limits,
@@ -137,6 +141,9 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     Poll::Pending => {}
                 }
             }
+            if self.end_late(context) {
+                continue;
+            }
             return match wait(&self.connection.deadline, context) {
                 Poll::Ready(Err(_)) if self.patience == Patience::Gone => {
                     self.wire.ping([0; 8]);
@@ -161,12 +168,13 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             let Poll::Ready(written) = stream.poll_write(context, self.wire.output()) else {
                 return Poll::Pending;
             };
-            match written? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => self.wire.wrote(written),
+            let written = written?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            self.wire.wrote(written);
             if self.patience == Patience::Writing {
-                self.connection.deadline.set(self.limits.write);
+                self.earn(written);
             }
         }
         Poll::Ready(Ok(()))
@@ -192,15 +200,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
 
     /// Sets the deadline when what is waited for has changed.
     fn set_patience(&mut self, is_blocked: bool) {
-        let is_left = |state: &Rc<RefCell<State>>| {
-            let state = state.borrow();
-            state.is_over || state.is_resting
-        };
+        let wait_for_client = || self.streams.iter().flatten().all(|state| state.borrow().waits_for_peer());
         let patience = match self.wire.open_streams() {
             _ if is_blocked => Patience::Writing,
             0 => Patience::Idle,
             _ if self.is_half_closed => Patience::Gone,
-            _ if self.stalled.iter().any(is_left) => Patience::Window,
+            _ if wait_for_client() => Patience::Client,
             _ => Patience::Handlers,
         };
         if patience == self.patience {
@@ -208,13 +213,41 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
         self.patience = patience;
         let deadline = &self.connection.deadline;
-        deadline.set(match patience {
-            Patience::Writing | Patience::Window => self.limits.write,
-            Patience::Idle => self.limits.idle,
-            Patience::Gone => PROBE,
-            Patience::Handlers => Duration::MAX,
-        });
-        deadline.set_awaits(if patience == Patience::Idle { Awaits::Request } else { Awaits::Other });
+        let (limit, awaits) = match patience {
+            Patience::Writing => return deadline.await_peer(self.limits.write),
+            Patience::Client => return deadline.await_peer(LONG),
+            Patience::Idle => (self.limits.idle, Awaits::Request),
+            Patience::Gone => (PROBE, Awaits::Other),
+            Patience::Handlers => (Duration::MAX, Awaits::Other),
+        };
+        deadline.set(limit);
+        deadline.set_awaits(awaits);
+        if patience == Patience::Idle {
+            deadline.forgive();
+        }
+    }
+
+    /// The client has sent or taken so many bytes of bodies: they make up for some of the time that it was waited for.
+    fn earn(&self, bytes: usize) {
+        let deadline = &self.connection.deadline;
+        deadline.earn(bytes as u64);
+        match self.patience {
+            Patience::Writing => deadline.await_peer(self.limits.write),
+            Patience::Client => deadline.await_peer(LONG),
+            _ => {}
+        }
+    }
+
+    /// Gives up streams whose clients are late with opening their windows; false: there are none.
+    fn end_late(&mut self, context: &mut Context<'_>) -> bool {
+        let mut late = Vec::new();
+        for state in &self.stalled {
+            let state = state.borrow();
+            let is_late = state.deadline.as_ref().is_some_and(|deadline| deadline.check(context).is_err());
+            late.extend(state.stream.filter(|_| is_late));
+        }
+        late.iter().for_each(|stream| self.give_up(*stream));
+        !late.is_empty()
     }
 
     /// Acts on bytes that were read.
@@ -224,31 +257,38 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             self.refilled_ns = now_ns;
             self.wire.refill();
         }
-        let mut rest = bytes;
+        let (mut rest, mut payload) = (bytes, 0);
         loop {
-            let Ok((used, event)) = self.wire.next(rest) else {
-                self.has_failed = true;
-                return;
+            let (used, event) = match self.wire.next(rest) {
+                Ok(next) => next,
+                Err(error) => {
+                    self.has_failed = true;
+                    self.connection.resources().refused.ends(error);
+                    return;
+                }
             };
             rest = &rest[used..];
             match event {
-                Event::NeedMore => return,
-                // A tunnel is no request of HTTP/1.1 with a body: its bytes would be taken for chunks.
-                Event::Head { stream, head, .. } if head.method() == "CONNECT" => {
+                Event::NeedMore => break,
+                // A tunnel is no request of HTTP/1.1 with a body: its bytes would be taken for chunks. Another scheme is another resource
+                // (RFC 9110, 4.2.3), and HTTP/1.1 would not tell it behind this.
+                Event::Head { stream, head, .. } if head.method() == "CONNECT" || !is_http(head.scheme()) => {
                     // One that has ended needs no response.
                     let _ = self.wire.respond(stream, NOT_IMPLEMENTED, std::iter::empty(), true);
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
+                    self.connection.resources().refused.is_not_served();
                 }
                 Event::Head { stream, head, ends } => {
                     if let Some(state) = self.hub.take_free() {
                         state.borrow_mut().begin(stream, head, ends);
                         self.keep(stream, state);
                     } else {
-                        let state = new_state(stream, head, ends);
-                        self.begin(stream, state);
+                        let state = State::new(stream, head, ends, &self.hub.kept);
+                        self.begin(stream, Rc::new(RefCell::new(state)));
                     }
                 }
                 Event::Data { stream, data, ends } => {
+                    payload += data.len();
                     if let Some(state) = find(&self.streams, stream) {
                         state.borrow_mut().take_data(data, ends);
                     }
@@ -258,14 +298,15 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                         state.borrow_mut().end_body();
                     }
                 }
-                Event::Reset { stream, .. } | Event::Failed { stream, .. } => self.lose(stream),
+                Event::Reset { stream, .. } => self.lose(stream),
+                Event::Failed { stream, error } => {
+                    self.lose(stream);
+                    self.connection.resources().refused.fails(error);
+                }
                 Event::Writable { .. } => {
                     for state in self.stalled.drain(..) {
                         state.borrow_mut().is_stalled = false;
                         self.turns.push_back(state);
-                    }
-                    if self.patience == Patience::Window {
-                        self.connection.deadline.set(self.limits.write);
                     }
                 }
                 Event::Interim { .. }
@@ -275,12 +316,16 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 | Event::Priority { .. } => {}
             }
         }
+        if payload > 0 {
+            self.earn(payload);
+        }
     }
 
     /// A request has begun, and no handler is free for it.
     fn begin(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
         if self.hub.pipes.get() >= MOST_PIPES {
             self.wire.reset(stream, ErrorCode::REFUSED_STREAM);
+            self.connection.resources().refused.is_too_many();
             return;
         }
         let pipe = Pipe::new(&state, &self.hub);
@@ -363,6 +408,18 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES)
                 }
             };
+            let sent_bytes = it.note_outgoing();
+            // Where the socket is full, what it takes of that counts.
+            if sent_bytes > 0 && self.patience != Patience::Writing {
+                self.earn(sent_bytes);
+            }
+            keep_time(
+                it,
+                sent == Sent::Stalled,
+                sent_bytes,
+                &self.limits,
+                &self.connection.resources().watch,
+            );
             match sent {
                 Sent::All => it.wake_writer(),
                 Sent::Some => {
@@ -404,8 +461,37 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
     }
 }
 
-fn new_state(stream: StreamId, head: Head<'_>, ends: bool) -> Rc<RefCell<State>> {
-    Rc::new(RefCell::new(State::new(stream, head, ends)))
+/// Keeps the time of a client that does not open the window of a stream whose handler is done with it. It owes as over HTTP/1.1: frames that
+/// open no window, or a little of it, do not make up for what it was waited for. While the handler still writes, it keeps that time itself.
+fn keep_time(
+    state: &mut State,
+    is_stalled: bool,
+    sent_bytes: usize,
+    limits: &ClientLimits,
+    watch: &Rc<Watch>,
+) {
+    if state.deadline.is_none() && !(is_stalled && state.is_left()) {
+        return;
+    }
+    let deadline = state.deadline.get_or_insert_with(|| {
+        let deadline = watch.enter();
+        deadline.set_pace(limits.least_rate);
+        deadline.set_stream();
+        deadline
+    });
+    if sent_bytes > 0 {
+        deadline.earn(sent_bytes as u64);
+    }
+    if !is_stalled {
+        // It is another stream's turn, or the socket is full: that time is kept for the whole connection.
+        deadline.set(Duration::MAX);
+    } else if !deadline.awaits_peer() {
+        deadline.await_peer(limits.write);
+    }
+}
+
+fn is_http(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 pub(super) fn find(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId) -> Option<&Rc<RefCell<State>>> {

@@ -9,13 +9,16 @@
 //! [`Client`] is the other side: a connection to a server, on which each request has a [`Pipe`] too. The request is written into it as
 //! HTTP/1.1 has it, and the response is read from it. [`Clients`] are the connections to one server.
 //!
-//! *Bounds:* a stream keeps at most its window of a request's body, and [`pipe::MOST_OUTGOING`] bytes of a response; there are at most
+//! *Bounds:* a stream keeps at most its window of a request's body, and 64 KiB of a response, all streams of a connection some 2 MiB of their
+//! responses (`share`); a client that opens no window has as long for each stream as one that takes nothing has over HTTP/1.1. There are at most
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
 //! connection (`assay_http2::flood`).
 //!
 //! *Does not:* push responses, pass on trailers, open tunnels (CONNECT gets a 501 response), or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
 //! take turns.
 
+#[cfg(test)]
+mod bound_tests;
 mod client;
 #[cfg(test)]
 mod client_tests;
@@ -25,6 +28,7 @@ pub mod pipe;
 #[cfg(test)]
 mod pool_tests;
 mod response;
+mod share;
 #[cfg(test)]
 mod tests;
 
@@ -35,7 +39,7 @@ pub use self::clients::Clients;
 pub use self::connection::serve;
 pub use self::pipe::{Pipe, UNPROCESSED};
 use crate::connection::Connection;
-use crate::exchange::{ClientLimits, Stream};
+use crate::exchange::{self, ClientLimits, Stream};
 use crate::watch::Awaits;
 
 /// Most streams that a client may have open.
@@ -55,12 +59,13 @@ pub async fn is_begun<S: Stream>(connection: &mut Connection<S>, limits: &Client
         let is_open = unread.len() < assay_http2::PREFACE.len() && assay_http2::PREFACE.starts_with(unread);
         if !is_open {
             connection.deadline.set_awaits(Awaits::Other);
+            connection.stream.set_slow(false);
             return Ok(unread.starts_with(assay_http2::PREFACE));
         }
         let is_idle = unread.is_empty();
         let mut input = std::mem::take(&mut connection.input);
         let awaits = if is_idle && !is_opening { Awaits::Request } else { Awaits::Head };
-        let read = connection.wait(&mut input, awaits).await;
+        let read = exchange::wait(connection, &mut input, awaits).await;
         connection.input = input;
         if read? == 0 {
             return Ok(false);

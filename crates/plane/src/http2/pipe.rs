@@ -2,6 +2,7 @@
 //! one. In a server, requests come and responses go; in a client it is the other way round.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,16 +13,22 @@ use assay_http2::{Head, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::response::{Outgoing, append_interim, append_request, append_response};
+use super::share::Share;
 use crate::exchange;
-
-/// What is kept of a message that cannot be sent yet, in bytes.
-pub const MOST_OUTGOING: usize = 64 * 1024;
+use crate::watch::Deadline;
 
 /// The error of a request that the server has certainly not acted on.
 pub const UNPROCESSED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Memory that a pipe keeps for its next request, at most, for each direction.
 const MOST_KEPT: usize = 16 * 1024;
+
+/// Interim responses that nobody has read, at most, in bytes. Windows do not bound heads, and a coded one is much shorter.
+const MOST_INTERIM: usize = 64 * 1024;
+
+/// Parts of a body that are no longer than this together share a chunk while nobody has read it: each alone would take more room than it has
+/// bytes.
+const SMALL_CHUNK: usize = 1024;
 
 /// The handler's end of a stream. Dropped before the messages are complete, it resets the stream.
 pub struct Pipe {
@@ -40,6 +47,8 @@ pub(super) struct Hub {
     pub(super) is_over: Cell<bool>,
     /// Pipes that handlers still have.
     pub(super) pipes: Cell<usize>,
+    /// What all of them keep that cannot be sent yet, in bytes.
+    pub(super) kept: Rc<Cell<usize>>,
     /// Those whose handlers wait for another request; the last one has waited for the shortest time.
     idle: RefCell<Vec<Rc<RefCell<State>>>>,
 }
@@ -51,6 +60,10 @@ pub(super) struct State {
     pub(super) message: Outgoing,
     /// What the handler has written and was not sent.
     pub(super) outgoing: Vec<u8>,
+    /// So much of that is counted.
+    share: Share,
+    /// The time that a client has for it when its handler is done with it.
+    pub(super) deadline: Option<Deadline>,
     /// The handler writes nothing more.
     pub(super) is_over: bool,
     /// The handler has broken off: what it has written must not look complete.
@@ -75,6 +88,8 @@ pub(super) struct State {
     read: usize,
     /// The body that comes is written in chunks.
     in_chunks: bool,
+    /// Where the last chunk begins, and how long it is, if nobody has read it.
+    last_chunk: Option<(usize, usize)>,
     /// There is nothing more to read: the response is complete.
     pub(super) is_ended: bool,
     /// The stream was reset, or its connection has ended: what that is for its handler.
@@ -83,12 +98,14 @@ pub(super) struct State {
     is_head: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Who waits for something else, and is to know when the stream has gone.
+    parting: Option<Waker>,
 }
 
 impl State {
     /// A request whose head has come; `ends`: it has no body.
-    pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool) -> Self {
-        let mut state = Self::empty(Outgoing::response(false));
+    pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool, kept: &Rc<Cell<usize>>) -> Self {
+        let mut state = Self::empty(Outgoing::response(false), kept);
         state.incoming.reserve(head.lines().len() + head.path().len() + 128);
         state.begin(stream, head, ends);
         state
@@ -99,22 +116,26 @@ impl State {
         self.stream = Some(stream);
         self.message = Outgoing::response(head.method() == "HEAD");
         (self.held, self.read, self.is_ended) = (0, 0, false);
+        (self.deadline, self.last_chunk) = (None, None);
         self.incoming.clear();
         self.outgoing.clear();
+        self.note_outgoing();
         self.in_chunks = append_request(&mut self.incoming, head, ends);
         self.wake_reader();
     }
 
     /// A request that is about to be written, on a connection that was read so often.
-    pub(super) fn of_request(scheme: &'static str, begun: (u64, u64)) -> Self {
-        Self { begun, ..Self::empty(Outgoing::request(scheme)) }
+    pub(super) fn of_request(scheme: &'static str, begun: (u64, u64), kept: &Rc<Cell<usize>>) -> Self {
+        Self { begun, ..Self::empty(Outgoing::request(scheme), kept) }
     }
 
-    fn empty(message: Outgoing) -> Self {
+    fn empty(message: Outgoing, kept: &Rc<Cell<usize>>) -> Self {
         Self {
             stream: None,
             message,
             outgoing: Vec::new(),
+            share: Share::of(kept),
+            deadline: None,
             is_over: false,
             is_broken: false,
             is_dropped: false,
@@ -127,11 +148,13 @@ impl State {
             incoming: Vec::new(),
             read: 0,
             in_chunks: false,
+            last_chunk: None,
             is_ended: false,
             gone: None,
             is_head: false,
             reader: None,
             writer: None,
+            parting: None,
         }
     }
 
@@ -145,20 +168,18 @@ impl State {
         }
     }
 
-    /// The head of an interim response has come.
-    pub(super) fn take_interim(&mut self, head: Head<'_>) {
+    /// The head of an interim response has come; false: these are more than may wait to be read.
+    pub(super) fn take_interim(&mut self, head: Head<'_>) -> bool {
         append_interim(&mut self.incoming, head);
         self.wake_reader();
+        self.incoming.len() - self.read <= MOST_INTERIM
     }
 
     /// A part of the body has come.
     pub(super) fn take_data(&mut self, data: &[u8], ends: bool) {
         self.held = self.held.saturating_add(data.len() as u32);
         if self.in_chunks && !data.is_empty() {
-            let mut room = [0; CHUNK_HEAD_BYTES];
-            self.incoming.extend_from_slice(chunk_head(data.len() as u64, &mut room));
-            self.incoming.extend_from_slice(data);
-            self.incoming.extend_from_slice(CHUNK_END);
+            self.append_chunk(data);
         } else {
             self.incoming.extend_from_slice(data);
         }
@@ -166,6 +187,27 @@ impl State {
             self.end_body();
         }
         self.wake_reader();
+    }
+
+    /// A part of a body, in a chunk of its own or in the last one.
+    fn append_chunk(&mut self, data: &[u8]) {
+        let (mut room, mut room_before) = ([0; CHUNK_HEAD_BYTES], [0; CHUNK_HEAD_BYTES]);
+        match self.last_chunk.filter(|(_, before)| before + data.len() <= SMALL_CHUNK) {
+            Some((at, before)) => {
+                let length = before + data.len();
+                self.incoming.truncate(self.incoming.len() - CHUNK_END.len());
+                self.incoming.extend_from_slice(data);
+                let replaced = at..at + chunk_head(before as u64, &mut room_before).len();
+                self.incoming.splice(replaced, chunk_head(length as u64, &mut room).iter().copied());
+                self.last_chunk = Some((at, length));
+            }
+            None => {
+                self.last_chunk = Some((self.incoming.len(), data.len()));
+                self.incoming.extend_from_slice(chunk_head(data.len() as u64, &mut room));
+                self.incoming.extend_from_slice(data);
+            }
+        }
+        self.incoming.extend_from_slice(CHUNK_END);
     }
 
     /// The body that comes is complete.
@@ -208,11 +250,39 @@ impl State {
         self.go_as(UNPROCESSED);
     }
 
+    /// A server has reset the stream, or ended the connection: what it sent before is read first, as from a connection of HTTP/1.1. Its head
+    /// may have come at once with the reset, and says whose response is cut off.
+    pub(super) fn break_off(&mut self) {
+        let sent = (std::mem::take(&mut self.incoming), self.read);
+        self.go();
+        (self.incoming, self.read) = sent;
+    }
+
     fn go_as(&mut self, kind: io::ErrorKind) {
         self.gone = Some(kind);
         (self.incoming, self.outgoing, self.read) = (Vec::new(), Vec::new(), 0);
+        (self.deadline, self.last_chunk) = (None, None);
+        self.note_outgoing();
         self.wake_reader();
         self.wake_writer();
+        if let Some(waker) = self.parting.take() {
+            waker.wake();
+        }
+    }
+
+    /// Counts what it keeps now; how much of it has gone.
+    pub(super) fn note_outgoing(&mut self) -> usize {
+        self.share.set(self.outgoing.len() + self.message.kept_bytes())
+    }
+
+    /// The handler has written all, or has gone on to wait for another request.
+    pub(super) fn is_left(&self) -> bool {
+        self.is_over || self.is_resting
+    }
+
+    /// Nothing but the peer can go on with it: it has to open the window, to take what was written, or to send.
+    pub(super) fn waits_for_peer(&self) -> bool {
+        (self.is_stalled && self.is_left()) || self.reader.is_some() || self.writer.is_some()
     }
 
     /// The handler may write on.
@@ -291,7 +361,7 @@ impl Pipe {
             None if !state.is_over => {}
             _ => return Err(io::ErrorKind::BrokenPipe.into()),
         }
-        let count = bytes.len().min(MOST_OUTGOING.saturating_sub(state.outgoing.len()));
+        let count = bytes.len().min(state.share.room());
         if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -301,6 +371,7 @@ impl Pipe {
                 state.is_head = bytes.starts_with(b"HEAD ");
             }
             state.outgoing.extend_from_slice(&bytes[..count]);
+            state.note_outgoing();
             self.hub.touch(&self.state, &mut state);
         }
         Ok(count)
@@ -310,6 +381,16 @@ impl Pipe {
     fn gone(&self, state: &State) -> Option<io::ErrorKind> {
         let is_unsent = self.hub.is_over.get() && state.stream.is_none();
         state.gone.or(is_unsent.then_some(UNPROCESSED))
+    }
+
+    /// Ready when the stream was reset, or its connection has ended.
+    pub fn poll_gone(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.borrow_mut();
+        if self.gone(&state).is_some() {
+            return Poll::Ready(());
+        }
+        state.parting = Some(context.waker().clone());
+        Poll::Pending
     }
 
     fn write_no_more(&self) {
@@ -331,6 +412,10 @@ impl exchange::Stream for Pipe {
     fn is_http2(&self) -> bool {
         true
     }
+
+    async fn until_gone(&self) {
+        poll_fn(|context| self.poll_gone(context)).await
+    }
 }
 
 impl AsyncRead for Pipe {
@@ -345,6 +430,7 @@ impl AsyncRead for Pipe {
         if count > 0 {
             room.put_slice(&unread[..count]);
             state.read += count;
+            state.last_chunk = None;
             state.is_resting = false;
             if state.is_read() {
                 spare(&mut state.incoming);
@@ -421,5 +507,56 @@ impl Drop for Pipe {
         }
         drop(state);
         self.write_no_more();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::chunked::{Decoder, Piece};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decoded(mut coded: &[u8]) -> Vec<u8> {
+        let (mut decoder, mut body) = (Decoder::new(), Vec::new());
+        while !decoder.is_done() {
+            let (piece, used) = decoder.next(coded).expect("is chunked");
+            if let Piece::Data(data) = piece {
+                body.extend_from_slice(data);
+            }
+            coded = &coded[used..];
+        }
+        assert!(coded.is_empty());
+        body
+    }
+
+    proptest! {
+        /// Whatever frames bring it, and whenever it is read, a body in chunks is that body, and takes little more room.
+        #[test]
+        fn a_body_in_chunks_is_what_came(parts in prop::collection::vec((1usize..40, any::<bool>()), 1..200)) {
+            let mut state = State::empty(Outgoing::response(false), &Rc::default());
+            state.in_chunks = true;
+            let (mut body, mut coded) = (Vec::new(), Vec::new());
+            for (number, (length, is_read)) in parts.iter().enumerate() {
+                let data = vec![number as u8; length * length];
+                state.take_data(&data, false);
+                body.extend_from_slice(&data);
+                if *is_read {
+                    coded.append(&mut state.incoming);
+                    state.last_chunk = None;
+                }
+            }
+            state.end_body();
+            coded.append(&mut state.incoming);
+            prop_assert_eq!(decoded(&coded), body);
+        }
+    }
+
+    #[test]
+    fn bytes_that_come_one_by_one_take_little_more_room_than_they_are() {
+        let mut state = State::empty(Outgoing::response(false), &Rc::default());
+        state.in_chunks = true;
+        (0..100_000).for_each(|_| state.take_data(b"x", false));
+        assert!(state.incoming.len() < 101_000, "{}", state.incoming.len());
     }
 }

@@ -112,6 +112,11 @@ impl Outgoing {
         matches!(self.stage, Stage::Complete)
     }
 
+    /// What it has taken out of what was written and could not send yet, in bytes.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.unchunked.len()
+    }
+
     /// Sends of what was `written` what can be sent, but no more than about `most` bytes of a body; `is_over`: nothing more will be
     /// written.
     pub(super) fn send(

@@ -28,6 +28,8 @@ struct Echo {
 pub(super) struct Seen {
     /// Requests that were handled.
     pub(super) handled: Rc<Cell<u32>>,
+    /// Bytes of bodies that handlers of `/long` have written.
+    pub(super) written: Rc<Cell<usize>>,
     /// Lets the response of `/late` begin.
     pub(super) late: Rc<Notify>,
     /// Handlers that were begun, and those that are gone.
@@ -69,6 +71,7 @@ impl Handler for Echo {
                 self.exchange.write(&[&response]).await?;
                 for _ in 0..LONG / PART {
                     self.exchange.write(&[&[b'x'; PART]]).await?;
+                    self.seen.written.set(self.seen.written.get() + PART);
                 }
                 return Ok(Next::Request);
             }
@@ -140,17 +143,17 @@ impl Got {
     }
 }
 
-struct Client {
-    socket: DuplexStream,
+pub(super) struct Client {
+    pub(super) socket: DuplexStream,
     /// It has ended its side: what it would still say is lost.
     has_ended: bool,
-    server: Seen,
+    pub(super) server: Seen,
     wire: Wire,
     got: BTreeMap<u32, Got>,
 }
 
 impl Client {
-    fn get(&mut self, method: &str, path: &str, ends: bool) -> StreamId {
+    pub(super) fn get(&mut self, method: &str, path: &str, ends: bool) -> StreamId {
         self.request(method, path, &[], ends)
     }
 
@@ -163,7 +166,7 @@ impl Client {
         stream
     }
 
-    async fn flush(&mut self) {
+    pub(super) async fn flush(&mut self) {
         let out = self.wire.output().to_vec();
         if !self.has_ended {
             self.socket.write_all(&out).await.expect("is read");
@@ -242,7 +245,7 @@ fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u3
     (told, seen.handled.get())
 }
 
-fn talk_within<T>(
+pub(super) fn talk_within<T>(
     limits: ClientLimits,
     config: Config,
     script: impl AsyncFnOnce(&mut Client) -> T,
@@ -398,26 +401,30 @@ fn a_refused_request_has_its_status() {
 }
 
 #[test]
-fn no_tunnel_is_opened() {
-    let (seen, handled) = talk(Config::default(), async |client: &mut Client| {
-        client.flush().await;
-        // HEADERS of stream 1 that end it not: `:method` CONNECT and `:authority` a:80, not indexed.
-        let block = [&[2, 7][..], b"CONNECT", &[1, 4], b"a:80"].concat();
-        let frame = [&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1][..], &block].concat();
-        client.socket.write_all(&frame).await.expect("is read");
-        let mut frames: Vec<(u8, u8)> = Vec::new();
-        while frames.last().is_none_or(|(kind, _)| *kind != 3) {
-            let mut head = [0; 9];
-            client.socket.read_exact(&mut head).await.expect("goes on");
-            let length = usize::from(head[1]) << 8 | usize::from(head[2]);
-            client.socket.read_exact(&mut vec![0; length]).await.expect("goes on");
-            frames.push((head[3], head[4]));
-        }
-        frames
-    });
-    // HEADERS that end the stream, and RST_STREAM for the rest of the request.
-    assert!(seen.ends_with(&[(1, 5), (3, 0)]), "{seen:?}");
-    assert_eq!(handled, 0);
+fn no_tunnel_is_opened_and_no_other_scheme_is_served() {
+    // `:method` CONNECT and `:authority` a:80, not indexed; GET of / at a by `ftp`.
+    let tunnel = [&[2, 7][..], b"CONNECT", &[1, 4], b"a:80"].concat();
+    let other = [&[0x82, 0x84, 6, 3][..], b"ftp", &[1, 1], b"a"].concat();
+    for block in [tunnel, other] {
+        let (seen, handled) = talk(Config::default(), async |client: &mut Client| {
+            client.flush().await;
+            // HEADERS of stream 1 that end it not.
+            let frame = [&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1][..], &block].concat();
+            client.socket.write_all(&frame).await.expect("is read");
+            let mut frames: Vec<(u8, u8)> = Vec::new();
+            while frames.last().is_none_or(|(kind, _)| *kind != 3) {
+                let mut head = [0; 9];
+                client.socket.read_exact(&mut head).await.expect("goes on");
+                let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+                client.socket.read_exact(&mut vec![0; length]).await.expect("goes on");
+                frames.push((head[3], head[4]));
+            }
+            frames
+        });
+        // HEADERS that end the stream, and RST_STREAM for the rest of the request.
+        assert!(seen.ends_with(&[(1, 5), (3, 0)]), "{seen:?}");
+        assert_eq!(handled, 0);
+    }
 }
 
 #[test]

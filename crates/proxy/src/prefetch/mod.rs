@@ -164,7 +164,7 @@ async fn carry_out(shared: &Rc<Shared>, job: &Job) {
 /// What to fetch for a job; none: it is there, on its way, known to be of no use, or nobody knows where it is.
 fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
     let mut key = Vec::new();
-    target.write_key(shared.routes.fallback_authority(), &mut key);
+    shared.routes.write_key(target, &mut key);
     let is_elsewhere = !job.is_own && !shared.routes.knows(target);
     if job.budget.get() == 0 || is_elsewhere || shared.fetches.borrow().contains_key(&key[..]) {
         return None;
@@ -179,7 +179,7 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
     let (head, _) = RequestHead::parse(&request).ok()??;
     let control = RequestControl::default();
     let mut store = shared.store.borrow_mut();
-    if store.is_unshared(&key) {
+    if store.is_unshared(&key, false) {
         return None;
     }
     let stored = match store.find(&key, head.headers()) {
@@ -190,7 +190,7 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         Found::OtherVariant | Found::Nothing => None,
     };
     let from_peers = !shared.peers.is_alone() && stored.is_none();
-    let peers_url = from_peers.then(|| target.url(shared.routes.fallback_authority())).flatten();
+    let peers_url = from_peers.then(|| shared.routes.url(target)).flatten();
     (way.route != Route::Nowhere).then(|| Order {
         key: key[..].into(),
         way,

@@ -123,6 +123,24 @@ fn what_cannot_be_shared_is_fetched_by_each() {
 }
 
 #[test]
+fn what_one_client_may_not_share_keeps_no_others_from_sharing() {
+    run(async {
+        for field in ["Cache-Control: no-store\r\n", "Authorization: Basic YTpi\r\n"] {
+            let gate = Rc::new(Semaphore::new(1));
+            let held = Rc::clone(&gate);
+            let origin = Origin::start(move |_, _| {
+                [vec![Part::Wait(Rc::clone(&held))], ok("Cache-Control: max-age=60\r\n", "x")].concat()
+            })
+            .await;
+            let bed = Bed::start(&[("a", origin.address)]);
+            assert_eq!(bed.get("/x", field).await.cache_status(), "assay; fwd=miss", "{field}");
+            at_once(&bed, &gate, CLIENTS as usize, |_| String::new()).await;
+            assert_eq!(origin.count(), 2, "{field}");
+        }
+    });
+}
+
+#[test]
 fn a_second_failure_is_told_to_all_who_wait() {
     run(async {
         let gate = Rc::new(Semaphore::new(0));

@@ -4,7 +4,11 @@ use assay_proxy::Limits;
 use assay_role::proxy::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
 use assay_testbed::{elsewhere, response_to};
 
-use crate::harness::{Bed, Origin, Part, ok, run, until};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+
+use crate::harness::{Bed, Client, Origin, Part, ok, run, until};
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
@@ -53,6 +57,45 @@ fn a_request_that_leads_back_to_the_proxy_is_refused() {
         client.send(format!("GET http://{}/ HTTP/1.1\r\nHost: x\r\n\r\n", bed.proxy.address())).await;
         assert_eq!(client.response("GET").await.status, 508);
         client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert_eq!(client.response("GET").await.status, 502);
+    });
+}
+
+#[test]
+fn a_request_that_leads_back_by_another_spelling_is_refused() {
+    run(async {
+        for (listen, ways) in [
+            ("127.0.0.1:0", &["[::ffff:127.0.0.1]", "0.0.0.0"][..]),
+            ("0.0.0.0:0", &["127.0.0.1", "127.9.9.9", "0.0.0.0", "[::ffff:127.0.0.1]"][..]),
+        ] {
+            let spec = ProxySpec { listen: listen.parse().unwrap(), ..spec(Vec::new()) };
+            let bed = Bed::of(&spec, Limits::default());
+            let port = bed.proxy.address().port();
+            let mut client = Client::connect(([127, 0, 0, 1], port).into()).await;
+            for host in ways {
+                client.send(format!("GET http://{host}:{port}/ HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+                assert_eq!(client.response("GET").await.status, 508, "{host} of {listen}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_request_that_comes_back_another_way_does_not_wait_for_itself() {
+    run(async {
+        let bed = Bed::start(&[]);
+        let (listener, own) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), bed.proxy.address());
+        let way = listener.local_addr().unwrap();
+        spawn_local(async move {
+            loop {
+                let (mut one, _) = listener.accept().await.unwrap();
+                let mut other = TcpStream::connect(own).await.unwrap();
+                spawn_local(async move { drop(copy_bidirectional(&mut one, &mut other).await) });
+            }
+        });
+        let mut client = bed.client().await;
+        client.send(format!("GET http://{way}/ HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        // In a form in which it names no server.
         assert_eq!(client.response("GET").await.status, 502);
     });
 }

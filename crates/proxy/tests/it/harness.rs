@@ -91,7 +91,8 @@ impl Bed {
     }
 }
 
-fn spec(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> ProxySpec {
+/// What a proxy is told.
+pub fn spec(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> ProxySpec {
     let route = |&(name, address): &(&str, SocketAddr)| OriginRoute { authority: name.into(), address };
     ProxySpec {
         tls: None,

@@ -22,6 +22,7 @@ mod forward;
 mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
+mod leaving;
 mod memory;
 mod multiplexed;
 mod passing;

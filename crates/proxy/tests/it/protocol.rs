@@ -159,6 +159,7 @@ fn what_is_not_http_is_refused_and_the_connection_closed() {
             assert!(client.is_closed().await, "{text:.40}");
         }
         assert_eq!(origin.count(), 0);
+        assert_eq!(bed.proxy.counters().refused, 12);
     });
 }
 

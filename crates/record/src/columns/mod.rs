@@ -155,7 +155,7 @@ fn histogram_columns() -> Vec<Column> {
             Kind::Text,
             "`response`, `service`, `ttfb`; of those that Assay disturbed, the same with `_disturbed` as they were seen and with \
              `_least` as short as they can have been, and `aftermath`: the delay of others with which they were held back, or whose \
-             burst they met, and `passing`: one that they could feel if the target was busy; `lateness`, `unsent_wait`, `unsent_least` \
+             burst they met, and `passing`: a delay of another request that could have slowed this one, if the target was busy; `lateness`, `unsent_wait`, `unsent_least` \
              (these waits without Assay's delays), `unread`, `handshake` (robots); `service`, `lateness` (origins); `waits` (host, of the proxy: in each stretch of \
              2 ms); `timer_lag` (threads, baseline); `lateness` (links)",
         ),

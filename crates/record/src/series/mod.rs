@@ -10,7 +10,7 @@ mod convert;
 mod read;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::dir::{RunDir, RunDirError};
@@ -136,6 +136,9 @@ impl RunDir {
     }
 }
 
+/// Most bytes of a line of a journal, which holds one interval: its histograms have a few thousand buckets each.
+const LINE_MAX: u64 = 64 << 20;
+
 /// Calls `each` for every line of a journal, and `bad` for every one that cannot be read. A last line without an end
 /// is left out.
 fn read_journal(
@@ -143,12 +146,17 @@ fn read_journal(
     bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
     mut each: impl FnMut(Measured) -> Result<(), RunDirError>,
 ) -> Result<(), RunDirError> {
-    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
+    let file = assay_files::open(path).map_err(|source| FileError::read(path, source))?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        reader.read_until(b'\n', &mut line).map_err(|source| FileError::read(path, source))?;
+        let mut rest = reader.by_ref().take(LINE_MAX);
+        let length = rest.read_until(b'\n', &mut line).map_err(|source| FileError::read(path, source))?;
+        if length as u64 == LINE_MAX {
+            bad(FileError::damaged(path, format!("line {number} and what follows it is no journal")).into())?;
+            return Ok(());
+        }
         if line.last() != Some(&b'\n') {
             return Ok(());
         }

@@ -19,16 +19,31 @@ const MOST_INTERVALS: usize = 1 << 20;
 
 /// Reads all tables of a run that ended.
 pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDirError> {
-    let sums = Checksums::read(dir);
-    let mut reader = Reader { dir, sums, gaps, series: Series::default() };
+    // What is wrong with the sums is said; what they are of can be read without them.
+    let sums = match Checksums::read(dir) {
+        Ok(sums) => sums,
+        Err(error) => gaps.error(error).map(|()| Checksums::default())?,
+    };
+    let has_all = sums.is_empty() && is_whole(dir);
+    if has_all && !dir.checksums_path().exists() {
+        gaps.note(&dir.checksums_path(), Gap::Absent, "it is not there");
+    }
+    let mut reader = Reader { dir, sums, has_all, gaps, series: Series::default() };
     reader.read()?;
     reader.unknown_tables();
     Ok(reader.series)
 }
 
+/// A run of this version that has ended: it wrote every table, and their checksums.
+fn is_whole(dir: &RunDir) -> bool {
+    dir.read_info().is_ok_and(|info| info.finished && info.assay_version == env!("CARGO_PKG_VERSION"))
+}
+
 struct Reader<'a> {
     dir: &'a RunDir,
     sums: Checksums,
+    /// The run made every table of this version, though no checksums name them any more.
+    has_all: bool,
     gaps: &'a mut Gaps,
     series: Series,
 }
@@ -78,10 +93,15 @@ impl Reader<'_> {
         self.read_examples()
     }
 
+    /// The run made a file of that name.
+    fn made(&self, file: &str) -> bool {
+        self.has_all || self.sums.names(file)
+    }
+
     /// Opens a table; none: it is not there or cannot be read, and that is noted.
     fn open(&mut self, spec: &TableSpec, since: Since) -> Result<Option<Table>, RunDirError> {
         let path = self.dir.path().join(spec.file);
-        if !path.exists() && since == Since::Later && !self.sums.names(spec.file) {
+        if !path.exists() && since == Since::Later && !self.made(spec.file) {
             return Ok(None);
         }
         match self.sums.check(&path).and_then(|()| Ok(Table::read(&path, &spec.names())?)) {
@@ -194,7 +214,7 @@ impl Reader<'_> {
 
     fn read_examples(&mut self) -> Result<(), RunDirError> {
         let path = self.dir.examples_path();
-        if !path.exists() && !self.sums.names("examples.json") {
+        if !path.exists() && !self.made("examples.json") {
             return Ok(());
         }
         let read = |path: &Path| -> Result<Vec<serde_json::Value>, RunDirError> {

@@ -20,13 +20,16 @@ pub struct SpeDir {
 #[non_exhaustive]
 pub enum SpeDirError {
     /// It is there and has something in it.
-    #[error("{} is not empty; name another directory, or empty it", path.display())]
+    #[error("{} is not empty; name another directory, or empty it", assay_quote::line::path(path))]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
     /// It cannot be made.
-    #[error("cannot make the directory {}: {cause}; choose one that you may write to", path.display())]
+    #[error(
+        "cannot make the directory {}: {cause}; choose one that you may write to",
+        assay_quote::line::path(path)
+    )]
     Create {
         /// The directory.
         path: PathBuf,
@@ -34,7 +37,10 @@ pub enum SpeDirError {
         cause: io::Error,
     },
     /// There is no evaluation in it.
-    #[error("{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made", path.display())]
+    #[error(
+        "{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made",
+        assay_quote::line::path(path)
+    )]
     NotAnEvaluation {
         /// The directory.
         path: PathBuf,
@@ -101,7 +107,7 @@ impl SpeDir {
         self.either("responses.log", "answers.log")
     }
 
-    /// A file by its name, or by its name of before where the directory has that one.
+    /// A file by its name, or under its earlier name where the directory has that one.
     fn either(&self, name: &str, before: &str) -> PathBuf {
         let older = self.path.join(before);
         if older.is_file() { older } else { self.path.join(name) }

@@ -32,12 +32,23 @@ impl ExchangeWriter {
         Ok(self.writer.push(&rows::row(None, row))?)
     }
 
-    /// From now on, the rows so far can be read even if this process is killed.
-    pub fn keep(&mut self) {
-        self.writer.keep();
+    /// Rows that could not be written, because the disk is full.
+    pub fn lost(&self) -> u64 {
+        self.writer.lost()
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Writes what has come together.
+    pub fn flush(&mut self) -> Result<(), RunDirError> {
+        Ok(self.writer.flush()?)
+    }
+
+    /// From now on, the rows so far can be read even if this process is killed.
+    /// After an error, what cannot is tried again.
+    pub fn keep(&mut self) -> Result<(), RunDirError> {
+        Ok(self.writer.keep()?)
+    }
+
+    /// Writes what is left and gives the file its name. Where there is no room, it stays as it is ([`RunDirError::is_kept`]).
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)
     }

@@ -67,6 +67,8 @@ pub struct Target {
     pub label: String,
     /// Where it is; none: the Collector.
     pub address: Option<String>,
+    /// Requests go to it over TLS.
+    pub tls: bool,
     /// What it says it is, with its version; none: nobody knows.
     pub software: Option<String>,
     /// Its settings, by name, where Assay started it.
@@ -114,6 +116,14 @@ pub struct Totals {
     pub tunnels_failed: u64,
     /// Requests that could not be understood and were refused.
     pub refused: u64,
+    /// Requests that got 503, because as many were under way as may be, or as many tunnels; not among `refused`.
+    pub no_room: u64,
+    /// Clients that took too long with a request or a response; their connections were ended.
+    pub slow_clients: u64,
+    /// Connections of clients that were ended to make room for others.
+    pub dismissed_clients: u64,
+    /// Connections of proxies at the Collector that were ended to make room for others of the same proxy.
+    pub dismissed_connections: u64,
     /// Requests whose client left before it had its response.
     pub client_gone: u64,
     /// Requests that were never sent to a target, because too much was waiting for it; one number per target.
@@ -122,12 +132,14 @@ pub struct Totals {
     pub waiting: Vec<u64>,
     /// Responses that are missing from responses.parquet, because the disk was too slow.
     pub responses_lost: u64,
-    /// The same, by its name of before; older evaluations have it alone.
+    /// The same, under its earlier name; older evaluations have it alone.
     pub answers_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
     pub origin_errors: u64,
+    /// Fetches and tunnels that the Collector did not make, because it may request nothing at their addresses: clients got 403.
+    pub not_allowed: u64,
     /// Responses that the Collector broke off, because the response of a client would have had to wait for them; whoever asked
     /// is not to blame for what it then lacks.
     pub given_up: u64,

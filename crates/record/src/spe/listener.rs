@@ -36,11 +36,12 @@ impl ListenerWriter {
     }
 
     /// From now on, the rows so far can be read even if this process is killed.
-    pub fn keep(&mut self) {
-        self.writer.keep();
+    /// After an error, what cannot is tried again.
+    pub fn keep(&mut self) -> Result<(), RunDirError> {
+        Ok(self.writer.keep()?)
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Writes what is left and gives the file its name. Where there is no room, it stays as it is ([`RunDirError::is_kept`]).
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)
     }

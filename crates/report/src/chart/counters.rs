@@ -13,7 +13,7 @@ const COUNTERS: &str = "The target’s own counters beside ours";
 /// Counters in words of the target's own that are drawn; the rest is in the list of the last readings.
 const MOST_FOREIGN: usize = 8;
 /// Names that mean the same for every target, as far as it has them.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "requests",
     "hits",
     "collapsed",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 13] = [
     "stored_bytes",
     "origin_requests",
     "origin_errors",
+    "refused",
     "slow_clients",
     "dismissed_clients",
 ];

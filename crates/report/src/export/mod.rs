@@ -7,8 +7,6 @@ mod flat;
 mod hdr;
 mod rows;
 
-pub use rows::quoted;
-
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

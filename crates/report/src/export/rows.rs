@@ -1,8 +1,8 @@
 //! A row as CSV, and as a line of JSON.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
+use assay_quote::csv::quoted;
 use assay_table::Cell;
 
 use super::TableForm;
@@ -50,24 +50,6 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// A field with quotes where it needs them.
-pub fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-/// Text that a spreadsheet takes for text: one that begins like a formula gets the `'` before it that says so. URLs and names are
-/// chosen by others, and a formula may run programs.
-fn defused(text: &str) -> Cow<'_, str> {
-    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => Cow::Owned(format!("'{text}")),
-        false => Cow::Borrowed(text),
-    }
-}
-
 fn csv(cell: Cell<'_>) -> String {
     match cell {
         Cell::Null => String::new(),
@@ -77,7 +59,7 @@ fn csv(cell: Cell<'_>) -> String {
         Cell::Float(value) => value.to_string(),
         // Two quotes are an empty text, nothing is null.
         Cell::Text("") => "\"\"".to_owned(),
-        Cell::Text(text) => quoted(&defused(text)),
+        Cell::Text(text) => quoted(text),
         Cell::Bool(value) => value.to_string(),
     }
 }

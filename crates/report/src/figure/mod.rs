@@ -15,11 +15,12 @@ mod text_width;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use assay_quote::csv::quoted;
 use assay_record::dir::RunDir;
 
 use crate::chart::{self, Band, Chart};
 use crate::error::ReportError;
-use crate::export::{quoted, write_file};
+use crate::export::write_file;
 use crate::summary::Summary;
 use panel::Sheet;
 use shape::Drawing;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::shape::{Anchor, Colour, Drawing, Shape};
+use assay_quote::visible::is_active;
 
 const FAMILY: &str = "Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
@@ -97,7 +98,9 @@ fn number(value: f64) -> String {
 /// Text that means nothing in markup; what XML cannot hold is left out.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| !c.is_control() && *c != '\u{fffe}' && *c != '\u{ffff}') {
+    for c in
+        text.chars().filter(|c| !is_active(*c) && !c.is_control() && *c != '\u{fffe}' && *c != '\u{ffff}')
+    {
         match c {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),

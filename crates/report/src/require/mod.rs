@@ -141,6 +141,14 @@ impl Requirement {
         }
     }
 
+    /// Says what is wrong when it names a phase although there is none; the whole run may be named.
+    pub(crate) fn check_no_phase(&self) -> Result<(), RequirementError> {
+        match &self.phase {
+            Some((name, span)) if name != RUN => Err(parse::no_phases(&self.text, *span, name)),
+            _ => Ok(()),
+        }
+    }
+
     /// Indices of the phases it is about. The index after the last stands for what belongs to no phase; only the
     /// whole run has that.
     fn phases(&self, schedule: &[PhaseInfo]) -> Vec<usize> {

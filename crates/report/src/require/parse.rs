@@ -16,9 +16,24 @@ const MOST_OVER: f64 = 2.0;
 /// Longer texts are no requirements.
 const LONGEST: usize = 400;
 /// Names of metrics; any percentile is one too.
-const METRICS: [&str; 15] = [
-    "p50", "p90", "p95", "p99", "p99.9", "mean", "min", "max", "dhr", "bhr", "offload", "rate", "errors",
-    "unsent", "requests",
+const METRICS: [&str; 17] = [
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "p99.9",
+    "mean",
+    "min",
+    "max",
+    "dhr",
+    "bhr",
+    "offload",
+    "rate",
+    "throughput",
+    "errors",
+    "unsent",
+    "requests",
+    "completed",
 ];
 const KINDS: [(&str, Kind); 5] = [
     ("response", Kind::Span(SpanOf::Response)),
@@ -82,6 +97,12 @@ pub(super) fn no_such_phase<'a>(
         .unwrap_or_else(|| format!("the phases are {}; `run` is all of them", all.join(", ")));
     let message = format!("the schedule has no phase `{name}`");
     RequirementError { text: text.to_owned(), span, message, help: Some(help) }
+}
+
+/// The error of a requirement that names a phase where stretches are searched through, of which none is a phase.
+pub(super) fn no_phases(text: &str, span: Place, name: &str) -> RequirementError {
+    let message = "a search has no phases".to_owned();
+    RequirementError { text: text.to_owned(), span, message, help: Some(format!("leave `{name}.` out")) }
 }
 
 struct Parser<'a> {
@@ -284,8 +305,14 @@ impl<'a> Parser<'a> {
                 Metric::Count { of, share: false }
             }
             _ => {
-                let help = did_you_mean(name, METRICS.into_iter().chain(["throughput", "completed"]));
-                let help = help.unwrap_or_else(|| format!("metrics are {}", METRICS.join(", ")));
+                let help = did_you_mean(name, METRICS).unwrap_or_else(|| {
+                    let kinds: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+                    format!(
+                        "metrics are {}; before a percentile, mean, min or max there may be a kind of time, as in `ttfb.p99`: {}",
+                        METRICS.join(", "),
+                        kinds.join(", ")
+                    )
+                });
                 return self.fail(place, format!("there is no metric `{name}`"), Some(help));
             }
         })

@@ -25,7 +25,7 @@ impl FromStr for Promise {
         let parts = text.split(',').map(str::parse::<Requirement>).collect::<Result<Vec<_>, _>>()?;
         for part in &parts {
             // It is about a stretch, and no phase of the workload's own is run.
-            part.check_phase(std::iter::empty())?;
+            part.check_no_phase()?;
         }
         Ok(Self { parts })
     }

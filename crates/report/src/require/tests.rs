@@ -103,6 +103,8 @@ fn what_is_wrong_is_pointed_at_with_what_to_write_instead() {
         ("p99 < 5", "a time needs its unit", "`5ms`"),
         ("p99 < 5 parsecs", "`parsecs` is no unit of time", "us, ms, s or min"),
         ("dhrr > 1", "there is no metric `dhrr`", "did you mean `dhr`?"),
+        ("foo < 5", "there is no metric `foo`", "throughput, errors, unsent, requests, completed"),
+        ("foo < 5", "there is no metric `foo`", "`ttfb.p99`: response, service, ttfb, lateness, handshake"),
         ("errors 0", "expected one of < <=", ""),
         ("errors == none", "expected a number", ""),
         ("errors(stalee) == 0", "there is no class of errors `stalee`", "did you mean `stale`?"),
@@ -160,6 +162,17 @@ fn a_limit_out_of_its_range_is_refused_with_the_range_and_what_may_have_been_mea
     ] {
         assert_eq!(read(text).text(), text);
     }
+}
+
+#[test]
+fn a_search_has_no_phases() {
+    use super::promise::Promise;
+    assert!("run.p99 < 5ms".parse::<Promise>().is_ok());
+    let error = "errors == 0, top1.p99(hit) < 50ms".parse::<Promise>().unwrap_err();
+    assert_eq!(
+        (&*error.message, error.help.as_deref()),
+        ("a search has no phases", Some("leave `top1.` out"))
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ static MADE: [OnceLock<Files>; Story::ALL.len()] = [const { OnceLock::new() }; S
 
 /// The run of a story in a directory of its own; made, if it is the first of its story.
 pub fn run(story: Story) -> Run {
-    let files = MADE[story as usize].get_or_init(|| files_in(make(story).dir.path()));
+    let files = MADE[story as usize].get_or_init(|| files_in(make(story, u64::MAX).dir.path()));
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     for (name, bytes) in files {

@@ -77,8 +77,8 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
 ];
 const PEAK_RATE: f64 = 2400.0;
 
-/// Makes the run of a story; `run` copies one that was made before.
-pub fn make(story: Story) -> Run {
+/// Makes the run of a story, with phases of `most_s` seconds at most; `run` copies one that was made before.
+pub fn make(story: Story, most_s: u64) -> Run {
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     let mut info = info(story);
@@ -86,9 +86,9 @@ pub fn make(story: Story) -> Run {
     let mut start_ms = 0;
     if story != Story::Nothing {
         for (index, (_, seconds, begin, end)) in schedule(story).into_iter().enumerate() {
-            let whole = seconds * 1000 + if index == 0 { 250 } else { 0 };
+            let whole = seconds.min(most_s) * 1000 + if index == 0 { 250 } else { 0 };
             let cut = matches!(story, Story::Interrupted | Story::Killed) && index == 3;
-            let length_ms = if cut { 6_400 } else { whole };
+            let length_ms = if cut { whole.min(6_400) } else { whole };
             info.phases[index].start_ms = Some(start_ms);
             info.phases[index].end_ms = (story != Story::Killed || !cut).then_some(start_ms + length_ms);
             phase(&mut writer, story, index as u16, start_ms, length_ms, begin, end);

@@ -32,7 +32,7 @@ pub struct Off {
     pub rate_per_s: Option<f64>,
     /// Responses a second here.
     pub responses_per_s: f64,
-    /// The same, by its name of before.
+    /// The same, under its earlier name.
     pub answered_per_s: f64,
     /// Responses a second there.
     pub other_per_s: f64,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::charts::{Scene, scene};
 use super::{against, gain, measured_gain, megabits_per_s, nodes, scenes, terminal, within};
+use assay_quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::said::said;
 use assay_report::chart::{Band, Chart};
@@ -94,7 +95,7 @@ pub fn page(result: &ClusterResult, other: Option<&ClusterResult>) -> Result<Str
     let mut environment = Environment::new();
     // The name's ending turns escaping on.
     environment.add_template("policies.html", &template)?;
-    Ok(environment.get_template("policies.html")?.render(Serde(page))?)
+    Ok(visible(environment.get_template("policies.html")?.render(Serde(page))?))
 }
 
 fn axis(result: &ClusterResult, place: (&str, &str)) -> Axis {

@@ -85,13 +85,16 @@ pub struct TargetFigures {
     pub label: String,
     /// Where it was; null: the Collector.
     pub address: Option<String>,
+    /// Requests went to it over TLS.
+    #[serde(default)]
+    pub tls: bool,
     /// What it says it is.
     pub software: Option<String>,
     /// Its settings, where Assay started it.
     pub settings: BTreeMap<String, String>,
     /// Requests sent to it.
     pub requests: u64,
-    /// The same, by its name of before.
+    /// The same, under its earlier name.
     pub asked: u64,
     /// Requests that were never sent to it, because too much was waiting for it.
     pub dropped: u64,
@@ -99,6 +102,10 @@ pub struct TargetFigures {
     /// are left out of every other figure but `requests`.
     #[serde(default)]
     pub not_kept: u64,
+    /// Its responses to requests whose client left before it had its own: there is nothing to hold their times and bytes against, and they
+    /// are left out of these. Of direct: such requests.
+    #[serde(default)]
+    pub cancelled: u64,
     /// Whole responses.
     pub delivered: u64,
     /// Whole responses relative to those of direct.

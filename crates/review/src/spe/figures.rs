@@ -85,6 +85,13 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
             info.totals.origin_errors
         ));
     }
+    if !gathered.cancelled.is_empty() {
+        warnings.push(format!(
+            "{} of the requests were cancelled by their client, which has no time for them: what proxies sent for these is in no time \
+             and no volume.",
+            gathered.cancelled.len()
+        ));
+    }
     if info.totals.not_kept > 0 {
         warnings.push(format!(
             "The Collector could not keep {} of the responses that clients got until every proxy had requested them. A proxy that \
@@ -127,14 +134,19 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
     let known = info.targets.get(index).cloned().unwrap_or_default();
     let listeners = gathered.listeners.as_ref();
     let (listener, direct_listener) = (listeners.map(|all| &all[index]), listeners.map(|all| &all[0]));
-    // What was not compared is left out on both sides.
-    let out = sums.not_kept;
+    // What was not compared is left out on both sides, and what the proxy was never sent on direct's.
+    let (out, unsent, never) = (sums.not_kept, sums.unsent, sums.cancelled_unsent);
+    let left_out_bytes = out.direct_bytes + sums.cancelled.direct_bytes + unsent.direct_bytes;
+    let (never_requests, never_bytes) =
+        (unsent.count + never.count, unsent.direct_bytes + never.direct_bytes);
     let relative = |of: fn(&Listener) -> u64, own: u64, directs: u64| {
         ratio(of(listener?).saturating_sub(own), of(direct_listener?).saturating_sub(directs))
     };
-    let bytes_received_ratio = relative(|listener| listener.bytes_out, out.body_bytes, out.direct_bytes);
-    let requests_received_ratio = relative(|listener| listener.requests, out.count, out.count);
-    let direct_delivered = direct.delivered.saturating_sub(out.direct_delivered);
+    let bytes_received_ratio =
+        relative(|listener| listener.bytes_out, out.body_bytes, out.direct_bytes + never_bytes);
+    let requests_received_ratio =
+        relative(|listener| listener.requests, out.count, out.count + never_requests);
+    let direct_delivered = direct.delivered.saturating_sub(out.direct_delivered + unsent.direct_delivered);
     let count = |name: &str| sums.verdicts.get(name).copied().unwrap_or(0);
     let mismatches = count("STATUS_CODE_MISMATCH") + count("HEADER_MISMATCH") + count("BODY_MISMATCH");
     // Direct is what the others are held against: it is like itself.
@@ -146,12 +158,14 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
     TargetFigures {
         label: label(info, index),
         address: known.address,
+        tls: known.tls,
         software: known.software,
         settings: known.settings,
         requests: sums.requested,
         asked: sums.requested,
         dropped: sums.dropped,
         not_kept: out.count,
+        cancelled: if index == 0 { gathered.cancelled.len() as u64 } else { sums.cancelled.count },
         delivered: sums.delivered,
         delivered_ratio: match sums.delivered <= direct_delivered {
             true => share(sums.delivered, direct_delivered),
@@ -161,7 +175,7 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
             }
         },
         bytes_sent: sums.body_bytes,
-        bytes_sent_ratio: ratio(sums.body_bytes, direct.body_bytes.saturating_sub(out.direct_bytes)),
+        bytes_sent_ratio: ratio(sums.body_bytes, direct.body_bytes.saturating_sub(left_out_bytes)),
         bytes_received: listener.map(|listener| listener.bytes_out),
         bytes_received_ratio,
         bandwidth_saved: bytes_received_ratio.map(|ratio| round(1.0 - ratio, 6)),

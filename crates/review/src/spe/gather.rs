@@ -42,7 +42,13 @@ pub(super) struct Sums {
     pub errors: BTreeMap<&'static str, u64>,
     pub requested: u64,
     pub dropped: u64,
-    pub not_kept: NotKept,
+    pub not_kept: LeftOut,
+    /// Of requests whose client left before it had its response.
+    pub cancelled: LeftOut,
+    /// Of requests that the proxy was never sent, because their bodies were not kept or direct's response was not whole.
+    pub unsent: LeftOut,
+    /// Of these cancelled requests, the ones that it was never sent.
+    pub cancelled_unsent: LeftOut,
     pub delivered: u64,
     pub body_bytes: u64,
     pub response: Histogram,
@@ -53,10 +59,10 @@ pub(super) struct Sums {
     pub seconds: BTreeMap<u32, (u64, u64)>,
 }
 
-/// Responses that Assay could not compare, and what of them is on both sides: figures that are relative to direct's leave
+/// Responses that cannot be compared with direct's, and what of them is on both sides: figures that are relative to direct's leave
 /// these requests out.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NotKept {
+pub(super) struct LeftOut {
     pub count: u64,
     /// Bytes of bodies that the proxy sent for them.
     pub body_bytes: u64,
@@ -121,10 +127,25 @@ pub(super) struct Gathered {
     pub differs: bool,
     /// Requests, each with a target whose response could not be compared.
     not_kept: BTreeSet<(u64, u16)>,
+    /// Requests, each with a proxy that was never sent it.
+    unsent: BTreeSet<(u64, u16)>,
+    /// Requests to which direct's response was not whole, cancelled ones among them. Not all of them are sent to proxies.
+    incomplete: BTreeSet<u64>,
+    /// These, each with a proxy that was sent it.
+    incomplete_sent: BTreeSet<(u64, u16)>,
+    /// Requests whose client left before it had its response: direct has no time, and those of the others are of no use alone.
+    pub cancelled: BTreeSet<u64>,
     /// What could not be read, a sentence each.
     pub missing: Vec<String>,
     /// When the last request was sent, in microseconds.
     pub last_us: i64,
+}
+
+/// Whether a row says that a proxy was not sent a request whose body was not kept for it: the proxy has no part in that. One that was
+/// dropped because the proxy is slow is missing from what it delivered.
+fn is_unsent(row: &ResponseRow) -> bool {
+    let has_nothing = row.status.is_none() && row.error.is_none();
+    row.target > 0 && row.verdict == Verdict::NotCompared && has_nothing
 }
 
 /// Reads the tables. One that is not there is no error: what needs it is left out, and that is said.
@@ -137,6 +158,10 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         tunnels: 0,
         differs: false,
         not_kept: BTreeSet::new(),
+        unsent: BTreeSet::new(),
+        incomplete: BTreeSet::new(),
+        incomplete_sent: BTreeSet::new(),
+        cancelled: BTreeSet::new(),
         missing: Vec::new(),
         last_us: 0,
     };
@@ -146,7 +171,16 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
             gathered.take(&row);
             Ok::<_, ReportError>(())
         })?;
-        if !gathered.not_kept.is_empty() {
+        if !gathered.incomplete.is_empty() {
+            gathered.begin_anew(targets);
+            for_each_response(&responses, |row| {
+                gathered.take(&row);
+                Ok::<_, ReportError>(())
+            })?;
+        }
+        let are_some_left_out =
+            [&gathered.not_kept, &gathered.unsent].into_iter().any(|requests| !requests.is_empty());
+        if are_some_left_out || !gathered.incomplete.is_empty() {
             for_each_response(&responses, |row| {
                 gathered.leave_out(&row);
                 Ok::<_, ReportError>(())
@@ -182,6 +216,16 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
 }
 
 impl Gathered {
+    /// Forgets what was taken, but which requests were cancelled or had no whole response: rows come in the order in which they
+    /// ended, so that direct's can be the last of a request.
+    fn begin_anew(&mut self, targets: usize) {
+        self.sums = (0..targets).map(|_| Sums::default()).collect();
+        self.samples.clear();
+        self.not_kept.clear();
+        self.unsent.clear();
+        self.tunnels = 0;
+    }
+
     fn take(&mut self, row: &ResponseRow) {
         if row.method == "CONNECT" {
             self.tunnels += u64::from(row.target == 0);
@@ -194,14 +238,34 @@ impl Gathered {
             sums.dropped += 1;
             return;
         }
+        if is_unsent(row) {
+            self.unsent.insert((row.request, row.target));
+            return;
+        }
+        if row.target == 0 && row.error.is_some() {
+            self.incomplete.insert(row.request);
+        } else if self.incomplete.contains(&row.request) {
+            self.incomplete_sent.insert((row.request, row.target));
+        }
         sums.requested += 1;
-        let is_compared = row.verdict != Verdict::NotKept;
-        if is_compared {
-            sums.body_bytes += row.body_bytes;
-        } else {
-            sums.not_kept.count += 1;
-            sums.not_kept.body_bytes += row.body_bytes;
-            self.not_kept.insert((row.request, row.target));
+        if row.target == 0 && row.error == Some(ResponseError::ClientGone) {
+            self.cancelled.insert(row.request);
+        }
+        let left_out = match row.verdict {
+            Verdict::NotKept => {
+                self.not_kept.insert((row.request, row.target));
+                Some(&mut sums.not_kept)
+            }
+            _ if row.target > 0 && self.cancelled.contains(&row.request) => Some(&mut sums.cancelled),
+            _ => None,
+        };
+        let is_compared = left_out.is_none();
+        match left_out {
+            Some(left_out) => {
+                left_out.count += 1;
+                left_out.body_bytes += row.body_bytes;
+            }
+            None => sums.body_bytes += row.body_bytes,
         }
         if let Some(error) = row.error {
             *sums.errors.entry(ResponseError::name(error)).or_default() += 1;
@@ -250,6 +314,20 @@ impl Gathered {
             let Some(sums) = self.sums.get_mut(usize::from(target)) else { continue };
             sums.not_kept.direct_bytes += direct.body_bytes;
             sums.not_kept.direct_delivered += u64::from(is_delivered);
+        }
+        let (is_cancelled, is_incomplete) =
+            (self.cancelled.contains(&direct.request), self.incomplete.contains(&direct.request));
+        for (target, sums) in (1..).zip(self.sums.iter_mut().skip(1)) {
+            let request = (direct.request, target);
+            sums.cancelled.direct_bytes += if is_cancelled { direct.body_bytes } else { 0 };
+            let is_unsent = self.unsent.contains(&request);
+            if !is_unsent && (!is_incomplete || self.incomplete_sent.contains(&request)) {
+                continue;
+            }
+            let unsent = if is_cancelled { &mut sums.cancelled_unsent } else { &mut sums.unsent };
+            unsent.count += 1;
+            unsent.direct_bytes += direct.body_bytes;
+            unsent.direct_delivered += u64::from(is_delivered);
         }
     }
 

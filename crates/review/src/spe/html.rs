@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::document::{Conclusion, Evaluation, Example};
 use super::views;
 use assay_compare::views::look;
+use assay_quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::said::said;
 use assay_report::format::{self, count};
@@ -89,7 +90,7 @@ pub(super) fn render(evaluation: &Evaluation) -> Result<String, ReportError> {
         script: Value::from_safe_string(format!("{UPLOT}\n{SCRIPT}")),
         data: Value::from_safe_string(embedded_json(drawn)?),
     };
-    Ok(environment.get_template("spe.html")?.render(Serde(page))?)
+    Ok(visible(environment.get_template("spe.html")?.render(Serde(page))?))
 }
 
 fn eyebrow(evaluation: &Evaluation) -> String {
@@ -107,7 +108,8 @@ fn eyebrow(evaluation: &Evaluation) -> String {
 fn subjects(evaluation: &Evaluation) -> Vec<SubjectView<'_>> {
     let what = |target: &super::document::TargetFigures| {
         let parts = [target.software.clone(), target.address.clone()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" at ")
+        let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" at ");
+        if target.tls { format!("{name}, over TLS") } else { name }
     };
     let targets = evaluation.targets.iter().enumerate();
     targets
@@ -177,10 +179,15 @@ fn setup(evaluation: &Evaluation) -> Vec<Fact> {
         fact("Tunnels", count(evaluation.tunnels)),
         fact("Requests sent to origins", count(evaluation.totals.origin_requests)),
         fact("Of these, failed", count(evaluation.totals.origin_errors)),
+        fact("Not made, because nothing may be requested there", count(evaluation.totals.not_allowed)),
         fact("Recordings that the Collector could not keep for all", count(evaluation.totals.not_kept)),
         fact("Responses that the Collector broke off", count(evaluation.totals.given_up)),
         fact("Recordings thrown away", count(evaluation.totals.evictions)),
         fact("Clients that left early", count(evaluation.totals.client_gone)),
+        fact("Requests refused for want of room (503)", count(evaluation.totals.no_room)),
+        fact("Clients that took too long", count(evaluation.totals.slow_clients)),
+        fact("Connections of clients ended for others", count(evaluation.totals.dismissed_clients)),
+        fact("Connections of proxies ended for others", count(evaluation.totals.dismissed_connections)),
         fact("Memory at most", format::bytes(evaluation.totals.peak_memory_bytes)),
     ];
     for target in &evaluation.targets {

@@ -67,6 +67,7 @@ pub fn info() -> SpeInfo {
     let target = |label: &&str| Target {
         label: (*label).to_owned(),
         address: (*label != "direct").then(|| "127.0.0.1:3128".to_owned()),
+        tls: *label == "swift",
         software: (*label == "swift").then(|| "Swift 1.0".to_owned()),
         settings: BTreeMap::from([("memory".to_owned(), HOSTILE.to_owned())]),
     };

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use assay_record::spe::{ListenerWriter, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Totals, Verdict};
+use assay_record::spe::{
+    ListenerWriter, ResponseError, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Totals, Verdict,
+};
 use assay_report::terminal::Style;
 use assay_review::spe::{self, Evaluation};
 use assay_role::evaluation::ListenerRow;
@@ -85,6 +87,82 @@ fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
     let value: serde_json::Value = serde_json::from_str(&evaluation.to_json().unwrap()).unwrap();
     assert_eq!(value["targets"][2]["not_kept"], not_kept);
     assert!(jsonschema::validator_for(&Evaluation::json_schema()).unwrap().is_valid(&value));
+}
+
+#[test]
+fn a_request_that_its_client_cancelled_is_in_no_time_of_a_proxy() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
+    dir.write_info(&info()).unwrap();
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
+    // What the client did not wait for took a minute.
+    let slow = |request: u64, target: u16| ResponseRow {
+        error: (target == 0).then_some(ResponseError::ClientGone),
+        transfer_us: (target > 0).then_some(60_000_000),
+        body_bytes: if target == 0 { 3_000 } else { 1_000_000 },
+        ..response(request, target)
+    };
+    for (target, request) in
+        [2, 1, 0].into_iter().flat_map(|target| (0..100).map(move |request| (target, request)))
+    {
+        let of = if request == 50 { slow } else { response };
+        responses.push(&of(request, target)).unwrap();
+    }
+    responses.finish().unwrap();
+    let evaluation = spe::evaluate(&dir).unwrap();
+    let [direct, swift, plain] = [0, 1, 2].map(|index: usize| &evaluation.targets[index]);
+    assert_eq!([direct, swift, plain].map(|target| (target.cancelled, target.delivered)), [(1, 99); 3]);
+    assert!(plain.response_ms.max.unwrap() < 1_000.0, "{:?}", plain.response_ms);
+    assert_eq!((plain.bytes_sent_ratio, plain.delivered_ratio.unwrap().value), (Some(1.0), 1.0));
+    assert!(evaluation.warnings.iter().any(|text| text.starts_with("1 of the requests were cancelled")));
+}
+
+#[test]
+fn requests_that_a_proxy_was_never_sent_are_in_none_of_its_figures() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
+    dir.write_info(&info()).unwrap();
+    let mut responses = ResponseWriter::create(&dir.responses_path()).unwrap();
+    let never = |request: u64| ResponseRow {
+        status: None,
+        connect_us: None,
+        first_byte_us: None,
+        transfer_us: None,
+        body_bytes: 0,
+        checksum: None,
+        verdict: Verdict::NotCompared,
+        ..response(request, 2)
+    };
+    for request in 0..100 {
+        let direct = response(request, 0);
+        match request {
+            // The body was too large; the client left while the body came; the origin's response broke off.
+            0..20 => responses.push(&never(request)),
+            20..60 => Ok(()),
+            _ => responses.push(&response(request, 2)),
+        }
+        .unwrap();
+        let error = match request {
+            20..40 => Some(ResponseError::ClientGone),
+            40..60 => Some(ResponseError::Truncated),
+            _ => None,
+        };
+        let verdict = if error.is_some() { Verdict::NoResponse } else { direct.verdict };
+        responses.push(&ResponseRow { error, verdict, ..direct }).unwrap();
+    }
+    responses.finish().unwrap();
+    let mut listeners = ListenerWriter::create(&dir.listeners_path()).unwrap();
+    for (listener, requests) in [(0, 100), (2, 40)] {
+        let row = ListenerRow { listener, requests, bytes_out: requests * 10_000, ..ListenerRow::default() };
+        listeners.push(&row).unwrap();
+    }
+    listeners.finish().unwrap();
+    let evaluation = spe::evaluate(&dir).unwrap();
+    let plain = &evaluation.targets[2];
+    assert_eq!((plain.requests, plain.delivered), (40, 40));
+    assert_eq!(plain.delivered_ratio.unwrap().value, 1.0);
+    assert_eq!((plain.requests_saved, plain.bandwidth_saved), (Some(0.0), Some(0.0)));
+    assert_eq!(plain.bytes_sent_ratio, Some(1.0));
 }
 
 #[test]
@@ -268,7 +346,7 @@ fn an_evaluation_that_was_killed_is_reported_with_all_that_it_wrote() {
     for target in 0..4 {
         (0..REQUESTS).for_each(|request| responses.push(&without_room(request, target)).unwrap());
     }
-    responses.keep();
+    responses.keep().unwrap();
     let mut listeners = ListenerWriter::create(&dir.listeners_path()).unwrap();
     for listener in 0..4 {
         let row = ListenerRow {
@@ -279,7 +357,7 @@ fn an_evaluation_that_was_killed_is_reported_with_all_that_it_wrote() {
         };
         listeners.push(&row).unwrap();
     }
-    listeners.keep();
+    listeners.keep().unwrap();
     // Whoever is killed finishes nothing.
     std::mem::forget((responses, listeners));
     let found = spe::evaluate(&dir).unwrap();

@@ -22,10 +22,12 @@ series! {
         requests: u64 = "requests, tunnels among them, at all listeners";
         connects: u64 = "tunnels";
         refused: u64 = "requests that could not be understood, or were too large";
+        dismissed_connections: u64 = "connections of proxies that were ended to make room for others of the same proxy";
         client_gone: u64 = "connections that ended while a response was being sent";
         origin_requests: u64 = "requests sent to origins";
         confirmations: u64 = "of these, those that validated a recording";
         origin_errors: u64 = "of these, those that failed, or whose response broke off";
+        not_allowed: u64 = "fetches from origins and tunnels that were not made, because nothing may be requested at their addresses";
         given_up: u64 = "responses that were broken off, because the response of a client would have had to wait for them";
         not_kept: u64 = "recordings that could not be kept until every listener had requested them";
         repeated: u64 = "requests sent to origins once more because of that";
@@ -57,6 +59,12 @@ pub struct MultiplierCounters {
     pub opened: OpenedCounters,
     /// Requests that could not be understood.
     pub refused: u64,
+    /// Requests that got 503, because as many were under way as may be, or as many tunnels. They are not among those refused.
+    pub no_room: u64,
+    /// Clients that took too long with a request or a response; their connections were ended.
+    pub slow_clients: u64,
+    /// Connections of clients that were ended to make room for others.
+    pub dismissed_clients: u64,
     /// Requests whose client left before it had its response.
     pub client_gone: u64,
     /// Responses that could not be written down in time.

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::network::Destinations;
 use crate::tls::{ClientTls, ServerTls};
 
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectorSpec {
+    /// With what it marks responses in place of those that it has not kept: only the Multiplier has the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lost_key: String,
     /// Where it listens, and which clients it has there. A request is counted, and a response is new, by listener: addresses of
     /// clients do not tell proxies on one machine apart.
     pub listeners: Vec<Listener>,
@@ -19,10 +23,13 @@ pub struct CollectorSpec {
     pub default_origin: Option<SocketAddr>,
     /// How that origin is spoken to over TLS; none: in the clear.
     #[serde(default)]
-    pub origin_tls: Option<OriginTls>,
+    pub origin_tls: Option<TlsTo>,
     /// How the origins of tunnels that the Multiplier opens are spoken to; none: it opens none.
     #[serde(default)]
     pub tunnels_tls: Option<ClientTls>,
+    /// Which addresses are requested; none: all. Those of known origins are no exception.
+    #[serde(default)]
+    pub destinations: Option<Destinations>,
     /// How long a response that may not be cached is kept for listeners that have not seen it, in milliseconds.
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
@@ -49,9 +56,9 @@ pub struct CollectorLog {
     pub text: bool,
 }
 
-/// TLS to an origin.
+/// TLS to an origin, or to a proxy under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OriginTls {
+pub struct TlsTo {
     /// What is offered and trusted.
     pub client: ClientTls,
     /// The authority (`host` or `host:port`) whose host the certificate is verified for.
@@ -117,6 +124,9 @@ pub enum Turns {
 /// What the Multiplier is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MultiplierSpec {
+    /// With what the Collector marks responses in place of those that it has not kept: no proxy has it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lost_key: String,
     /// Where clients come in.
     pub listen: SocketAddr,
     /// How clients are spoken to over TLS; none: in the clear.
@@ -152,10 +162,13 @@ pub struct MultiplierSpec {
 }
 
 /// A proxy under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyUnderTest {
     /// What it is called in results.
     pub label: String,
     /// Where it is.
     pub address: SocketAddr,
+    /// How it is spoken to over TLS; none: in the clear.
+    #[serde(default)]
+    pub tls: Option<TlsTo>,
 }

@@ -73,7 +73,7 @@ pub(crate) fn state() -> State {
 }
 
 fn all() -> Vec<Family> {
-    families(&state(), 1_015_000, 0.5)
+    families(&state(), 1_015_000, Own { cpu_s: 0.5, dismissed_clients: 3, slow_clients: 2 })
 }
 
 fn value(families: &[Family], name: &str, labels: &[(&str, &str)]) -> Option<f64> {
@@ -133,9 +133,9 @@ fn the_phase_that_is_on_is_named_and_its_load_follows_the_ramp() {
 #[test]
 fn a_serious_doubt_shows_at_once() {
     let mut state = state();
-    assert_eq!(value(&families(&state, 0, 0.0), "assay_run_valid", &[]), Some(1.0));
+    assert_eq!(value(&families(&state, 0, Own::default()), "assay_run_valid", &[]), Some(1.0));
     state.take(&RunEvent::Doubt(Box::new(Doubt::serious(Reason::Ports, "no port"))));
-    let all = families(&state, 0, 0.0);
+    let all = families(&state, 0, Own::default());
     assert_eq!(value(&all, "assay_run_valid", &[]), Some(0.0));
     assert_eq!(value(&all, "assay_doubts", &[("reason", "ports"), ("invalidates", "true")]), Some(1.0));
 }
@@ -150,7 +150,7 @@ fn names_follow_the_conventions_and_none_comes_twice() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
-    let before = families(&State::new(About::default()), 0, 0.0);
+    let before = families(&State::new(About::default()), 0, Own::default());
     assert!(value(&before, "assay_run_stage", &[("stage", "preparing")]) == Some(1.0));
 }
 
@@ -183,7 +183,7 @@ fn reference() -> String {
         `_total`, after `assay.`: `assay_response_time_seconds` is `assay.response_time`, in `s`.\n\n\
         | metric | type | labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
-    for family in families(&full(), 0, 0.0) {
+    for family in families(&full(), 0, Own::default()) {
         let kind = match family.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -213,7 +213,7 @@ fn the_reference_lists_every_metric() {
 #[test]
 fn every_metric_keeps_its_name_type_and_labels() {
     let mut lines: Vec<String> = Vec::new();
-    for family in families(&full(), 0, 0.0) {
+    for family in families(&full(), 0, Own::default()) {
         for sample in &family.samples {
             // What these say depends on the run.
             let free = ["run", "workload", "target", "target_version", "seed", "version", "phase", "index"];
@@ -240,7 +240,7 @@ fn every_metric_keeps_its_name_type_and_labels() {
 fn every_query_of_the_dashboard_names_metrics_and_labels_that_exist() {
     let dashboard = std::fs::read_to_string(root().join("contrib/grafana/assay.json")).unwrap();
     let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
-    let all = families(&full(), 0, 0.0);
+    let all = families(&full(), 0, Own::default());
     let known = |name: &str| {
         all.iter().any(|family| {
             let parts = ["_count", "_sum", "_bucket"].iter().filter_map(|part| name.strip_suffix(part));

@@ -52,6 +52,12 @@ fn clients_that_connect_and_request_nothing_block_nobody() {
         stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     }
     assert_eq!(get(watched.address(), "/healthz", "").status, 200);
+    let text = get(watched.address(), "/metrics", "").text();
+    let name = "assay_watching_dismissed_clients_total ";
+    let count = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{text}"));
+    let count: f64 = count.parse().unwrap();
+    // 201 or 202 wanted a place, and there are 64.
+    assert!((137.0..=138.0).contains(&count), "{count}");
     watched.watcher.finish();
 }
 

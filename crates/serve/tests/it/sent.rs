@@ -104,6 +104,7 @@ fn the_last_document_holds_the_whole_run() {
 fn a_collector_that_fails_is_mentioned_once_and_tried_again() {
     let (url, received) = collector("503 Service Unavailable");
     let watched = watch_to(&url);
+    watched.begin();
     for _ in 0..2 {
         received.recv().unwrap();
     }
@@ -111,6 +112,19 @@ fn a_collector_that_fails_is_mentioned_once_and_tried_again() {
     let said = watched.said.lock().unwrap();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("answered 503") && said[0].contains("goes on without"), "{said:?}");
+}
+
+#[test]
+fn nothing_is_sent_before_the_run_has_a_name() {
+    let (url, received) = collector("200 OK");
+    let watched = watch_to(&url);
+    watched.begin();
+    let first = received.recv().unwrap();
+    watched.watcher.finish();
+    for (_, document) in std::iter::once(first).chain(received.try_iter()) {
+        let attributes = document["resourceMetrics"][0]["resource"]["attributes"].to_string();
+        assert!(attributes.contains(r#"{"stringValue":"run"}"#), "{attributes}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The same twice, nothing lost, and policies as their papers say they are.
 
+use std::path::Path;
+
 use assay_dispatch::node::DOCUMENT_OVERHEAD_BYTES;
 use assay_simulate::{Experiment, Extended, PolicyChoice, cells};
 
@@ -102,6 +104,52 @@ fn a_mistake_names_its_line_what_was_read_and_what_is_expected() {
         assert!(good.contains(from), "{from}");
         let seen = mistake(&good.replacen(from, to, 1));
         assert!(seen.contains(words), "{words} is not in: {seen}");
+    }
+}
+
+#[test]
+fn a_node_that_fails_exists_and_fails_while_it_is_simulated() {
+    let all = "policies = [\"cap\"]\nclients = [2]\nwarm-up = \"5s\"\nmeasure = \"10s\"\n[[service]]\nname = \"a\"\n\
+        processor = \"1ms\"\n[[cluster]]\nnodes = 2\n[[cluster]]\n[[cluster.group]]\nnodes = 3\n[[cluster.group]]\nnodes = 1\n";
+    let failing = |node: u32, at: &str| format!("{all}[[failure]]\nnode = {node}\nat = \"{at}\"\n");
+    assert_eq!(cluster(&failing(3, "14999ms")).failures.len(), 1, "the larger cluster has it");
+    let seen = mistake(&failing(4, "1s"));
+    assert!(
+        seen.starts_with("x.toml:16: node: there is no node 4; the last node of the largest cluster is 3"),
+        "{seen}"
+    );
+    for late in ["15s", "999h"] {
+        let seen = mistake(&failing(0, late));
+        assert!(seen.starts_with("x.toml:17: at: the simulation has ended by then"), "{seen}");
+        assert!(seen.contains("are 15s together"), "{seen}");
+    }
+}
+
+#[test]
+fn a_failure_of_the_file_that_is_extended_is_held_against_both_and_can_be_replaced() {
+    let base = "clients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n\
+        [[failure]]\nnode = 1\nat = \"40s\"\n";
+    let read = |own: &str| {
+        let found = |name: &str| Ok(Extended { name: format!("shelf/{name}"), text: base.to_owned() });
+        let text = format!("extends = \"base\"\npolicies = [\"rand\"]\n{own}");
+        assay_simulate::read("x.toml", &text, &found).map_err(|mistake| mistake.to_string())
+    };
+    assert_eq!(read("").expect("it fails in time").failures.len(), 1);
+    let seen = read("measure = \"20s\"\n").expect_err("it is over by then");
+    assert!(seen.starts_with("shelf/base:9: at: "), "{seen}");
+    let own = read("measure = \"20s\"\n[[failure]]\nnode = 1\nat = \"15s\"\n").expect("it fails in time");
+    assert_eq!(own.failures[0].at_s, 15.0);
+    let seen = read("cluster = [{ nodes = 1 }]\n").expect_err("there is one node");
+    assert!(seen.starts_with("shelf/base:8: node: there is no node 1; "), "{seen}");
+}
+
+#[test]
+fn all_clusters_that_come_with_assay_are_read() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clusters");
+    for file in std::fs::read_dir(directory).expect("clusters") {
+        let path = file.expect("a file").path();
+        let experiment = bundled(&path.file_stem().expect("a name").to_string_lossy());
+        assert_eq!(experiment.failures_after_the_end().count(), 0, "{}", path.display());
     }
 }
 

@@ -3,8 +3,10 @@ use std::path::Path;
 
 use assay_cache::policy::Admission;
 use assay_logs::terminal::Look;
+use assay_size::cooperate::Hierarchy;
 use assay_size::document::{Document, Options};
 use assay_size::keys::Rules;
+use assay_size::layout::Layout;
 use assay_size::policy::Policy;
 use assay_size::proof::{Cell, Proof, Ratios};
 use assay_size::read::{How, read};
@@ -62,6 +64,51 @@ fn the_terminal_keeps_within_its_width_and_shows_every_policy() {
         assert!(Policy::ALL.iter().all(|policy| text.contains(policy.name())), "{text}");
     }
     assert!(terminal::render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+}
+
+#[test]
+fn two_spaces_or_more_are_before_every_head_and_a_figure_ends_below_its_head() {
+    let text = terminal::render(&csv(), Look { colour: false, width: 1000 });
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("hits by size"));
+    let (head, figures) = (lines.next().unwrap(), lines.next().unwrap());
+    let heads: Vec<&str> = head.split("  ").map(str::trim).filter(|head| !head.is_empty()).collect();
+    let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
+    assert_eq!(heads, [&["hits by size"], &names[..]].concat());
+    for end in head.match_indices("  ").map(|(at, _)| at).chain([head.len()]).skip(1) {
+        let is_end_of_head = !head[..end].ends_with(' ');
+        assert!(!is_end_of_head || figures[..end].ends_with('%'), "{head}\n{figures}");
+    }
+}
+
+#[test]
+fn caches_that_work_together_have_objects_for_room_where_the_input_has_no_sizes() {
+    let lines: String = (0..500u64).map(|n| format!("{}\n", n * n % 61)).collect();
+    for (head, unit, sizes) in
+        [("id\n", "objects", ["5 objects", "1,200 objects"]), ("id,size\n", "bytes", ["5 B", "1.17 KB"])]
+    {
+        let lines = if unit == "bytes" { lines.replace('\n', ",1\n") } else { lines.clone() };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(&path, head.to_owned() + &lines).unwrap();
+        let input = read(&[path], None, Rules::default(), How::default()).unwrap();
+        let options = Options {
+            policies: vec![Policy::LRU],
+            sizes: vec![5, 1200],
+            warm_up: 0.0,
+            admission: Admission::All,
+            stored_as: None,
+        };
+        let mut document = Document::of(&input, &options).unwrap();
+        document.cooperate(&input.requests, &Hierarchy::layers(&[5, 1200], 1, Layout::BODIES), 0.0);
+        let text = terminal::render(&document, Look { colour: false, width: 80 });
+        let (layers, by_size) = text.split_once("hits by size").unwrap();
+        let page = sheet(&document);
+        let rows = &page.sections.iter().find(|section| section.id == "together").unwrap().tables[0].rows;
+        for (row, size) in rows.iter().zip(sizes) {
+            assert!(layers.contains(&format!("  {size}  ")) && by_size.contains(size), "{size}: {text}");
+            assert_eq!(row.cells[0], size);
+        }
+    }
 }
 
 /// A prediction beside a measurement, and one beside none.

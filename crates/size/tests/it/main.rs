@@ -2,4 +2,5 @@
 
 mod che;
 mod forms;
+mod logs;
 mod sampling;

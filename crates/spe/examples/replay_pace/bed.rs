@@ -135,11 +135,13 @@ fn spec(origin: SocketAddr, replay: bool) -> CollectorSpec {
     let listener =
         |who: &str| Listener { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), who: who.into() };
     CollectorSpec {
+        lost_key: String::new(),
         listeners: vec![listener(DIRECT), listener("one"), listener("two")],
         origins: Vec::new(),
         default_origin: Some(origin),
         origin_tls: None,
         tunnels_tls: None,
+        destinations: None,
         minimum_freshness_ms: 600_000,
         maximum_age_ms: 3_600_000,
         replay,

@@ -21,7 +21,7 @@ use crate::collector::log::{Came, Line, Sent};
 use crate::collector::lost::Gone;
 use crate::collector::play::Client;
 use crate::collector::recording::{Claim, Outcome, Reader, Recording};
-use crate::collector::shared::Shared;
+use crate::collector::shared::{Connected, Shared};
 use crate::collector::shelf::{Found, Key, Requester};
 use crate::collector::tunnel;
 use crate::number;
@@ -32,8 +32,9 @@ const MOST_WAITS: usize = 8;
 const NOT_KEPT: &str = "the Collector has not kept the response that the client got, and fetches nothing twice: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were reported to it: they are of no further interest.
-pub async fn serve(stream: TcpStream, shared: Rc<Shared>, listener: u16) {
-    let mut client = Client::new(Rc::clone(&shared), stream, listener);
+pub async fn serve(stream: TcpStream, connected: Connected) {
+    let Connected { shared, listener } = &connected;
+    let mut client = Client::new(Rc::clone(shared), stream, *listener);
     if exchange::serve(&mut client).await.is_err() {
         shared.count(|c| c.client_gone += 1);
     }
@@ -259,6 +260,11 @@ async fn serve_request(
             }
             Found::Nothing => break,
         }
+    }
+    if client_request.head.max_forwards() == Some(0) {
+        // What was recorded is there for it all the same: behind a proxy, a request has a hop less than the client's own had.
+        client.sent.status = client.exchange.respond_as_last(client_request.head.method).await?;
+        return Ok(());
     }
     lead(client, client_request, key.into(), body, confirming, requested_ns).await
 }

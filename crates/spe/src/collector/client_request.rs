@@ -151,8 +151,12 @@ impl<'b> ClientRequest<'b> {
         };
         fields::append_end_to_end(&mut request, head.headers(), (head.facts.version, NAME), |field| {
             ["host", "content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
+                || (head.max_forwards().is_some() && field.is("max-forwards"))
                 || is_condition(field)
         });
+        if let Some(left) = head.max_forwards() {
+            fields::append_number(&mut request, "Max-Forwards", left.saturating_sub(1));
+        }
         if !matches!(head.body(), BodyFraming::None) {
             fields::append_number(&mut request, "Content-Length", body_bytes);
         }

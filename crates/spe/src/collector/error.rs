@@ -8,7 +8,6 @@ use assay_plane::stdio::StdioError;
 use assay_plane::tls::TlsSetupError;
 use assay_plane::worker::WorkerError;
 use assay_record::dir::RunDirError;
-use assay_tls::client::SettingsError;
 use thiserror::Error;
 
 /// What ends the Collector. Causes are part of the message, and so no `source`.
@@ -31,7 +30,10 @@ pub enum CollectorError {
         cause: io::Error,
     },
     /// The directory for recordings cannot be made.
-    #[error("cannot make the directory {} for recordings: {cause}; name another one", directory.display())]
+    #[error(
+        "cannot make the directory {} for recordings: {cause}; name another one",
+        assay_quote::line::path(directory)
+    )]
     Disk {
         /// The directory.
         directory: PathBuf,
@@ -39,7 +41,10 @@ pub enum CollectorError {
         cause: io::Error,
     },
     /// The log cannot be written.
-    #[error("cannot write the Collector's log in {}: {cause}; check the disk, or name another directory", directory.display())]
+    #[error(
+        "cannot write the Collector's log in {}: {cause}; check the disk, or name another directory",
+        assay_quote::line::path(directory)
+    )]
     Log {
         /// The directory.
         directory: PathBuf,
@@ -52,9 +57,6 @@ pub enum CollectorError {
     /// TLS to the origin cannot be spoken as it was told.
     #[error(transparent)]
     OriginTls(#[from] TlsSetupError),
-    /// The origin's name cannot be verified.
-    #[error("the origin: {0}")]
-    OriginName(SettingsError),
     /// The thread could not be tied to its processor.
     #[error(transparent)]
     Pin(#[from] WorkerError),

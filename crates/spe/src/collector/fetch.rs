@@ -54,7 +54,7 @@ pub struct Order {
 /// Fetches into a recording, to the end.
 pub async fn run(shared: Rc<Shared>, recording: Rc<Recording>, order: Order) {
     if let Err(error) = fetch(&shared, &recording, &order).await {
-        shared.count(|c| c.origin_errors += 1);
+        shared.count_failed(&error);
         let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);
         let text = format!("{error}\n");
         let response = Response::failed(error.status(), shared.now_ms(), text.len() as u64);

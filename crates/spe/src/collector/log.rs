@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,11 +17,13 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_record::dir::RunDirError;
 use assay_record::spe::ExchangeWriter;
 use assay_role::evaluation::{CollectorLog, ExchangeRow};
 
 use crate::collector::error::CollectorError;
 use crate::drain::drain;
+use crate::trouble::{Kind, Trouble};
 
 /// Lines that may wait to be written.
 const MOST_WAITING: usize = 1 << 14;
@@ -104,9 +107,18 @@ pub struct Line {
 /// The log, from the side of connections.
 pub struct Log {
     lines: SyncSender<(Line, u64)>,
-    lost: Arc<AtomicU64>,
+    standing: Arc<Standing>,
     start_ns: Cell<u64>,
-    thread: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<Result<(), CollectorError>>,
+}
+
+/// How writing goes.
+#[derive(Default)]
+struct Standing {
+    /// Lines that were not written.
+    lost: AtomicU64,
+    /// What went wrong.
+    trouble: Trouble,
 }
 
 impl Log {
@@ -117,13 +129,14 @@ impl Log {
         let text = spec.text.then(|| File::create(spec.directory.join(TEXT)).map(BufWriter::new));
         let text = text.transpose().map_err(cannot)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
-        let lost = Arc::new(AtomicU64::new(0));
+        let standing = Arc::new(Standing::default());
         let (lines, waiting) = sync_channel(MOST_WAITING);
-        let files =
-            Files { table, text, unix_offset_ns: now - i128::from(monotonic_ns()), lost: Arc::clone(&lost) };
+        let unix_offset_ns = now - i128::from(monotonic_ns());
+        let directory = spec.directory.clone();
+        let files = Files { table, text, directory, unix_offset_ns, standing: Arc::clone(&standing) };
         let thread = std::thread::Builder::new().name("log".into()).spawn(move || files.fill(&waiting));
         let start_ns = Cell::new(RunClock::provisional().start_ns);
-        Ok(Self { lines, lost, start_ns, thread: thread.map_err(cannot)? })
+        Ok(Self { lines, standing, start_ns, thread: thread.map_err(cannot)? })
     }
 
     /// The evaluation starts at this instant.
@@ -134,21 +147,28 @@ impl Log {
     /// Notes a request that has its response.
     pub fn note(&self, line: Line) {
         if self.lines.try_send((line, self.start_ns.get())).is_err() {
-            self.lost.fetch_add(1, Relaxed);
+            self.standing.lost.fetch_add(1, Relaxed);
         }
     }
 
-    /// Lines that were not written.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
+    /// The next thing that went wrong and was not told.
+    pub fn trouble(&self) -> Option<String> {
+        self.standing.trouble.tell()
     }
 
-    /// Writes what is left.
-    pub fn finish(self) -> io::Result<()> {
+    /// Writes what is left; what went wrong and was not told, and how many lines are missing.
+    pub fn finish(self) -> Result<Vec<String>, CollectorError> {
         drop(self.lines);
-        self.thread
-            .join()
-            .map_err(|_| io::Error::other("the thread that writes the Collector's log panicked"))?
+        let panicked = |_| io::Error::other("the thread that writes the Collector's log panicked");
+        self.thread.join().map_err(panicked).map_err(CollectorError::Runtime)??;
+        let mut told: Vec<String> = std::iter::from_fn(|| self.standing.trouble.tell()).collect();
+        let lost = self.standing.lost.load(Relaxed);
+        if lost > 0 {
+            told.push(format!(
+                "{lost} lines of the Collector's log could not be written and are missing: the disk was too slow, or full"
+            ));
+        }
+        Ok(told)
     }
 }
 
@@ -156,14 +176,15 @@ impl Log {
 struct Files {
     table: ExchangeWriter,
     text: Option<BufWriter<File>>,
+    directory: PathBuf,
     /// Nanoseconds of `CLOCK_MONOTONIC` at the beginning of 1970.
     unix_offset_ns: i128,
-    lost: Arc<AtomicU64>,
+    standing: Arc<Standing>,
 }
 
 impl Files {
     /// A disk that is full costs the lines that it has no room for, and nothing else.
-    fn fill(mut self, lines: &Receiver<(Line, u64)>) -> io::Result<()> {
+    fn fill(mut self, lines: &Receiver<(Line, u64)>) -> Result<(), CollectorError> {
         drain(lines, |came| {
             match came {
                 Some((line, start_ns)) => self.write(&line, start_ns),
@@ -171,34 +192,44 @@ impl Files {
             }
             ControlFlow::Continue(())
         });
-        if let Some(text) = &mut self.text {
-            text.flush()?;
+        self.keep();
+        self.write_rows(ExchangeWriter::flush);
+        match self.table.finish() {
+            // It can be read as it is.
+            Err(error) if error.is_kept() => self.standing.trouble.note(Kind::Kept, &error),
+            finished => finished.map_err(CollectorError::Table)?,
         }
-        self.table.finish().map_err(io::Error::other)
+        Ok(())
+    }
+
+    fn write_rows(&mut self, write: impl FnOnce(&mut ExchangeWriter) -> Result<(), RunDirError>) {
+        let before = self.table.lost();
+        let written = write(&mut self.table);
+        self.standing.lost.fetch_add(self.table.lost() - before, Relaxed);
+        self.standing.trouble.of_row(written);
     }
 
     fn write(&mut self, line: &Line, start_ns: u64) {
-        if self.table.push(&row(line, start_ns)).is_err() {
-            self.lost.fetch_add(1, Relaxed);
-        }
+        self.write_rows(|table| table.push(&row(line, start_ns)));
         let ended_ms = (i128::from(line.ended_ns) + self.unix_offset_ns) / 1_000_000;
         let written = self.text.as_mut().map(|text| writeln!(text, "{}", as_squid(line, ended_ms)));
-        if let Some(Err(_)) = written {
-            self.lost.fetch_add(1, Relaxed);
-            self.end_text();
+        if let Some(Err(cause)) = written {
+            self.end_text(cause);
         }
     }
 
     /// A killed process loses nothing that was written so far.
     fn keep(&mut self) {
-        self.table.keep();
-        if let Some(Err(_)) = self.text.as_mut().map(BufWriter::flush) {
-            self.end_text();
+        self.standing.trouble.of_keeping(self.table.keep());
+        if let Some(Err(cause)) = self.text.as_mut().map(BufWriter::flush) {
+            self.end_text(cause);
         }
     }
 
     /// A text that lacks lines would look whole: it ends where it could not go on.
-    fn end_text(&mut self) {
+    fn end_text(&mut self, cause: io::Error) {
+        let error = CollectorError::Log { directory: self.directory.clone(), cause };
+        self.standing.trouble.note(Kind::Lost, &error);
         drop(self.text.take().map(BufWriter::into_parts));
     }
 }

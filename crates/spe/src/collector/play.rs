@@ -20,7 +20,7 @@ use crate::collector::client_request::ClientRequest;
 use crate::collector::log::Sent;
 use crate::collector::recording::{Early, Outcome, Reader, Recording};
 use crate::collector::response::Response;
-use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared};
+use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared, place_of};
 use crate::collector::timeline::{Due, End};
 use crate::number;
 
@@ -55,9 +55,13 @@ impl Client {
     /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream, listener: u16) -> Self {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
-        let peer = stream.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |address| address.ip());
+        let exchange = Exchange::new(stream, &shared.resources, limits);
+        // Should others need its place, it is that of this listener.
+        exchange.connection.deadline.keep(place_of(listener));
+        let peer =
+            exchange.connection.stream.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |address| address.ip());
         Self {
-            exchange: Exchange::new(stream, &shared.resources, limits),
+            exchange,
             shared,
             listener,
             lost: None,
@@ -96,13 +100,13 @@ impl Client {
         if is_not_modified && response.status != 304 {
             self.note(304, &response);
             response.write_not_modified(&mut self.text);
-            self.write_tail(age_s, Framing::None);
+            self.write_tail(age_s, response.named(), Framing::None);
             return self.write_text().await;
         }
         self.note(if is_not_modified { 304 } else { response.status }, &response);
         let framing = self.framing(&response, client_request.head.method);
         self.text.extend_from_slice(response.head());
-        self.write_tail(age_s, framing);
+        self.write_tail(age_s, response.named(), framing);
         if matches!(framing, Framing::None | Framing::Described(_)) {
             return self.write_text().await;
         }
@@ -190,7 +194,7 @@ impl Client {
         self.sent.body_bytes = if is_head { 0 } else { text.len() as u64 + 1 };
         self.text.clear();
         self.text.extend_from_slice(response.head());
-        self.write_tail(None, Framing::Length(text.len() as u64 + 1));
+        self.write_tail(None, b"", Framing::Length(text.len() as u64 + 1));
         if !is_head {
             self.text.extend_from_slice(text.as_bytes());
             self.text.push(b'\n');
@@ -208,15 +212,16 @@ impl Client {
         }
     }
 
-    /// The fields of this connection, and the empty line that ends the head.
-    fn write_tail(&mut self, age_s: Option<u64>, framing: Framing) {
+    /// The fields of this connection, which names those that its origin did, and the empty line that ends the head.
+    fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: Framing) {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.text, "Age", seconds);
         }
         if let Some(number) = self.lost {
-            fields::append_number(&mut self.text, number::LOST, number);
+            let mark = number::lost(number, &self.shared.lost_key);
+            fields::append(&mut self.text, number::LOST.as_bytes(), mark.as_bytes());
         }
-        self.exchange.append_framing(&mut self.text, framing);
+        self.exchange.append_framing_with(&mut self.text, named, framing);
     }
 
     /// Sends what is in `text`, and empties it.

@@ -5,9 +5,10 @@ use assay_cache::freshness::{Freshness, RequestControl, ResponseFacts, Reuse};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_http::field::{Fields, write_decimal};
+use assay_http::field::{Fields, tokens, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
+use assay_http::status::reason;
 use assay_plane::{caching, fields};
 
 use crate::collector::client_request::NAME;
@@ -56,8 +57,10 @@ pub struct Response {
     /// `Age`, in seconds.
     age_s: Option<u64>,
     received_ms: i64,
-    /// Status line and end-to-end fields, without `Age` and `Content-Length`.
+    /// Status line and end-to-end fields, without `Age` and `Content-Length`; and those for caches, even if `Connection` names them.
     head: Box<[u8]>,
+    /// The fields for caches that `Connection` names.
+    named: Box<[u8]>,
     /// Where in `head` the fields begin.
     fields_at: usize,
     etag: Option<Box<[u8]>>,
@@ -76,9 +79,11 @@ impl Response {
             write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
             fields::append(&mut text, b"Date", &date);
         }
-        fields::append_end_to_end(&mut text, head.headers(), (head.facts.version, NAME), |field| {
+        // What caches make of such a field before they leave it out is their own affair, as it is in front of the origin.
+        fields::append_passing_with(&mut text, head.headers(), caching::is_for_caches, |field| {
             field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
+        fields::append_via(&mut text, head.facts.version.into(), NAME);
         let facts = facts_of(head);
         let values = head.headers().filter(|field| field.is("vary")).map(|field| field.value);
         let vary = Vary::parse(values);
@@ -103,6 +108,11 @@ impl Response {
             age_s: caching::age_s(head),
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
+            named: caching::named_for_caches(head.headers())
+                .collect::<Vec<_>>()
+                .join(", ")
+                .into_bytes()
+                .into_boxed_slice(),
             fields_at,
             // A confirmation that names no version confirms the one of the condition.
             etag: head
@@ -118,20 +128,8 @@ impl Response {
 
     /// The Collector's own response: for an origin that did not respond, or to a malformed request.
     pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
-        let reason = match status {
-            200 => "OK",
-            400 => "Bad Request",
-            413 => "Content Too Large",
-            431 => "Request Header Fields Too Large",
-            501 => "Not Implemented",
-            503 => "Service Unavailable",
-            504 => "Gateway Timeout",
-            505 => "HTTP Version Not Supported",
-            508 => "Loop Detected",
-            _ => "Bad Gateway",
-        };
         let mut text = Vec::with_capacity(128);
-        write_status_line(status, reason, &mut text);
+        write_status_line(status, reason(status), &mut text);
         let fields_at = text.len();
         let mut date = [0; DATE_BYTES];
         write_date(u64::try_from(received_ms / 1000).unwrap_or(0), &mut date);
@@ -150,6 +148,7 @@ impl Response {
             age_s: None,
             received_ms,
             head: text.into_boxed_slice(),
+            named: Box::default(),
             fields_at,
             etag: None,
             last_modified_s: None,
@@ -171,10 +170,16 @@ impl Response {
             }
         }
         newer
+            .clone()
             .filter(|(name, _)| !is(name, "via"))
             .for_each(|(name, value)| fields::append(&mut text, name, value));
         if let Some(age_s) = confirmation.age_s {
             fields::append_number(&mut text, "Age", age_s);
+        }
+        let is_renewed = |name: &[u8]| newer.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let kept = tokens(&self.named).filter(|name| !is_renewed(name));
+        for name in kept.chain(tokens(&confirmation.named)) {
+            fields::append(&mut text, b"Connection", name);
         }
         text.extend_from_slice(b"\r\n");
         let (head, _) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
@@ -239,6 +244,11 @@ impl Response {
         &self.head
     }
 
+    /// Names of fields in it that stand in `Connection` too, as members of a list.
+    pub fn named(&self) -> &[u8] {
+        &self.named
+    }
+
     /// Its content type; none: it does not say.
     pub fn content_type(&self) -> Option<&[u8]> {
         lines(self.fields()).find(|(name, _)| is(name, "content-type")).map(|(_, value)| value)
@@ -258,6 +268,7 @@ impl Response {
     pub fn weight_bytes(&self) -> usize {
         size_of::<Self>()
             + self.head.len()
+            + self.named.len()
             + self.variant.len()
             + self.etag.as_ref().map_or(0, |tag| tag.len())
     }

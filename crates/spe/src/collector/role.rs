@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_measurement::declared::since;
+use assay_measurement::doubt::Reason;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
@@ -14,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
+use crate::memory::peak_memory_bytes;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
@@ -45,13 +47,22 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
     loop {
         tokio::select! {
             ended = &mut serving => return ended,
-            _ = tick.tick() => emit(&reporter.report(&collector))?,
+            _ = tick.tick() => {
+                emit(&reporter.report(&collector))?;
+                while let Some(trouble) = collector.trouble() {
+                    fault(trouble)?;
+                }
+            }
             command = commands.next() => match command? {
                 Some(Command::Stop) => {
                     emit(&reporter.report(&collector))?;
-                    let lost = collector.finish_log()?;
-                    if lost > 0 {
-                        eprintln!("{lost} lines of the Collector's log could not be written in time");
+                    match collector.finish_log() {
+                        Ok(troubles) => troubles.into_iter().try_for_each(fault)?,
+                        Err(error) => {
+                            // Its own log may be on a disk without room, too.
+                            fault(error.to_string())?;
+                            return Err(error);
+                        }
                     }
                     return Ok(emit(&Event::Done)?);
                 }
@@ -65,6 +76,10 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
             },
         }
     }
+}
+
+fn fault(message: String) -> Result<(), CollectorError> {
+    Ok(emit(&Event::Fault { reason: Reason::SamplesDropped, message })?)
 }
 
 /// What was reported last.
@@ -94,15 +109,7 @@ impl Reporter {
         };
         let rows = rows.filter(|row| !is_idle(row)).collect();
         self.last = listeners;
-        let counters = CollectorCounters { peak_memory_bytes: peak_resident_bytes(), ..collector.counters() };
+        let counters = CollectorCounters { peak_memory_bytes: peak_memory_bytes(), ..collector.counters() };
         Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, listeners: rows }))
     }
-}
-
-/// Most resident memory of this process so far; 0 where the system does not say.
-fn peak_resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.map_or(0, |kilobytes| kilobytes * 1024)
 }

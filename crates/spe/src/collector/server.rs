@@ -2,22 +2,27 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_plane::clock::RunClock;
 use assay_plane::listen::{accept, listen};
 use assay_role::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 
 use crate::collector::client;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
-use crate::collector::shared::Shared;
+use crate::collector::log::Log;
+use crate::collector::shared::{Connected, Shared};
 
 /// Largest share of the memory that the index of what is on disk takes beside it.
 const INDEX_SHARE: u64 = 8;
 /// Most listeners: a recording has a bit for each that has seen it.
 const MOST_LISTENERS: usize = 64;
+/// When it is looked again for connections that can be ended, where there may be no more.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A Collector that listens. It belongs to one tokio runtime that can run local tasks.
 pub struct Collector {
@@ -69,11 +74,14 @@ impl Collector {
         }
     }
 
-    /// Writes the rest of the log; how many of its lines are lost. Requests that end later are not in it.
-    pub fn finish_log(&self) -> Result<u64, CollectorError> {
-        let Some(log) = self.shared.log.take() else { return Ok(0) };
-        let lost = log.lost();
-        log.finish().map(|()| lost).map_err(CollectorError::Runtime)
+    /// The next thing that went wrong with the log and was not told.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.log.borrow().as_ref().and_then(Log::trouble)
+    }
+
+    /// Writes the rest of the log; what went wrong with it and was not told. Requests that end later are not in it.
+    pub fn finish_log(&self) -> Result<Vec<String>, CollectorError> {
+        self.shared.log.take().map_or(Ok(Vec::new()), Log::finish)
     }
 
     /// Accepts and serves connections, until its timer fails.
@@ -87,12 +95,14 @@ impl Collector {
     }
 
     async fn accept(&self, index: usize) {
+        let listener = index as u16;
         loop {
-            let (stream, _) = accept(&self.listeners[index]).await;
-            // Without it, the end of a response could wait for the acknowledgement of its beginning.
-            if stream.set_nodelay(true).is_ok() {
-                spawn_local(client::serve(stream, Rc::clone(&self.shared), index as u16));
+            while self.shared.is_full(listener) {
+                sleep(LOOK_AGAIN).await;
             }
+            let (stream, _) = accept(&self.listeners[index]).await;
+            let connected = Connected::new(&self.shared, listener);
+            spawn_local(client::serve(stream, connected));
         }
     }
 }

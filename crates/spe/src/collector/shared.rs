@@ -9,9 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use assay_http::head::RequestHead;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
+use assay_plane::limits::{SPARED, room_of};
+use assay_plane::listen::leads_to;
 use assay_plane::timer::{Ticket, Timer};
 use assay_plane::upstream::{self, Patience, Upstream, UpstreamError};
-use assay_role::evaluation::{CollectorSpec, OriginTls, Route};
+use assay_plane::watch::{Longest, Wait};
+use assay_plane::worker::descriptor_limit;
+use assay_role::evaluation::{CollectorSpec, Route};
+use assay_role::network::Destinations;
 use assay_tls::client::{Client, Name};
 use tokio::sync::Notify;
 
@@ -22,6 +27,7 @@ use crate::collector::log::Log;
 use crate::collector::secured::Secured;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target, UrlError};
+use crate::reasons;
 
 use assay_record::spe::DIRECT;
 use assay_role::evaluation::{CollectorCounters, ListenerRow};
@@ -33,12 +39,17 @@ pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
 /// How long origins may take.
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
 
+/// Descriptors for what is neither a connection at a listener nor made for one.
+const OTHER_DESCRIPTORS: u64 = 200;
+
 /// Everything that outlives a connection.
 pub struct Shared {
     /// What is recorded.
     pub shelf: RefCell<Shelf>,
     /// Buffers and deadlines.
     pub resources: Rc<Resources>,
+    /// What marks in place of responses that are gone are made with.
+    pub lost_key: String,
     /// Responses keep the pace of their recording.
     pub replays: bool,
     /// Where the origins are.
@@ -47,11 +58,15 @@ pub struct Shared {
     origin_tls: Option<(SocketAddr, (Client, Name))>,
     /// The origins of tunnels that the Multiplier opens.
     secured: Option<Secured>,
+    /// Which addresses are requested; none: all.
+    destinations: Option<Destinations>,
     /// When something is due.
     pub timer: Timer<Rc<Notify>>,
     /// Each request, where that is logged.
     pub log: RefCell<Option<Log>>,
     listeners: Box<[Listener]>,
+    /// Most connections of one proxy.
+    most_of_one: u64,
     counters: Cell<CollectorCounters>,
 }
 
@@ -59,6 +74,39 @@ struct Listener {
     address: SocketAddr,
     is_direct: bool,
     counters: Cell<ListenerRow>,
+    /// Open connections.
+    connections: Cell<u64>,
+    /// Those that end first when there is no room for others.
+    longest: RefCell<Longest>,
+}
+
+/// A connection at a listener, as it is counted.
+pub struct Connected {
+    /// What all share.
+    pub shared: Rc<Shared>,
+    /// The listener.
+    pub listener: u16,
+}
+
+impl Connected {
+    /// One more.
+    pub fn new(shared: &Rc<Shared>, listener: u16) -> Self {
+        let connections = &shared.listeners[usize::from(listener)].connections;
+        connections.set(connections.get() + 1);
+        Self { shared: Rc::clone(shared), listener }
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let connections = &self.shared.listeners[usize::from(self.listener)].connections;
+        connections.set(connections.get() - 1);
+    }
+}
+
+/// As what a connection at a listener keeps its place; 0 is nobody's.
+pub fn place_of(listener: u16) -> u32 {
+    u32::from(listener) + 1
 }
 
 impl Shared {
@@ -77,18 +125,23 @@ impl Shared {
             address,
             is_direct: listener.who == DIRECT,
             counters: Cell::default(),
+            connections: Cell::default(),
+            longest: RefCell::default(),
         });
-        let origin_tls = spec.origin_tls.as_ref().map(origin_tls).transpose()?;
+        let origin_tls = spec.origin_tls.as_ref().map(assay_plane::tls::client_to).transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
             secured: spec.tunnels_tls.as_ref().map(Secured::new).transpose()?,
             shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
+            lost_key: spec.lost_key.clone(),
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
+            destinations: spec.destinations.clone(),
             timer: Timer::new(0).map_err(CollectorError::Runtime)?,
             log: RefCell::new(spec.log.as_ref().map(Log::start).transpose()?),
             listeners: listeners.collect(),
+            most_of_one: (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 4).max(1),
             counters: Cell::default(),
         })
     }
@@ -104,6 +157,21 @@ impl Shared {
     /// The Multiplier comes in here, for clients.
     pub fn is_direct(&self, listener: u16) -> bool {
         self.listeners[usize::from(listener)].is_direct
+    }
+
+    /// Whether a listener may accept no more connections now: a proxy has a quarter of the descriptors at most, and as many for what
+    /// it makes the Collector fetch, which leaves half of them to others. One that it keeps without a use ends where there is not much
+    /// room, that which has waited longest. The Multiplier bounds its own.
+    pub fn is_full(&self, listener: u16) -> bool {
+        let one = &self.listeners[usize::from(listener)];
+        let most = self.most_of_one as usize;
+        let room = most.saturating_sub(one.connections.get() as usize);
+        if one.is_direct || room > room_of(most) {
+            return false;
+        }
+        let is_own = |wait: Wait| wait.keeps == place_of(listener);
+        one.longest.borrow_mut().dismiss(&self.resources.watch, SPARED, is_own);
+        room == 0
     }
 
     /// Counts something for a listener.
@@ -137,6 +205,7 @@ impl Shared {
             memory_bytes: shelf.stored_bytes(),
             peak_recordings_bytes: shelf.peak_bytes(),
             disk_bytes: shelf.disk_bytes(),
+            dismissed_connections: self.resources.watch.ended().dismissed,
             ..self.counters.get()
         }
     }
@@ -164,8 +233,11 @@ impl Shared {
             (Some((_, (client, name))), None) => client.connect(name, true).map(Some),
             (None, None) => Ok(None),
         };
-        let session = session.map_err(|error| UpstreamError::Tls(address, error))?;
-        Upstream::open(address, session, self.patience(), &self.resources).await
+        let opened = match session {
+            Ok(session) => Upstream::open(address, session, self.patience(), &self.resources).await,
+            Err(error) => Err(UpstreamError::Tls(address, error)),
+        };
+        opened.inspect_err(reasons::tell)
     }
 
     /// The address of a place; names are looked up each time, since that is part of what a response costs.
@@ -174,10 +246,22 @@ impl Shared {
             Place::Address(address) => *address,
             Place::Name(name) => upstream::resolve(name, self.patience()).await?,
         };
-        match self.listeners.iter().any(|listener| listener.address == address) {
-            true => Err(FetchError::Loop),
-            false => Ok(address),
+        if self.listeners.iter().any(|listener| leads_to(address, listener.address)) {
+            return Err(FetchError::Loop);
         }
+        // That of the connection: a name could have another one when it is looked up again.
+        match self.destinations.as_ref().is_none_or(|destinations| destinations.allow(address.ip())) {
+            true => Ok(address),
+            false => Err(FetchError::NotAllowed),
+        }
+    }
+
+    /// Counts a request that has no response of an origin.
+    pub fn count_failed(&self, error: &FetchError) {
+        self.count(|c| match error {
+            FetchError::NotAllowed => c.not_allowed += 1,
+            _ => c.origin_errors += 1,
+        });
     }
 
     /// Sleeps until an instant, to within microseconds; `bell` is for this alone.
@@ -188,12 +272,6 @@ impl Shared {
             bell.notified().await;
         }
     }
-}
-
-/// What is trusted, and the name that a certificate is verified for.
-fn origin_tls(told: &OriginTls) -> Result<(Client, Name), CollectorError> {
-    let name = Name::of_authority(&told.authority).map_err(CollectorError::OriginName)?;
-    Ok((assay_plane::tls::client(&told.client)?, name))
 }
 
 /// A deadline that is taken back when nothing waits for it any more.
@@ -220,6 +298,11 @@ pub enum FetchError {
     /// It is this Collector itself.
     #[error("the request leads back to the Collector")]
     Loop,
+    /// It is at an address where nothing may be requested.
+    #[error(
+        "this host is in a network in which nothing may be requested here: it is not public, and was not named (--may-request)"
+    )]
+    NotAllowed,
     /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
@@ -234,6 +317,7 @@ impl FetchError {
         match self {
             FetchError::Upstream(error) => error.status(),
             FetchError::Loop => 508,
+            FetchError::NotAllowed => 403,
             FetchError::BadConfirmation => 502,
         }
     }
@@ -309,6 +393,9 @@ fn named(authority: &str, default_port: &str) -> Place {
 
 #[cfg(test)]
 mod tests {
+    use assay_plane::watch::{Awaits, TICK_NS};
+    use assay_role::evaluation::Listener;
+
     use super::*;
 
     fn routes(fallback: Option<SocketAddr>) -> Routes {
@@ -344,6 +431,46 @@ mod tests {
             (over_tls("c"), over_tls("c:80")),
             (Place::Name("c:443".into()), Place::Name("c:80".into()))
         );
+    }
+
+    #[test]
+    fn a_connection_of_a_proxy_that_makes_room_for_another_is_counted() {
+        assay_testbed::run(async {
+            let address = SocketAddr::from(([127, 0, 0, 1], 1));
+            let listener = |who: &str| Listener { listen: address, who: who.into() };
+            let spec = CollectorSpec {
+                listeners: vec![listener(DIRECT), listener("proxy")],
+                lost_key: String::new(),
+                origins: Vec::new(),
+                default_origin: None,
+                origin_tls: None,
+                tunnels_tls: None,
+                destinations: None,
+                minimum_freshness_ms: 0,
+                maximum_age_ms: 0,
+                replay: false,
+                memory_bytes: 1 << 20,
+                disk: None,
+                log: None,
+                cpus: Vec::new(),
+            };
+            let shared = Shared { most_of_one: 1, ..Shared::new(&spec, &[address; 2], None).unwrap() };
+            let shared = Rc::new(shared);
+            assert!(!shared.is_full(1));
+            let _connected = Connected::new(&shared, 1);
+            let watch = &shared.resources.watch;
+            let deadline = watch.enter();
+            deadline.keep(place_of(1));
+            deadline.set(CLIENT_READ);
+            deadline.set_awaits(Awaits::Request);
+            // A second is how long each is spared.
+            let now_ns = monotonic_ns();
+            for tick in 1..=25 {
+                watch.tick(now_ns + tick * TICK_NS);
+            }
+            assert!(shared.is_full(1) && deadline.is_dismissed());
+            assert_eq!(shared.counters().dismissed_connections, 1);
+        });
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub async fn serve(mut client: Client, place: &Place) {
         Ok(upstream) => upstream.connection,
         Err(error) => {
             client.exchange.persists = false;
-            client.shared.count(|c| c.origin_errors += 1);
+            client.shared.count_failed(&error);
             // Who does not read it is gone.
             let _ = client.send_error(error.status(), &error.to_string(), false).await;
             return;

@@ -13,7 +13,7 @@ use assay_role::evaluation::{MultiplierCounters, OpenedCounters, TargetCounters}
 
 use super::message::About;
 
-/// Most bytes of clients' bodies that are held for the proxies at once.
+/// Most bytes of clients' bodies that are held for the proxies at once, half of them for one.
 const MOST_HELD: u64 = 64 << 20;
 
 /// What was measured of one response.
@@ -77,6 +77,14 @@ struct TargetBoard {
     waiting: AtomicU64,
     response_sum_us: AtomicU64,
     body_bytes: AtomicU64,
+}
+
+/// A client's connection, and how many of its requests wait for each target.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// The number of the connection.
+    pub id: u64,
+    waiting: Arc<[AtomicU64]>,
 }
 
 /// What came of tunnels that were to be opened; each is counted once.
@@ -144,6 +152,8 @@ pub struct Board {
     pub opened: OpenedBoard,
     /// Requests that were refused.
     pub refused: AtomicU64,
+    /// Requests that got 503, because as many were under way as may be.
+    pub no_room: AtomicU64,
     /// Clients that left before they had their response.
     pub client_gone: AtomicU64,
 }
@@ -174,6 +184,7 @@ impl Board {
             connects: AtomicU64::new(0),
             opened: OpenedBoard::default(),
             refused: AtomicU64::new(0),
+            no_room: AtomicU64::new(0),
             client_gone: AtomicU64::new(0),
         }
     }
@@ -188,14 +199,25 @@ impl Board {
         self.start_ns.load(Relaxed)
     }
 
-    /// Whether a proxy may get one more request; it then counts as waiting until [`Board::tell`] gets its response.
-    pub fn admit(&self, target: u16) -> bool {
-        let Some(board) = self.targets.get(usize::from(target)) else { return false };
-        if board.waiting.fetch_add(1, Relaxed) < self.most_waiting {
-            return true;
+    /// A connection of a client, of which nothing waits.
+    pub fn line(&self, id: u64) -> Line {
+        Line { id, waiting: self.targets.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Whether a proxy may get one more request of a connection; it then counts as waiting until [`Board::responded`] gets its
+    /// response. As many of one connection may wait as there are places left: one that sends requests faster than a proxy responds
+    /// keeps no places from others. Called by one thread alone.
+    pub fn admit(&self, line: &Line, target: u16) -> bool {
+        let target = usize::from(target);
+        let (Some(board), Some(own)) = (self.targets.get(target), line.waiting.get(target)) else {
+            return false;
+        };
+        let is_admitted = board.waiting.load(Relaxed) + own.load(Relaxed) < self.most_waiting;
+        if is_admitted {
+            count(&board.waiting);
+            count(own);
         }
-        board.waiting.fetch_sub(1, Relaxed);
-        false
+        is_admitted
     }
 
     /// A request was sent to a target.
@@ -203,10 +225,19 @@ impl Board {
         self.targets.get(usize::from(target)).into_iter().for_each(|board| count(&board.requested));
     }
 
+    /// It was to be sent, and could not be.
+    pub fn not_requested(&self, target: u16) {
+        self.targets.get(usize::from(target)).into_iter().for_each(|board| {
+            board.requested.fetch_sub(1, Relaxed);
+        });
+    }
+
     /// Counts a response of one that was admitted, and writes it down.
-    pub fn responded(&self, entry: Entry) {
-        if let Some(board) = self.targets.get(usize::from(entry.target)) {
+    pub fn responded(&self, line: &Line, entry: Entry) {
+        let target = usize::from(entry.target);
+        if let (Some(board), Some(own)) = (self.targets.get(target), line.waiting.get(target)) {
             board.waiting.fetch_sub(1, Relaxed);
+            own.fetch_sub(1, Relaxed);
         }
         self.tell(entry);
     }
@@ -246,13 +277,9 @@ impl Board {
         let _ = self.entries.send(ToWrite::End);
     }
 
-    /// Room for a body that is held for the proxies; none: too much is held already.
-    pub fn hold(self: &Arc<Self>, bytes: u64) -> Option<Held> {
-        if self.held.fetch_add(bytes, Relaxed) + bytes <= MOST_HELD {
-            return Some(Held { board: Arc::clone(self), bytes });
-        }
-        self.held.fetch_sub(bytes, Relaxed);
-        None
+    /// Room for a body that is held for the proxies, of which nothing is taken yet.
+    pub fn hold(self: &Arc<Self>) -> Held {
+        Held { board: Arc::clone(self), bytes: 0 }
     }
 
     /// The counters as they are.
@@ -277,6 +304,7 @@ impl Board {
             connects: self.connects.load(Relaxed),
             opened: self.opened.counters(),
             refused: self.refused.load(Relaxed),
+            no_room: self.no_room.load(Relaxed),
             client_gone: self.client_gone.load(Relaxed),
             responses_lost: self.lost.load(Relaxed),
             targets: self.targets.iter().map(of).collect(),
@@ -289,6 +317,19 @@ impl Board {
 pub struct Held {
     board: Arc<Board>,
     bytes: u64,
+}
+
+impl Held {
+    /// Takes more of it. False: there is none, as no body may take more than it leaves to others. Called by one thread alone.
+    pub fn take(&mut self, more: u64) -> bool {
+        let held = self.board.held.load(Relaxed);
+        let fits = self.bytes + more <= MOST_HELD.saturating_sub(held);
+        if fits {
+            self.board.held.fetch_add(more, Relaxed);
+            self.bytes += more;
+        }
+        fits
+    }
 }
 
 impl Drop for Held {
@@ -330,13 +371,26 @@ mod tests {
     fn no_more_wait_for_a_proxy_than_may_and_each_response_makes_room() {
         let (entries, _written) = sync_channel(10);
         let board = Board::new(2, 2, (entries, Arc::default()));
-        assert!(board.admit(1) && board.admit(1) && !board.admit(1));
-        assert!(board.admit(2), "the other proxy has room of its own");
+        let (one, other) = (board.line(0), board.line(1));
+        assert!(board.admit(&one, 1) && board.admit(&other, 1) && !board.admit(&board.line(2), 1));
+        assert!(board.admit(&one, 2), "the other proxy has room of its own");
         let waiting: Vec<u64> = board.counters().targets.iter().map(|target| target.waiting).collect();
         assert_eq!(waiting, [0, 2, 1]);
-        board.responded(entry(1, Verdict::Ok));
-        assert!(board.admit(1));
-        assert!(!board.admit(9), "there is no such proxy");
+        board.responded(&one, entry(1, Verdict::Ok));
+        assert!(board.admit(&one, 1));
+        assert!(!board.admit(&one, 9), "there is no such proxy");
+    }
+
+    #[test]
+    fn a_connection_has_as_many_requests_waiting_as_it_leaves_places_to_others() {
+        let (entries, _written) = sync_channel(10);
+        let board = Board::new(1, 100, (entries, Arc::default()));
+        let admitted = |line: &Line| (0..100).take_while(|_| board.admit(line, 1)).count();
+        assert_eq!([0, 1, 2].map(|id| admitted(&board.line(id))), [50, 25, 13]);
+        let late = board.line(3);
+        assert!(board.admit(&late, 1));
+        board.responded(&late, entry(1, Verdict::Ok));
+        assert_eq!(board.counters().targets[1].waiting, 88);
     }
 
     #[test]
@@ -356,9 +410,19 @@ mod tests {
     fn room_for_bodies_is_bounded_and_given_back() {
         let (entries, _written) = sync_channel(1);
         let board = Arc::new(Board::new(1, 9, (entries, Arc::default())));
-        let first = board.hold(MOST_HELD).unwrap();
-        assert!(board.hold(1).is_none());
+        let (mut first, mut second) = (board.hold(), board.hold());
+        assert!(first.take(MOST_HELD / 2) && !first.take(1), "half of it is left to others");
+        assert!(second.take(MOST_HELD / 4) && !second.take(1));
         drop(first);
-        assert!(board.hold(1).is_some());
+        assert!(second.take(MOST_HELD / 4) && !second.take(1));
+    }
+
+    #[test]
+    fn bodies_that_have_hardly_begun_take_hardly_any_room() {
+        let (entries, _written) = sync_channel(1);
+        let board = Arc::new(Board::new(1, 9, (entries, Arc::default())));
+        let begun: Vec<Held> = (0..10_000).map(|_| board.hold()).collect();
+        let begun = begun.into_iter().map(|mut held| held.take(1).then_some(held)).collect::<Vec<_>>();
+        assert!(begun.iter().all(Option::is_some) && board.hold().take(1 << 20));
     }
 }

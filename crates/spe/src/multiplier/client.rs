@@ -3,9 +3,11 @@
 //! Requests are served one after the other from the Collector. Those of a client that pipelines are sent to the Collector before
 //! their turn ([`super::pipeline`]); it gets its responses in order.
 
+use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::head::RequestHead;
 use assay_plane::byte_stream::ByteStream;
@@ -15,13 +17,15 @@ use assay_plane::http_stream::{HttpStream, serve_client, serve_connection};
 use assay_record::spe::ResponseError;
 use tokio::net::TcpStream;
 
-use super::board::count;
+use super::board::{Line, count};
 use super::exchange::Exchange;
 use super::lanes::ToProxies;
 use super::message::{self, Order, Role};
 use super::opened::{self, Opening};
-use super::pipeline::Pipeline;
+use super::pipeline::{Ahead, Pipeline};
 use super::place::Place;
+use super::rest::Rest;
+use super::room::{Room, Taken};
 use super::shared::Shared;
 use super::tunnel;
 
@@ -31,8 +35,8 @@ pub struct Client {
     pub shared: Rc<Shared>,
     /// The connection.
     pub exchange: exchange::Exchange<HttpStream>,
-    /// Its number: the same for all requests of a connection.
-    pub id: u64,
+    /// Which it is: the same for all requests of a connection.
+    pub line: Line,
     /// Who it is.
     pub ip: IpAddr,
     /// Requests that have come before their turn.
@@ -46,19 +50,29 @@ pub struct Client {
 }
 
 /// A connection, as it is counted; dropped after the last request on it.
-struct Connected {
+pub struct Connected {
     shared: Rc<Shared>,
-    id: u64,
+    line: Line,
+    /// Its requests that are under way to the Collector.
+    under_way: Cell<u64>,
+}
+
+impl Connected {
+    /// The next connection, which is open from now on.
+    pub fn next(shared: &Rc<Shared>) -> Self {
+        count(&shared.board.open_clients);
+        let line = shared.board.line(shared.board.clients.fetch_add(1, Relaxed));
+        Self { shared: Rc::clone(shared), line, under_way: Cell::new(0) }
+    }
 }
 
 /// Serves a connection until it ends. Errors are the client's own doing, and of no further interest.
-pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), shared: Rc<Shared>) {
+pub async fn serve(stream: ByteStream<TcpStream>, ip: IpAddr, connected: Connected) {
+    let shared = Rc::clone(&connected.shared);
     let limits = ClientLimits::new(shared.limits.client_read, shared.limits.client_write);
-    count(&shared.board.clients);
-    count(&shared.board.open_clients);
-    let connected = Rc::new(Connected { shared: Rc::clone(&shared), id });
+    let connected = Rc::new(connected);
     let serve = |exchange| {
-        let mut client = Client::new(&shared, exchange, (id, ip), None, &connected);
+        let mut client = Client::new(exchange, ip, None, &connected);
         async move {
             requests(&mut client).await;
             if let Some(opening) = client.opening.take() {
@@ -72,16 +86,15 @@ pub async fn serve(stream: ByteStream<TcpStream>, (id, ip): (u64, IpAddr), share
 impl Client {
     /// On a connection, or a stream of HTTP/2, that has had no request; `place`: in an opened tunnel to it.
     fn new(
-        shared: &Rc<Shared>,
         exchange: exchange::Exchange<HttpStream>,
-        (id, ip): (u64, IpAddr),
+        ip: IpAddr,
         place: Option<&Rc<Place>>,
         connected: &Rc<Connected>,
     ) -> Self {
         Self {
-            shared: Rc::clone(shared),
+            shared: Rc::clone(&connected.shared),
             exchange,
-            id,
+            line: connected.line.clone(),
             ip,
             pipeline: Pipeline::default(),
             place: place.map(Rc::clone),
@@ -97,17 +110,17 @@ async fn requests(client: &mut Client) {
         Ok(_) => ResponseError::Reset,
         Err(_) => ResponseError::ClientGone,
     };
-    client.pipeline.end(client.id, &client.shared, error);
+    client.pipeline.end(&client.line, &client.shared, error);
 }
 
 /// Serves what is in a tunnel that is to be opened.
 async fn serve_opened(client: Client, opening: Opening) {
-    let Client { shared, exchange, id, ip, connected, .. } = client;
+    let Client { shared, exchange, ip, connected, .. } = client;
     let exchange::Exchange { mut connection, limits, .. } = exchange;
     let Some(place) = opened::open(&shared, &mut connection, &limits, opening).await else { return };
     let place = Rc::new(place);
     let serve = |exchange| {
-        let mut client = Client::new(&shared, exchange, (id, ip), Some(&place), &connected);
+        let mut client = Client::new(exchange, ip, Some(&place), &connected);
         async move { requests(&mut client).await }
     };
     serve_connection(connection, limits, serve).await;
@@ -116,8 +129,8 @@ async fn serve_opened(client: Client, opening: Opening) {
 impl Drop for Connected {
     fn drop(&mut self) {
         let shared = Rc::clone(&self.shared);
-        shared.board.open_clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        let (id, telling) = (self.id, Rc::clone(&self.shared));
+        shared.board.open_clients.fetch_sub(1, Relaxed);
+        let (id, telling) = (self.line.id, Rc::clone(&self.shared));
         // After its last request, which may still be put off. At the very end there is no receiver.
         shared.later.put_off(move || drop(telling.to_proxies.send(ToProxies::Left(id))));
         shared.left.notify_waiters();
@@ -133,7 +146,8 @@ impl Handler for Client {
 
     async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
         if head.max_forwards() == Some(0) {
-            return self.respond_as_last(head.method).await;
+            self.exchange.respond_as_last(head.method).await?;
+            return Ok(Next::Request);
         }
         let known = match self.pipeline.next() {
             Some(known) => Ok(known),
@@ -149,14 +163,24 @@ impl Handler for Client {
         };
         self.exchange.persists = order.persists;
         count(&self.shared.board.requests);
-        if order.about.method == "CONNECT" {
-            count(&self.shared.board.connects);
-            return match self.shared.interceptor.is_some() {
-                true => self.begin_tunnel(&order).await,
-                false => tunnel::run(self, order).await,
-            };
+        let (shared, is_connect) = (Rc::clone(&self.shared), order.about.method == "CONNECT");
+        if is_connect {
+            count(&shared.board.connects);
+            if shared.interceptor.is_some() {
+                return self.begin_tunnel(&order).await;
+            }
         }
-        Exchange::new(self, order).run(ahead).await.map(|()| Next::Request)
+        let Room { tunnels, requests, .. } = shared.room;
+        let tunnel = is_connect.then(|| Taken::one(&shared.tunnels, tunnels));
+        let connected = Rc::clone(&self.connected);
+        let request = Taken::share(&shared.under_way, &connected.under_way, requests);
+        if request.is_none() || tunnel.as_ref().is_some_and(Option::is_none) {
+            return self.refuse_for_want_of_room(order, ahead).await;
+        }
+        match is_connect {
+            true => tunnel::run(self, order).await,
+            false => Exchange::new(self, order).run(ahead).await.map(|()| Next::Request),
+        }
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -179,6 +203,20 @@ impl Client {
         Ok(order)
     }
 
+    /// There are as many requests under way as may be. One that the Collector has already is written down as others are that are
+    /// not served.
+    async fn refuse_for_want_of_room(&mut self, order: Order, ahead: Option<Ahead>) -> io::Result<Next> {
+        let is_head = order.about.method == "HEAD";
+        count(&self.shared.board.no_room);
+        if ahead.is_some() {
+            let mut rest = Rest::new(self.line.clone(), order, Rc::clone(&self.shared));
+            rest.measured.error = Some(ResponseError::Refused);
+            rest.end(None);
+        }
+        self.send_refusal(503, "as many requests are being served as may", is_head).await?;
+        Ok(Next::Request)
+    }
+
     /// Lets the client of a CONNECT begin with its handshake.
     async fn begin_tunnel(&mut self, order: &Order) -> io::Result<Next> {
         match opened::begin(&self.shared, order) {
@@ -192,19 +230,6 @@ impl Client {
                 self.send_refusal(status, &words, false).await.map(|()| Next::Request)
             }
         }
-    }
-
-    /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.
-    async fn respond_as_last(&mut self, method: &str) -> io::Result<Next> {
-        if !self.exchange.is_read() {
-            self.exchange.give_up();
-        }
-        let (status, lines, text): (u16, &[u8], &str) = match method {
-            "OPTIONS" => (200, b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n", ""),
-            _ => (501, b"", "a trace is passed on, or gets no other response\n"),
-        };
-        self.exchange.send_text(status, lines, text, false).await?;
-        Ok(Next::Request)
     }
 
     /// Refuses a request that is not served; after that the connection cannot be used.

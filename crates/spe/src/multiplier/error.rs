@@ -25,7 +25,7 @@ pub enum MultiplierError {
         /// What the system said.
         cause: io::Error,
     },
-    /// TLS to clients cannot be spoken as it was told.
+    /// TLS to clients or to proxies cannot be spoken as it was told.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
     /// More proxies than an order has room for.
@@ -38,7 +38,7 @@ pub enum MultiplierError {
     #[error("responses cannot be written down: {0}")]
     Table(RunDirError),
     /// The text log.
-    #[error("cannot write {}: {cause}", path.display())]
+    #[error("cannot write {}: {cause}", assay_quote::line::path(path))]
     Log {
         /// The file.
         path: PathBuf,

@@ -115,7 +115,7 @@ impl<'c> Exchange<'c> {
     /// Of a client's request, whose body, if any, is still to come.
     pub fn new(client: &'c mut Client, order: Order) -> Self {
         let shared = Rc::clone(&client.shared);
-        let rest = Rest::new(client.id, order, Rc::clone(&shared));
+        let rest = Rest::new(client.line.clone(), order, Rc::clone(&shared));
         Self { client, shared, rest, is_timed: true, has_waited: false }
     }
 
@@ -171,7 +171,7 @@ impl<'c> Exchange<'c> {
             }
         }
         let (patience, measured) = (shared.limits.collector, &mut self.rest.measured);
-        let connected = response::connect(shared.collector, patience, &shared.resources, measured);
+        let connected = response::connect(shared.collector, None, patience, &shared.resources, measured);
         let mut upstream = connected.await.map_err(Trouble::Collector)?;
         let response = self.converse(&mut upstream, &head).await?;
         Ok((upstream, response))

@@ -16,15 +16,17 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::upstream::{Patience, Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};
+use assay_tls::client::{Client, Name};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::board::{Board, Entry, Measured};
+use super::board::{Board, Entry, Line, Measured};
 use super::message::Message;
 use super::response;
 use crate::number;
+use crate::reasons;
 use crate::validate::{Digester, Finding, Rules, Sample, compare};
 
 /// A connection is there by then, or there is nobody.
@@ -52,8 +54,8 @@ pub type Awaited = watch::Receiver<Option<Arc<Direct>>>;
 
 /// A request that some proxies are to get.
 pub struct Question {
-    /// Whose connection it came in on.
-    pub client: u64,
+    /// The connection that it came in on.
+    pub line: Line,
     /// The request.
     pub message: Arc<Message>,
     /// The proxies to send it to, in this order: places, and proxies by index. All of them were admitted.
@@ -74,6 +76,7 @@ pub enum ToProxies {
 
 /// One request, as a lane gets it.
 struct Requested {
+    line: Line,
     message: Arc<Message>,
     place: u8,
     direct: Awaited,
@@ -81,14 +84,16 @@ struct Requested {
 
 /// All proxies under test.
 pub struct Proxies {
-    /// Where they are.
-    pub addresses: Vec<SocketAddr>,
+    /// Where they are, and how each is spoken to over TLS; none: in the clear.
+    pub destinations: Vec<(SocketAddr, Option<(Client, Name)>)>,
     /// How long each step of a response may take.
     pub patience: Duration,
     /// Where responses are counted.
     pub board: Arc<Board>,
     /// What is a difference.
     pub rules: Arc<Rules>,
+    /// What the Collector makes its marks with.
+    pub lost_key: String,
     /// Where reads land.
     pub resources: Rc<Resources>,
 }
@@ -106,11 +111,12 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
         };
         match next {
             Some(ToProxies::ClientRequest(question)) => {
-                let Question { client, message, order, direct } = question;
-                let senders = clients.entry(client).or_insert_with(|| vec![None; proxies.addresses.len()]);
+                let Question { line, message, order, direct } = question;
+                let senders =
+                    clients.entry(line.id).or_insert_with(|| vec![None; proxies.destinations.len()]);
                 for (place, index) in order {
-                    let requested =
-                        Requested { message: Arc::clone(&message), place, direct: direct.clone() };
+                    let (line, message) = (line.clone(), Arc::clone(&message));
+                    let requested = Requested { line, message, place, direct: direct.clone() };
                     let sender = senders[usize::from(index)].get_or_insert_with(|| {
                         let (sender, questions) = unbounded_channel();
                         lanes.spawn_local(lane(Rc::clone(&proxies), index, questions));
@@ -154,12 +160,14 @@ async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<
 }
 
 /// True where the Collector had to say something else than it said to the client.
-fn is_lost(sample: &Sample, number: u64) -> bool {
-    matches!(ResponseHead::parse(&sample.head), Ok(Some((head, _))) if number::is_lost(head.headers(), number))
+fn is_lost(sample: &Sample, number: u64, key: &str) -> bool {
+    matches!(ResponseHead::parse(&sample.head), Ok(Some((head, _))) if number::is_lost(head.headers(), number, key))
 }
 
 /// The result of one request.
 struct Outcome {
+    /// It was sent.
+    is_sent: bool,
     measured: Measured,
     sample: Option<Sample>,
     /// The connection, if it can be used again.
@@ -169,7 +177,7 @@ struct Outcome {
 impl Proxies {
     /// Sends the request, measures, waits for the Collector's response, compares, and reports.
     async fn response(&self, index: u8, connection: &mut Option<Box<Upstream>>, requested: Requested) {
-        let Requested { message, place, mut direct } = requested;
+        let Requested { line, message, place, mut direct } = requested;
         let target = u16::from(index) + 1;
         self.board.requested(target);
         let open = connection.take().and_then(|mut open| open.is_quiet().then_some(open));
@@ -183,17 +191,24 @@ impl Proxies {
         }
         *connection = outcome.connection;
         let told = direct.wait_for(Option::is_some).await.map_or(None, |told| told.clone());
+        if !outcome.is_sent {
+            self.board.not_requested(target);
+        }
         let found = match (&outcome.sample, told.as_ref().and_then(|direct| direct.sample.as_ref())) {
+            _ if !outcome.is_sent => Finding { verdict: Verdict::Dropped, header: None },
             (None, _) => Finding { verdict: Verdict::NoResponse, header: None },
             (Some(_), None) => Finding { verdict: Verdict::NotCompared, header: None },
             (Some(sample), Some(direct)) => match compare(&self.rules, direct, sample) {
-                found if found.verdict.is_mismatch() && is_lost(sample, message.about.number) => {
+                found
+                    if found.verdict.is_mismatch()
+                        && is_lost(sample, message.about.number, &self.lost_key) =>
+                {
                     Finding { verdict: Verdict::NotKept, header: None }
                 }
                 found => found,
             },
         };
-        self.board.responded(Entry {
+        let entry = Entry {
             about: Arc::clone(&message.about),
             target,
             place,
@@ -202,7 +217,8 @@ impl Proxies {
             verdict: found.verdict,
             header: found.header,
             direct_status: told.and_then(|direct| direct.status),
-        });
+        };
+        self.board.responded(&line, entry);
     }
 
     async fn request(
@@ -213,33 +229,47 @@ impl Proxies {
         direct: &Awaited,
     ) -> Outcome {
         let mut measured = Measured { sent_ns: monotonic_ns(), ..Measured::default() };
-        let requested = self.exchange(index, open, message, direct, &mut measured).await;
-        let (sample, connection) = match requested {
+        let proxy = match open {
+            Some(open) => Ok(open),
+            None => self.connect(index, &mut measured).await,
+        };
+        let responded = match proxy {
+            Ok(proxy) => self.exchange(proxy, message, direct, &mut measured).await,
+            Err(error) if reasons::is_own(&error) => {
+                measured.connect_ns = None;
+                return Outcome { is_sent: false, measured, sample: None, connection: None };
+            }
+            Err(error) => Err(error.into()),
+        };
+        let (sample, connection) = match responded {
             Ok((sample, connection)) => (Some(sample), connection),
             Err(error) => {
                 measured.error = Some(error);
                 (None, None)
             }
         };
-        Outcome { measured, sample, connection }
+        Outcome { is_sent: true, measured, sample, connection }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { connect: CONNECT.min(self.patience), response: self.patience }
+    }
+
+    async fn connect(&self, index: u8, measured: &mut Measured) -> Result<Box<Upstream>, UpstreamError> {
+        let (address, tls) = &self.destinations[usize::from(index)];
+        let session = tls.as_ref().map(|(client, name)| client.connect(name, true)).transpose();
+        let session = session.map_err(|error| UpstreamError::Tls(*address, error))?;
+        response::connect(*address, session, self.patience(), &self.resources, measured).await
     }
 
     async fn exchange(
         &self,
-        index: u8,
-        open: Option<Box<Upstream>>,
+        mut proxy: Box<Upstream>,
         message: &Message,
         direct: &Awaited,
         measured: &mut Measured,
     ) -> Result<(Sample, Option<Box<Upstream>>), ResponseError> {
-        let patience = Patience { connect: CONNECT.min(self.patience), response: self.patience };
-        let mut proxy = match open {
-            Some(open) => open,
-            None => {
-                let address = self.addresses[usize::from(index)];
-                response::connect(address, patience, &self.resources, measured).await?
-            }
-        };
+        let patience = self.patience();
         measured.sent_ns = monotonic_ns();
         let sent = proxy.send(&[&message.head, &message.body], patience).await;
         if matches!(sent, Err(UpstreamError::TimedOut(_))) {

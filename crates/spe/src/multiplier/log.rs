@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,6 +22,7 @@ use super::board::{Entry, Measured, ToWrite};
 use super::error::MultiplierError;
 use super::message::version_name;
 use crate::drain::drain;
+use crate::trouble::{Kind, Trouble};
 
 /// Entries that may wait to be written.
 const MOST_WAITING: usize = 1 << 16;
@@ -41,8 +42,8 @@ pub struct Writer {
 struct Standing {
     /// What was not written.
     lost: Arc<AtomicU64>,
-    /// The first thing that went wrong.
-    trouble: OnceLock<String>,
+    /// What went wrong.
+    trouble: Trouble,
 }
 
 /// What it writes to.
@@ -86,14 +87,15 @@ impl Writer {
         Arc::clone(&self.standing.lost)
     }
 
-    /// The first thing that went wrong, if something has.
-    pub fn trouble(&self) -> Option<&str> {
-        self.standing.trouble.get().map(String::as_str)
+    /// The next thing that went wrong and was not told.
+    pub fn trouble(&self) -> Option<String> {
+        self.standing.trouble.tell()
     }
 
-    /// Waits until everything is written. It must have been told that it was all.
-    pub fn finish(self) -> Result<(), MultiplierError> {
-        self.thread.join().map_err(|_| MultiplierError::Panicked)?
+    /// Waits until everything is written; what went wrong and was not told. It must have been told that it was all.
+    pub fn finish(self) -> Result<Vec<String>, MultiplierError> {
+        self.thread.join().map_err(|_| MultiplierError::Panicked)??;
+        Ok(std::iter::from_fn(|| self.standing.trouble.tell()).collect())
     }
 }
 
@@ -116,12 +118,17 @@ impl Files {
         });
         self.keep();
         self.write(ResponseWriter::flush);
-        self.table.finish().map_err(MultiplierError::Table)
+        match self.table.finish() {
+            // It can be read as it is.
+            Err(error) if error.is_kept() => self.standing.trouble.note(Kind::Kept, &error),
+            finished => finished.map_err(MultiplierError::Table)?,
+        }
+        Ok(())
     }
 
     /// A killed process loses nothing that was written so far.
     fn keep(&mut self) {
-        self.table.keep();
+        self.standing.trouble.of_keeping(self.table.keep());
         if let Some(Err(cause)) = self.text.as_mut().map(BufWriter::flush) {
             self.end_text(cause);
         }
@@ -129,21 +136,15 @@ impl Files {
 
     fn write(&mut self, write: impl FnOnce(&mut ResponseWriter) -> Result<(), RunDirError>) {
         let before = self.table.lost();
-        let written = write(&mut self.table).map_err(MultiplierError::Table);
+        let written = write(&mut self.table);
         self.standing.lost.fetch_add(self.table.lost() - before, Relaxed);
-        self.note(written);
-    }
-
-    fn note(&self, written: Result<(), MultiplierError>) {
-        if let Err(error) = written {
-            let text = format!("{error}; what cannot be written is lost, and clients are served as before");
-            let _ = self.standing.trouble.set(text);
-        }
+        self.standing.trouble.of_row(written);
     }
 
     /// A text that lacks lines would look whole: it ends where it could not go on.
     fn end_text(&mut self, cause: io::Error) {
-        self.note(Err(MultiplierError::Log { path: self.text_path.clone(), cause }));
+        let error = MultiplierError::Log { path: self.text_path.clone(), cause };
+        self.standing.trouble.note(Kind::Lost, &error);
         // What is buffered cannot be written either.
         drop(self.text.take().map(BufWriter::into_parts));
     }

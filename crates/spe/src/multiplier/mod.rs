@@ -24,6 +24,7 @@ mod place;
 mod response;
 mod rest;
 mod role;
+mod room;
 mod shared;
 mod tunnel;
 
@@ -36,25 +37,29 @@ use std::time::Duration;
 
 use assay_plane::byte_stream::ByteStream;
 use assay_plane::connection::Resources;
+use assay_plane::limits::{SPARED, room_of};
 use assay_plane::listen::{accept, listen};
 use assay_plane::pool::Pool;
-use assay_plane::tls;
-use assay_role::evaluation::MultiplierCounters;
-use assay_role::evaluation::MultiplierSpec;
+use assay_plane::tls::{self, TlsSetupError};
+use assay_plane::watch::Longest;
+use assay_role::evaluation::{MultiplierCounters, MultiplierSpec, ProxyUnderTest};
+use assay_tls::client::{Client, Name};
 use assay_tls::server::Server;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::board::Board;
+use self::client::Connected;
 pub use self::error::MultiplierError;
 use self::lanes::{Proxies, ToProxies};
 use self::later::Later;
 use self::log::Writer;
 pub use self::order::permuted;
 pub use self::role::run;
+use self::room::Room;
 pub use self::shared::Limits;
 use self::shared::Shared;
 use crate::validate::Rules;
@@ -64,6 +69,8 @@ const MOST_PROXIES: usize = 64;
 /// How often idle connections to the Collector are looked through, and how old they may be.
 const SWEEP: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
+/// When it is looked again for clients that can be sent away, where there may be no more.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long responses to clients may take at the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -76,7 +83,6 @@ pub struct Multiplier {
     shared: Rc<Shared>,
     proxies_done: oneshot::Receiver<()>,
     writer: Writer,
-    next_client: Cell<u64>,
 }
 
 impl Multiplier {
@@ -94,10 +100,14 @@ impl Multiplier {
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
         let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
-        let addresses = spec.proxies.iter().map(|proxy| proxy.address).collect();
+        let destination = |proxy: &ProxyUnderTest| {
+            let told = proxy.tls.as_ref().map(tls::client_to).transpose()?;
+            Ok::<_, TlsSetupError>((proxy.address, told))
+        };
+        let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;
         let patience = Duration::from_millis(spec.patience_ms);
-        let requested = (Arc::clone(&board), Arc::clone(&rules));
-        let (to_proxies, proxies_done) = start_lanes(addresses, patience, requested)?;
+        let requested = (Arc::clone(&board), Arc::clone(&rules), spec.lost_key.clone());
+        let (to_proxies, proxies_done) = start_lanes(destinations, patience, requested)?;
         let resources = Resources::new();
         let shared = Rc::new(Shared {
             board,
@@ -115,11 +125,14 @@ impl Multiplier {
             later: Later::default(),
             name: format!("assay-{}-{}", std::process::id(), address.port()),
             limits,
+            room: Room::of(limits.descriptors, count),
+            tunnels: Cell::new(0),
+            under_way: Cell::new(0),
             is_stopping: Cell::new(false),
             left: Notify::new(),
             next_request: Cell::new(0),
         });
-        Ok(Self { listener, address, tls, shared, proxies_done, writer, next_client: Cell::new(0) })
+        Ok(Self { listener, address, tls, shared, proxies_done, writer })
     }
 
     /// Where it listens.
@@ -129,11 +142,11 @@ impl Multiplier {
 
     /// What it has done so far.
     pub fn counters(&self) -> MultiplierCounters {
-        self.shared.board.counters()
+        self.shared.counters()
     }
 
-    /// Why responses cannot be written down, once they cannot.
-    pub fn trouble(&self) -> Option<&str> {
+    /// The next thing that went wrong with writing responses down and was not told.
+    pub fn trouble(&self) -> Option<String> {
         self.writer.trouble()
     }
 
@@ -149,18 +162,18 @@ impl Multiplier {
         self.shared.resources.keep_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut longest = Longest::default();
         loop {
+            let is_full = self.is_full(&mut longest);
             tokio::select! {
-                (stream, peer) = accept(&self.listener) => {
-                    let id = self.next_client.get();
-                    self.next_client.set(id + 1);
+                // One that has not waited for long enough to be ended may have by then.
+                () = sleep(LOOK_AGAIN), if is_full => {}
+                () = self.shared.left.notified(), if is_full => {}
+                (stream, peer) = accept(&self.listener), if !is_full => {
                     // A session that cannot begin is a client that gets no response.
                     let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
-                    // Without it, the end of a response could wait for the acknowledgement of its beginning.
-                    if stream.set_nodelay(true).is_ok() {
-                        let stream = ByteStream::new(stream, session);
-                        spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
-                    }
+                    let stream = ByteStream::new(stream, session);
+                    spawn_local(client::serve(stream, peer.ip(), Connected::next(&self.shared)));
                 }
                 () = &mut later => {}
                 _ = sweep.tick() => self.shared.pool.close_older_than(IDLE),
@@ -168,9 +181,20 @@ impl Multiplier {
         }
     }
 
+    /// Whether no more clients may be accepted now. One that keeps its connection without a use ends where there is not much room, that
+    /// which has waited longest.
+    fn is_full(&self, longest: &mut Longest) -> bool {
+        let most = self.shared.room.clients as usize;
+        let room = most.saturating_sub(self.shared.board.open_clients.load(Relaxed) as usize);
+        if room <= room_of(most) {
+            longest.dismiss(&self.shared.resources.watch, SPARED, |wait| !wait.is_stream);
+        }
+        room == 0
+    }
+
     /// Lets clients have the responses that they wait for and proxies give theirs, for a while; then writes down what is
-    /// left.
-    pub async fn finish(self) -> Result<MultiplierCounters, MultiplierError> {
+    /// left. What went wrong with that and was not told comes with it.
+    pub async fn finish(self) -> Result<(MultiplierCounters, Vec<String>), MultiplierError> {
         let Self { listener, shared, proxies_done, writer, .. } = self;
         drop(listener);
         shared.is_stopping.set(true);
@@ -194,23 +218,23 @@ impl Multiplier {
         let _ = shared.to_proxies.send(ToProxies::End);
         let _ = proxies_done.await;
         shared.board.close();
-        writer.finish()?;
-        Ok(shared.board.counters())
+        let troubles = writer.finish()?;
+        Ok((shared.counters(), troubles))
     }
 
     /// Writes down what is there, and nothing more.
     pub fn abandon(self) -> Result<(), MultiplierError> {
         self.shared.later.end();
         self.shared.board.close();
-        self.writer.finish()
+        self.writer.finish().map(drop)
     }
 }
 
 /// Starts the thread that sends requests to proxies: where requests go, and what says that it has ended.
 fn start_lanes(
-    addresses: Vec<SocketAddr>,
+    destinations: Vec<(SocketAddr, Option<(Client, Name)>)>,
     patience: Duration,
-    (board, rules): (Arc<Board>, Arc<Rules>),
+    (board, rules, lost_key): (Arc<Board>, Arc<Rules>, String),
 ) -> Result<(mpsc::UnboundedSender<ToProxies>, oneshot::Receiver<()>), MultiplierError> {
     let (sender, told) = mpsc::unbounded_channel();
     let (done, ended) = oneshot::channel();
@@ -222,7 +246,7 @@ fn start_lanes(
         };
         // The starter waits for it.
         let _ = begun.send(Ok(()));
-        let proxies = Proxies { addresses, patience, board, rules, resources: Resources::new() };
+        let proxies = Proxies { destinations, patience, board, rules, lost_key, resources: Resources::new() };
         runtime.block_on(async {
             proxies.resources.keep_deadlines();
             lanes::run(proxies, told).await;

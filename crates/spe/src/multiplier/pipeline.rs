@@ -16,7 +16,7 @@ use assay_plane::exchange::Stream;
 use assay_plane::upstream::Upstream;
 use assay_record::spe::ResponseError;
 
-use super::board::count;
+use super::board::{Line, count};
 use super::client::Client;
 use super::message::Order;
 use super::rest::Rest;
@@ -92,10 +92,10 @@ impl Pipeline {
     }
 
     /// The client's connection ends: writes down what the Collector got of it and was not served.
-    pub fn end(&mut self, client: u64, shared: &Rc<Shared>, error: ResponseError) {
+    pub fn end(&mut self, line: &Line, shared: &Rc<Shared>, error: ResponseError) {
         for (order, _) in self.orders.drain(..).take(self.sent) {
             count(&shared.board.requests);
-            let mut rest = Rest::new(client, order, Rc::clone(shared));
+            let mut rest = Rest::new(line.clone(), order, Rc::clone(shared));
             rest.measured.error = Some(error);
             rest.end(None);
         }

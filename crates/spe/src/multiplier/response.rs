@@ -6,18 +6,21 @@ use std::rc::Rc;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::upstream::{Patience, Upstream, UpstreamError};
+use assay_tls::session::Session;
 
 use super::board::Measured;
+use crate::reasons;
 
-/// Opens a connection and writes down how long it took.
+/// Opens a connection, with TLS if there is a session for it, and writes down how long that took.
 pub async fn connect(
     address: SocketAddr,
+    session: Option<Session>,
     patience: Patience,
     resources: &Rc<Resources>,
     measured: &mut Measured,
 ) -> Result<Box<Upstream>, UpstreamError> {
     let began_ns = monotonic_ns();
-    let connected = Upstream::connect(address, patience, resources).await;
+    let connected = Upstream::open(address, session, patience, resources).await;
     measured.connect_ns = Some(monotonic_ns() - began_ns);
-    connected.map(Upstream::timed)
+    connected.map(Upstream::timed).inspect_err(reasons::tell)
 }

@@ -14,7 +14,7 @@ use assay_record::spe::Verdict;
 use assay_role::evaluation::Turns;
 use tokio::sync::watch;
 
-use super::board::{Entry, Held, Measured};
+use super::board::{Entry, Held, Line, Measured};
 use super::lanes::{Awaited, Direct, Question, ToProxies};
 use super::message::{Message, Order};
 use super::order::permuted;
@@ -73,7 +73,7 @@ impl Taken {
 
 /// What is known of a request and its response, for those that are not the client.
 pub struct Rest {
-    client: u64,
+    line: Line,
     shared: Rc<Shared>,
     /// The request.
     pub order: Order,
@@ -89,20 +89,18 @@ pub struct Rest {
 
 impl Rest {
     /// Of a request that came in on this client's connection.
-    pub fn new(client: u64, order: Order, shared: Rc<Shared>) -> Self {
+    pub fn new(line: Line, order: Order, shared: Rc<Shared>) -> Self {
         let (tell, direct) = watch::channel(None);
         let (measured, kept) = (Measured::default(), Kept::Bytes(Vec::new(), None));
-        Self { client, shared, order, measured, kept, tell, direct, is_requested: false }
+        Self { line, shared, order, measured, kept, tell, direct, is_requested: false }
     }
 
     /// Keeps a part of the request's body for the proxies, while there is room.
     pub fn keep(&mut self, chunk: &[u8]) {
         let Kept::Bytes(bytes, room) = &mut self.kept else { return };
-        if room.is_none() {
-            // All that this body may become: what is taken is given back with it.
-            *room = self.shared.board.hold(MOST_BODY as u64);
-        }
-        if room.is_none() || bytes.len() + chunk.len() > MOST_BODY {
+        // What is taken is given back with it.
+        let room = room.get_or_insert_with(|| self.shared.board.hold());
+        if bytes.len() + chunk.len() > MOST_BODY || !room.take(chunk.len() as u64) {
             self.kept = Kept::TooMuch;
         } else {
             bytes.extend_from_slice(chunk);
@@ -151,7 +149,7 @@ impl Rest {
         let mut requested = Vec::with_capacity(order.len());
         for (place, index) in (0..).zip(order) {
             let target = u16::from(index) + 1;
-            if is_all_there && shared.board.admit(target) {
+            if is_all_there && shared.board.admit(&self.line, target) {
                 requested.push((place, index));
                 continue;
             }
@@ -178,8 +176,8 @@ impl Rest {
             persists: self.order.persists,
             _room: room,
         };
-        let (client, direct) = (self.client, self.direct.clone());
-        let question = Question { client, message: Arc::new(message), order: requested, direct };
+        let (line, direct) = (self.line.clone(), self.direct.clone());
+        let question = Question { line, message: Arc::new(message), order: requested, direct };
         // That thread ends after all clients.
         let _ = shared.to_proxies.send(ToProxies::ClientRequest(question));
     }

@@ -11,6 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Limits, Multiplier, MultiplierError};
+use crate::memory::peak_memory_bytes;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
@@ -36,7 +37,6 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
     emit(&Event::Ready { listening: vec![multiplier.address()] })?;
     let mut tick = interval(REPORT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut is_told_of_trouble = false;
     let told = {
         let serving = multiplier.serve();
         tokio::pin!(serving);
@@ -45,9 +45,8 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
                 () = &mut serving => {}
                 _ = tick.tick() => {
                     report(multiplier.counters())?;
-                    if let Some(trouble) = multiplier.trouble().filter(|_| !is_told_of_trouble) {
-                        fault(trouble)?;
-                        is_told_of_trouble = true;
+                    while let Some(trouble) = multiplier.trouble() {
+                        fault(&trouble)?;
                     }
                 }
                 command = commands.next() => match command? {
@@ -64,7 +63,10 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
         return multiplier.abandon();
     }
     match multiplier.finish().await {
-        Ok(counters) => report(counters)?,
+        Ok((counters, troubles)) => {
+            troubles.iter().try_for_each(|trouble| fault(trouble))?;
+            report(counters)?;
+        }
         Err(error) => {
             // Its own log may be on a disk without room, too.
             fault(&error.to_string())?;
@@ -81,12 +83,4 @@ fn fault(message: &str) -> Result<(), MultiplierError> {
 fn report(mut counters: assay_role::evaluation::MultiplierCounters) -> Result<(), MultiplierError> {
     counters.peak_memory_bytes = peak_memory_bytes();
     Ok(emit(&Event::Multiplier(Box::new(counters)))?)
-}
-
-/// Most resident memory of this process so far; 0 where the system does not say.
-fn peak_memory_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

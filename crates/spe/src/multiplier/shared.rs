@@ -9,7 +9,8 @@ use std::time::Duration;
 use assay_plane::connection::Resources;
 use assay_plane::pool::Pool;
 use assay_plane::upstream::Patience;
-use assay_role::evaluation::{Turns, When};
+use assay_plane::worker::descriptor_limit;
+use assay_role::evaluation::{MultiplierCounters, Turns, When};
 use assay_tls::intercept::Interceptor;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::board::Board;
 use super::lanes::ToProxies;
 use super::later::Later;
+use super::room::Room;
 use crate::validate::Rules;
 
 /// How long others may take.
@@ -28,6 +30,8 @@ pub struct Limits {
     pub client_write: Duration,
     /// The Collector.
     pub collector: Patience,
+    /// How many descriptors there may be.
+    pub descriptors: u64,
 }
 
 impl Default for Limits {
@@ -36,6 +40,7 @@ impl Default for Limits {
             client_read: Duration::from_secs(120),
             client_write: Duration::from_secs(60),
             collector: Patience { connect: Duration::from_secs(10), response: Duration::from_secs(600) },
+            descriptors: descriptor_limit(),
         }
     }
 }
@@ -72,10 +77,29 @@ pub struct Shared {
     pub name: String,
     /// Patience.
     pub limits: Limits,
+    /// How much there may be at once.
+    pub room: Room,
+    /// Tunnels that are not opened.
+    pub tunnels: Cell<u64>,
+    /// Requests under way to the Collector.
+    pub under_way: Cell<u64>,
     /// No new request is begun.
     pub is_stopping: Cell<bool>,
-    /// Wakes the task that waits for the last client.
+    /// Wakes the tasks that wait for a client to leave.
     pub left: Notify,
     /// Number of the next request.
     pub next_request: Cell<u64>,
+}
+
+impl Shared {
+    /// What has been done so far; requests of HTTP/2 that no handler has seen are among those refused.
+    pub fn counters(&self) -> MultiplierCounters {
+        let (counters, ended) = (self.board.counters(), self.resources.watch.ended());
+        MultiplierCounters {
+            refused: counters.refused + self.resources.refused.all(),
+            slow_clients: ended.slow,
+            dismissed_clients: ended.dismissed,
+            ..counters
+        }
+    }
 }

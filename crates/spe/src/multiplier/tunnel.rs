@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_plane::clock::monotonic_ns;
 use assay_plane::exchange::Next;
-use assay_plane::upstream::{self, Upstream};
+use assay_plane::upstream::{Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};
 use tokio::io::copy_bidirectional;
 
@@ -14,10 +14,8 @@ use super::board::{Entry, Measured};
 use super::client::Client;
 use super::message::Order;
 use super::response;
-use super::shared::Shared;
 
-/// Opens a tunnel through the Collector, or to the host itself where the Collector has none, and passes bytes on until
-/// both sides have ended.
+/// Opens a tunnel through the Collector, and passes bytes on until both sides have ended.
 pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
     let mut measured = Measured { sent_ns: monotonic_ns(), ..Measured::default() };
     let result = match open(client, &order, &mut measured).await {
@@ -26,10 +24,12 @@ pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
             measured.first_byte_ns = Some(monotonic_ns() - measured.sent_ns);
             pass(client, server, &mut measured).await.map(|()| Next::Detached)
         }
-        Err(error) => {
+        Err(NotOpened { error, status }) => {
             measured.error = Some(error);
-            let status = if error == ResponseError::TimedOut { 504 } else { 502 };
-            let words = format!("no tunnel to {} could be opened", order.about.url);
+            let words = match status {
+                403 => format!("{} is in a network in which nothing may be requested here", order.about.url),
+                _ => format!("no tunnel to {} could be opened", order.about.url),
+            };
             client.send_refusal(status, &words, false).await.map(|()| Next::Request)
         }
     };
@@ -48,35 +48,37 @@ pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
     result
 }
 
-async fn open(
-    client: &Client,
-    order: &Order,
-    measured: &mut Measured,
-) -> Result<Box<Upstream>, ResponseError> {
+/// Why a tunnel is not opened, and the status that tells the client.
+struct NotOpened {
+    error: ResponseError,
+    status: u16,
+}
+
+impl From<ResponseError> for NotOpened {
+    fn from(error: ResponseError) -> Self {
+        Self { error, status: if error == ResponseError::TimedOut { 504 } else { 502 } }
+    }
+}
+
+impl From<UpstreamError> for NotOpened {
+    fn from(error: UpstreamError) -> Self {
+        ResponseError::from(error).into()
+    }
+}
+
+async fn open(client: &Client, order: &Order, measured: &mut Measured) -> Result<Box<Upstream>, NotOpened> {
     let shared = &client.shared;
     let patience = shared.limits.collector;
-    let mut collector = response::connect(shared.collector, patience, &shared.resources, measured).await?;
+    let mut collector =
+        response::connect(shared.collector, None, patience, &shared.resources, measured).await?;
     let head = order.for_collector();
     collector.send(&[&head], patience).await?;
     match collector.final_head(patience.response, |received| received.head.status).await? {
         200..=299 => Ok(collector),
-        // It knows no tunnels.
-        400 | 404 | 405 | 501 => itself(shared, &order.about.url, measured).await,
-        _ => Err(ResponseError::Refused),
+        // The client is told what the Collector says: nothing may be requested there (403), or it leads back (508).
+        status @ 400.. => Err(NotOpened { error: ResponseError::Refused, status }),
+        _ => Err(ResponseError::Refused.into()),
     }
-}
-
-async fn itself(
-    shared: &Shared,
-    name: &str,
-    measured: &mut Measured,
-) -> Result<Box<Upstream>, ResponseError> {
-    let patience = shared.limits.collector;
-    let address = match name.parse() {
-        Ok(address) => address,
-        Err(_) => upstream::resolve(name, patience).await.map_err(|_| ResponseError::Refused)?,
-    };
-    Ok(response::connect(address, patience, &shared.resources, measured).await?)
 }
 
 async fn pass(client: &mut Client, mut server: Box<Upstream>, measured: &mut Measured) -> io::Result<()> {

@@ -3,12 +3,13 @@
 use assay_http::date;
 use assay_http::field::{Field, Fields, list};
 use assay_http::head::ResponseHead;
+use assay_plane::fields::is_named_in_connection;
 
 use super::rules::{How, Rules};
 
 /// The first field in which they differ: of the first response's fields in their order, then of those that only the other has.
 /// `is_partial`: the responses need not say everything (a 304, or one to a HEAD), so what only one has is no difference. The
-/// field called `except` is passed over.
+/// field called `except` is passed over, and so are those that `one` names in `Connection`: whoever passes it on leaves them out.
 pub fn difference<'b>(
     rules: &Rules,
     one: &ResponseHead<'b>,
@@ -16,7 +17,7 @@ pub fn difference<'b>(
     (is_partial, except): (bool, &str),
 ) -> Option<&'b [u8]> {
     let differs = |field: &Field<'b>| {
-        if field.is(except) {
+        if field.is(except) || is_named_in_connection(one.headers(), field.name) {
             return false;
         }
         let how = rules.how(field.name);
@@ -154,6 +155,20 @@ mod tests {
                      Cache-Status: a; hit\r\nWarning: 110 - stale\r\nConnection: keep-alive\r\nAccept-Ranges: bytes\r\n\
                      Transfer-Encoding: chunked\r\nServer: ATS\r\nVary: Accept-Encoding\r\n";
         assert!(same("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: x\r\nContent-Length: 5\r\n", added));
+    }
+
+    #[test]
+    fn what_the_origin_names_in_connection_is_no_difference_whether_a_proxy_passes_it_on_or_not() {
+        let direct =
+            "Cache-Control: no-store\r\nVary: a\r\nX-A: 1\r\nConnection: close, vary, Cache-Control\r\n";
+        for proxy in
+            ["X-A: 1\r\n", "X-A: 1\r\nVary: a\r\n", "X-A: 1\r\nVary: b\r\nCache-Control: private\r\n"]
+        {
+            assert_eq!(found(direct, proxy, false), None, "{proxy}");
+        }
+        assert_eq!(found(direct, "Vary: a\r\n", false).as_deref(), Some("X-A"));
+        let proxy = "X-A: 1\r\nConnection: x-a\r\n";
+        assert_eq!(found("X-A: 2\r\n", proxy, false).as_deref(), Some("X-A"), "only the origin's counts");
     }
 
     #[test]

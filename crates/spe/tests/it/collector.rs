@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_role::network::Destinations;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
@@ -360,12 +361,50 @@ fn a_post_whose_response_is_gone_is_not_sent_again_for_a_proxy() {
         assert_eq!(post(0, 5).await.body().len(), 300_000);
         for listener in [1, 2, 1] {
             let response = post(listener, 5).await;
-            assert_eq!((response.status, response.field("x-assay-lost")), (503, Some("5")));
+            let mark = response.field("x-assay-lost").expect("a mark");
+            assert!(response.status == 503 && mark.starts_with("5-") && mark.len() == 66, "{mark}");
             assert!(response.body().contains("has not kept"));
         }
         assert_eq!(origin.count(), 1, "it may have changed something");
         let own = post(1, 6).await;
         assert_eq!((own.status, own.field("x-assay-lost")), (200, None), "no client has sent this one");
         assert_eq!((origin.count(), bed.collector.counters().not_kept), (2, 2));
+    });
+}
+
+#[test]
+fn what_clients_name_is_requested_only_in_networks_that_are_allowed() {
+    run(async {
+        let origin = Origin::start(counting(CACHEABLE)).await;
+        let port = origin.address.port();
+        let forward = |named: &[&str]| {
+            let named = named.iter().map(|network| network.parse().unwrap()).collect();
+            let mut told = spec(origin.address, 1);
+            told.origins.clear();
+            (told.default_origin, told.destinations) = (None, Some(Destinations::public_and(named)));
+            Bed::of(&told)
+        };
+        let hosts = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]"];
+        let status = async |bed: &Bed, listener: usize, request: String| {
+            let mut client = bed.client(listener).await;
+            client.send(request).await;
+            // Only its head: that to CONNECT has no end.
+            client.response("HEAD").await.status
+        };
+        let get = |host: &str| format!("GET http://{host}:{port}/x HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n");
+        let tunnel = |host: &str| format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n");
+        let closed = forward(&["10.0.0.0/8"]);
+        for (host, listener) in hosts.iter().flat_map(|&host| [(host, 0), (host, 1)]) {
+            assert_eq!(status(&closed, listener, get(host)).await, 403, "{host} at {listener}");
+            assert_eq!(status(&closed, listener, tunnel(host)).await, 403, "{host} at {listener}, CONNECT");
+        }
+        assert_eq!(origin.count(), 0);
+        let counters = closed.collector.counters();
+        // Ten tunnels, and five objects: the second listener gets the response that the first got.
+        assert_eq!((counters.not_allowed, counters.origin_errors), (15, 0));
+        let open = forward(&["127.0.0.1"]);
+        assert_eq!(status(&open, 0, get("127.0.0.1")).await, 200);
+        assert_eq!(status(&open, 1, tunnel("127.0.0.1")).await, 200);
+        assert_eq!(origin.count(), 1);
     });
 }

@@ -25,11 +25,13 @@ pub fn spec(origin: SocketAddr, proxies: usize) -> CollectorSpec {
     let listener = |who: String| Listener { listen: "127.0.0.1:0".parse().unwrap(), who };
     let proxies = (1..=proxies).map(|n| listener(format!("proxy-{n}")));
     CollectorSpec {
+        lost_key: String::new(),
         listeners: std::iter::once(listener(DIRECT.into())).chain(proxies).collect(),
         origins: vec![Route { authority: "a".into(), address: origin }],
         default_origin: Some(origin),
         origin_tls: None,
         tunnels_tls: None,
+        destinations: None,
         minimum_freshness_ms: 180_000,
         maximum_age_ms: 3_600_000,
         replay: true,

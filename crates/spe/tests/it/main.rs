@@ -8,6 +8,7 @@ mod change;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod collector;
+mod collector_fields;
 mod collector_harness;
 mod collector_pace;
 mod corpus;

@@ -76,6 +76,25 @@ fn differences_are_named() {
 }
 
 #[test]
+fn what_the_collector_names_in_connection_reaches_no_client_and_is_not_compared() {
+    run(async {
+        let fields = "X-A: 1\r\nVary: Accept\r\nConnection: vary\r\n";
+        let collector = Server::of(ok(fields, "hello")).await;
+        let mut proxies = Vec::new();
+        for fields in ["X-A: 1\r\n", fields, "Vary: Accept\r\n"] {
+            proxies.push(Server::of(ok(fields, "hello")).await.address);
+        }
+        let bed = Bed::start(&collector, &proxies);
+        let response = bed.get("/").await;
+        assert_eq!(["x-a", "vary", "connection"].map(|name| response.field(name)), [Some("1"), None, None]);
+        bed.responses(1).await;
+        let rows = bed.finish().await;
+        let headers: Vec<_> = rows[1..].iter().map(|row| row.header.as_deref()).collect();
+        assert_eq!(headers, [None, None, Some("X-A")]);
+    });
+}
+
+#[test]
 fn proxies_get_requests_when_the_response_is_complete_or_at_once() {
     run(async {
         for when in [When::After, When::AtOnce] {
@@ -234,21 +253,27 @@ fn the_order_is_another_for_each_request_and_follows_from_the_seed() {
 }
 
 #[test]
-fn a_tunnel_goes_to_the_host_where_the_collector_has_none_and_is_compared_with_nothing() {
+fn a_tunnel_goes_through_the_collector_and_is_compared_with_nothing() {
     run(async {
-        let collector = Server::of(vec![send("HTTP/1.1 501 No\r\nContent-Length: 0\r\n\r\n")]).await;
-        let proxy = Server::of(ok("", "x")).await;
-        let host = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let name = host.local_addr().unwrap();
+        let (unused, proxy) = (Server::of(ok("", "x")).await, Server::of(ok("", "x")).await);
+        let collector = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = collector.local_addr().unwrap();
         spawn_local(async move {
-            let (mut stream, _) = host.accept().await.unwrap();
-            let mut room = [0; 4];
-            stream.read_exact(&mut room).await.unwrap();
+            let (mut stream, _) = collector.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            assert!(head.starts_with(b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n"));
+            stream.write_all(b"HTTP/1.1 200 Yes\r\n\r\n").await.unwrap();
+            stream.read_exact(&mut [0; 4]).await.unwrap();
             stream.write_all(b"pong!").await.unwrap();
         });
-        let bed = Bed::with(&collector, &[proxy.address], |spec| spec.forward = true);
+        let bed = Bed::with(&unused, &[proxy.address], |spec| {
+            (spec.forward, spec.collector) = (true, address);
+        });
         let mut client = bed.client().await;
-        client.send(format!("CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\nping")).await;
+        client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\nping").await;
         while !client.buf.ends_with(b"pong!") {
             assert!(matches!(client.stream.read_buf(&mut client.buf).await, Ok(1..)));
         }
@@ -258,7 +283,25 @@ fn a_tunnel_goes_to_the_host_where_the_collector_has_none_and_is_compared_with_n
         assert_eq!((bed.counters().connects, proxy.count()), (1, 0));
         let rows = bed.finish().await;
         assert_eq!((rows.len(), rows[0].verdict, rows[0].body_bytes), (1, Verdict::NotCompared, 5));
-        assert_eq!(rows[0].url, name.to_string());
+        assert_eq!(rows[0].url, "a:443");
+    });
+}
+
+#[test]
+fn a_tunnel_that_the_collector_refuses_is_opened_by_nobody_and_the_client_is_told() {
+    run(async {
+        let host = Server::of(ok("", "x")).await;
+        for (said, told) in [(403, 403), (501, 501), (508, 508), (304, 502)] {
+            let head = format!("HTTP/1.1 {said} No\r\nContent-Length: 0\r\n\r\n");
+            let collector = Server::of(vec![send(&head)]).await;
+            let bed = Bed::with(&collector, &[], |spec| spec.forward = true);
+            let mut client = bed.client().await;
+            let name = host.address;
+            client.send(format!("CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n")).await;
+            assert_eq!(client.response("GET").await.status, told);
+            assert!(client.is_closed().await);
+            assert_eq!((collector.count(), host.count()), (1, 0));
+        }
     });
 }
 

@@ -22,6 +22,7 @@ pub struct Bed {
 /// What a Multiplier before a Collector and without proxies is told.
 pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
     MultiplierSpec {
+        lost_key: String::new(),
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         intercept: None,
@@ -59,7 +60,7 @@ impl Bed {
         set: impl FnOnce(&mut MultiplierSpec),
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let name = |(index, &address)| ProxyUnderTest { label: format!("p{index}"), address };
+        let name = |(index, &address)| ProxyUnderTest { label: format!("p{index}"), address, tls: None };
         let mut spec = spec(collector.address, directory.path());
         spec.proxies = proxies.iter().enumerate().map(name).collect();
         set(&mut spec);

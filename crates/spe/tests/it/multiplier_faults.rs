@@ -283,3 +283,84 @@ fn a_request_that_may_not_be_passed_on_is_not_and_an_empty_reason_keeps_its_spac
         bed.finish().await;
     });
 }
+
+#[test]
+fn clients_that_keep_connections_without_a_use_make_room_for_others() {
+    run(async {
+        let (collector, proxy) = (Server::of(ok("", "x")).await, Server::of(ok("", "x")).await);
+        // Room for four: a quarter of the descriptors beside those for other things.
+        let limits = Limits { descriptors: 216, ..Limits::default() };
+        let bed = Bed::with_limits(&collector, &[proxy.address], limits, |_| {});
+        let mut idle = Vec::new();
+        for _ in 0..4 {
+            let mut client = bed.client().await;
+            assert_eq!(client.get("/", "").await.status, 200);
+            idle.push(client);
+        }
+        for _ in 0..8 {
+            assert_eq!(bed.get("/").await.status, 200);
+        }
+        let counters = bed.counters();
+        assert!(counters.open_clients <= 4 && counters.dismissed_clients >= 1, "{counters:?}");
+        assert_eq!((counters.slow_clients, counters.refused, counters.no_room), (0, 0, 0));
+        assert!(idle[0].is_closed().await, "it has waited longest");
+    });
+}
+
+#[test]
+fn what_there_is_no_room_for_is_told_apart_from_what_is_refused() {
+    run(async {
+        let established = "HTTP/1.1 200 Established\r\n\r\n";
+        let (collector, proxy) =
+            (Server::of(vec![send(established), Part::Hang]).await, Server::of(ok("", "x")).await);
+        // Room for four clients, three of whom may have a tunnel that is not opened.
+        let limits = Limits { descriptors: 216, ..Limits::default() };
+        let bed = Bed::with_limits(&collector, &[proxy.address], limits, |spec| spec.forward = true);
+        let mut clients = Vec::new();
+        for status in [200, 200, 200, 503] {
+            let mut client = bed.client().await;
+            client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n").await;
+            assert_eq!(client.response("CONNECT").await.status, status);
+            clients.push(client);
+        }
+        let counters = bed.counters();
+        assert_eq!((counters.no_room, counters.refused, counters.connects), (1, 0, 4));
+    });
+}
+
+#[test]
+fn uploads_that_stand_still_keep_no_room_from_those_of_others() {
+    run(async {
+        let (collector, proxy) = (Server::of(ok("", "x")).await, Server::of(ok("", "x")).await);
+        let bed = Bed::start(&collector, &[proxy.address]);
+        let mut standing = Vec::new();
+        for _ in 0..100 {
+            let mut client = bed.client().await;
+            client.send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx").await;
+            standing.push(client);
+        }
+        until(|| bed.counters().requests == 100).await;
+        let mut client = bed.client().await;
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
+        assert_eq!(client.response("POST").await.status, 200);
+        until(|| bed.counters().targets[1].matching == 1).await;
+    });
+}
+
+#[test]
+fn one_connection_with_many_requests_leaves_places_at_a_proxy_to_others() {
+    run(async {
+        let collector = Server::of(ok("", "x")).await;
+        let hanging = Server::of(vec![Part::Hang]).await;
+        let bed = Bed::with(&collector, &[hanging.address], |spec| spec.most_waiting = 4);
+        let mut many = bed.client().await;
+        for _ in 0..6 {
+            assert_eq!(many.get("/", "").await.status, 200);
+        }
+        until(|| bed.counters().targets[1].dropped == 4).await;
+        assert_eq!(bed.counters().targets[1].waiting, 2);
+        assert_eq!(bed.get("/").await.status, 200);
+        until(|| bed.counters().targets[1].waiting == 3).await;
+        assert_eq!(bed.counters().targets[1].dropped, 4);
+    });
+}

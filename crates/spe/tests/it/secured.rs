@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_record::spe::Verdict;
-use assay_role::evaluation::OriginTls;
+use assay_record::spe::{ResponseError, Verdict};
+use assay_role::evaluation::TlsTo;
 use assay_role::tls::{ClientTls, Offer, ServerTls};
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use tokio::task::spawn_blocking;
@@ -67,7 +67,7 @@ fn clients_speak_tls_and_either_version_and_the_origin_is_verified() {
         told.origins.clear();
         let client =
             ClientTls { offer: Offer::default(), ca: Some(dir.path().join("ca.pem")), resumption: 1.0 };
-        told.origin_tls = Some(OriginTls { client, authority: "www.test:443".into() });
+        told.origin_tls = Some(TlsTo { client, authority: "www.test:443".into() });
         let collector = collector_harness::Bed::of(&told);
         let listeners = collector.collector.addresses().to_vec();
         let multiplier = Bed::with(&server, &[proxy(listeners[1])], |spec| {
@@ -91,6 +91,71 @@ fn clients_speak_tls_and_either_version_and_the_origin_is_verified() {
 }
 
 #[test]
+fn a_request_that_is_refused_before_a_handler_sees_it_is_counted() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let tls = certificate(dir.path());
+        let server = Server::start(|_, _| ok("", "never")).await;
+        let multiplier = Bed::with(&server, &[], |spec| spec.tls = Some(tls));
+        let port = multiplier.address().port();
+        let ca = dir.path().join("ca.pem");
+        let requesting = spawn_blocking(move || {
+            let mut command = Command::new("curl");
+            command.args([
+                "-sS",
+                "--max-time",
+                "20",
+                "--noproxy",
+                "*",
+                "--http2",
+                "-o",
+                "/dev/null",
+                "--cacert",
+            ]);
+            command.arg(ca).arg("--resolve");
+            command.arg(format!("www.test:{port}:127.0.0.1"));
+            // No method (RFC 9110, 9.1).
+            command.args(["-X", "G(T", &format!("https://www.test:{port}/a")]);
+            String::from_utf8(command.output().unwrap().stderr).unwrap()
+        });
+        let told = requesting.await.unwrap();
+        assert!(told.contains("HTTP/2 stream 1 was not closed cleanly"), "{told}");
+        assert_eq!(multiplier.counters().refused, 1);
+        multiplier.finish().await;
+        assert_eq!(server.seen().len(), 0);
+    });
+}
+
+#[test]
+fn a_proxy_is_compared_over_tls_and_gets_no_request_where_it_is_not_verified() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let tls = certificate(dir.path());
+        let server = Server::start(|seen, _| ok("", seen.line())).await;
+        // A Multiplier without proxies is a server with TLS like any other.
+        let behind = Server::start(|seen, _| ok("", seen.line())).await;
+        let secured = Bed::with(&behind, &[], |spec| spec.tls = Some(tls));
+        let to = |authority: &str| {
+            let ca = Some(dir.path().join("ca.pem"));
+            let client = ClientTls { offer: Offer::default(), ca, resumption: 1.0 };
+            Some(TlsTo { client, authority: authority.to_owned() })
+        };
+        let multiplier = Bed::with(&server, &[secured.address(); 3], |spec| {
+            (spec.proxies[0].tls, spec.proxies[1].tls) = (to("www.test:443"), to("other.test"));
+        });
+        assert_eq!(multiplier.get("/a").await.body.as_deref(), Some("GET /a HTTP/1.1"));
+        multiplier.responses(1).await;
+        let rows = multiplier.finish().await;
+        let of = |target: usize| (rows[target].verdict, rows[target].error);
+        assert_eq!(of(1), (Verdict::Ok, None), "{rows:#?}");
+        assert!(rows[1].connect_us > Some(0), "the handshake is part of it");
+        assert_eq!(of(2), (Verdict::NoResponse, Some(ResponseError::Tls)), "another name");
+        assert_eq!(of(3).0, Verdict::NoResponse, "in the clear, where TLS is spoken");
+        assert_eq!(behind.seen().len(), 1, "of the one that is verified");
+    });
+}
+
+#[test]
 fn an_origin_that_is_not_verified_gets_no_request() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
@@ -100,7 +165,7 @@ fn an_origin_that_is_not_verified_gets_no_request() {
         let mut told = spec(origin.address(), 0);
         let client =
             ClientTls { offer: Offer::default(), ca: Some(dir.path().join("ca.pem")), resumption: 1.0 };
-        told.origin_tls = Some(OriginTls { client, authority: "other.test".into() });
+        told.origin_tls = Some(TlsTo { client, authority: "other.test".into() });
         let collector = collector_harness::Bed::of(&told);
         let response = collector.get(0, "/", "").await;
         assert_eq!(response.status, 502);

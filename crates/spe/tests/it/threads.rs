@@ -71,7 +71,7 @@ pub fn multiplier(
     Running::start(async move |(ready, stopped)| {
         let directory = tempfile::tempdir().unwrap();
         let mut spec = multiplier_bed::spec(collector, directory.path());
-        spec.proxies = vec![ProxyUnderTest { label: "p".into(), address: proxy }];
+        spec.proxies = vec![ProxyUnderTest { label: "p".into(), address: proxy, tls: None }];
         set(&mut spec);
         let multiplier = Rc::new(Multiplier::bind(&spec, Limits::default()).unwrap());
         ready.send(vec![multiplier.address()]).unwrap();

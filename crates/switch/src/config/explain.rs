@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_dispatch::Choice;
 
-use super::{Config, GroupSpec, Http2, Mode, Splice};
+use super::{Check, Config, GroupSpec, Http2, LogFormat, Mode, ServerTls, Splice};
 use crate::classes::Condition;
 
 /// A switch as text; what is odd comes last.
@@ -41,20 +41,29 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     if config.mode == Mode::Tcp {
         writeln!(out, "passes connections on as they are (layer 4)")?;
-        match config.splice {
-            Splice::Auto => {
-                writeln!(out, "the kernel moves bytes where many come at once; fewer are copied (splice)")?
-            }
-            Splice::Always => writeln!(out, "the kernel moves bytes (splice)")?,
-            Splice::Never => writeln!(out, "bytes are copied (splice)")?,
+    }
+    match config.splice {
+        Splice::Auto => {
+            writeln!(out, "the kernel moves bytes where many come at once; fewer are copied (splice)")?
         }
+        Splice::Always => writeln!(out, "the kernel moves bytes (splice)")?,
+        Splice::Never => writeln!(out, "bytes are copied (splice)")?,
     }
     match config.http2 {
         _ if config.mode == Mode::Tcp => {}
-        Http2::None => writeln!(out, "speaks HTTP/1.1 to clients")?,
-        Http2::OverTls if config.tls.is_none() => writeln!(out, "speaks HTTP/1.1 to clients")?,
-        Http2::OverTls => writeln!(out, "speaks HTTP/2 to clients that agree on it over TLS, else HTTP/1.1")?,
-        Http2::All => writeln!(out, "speaks HTTP/2 to clients that begin with it, else HTTP/1.1")?,
+        Http2::None => writeln!(out, "speaks HTTP/1.1 to clients (http2: none)")?,
+        Http2::OverTls if config.tls.is_none() => {
+            writeln!(out, "speaks HTTP/1.1 to clients, as none speaks TLS (http2: tls)")?
+        }
+        Http2::OverTls => {
+            writeln!(out, "speaks HTTP/2 to clients that agree on it over TLS, else HTTP/1.1 (http2: tls)")?
+        }
+        Http2::All => {
+            writeln!(out, "speaks HTTP/2 to clients that begin with it, else HTTP/1.1 (http2: all)")?
+        }
+    }
+    if config.mode == Mode::Http {
+        writeln!(out, "calls itself {} (name)", config.name)?;
     }
     match config.longest_rest {
         Duration::ZERO => writeln!(out, "never rests (rest-us)")?,
@@ -74,10 +83,11 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         };
         writeln!(
             out,
-            "class {:<12} {what}\n{:18} {} over {}",
+            "class {:<12} {what}\n{:18} {}{} over {}",
             class.name,
             "",
             group.choice.name(),
+            settings(&group.choice),
             servers_of(config, group, number)
         )?;
     }
@@ -87,17 +97,8 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         if let Some(slow) = server.slow_start {
             write!(out, ", slow start {slow:?}")?;
         }
-        if let Some(check) = &server.check {
-            match check.connects {
-                true => write!(out, ", checked by a connection every {:?}", check.interval)?,
-                false => write!(out, ", checked at {} every {:?}", check.path, check.interval)?,
-            }
-        }
         if let Some(tls) = &server.tls {
-            match &tls.ca {
-                Some(ca) => write!(out, ", TLS verified by {}", ca.display())?,
-                None => write!(out, ", TLS that is not verified")?,
-            }
+            write!(out, ", {}", tls_to(tls))?;
         }
         if server.speaks_http2 {
             write!(out, ", HTTP/2")?;
@@ -109,17 +110,33 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             write!(out, ", draining")?;
         }
         writeln!(out)?;
+        match &server.check {
+            Some(check) => writeln!(out, "{:18} {}", "", checks(check))?,
+            None => writeln!(out, "{:18} not checked (health)", "")?,
+        }
     }
-    if let Some(rules) = &config.passive {
-        writeln!(
+    match &config.passive {
+        Some(rules) => writeln!(
             out,
-            "a server that fails {} {} within {:?} is out for {:?}",
+            "a server that fails {} {} within {:?} is out for {:?} (passive)",
             rules.failures,
             what(config),
             rules.within,
             rules.out
-        )?;
+        )?,
+        None => writeln!(out, "a server that fails {} goes on getting them (passive)", what(config))?,
     }
+    match config.state.interval {
+        Some(every) => {
+            writeln!(out, "servers are asked for their state at {} every {every:?}", config.state.path)?
+        }
+        None => writeln!(
+            out,
+            "servers are asked for their state at {} if a policy needs it (state-path, state-interval)",
+            config.state.path
+        )?,
+    }
+    writeln!(out, "random numbers of policies come from seed {}", config.seed)?;
     bounds(out, config)?;
     match config.mode {
         Mode::Http => writeln!(
@@ -134,7 +151,12 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         )?,
     }
     if let Some(log) = &config.access_log {
-        writeln!(out, "writes {}", log.file.display())?;
+        let format = match log.format {
+            LogFormat::Switch => "switch",
+            LogFormat::Combined => "combined",
+            LogFormat::Common => "common",
+        };
+        writeln!(out, "writes {} in the format {format}", log.file.display())?;
     }
     if let Some(metrics) = &config.metrics {
         writeln!(out, "shows its counters at http://{metrics}/metrics")?;
@@ -190,11 +212,69 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
         true => writeln!(out, "no connection goes over to another protocol")?,
         false => writeln!(out, "connections may go over to {}", config.upgrades.join(" or "))?,
     }
-    if !config.trusted.is_empty() {
-        let all = config.trusted.iter().map(|network| format!("{}/{}", network.address, network.bits));
-        writeln!(out, "believes {} on who the client is", all.collect::<Vec<_>>().join(", "))?;
+    let trusted: Vec<String> = config.trusted.iter().map(ToString::to_string).collect();
+    match trusted.is_empty() {
+        true => writeln!(out, "believes nobody on who the client is (trusted-proxies)")?,
+        false => writeln!(out, "believes {} on who the client is (trusted-proxies)", trusted.join(", "))?,
     }
     writeln!(out, "told to stop, it leaves running requests {:?}", times.stop)
+}
+
+/// The settings of a policy: those of its paper, where a file says nothing.
+fn settings(choice: &Choice) -> String {
+    match choice {
+        Choice::PeakEwma(own) => format!(" (decay {} s)", own.decay_s),
+        Choice::BoundedHash(own) => format!(" (bound {})", own.bound),
+        Choice::Lard(own) => format!(" (t-low {}, t-high {})", own.t_low, own.t_high),
+        Choice::LardReplicated(own) => format!(
+            " (t-low {}, t-high {}, shrink-after {} s)",
+            own.lard.t_low, own.lard.t_high, own.shrink_after_s
+        ),
+        Choice::Prequal(own) => format!(" (probes {}, pool {}, age {} s)", own.probes, own.pool, own.age_s),
+        Choice::Ward(core) => format!(" (core of {} documents)", core.len()),
+        Choice::CapWithState(own) => format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s),
+        Choice::WeightedByLoad(own) => format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s),
+        Choice::Random
+        | Choice::RoundRobin
+        | Choice::WeightedRoundRobin
+        | Choice::LeastConnections
+        | Choice::WeightedLeastConnections
+        | Choice::PowerOfTwo
+        | Choice::Cap(_) => String::new(),
+    }
+}
+
+/// How the health of a server is checked.
+fn checks(check: &Check) -> String {
+    let counts = format!(
+        "{:?} for a response; {} good ones bring it up, {} bad ones down",
+        check.timeout, check.rules.rise, check.rules.fall
+    );
+    if check.connects {
+        return format!("checked by a connection every {:?}, {counts}", check.interval);
+    }
+    let statuses: Vec<String> = check
+        .statuses
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .collect();
+    let host = check.host.as_ref().map_or(String::new(), |host| format!(" of {host}"));
+    format!(
+        "checked at {}{host} every {:?}, {counts}; status {} is good",
+        check.path,
+        check.interval,
+        statuses.join(", ")
+    )
+}
+
+/// TLS to a server.
+fn tls_to(tls: &ServerTls) -> String {
+    let oldest = tls.oldest.name();
+    match (&tls.ca, &tls.name) {
+        (None, _) => format!("TLS {oldest} and later that is not verified"),
+        (Some(ca), None) => format!("TLS {oldest} and later, verified by {}", ca.display()),
+        (Some(ca), Some(name)) => format!("TLS {oldest} and later, verified by {} as {name}", ca.display()),
+    }
 }
 
 /// What servers get.
@@ -321,6 +401,46 @@ mod tests {
         assert!(said("").contains("rests 50µs before"));
         assert!(said("rest-us = 200\n").contains("rests 200µs before"));
         assert!(said("rest-us = 0\n").contains("never rests"));
+    }
+
+    #[test]
+    fn settings_that_a_file_leaves_out_are_told() {
+        let file = "listen = \"127.0.0.1:0\"\n[health]\n[[server]]\nname = \"a\"\naddress = \"127.0.0.1:9001\"\n\
+                    [[server]]\nname = \"b\"\naddress = \"127.0.0.1:9002\"\nhealth = false\n\
+                    [[class]]\nname = \"c\"\npolicy = \"lard\"\n";
+        let said = explain(&read("s.toml", file).expect("is right"));
+        for part in [
+            "fewer are copied (splice)",
+            "HTTP/1.1 to clients, as none speaks TLS (http2: tls)",
+            "calls itself assay (name)",
+            "lard (t-low 25, t-high 65) over",
+            "checked at / every 2s, 1s for a response; 2 good ones bring it up, 3 bad ones down; status 200-399 is good",
+            "not checked (health)",
+            "a server that fails requests goes on getting them (passive)",
+            "at /assay/state if a policy needs it",
+            "seed 1",
+            "believes nobody on who the client is",
+        ] {
+            assert!(said.contains(part), "{part} is not in:\n{said}");
+        }
+        let file = file.replace(
+            "[health]",
+            "access-log = \"a.log\"\nname = \"front\"\nseed = 7\nstate-interval = \"1s\"\n\
+                    trusted-proxies = \"10.0.0.0/8\"\n[passive]\n[health]\nhost = \"h\"\nstatus = \"204\"",
+        );
+        let said = explain(&read("s.toml", &file).expect("is right"));
+        for part in [
+            "calls itself front",
+            "at / of h every",
+            "status 204 is good",
+            "fails 5 requests within 10s is out for 10s",
+            "at /assay/state every 1s",
+            "seed 7",
+            "believes 10.0.0.0/8",
+            "a.log in the format switch",
+        ] {
+            assert!(said.contains(part), "{part} is not in:\n{said}");
+        }
     }
 
     #[test]

@@ -8,12 +8,13 @@ mod read;
 mod table;
 mod tls;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_dispatch::Choice;
 use assay_plane::limits::LEAST_RATE;
+use assay_role::network::Network;
 use assay_role::tls::Version;
 
 use crate::classes::Condition;
@@ -231,34 +232,6 @@ pub struct StateQuery {
     pub interval: Option<Duration>,
 }
 
-/// A range of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    /// Any address in it.
-    pub address: IpAddr,
-    /// How many bits of it count.
-    pub bits: u8,
-}
-
-impl Network {
-    /// Whether an address lies in it. An IPv4 address that is written as IPv6 is that IPv4 address.
-    pub fn has(&self, address: IpAddr) -> bool {
-        match (self.address.to_canonical(), address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let bits = u32::from(self.bits.min(32));
-                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-                (u32::from(own) ^ u32::from(other)) & mask == 0
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let bits = u32::from(self.bits.min(128));
-                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-                (u128::from(own) ^ u128::from(other)) & mask == 0
-            }
-            _ => false,
-        }
-    }
-}
-
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -327,21 +300,5 @@ impl Default for Limits {
             body_bytes: None,
             client_rate: LEAST_RATE,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_has_the_addresses_that_begin_like_it() {
-        let network = |address: &str, bits| Network { address: address.parse().expect("an address"), bits };
-        let has = |network: Network, address: &str| network.has(address.parse().expect("an address"));
-        assert!(has(network("10.1.0.0", 16), "10.1.255.3") && !has(network("10.1.0.0", 16), "10.2.0.0"));
-        assert!(has(network("10.1.0.0", 16), "::ffff:10.1.2.3"));
-        assert!(has(network("0.0.0.0", 0), "192.0.2.1") && !has(network("0.0.0.0", 0), "2001:db8::1"));
-        assert!(has(network("2001:db8::", 32), "2001:db8:1::5") && !has(network("::1", 128), "::2"));
-        assert!(has(network("127.0.0.1", 32), "127.0.0.1") && !has(network("127.0.0.1", 32), "127.0.0.2"));
     }
 }

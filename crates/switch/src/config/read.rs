@@ -268,17 +268,19 @@ struct Defaults {
 fn servers(top: &Fields<'_>, defaults: &Defaults) -> Result<Vec<ServerSpec>, Mistake> {
     let mut found: Vec<ServerSpec> = Vec::new();
     for fields in top.tables("server", "[[server]]", &SERVER)? {
+        if found.len() == MOST_SERVERS {
+            return Err(top.wrong(&format!("there can be {MOST_SERVERS} servers")));
+        }
         let server = server(&fields, defaults)?;
         if found.iter().any(|other| other.name == server.name) {
             return Err(fields.wrong(&format!("there are two servers `{}`", server.name)));
         }
         found.push(server);
     }
-    match found.len() {
-        0 => Err(top.wrong("it has no [[server]]; each has an address, like address = \"127.0.0.1:9001\"")),
-        many if many > MOST_SERVERS => Err(top.wrong(&format!("there can be {MOST_SERVERS} servers"))),
-        _ => Ok(found),
+    if found.is_empty() {
+        return Err(top.wrong("it has no [[server]]; each has an address, like address = \"127.0.0.1:9001\""));
     }
+    Ok(found)
 }
 
 fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistake> {
@@ -326,6 +328,9 @@ struct Read {
 fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, Vec<GroupSpec>), Mistake> {
     let mut found: Vec<Read> = Vec::new();
     for fields in top.tables("class", "[[class]]", &CLASS)? {
+        if found.len() == MOST_CLASSES {
+            return Err(top.wrong(&format!("there can be {MOST_CLASSES} classes")));
+        }
         let class = class(&fields, servers)?;
         if found.iter().any(|other| other.spec.name == class.spec.name) {
             return Err(fields.wrong(&format!("there are two classes `{}`", class.spec.name)));
@@ -338,9 +343,6 @@ fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, 
             return Err(fields.wrong(&what));
         }
         found.push(class);
-    }
-    if found.len() > MOST_CLASSES {
-        return Err(top.wrong(&format!("there can be {MOST_CLASSES} classes")));
     }
     if found.last().is_none_or(|last| !last.spec.conditions.is_empty()) {
         let spec = ClassSpec { name: REST.to_owned(), conditions: Vec::new(), group: 0 };
@@ -504,7 +506,7 @@ name = "rest"
 "#;
         let config = read("s.toml", text).expect("is right");
         assert_eq!((config.listen.len(), config.longest_rest), (2, Duration::ZERO));
-        assert_eq!(config.trusted[0].bits, 8);
+        assert_eq!(config.trusted[0].to_string(), "10.0.0.0/8");
         assert_eq!(config.limits.body_bytes, Some(1 << 20));
         let [a, b] = &config.servers[..] else { panic!("two servers") };
         assert_eq!((a.weight, a.connections, b.connections), (2.0, 40, 7));
@@ -518,6 +520,21 @@ name = "rest"
         assert_eq!(cap.lists, [Some(vec![ServerId(1), ServerId(0)])], "in the order of the file");
         assert_eq!(config.groups[1].choice.name(), "bounded-hash");
         assert_eq!(config.classes[1].conditions.len(), 4);
+    }
+
+    #[test]
+    fn a_file_with_too_many_servers_or_classes_is_read_no_further() {
+        let server = "[[server]]\naddress = \"127.0.0.1:9\"\n";
+        let classes = |name: &str, count| {
+            (0..count).map(|n| format!("[[{name}]]\nname = \"n{n}\"\n")).collect::<String>()
+        };
+        let (listen, again) = ("listen = \"127.0.0.1:0\"\n", "name = \"n0\"\n");
+        let many = classes("class", 1001).replace("\"\n", "\"\nprefix = \"/a\"\n");
+        let text = format!("{listen}{server}{many}[[class]]\n{again}");
+        assert!(message(&text).contains("there can be 1000 classes"), "{}", message(&text));
+        let many = classes("server", 10_001).replace("\"\n", "\"\naddress = \"127.0.0.1:9\"\n");
+        let text = format!("{listen}{many}{server}{again}");
+        assert!(message(&text).contains("there can be 10000 servers"), "{}", message(&text));
     }
 
     #[test]

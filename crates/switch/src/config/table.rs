@@ -1,11 +1,10 @@
 //! The plain values of a switch file: times, sizes, addresses, lists.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use assay_role::network::{Network, NotANetwork};
 use assay_settings::{Fields, Mistake, Value, units};
-
-use super::Network;
 
 /// A time, if it is there.
 pub(super) fn time(fields: &Fields<'_>, key: &str) -> Result<Option<Duration>, Mistake> {
@@ -57,18 +56,7 @@ pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Mistake> {
 
 /// `10.0.0.0/8`, or one address.
 pub(super) fn network(value: &Value<'_>) -> Result<Network, Mistake> {
-    let read = |text: &str| {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let wrong = || format!("`{text}` is no range of addresses, such as 10.0.0.0/8");
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(all), |bits| bits.parse().map_err(|_| wrong()))?;
-        if bits > all { Err(wrong()) } else { Ok(Network { address, bits }) }
-    };
-    value.read(read)
+    value.read(|text| text.parse().map_err(|wrong: NotANetwork| wrong.to_string()))
 }
 
 /// `200`, `"200-299"`: first and last status.

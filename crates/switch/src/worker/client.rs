@@ -21,7 +21,6 @@ use crate::document::document;
 use crate::forwarded::Peer;
 use crate::request::{self, Facts, Refusal};
 use crate::response::{self, For};
-use crate::tally::add;
 use crate::upgrade;
 use assay_plane::connection::Connection;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Handler, Next};
@@ -280,7 +279,7 @@ impl Client {
 
     /// Responds to a malformed or too large request; after that the connection cannot be used.
     async fn send_refusal(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
-        add(&self.shared.counts.refused);
+        self.shared.counts.refuse(refusal);
         self.exchange.give_up();
         let requested = For { is_head, is_11: true, persists: false };
         self.write_own(refusal.status(), &refusal.to_string(), requested).await

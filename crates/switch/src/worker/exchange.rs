@@ -9,13 +9,16 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::iter;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use assay_dispatch::ServerId;
 use assay_http::head::{HeadError, ResponseHead};
 use thiserror::Error;
 
+use super::away::unless_gone;
 use super::client::{Client, Done, Order};
 use super::runtime::now_ns;
 use super::server::{Server, Upstream};
@@ -109,7 +112,10 @@ impl Client {
                         Some(loss) if unserved == Unserved::Nobody => {
                             Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await
                         }
-                        _ => Box::pin(self.send_own(order, 503, unserved.text())).await,
+                        _ => {
+                            shared.count_unserved(unserved);
+                            Box::pin(self.send_own(order, 503, unserved.text())).await
+                        }
                     };
                 }
             };
@@ -130,9 +136,16 @@ impl Client {
             }
             drop(slot);
             let (loss, can_repeat) = match fault {
-                Fault::Client(error) => return Err(error),
+                Fault::Client(error) => {
+                    // One that is late is counted where it is seen to be.
+                    if error.kind() != io::ErrorKind::TimedOut {
+                        add(&shared.counts.left);
+                    }
+                    return Err(error);
+                }
                 Fault::Refused(refusal) => {
                     let status = refusal.status();
+                    shared.counts.refuse(refusal);
                     self.exchange.give_up();
                     return Box::pin(self.send_own(order, status, &refusal.to_string())).await;
                 }
@@ -154,6 +167,7 @@ impl Client {
 
     /// Sends the request to one server.
     async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Response, Fault> {
+        self.exchange.connection.deadline.remind();
         let kept = if order.facts.can_repeat { slot.server.take_idle() } else { None };
         if let Some(upstream) = kept {
             match self.converse(upstream, slot, order).await {
@@ -162,38 +176,38 @@ impl Client {
                 other => return other,
             }
         }
-        let unreached = |loss| Fault::Server(loss, true);
-        let upstream = Box::pin(self.connect(&slot.server, order)).await.map_err(unreached)?;
+        let upstream = Box::pin(self.connect(&slot.server, order)).await?;
         let is_reused = upstream.is_reused;
         match self.converse(upstream, slot, order).await {
             // The same with a connection of HTTP/2 that others had used before.
             Err(Fault::Server(Loss::Lost(_), true)) if is_reused => {
-                let upstream = Box::pin(self.connect(&slot.server, order)).await.map_err(unreached)?;
+                let upstream = Box::pin(self.connect(&slot.server, order)).await?;
                 self.converse(upstream, slot, order).await
             }
             other => other,
         }
     }
 
-    async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
-        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.connect);
+    async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Fault> {
+        let Connection { stream, deadline, .. } = &self.exchange.connection;
+        deadline.set(order.standing.setup.config.timeouts.connect);
         let shared = Rc::clone(&self.shared);
-        let mut connecting = std::pin::pin!(server.connect(&shared.resources));
+        let mut connecting = pin!(server.connect(&shared.resources));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
-            Poll::Pending => wait(&self.exchange.connection.deadline, cx),
+            Poll::Pending => wait(deadline, cx),
         });
-        let connected = connected.await;
+        let connected = unless_gone(stream, deadline, connected).await.map_err(Fault::Client)?;
         if !connected.as_ref().is_ok_and(|upstream| upstream.is_reused) {
             add(&shared.counts.connects);
         }
-        match connected {
-            Ok(upstream) => Ok(upstream),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(Loss::NoConnection(server.name.clone()))
-            }
-            Err(error) => Err(Loss::Unreachable(server.name.clone(), error)),
-        }
+        connected.map_err(|error| {
+            let loss = match error.kind() {
+                io::ErrorKind::TimedOut => Loss::NoConnection(server.name.clone()),
+                _ => Loss::Unreachable(server.name.clone(), error),
+            };
+            Fault::Server(loss, true)
+        })
     }
 
     /// Sends the request and waits for the head of the final response.
@@ -204,9 +218,9 @@ impl Client {
         order: &Order,
     ) -> Result<Response, Fault> {
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
-        let deadline = &self.exchange.connection.deadline;
-        let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..])).await;
-        if let Err(error) = sent {
+        let Connection { stream, deadline, .. } = &self.exchange.connection;
+        let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..]));
+        if let Err(error) = unless_gone(stream, deadline, sent).await.map_err(Fault::Client)? {
             let is_repeatable = order.facts.can_repeat || error.kind() == http2::UNPROCESSED;
             let can_repeat = is_repeatable && error.kind() != io::ErrorKind::TimedOut;
             return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
@@ -251,7 +265,11 @@ impl Client {
                     }
                     upstream.input.consume(length);
                     if is_for_client {
-                        Box::pin(self.send_on(0, &[])).await.map_err(Fault::Client)?;
+                        let timeouts = order.standing.setup.config.timeouts;
+                        Box::pin(self.send_on(0, &[], timeouts.client_request))
+                            .await
+                            .map_err(Fault::Client)?;
+                        self.exchange.connection.deadline.set(timeouts.response);
                     }
                     continue;
                 }
@@ -282,12 +300,9 @@ impl Client {
                 }
                 None => {}
             }
-            match shared
-                .resources
-                .memory
-                .fill(&mut upstream.stream, &self.exchange.connection.deadline, &mut upstream.input)
-                .await
-            {
+            let Connection { stream, deadline, .. } = &self.exchange.connection;
+            let filled = shared.resources.memory.fill(&mut upstream.stream, deadline, &mut upstream.input);
+            match unless_gone(stream, deadline, filled).await.map_err(Fault::Client)? {
                 Ok(0) if upstream.input.unread().is_empty() => {
                     return Err(Fault::Server(Loss::Lost(server.clone()), order.facts.can_repeat));
                 }
@@ -344,12 +359,11 @@ impl Client {
                 && order.facts.can_repeat
                 && self.exchange.connection.input.unread().is_empty();
             let written = if is_last { self.exchange.connection.stream.write_last(&self.out)? } else { 0 };
-            self.send_on(written, &[]).await?;
+            self.send_on(written, &[], timeouts.client_request).await?;
             done.bytes = carrier.payload;
             return Ok(done);
         }
-        self.exchange.connection.deadline.await_peer(timeouts.client_request);
-        self.send_on(0, &upstream.input.unread()[taken - plain..taken]).await?;
+        self.send_on(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request).await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.resources.memory);
         let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
@@ -390,7 +404,8 @@ impl Client {
             let (memory, carried) = (&self.shared.resources.memory, (&mut *carrier, &mut self.out));
             let part =
                 next_part(memory, from, &mut upstream.input, carried, |bytes| to.stream.try_write(bytes));
-            match part.await {
+            let part = unless_gone(&to.stream, &to.deadline, pin!(part)).await?;
+            match part {
                 Ok(Part::Some) => {}
                 Ok(Part::Broken) => {
                     self.tell_failure(slot);
@@ -402,20 +417,27 @@ impl Client {
                     return Ok(false);
                 }
             }
-            if !self.out.is_empty() {
-                self.exchange.connection.deadline.await_peer(timeouts.client_request);
-                self.send_on(0, &[]).await?;
+            let left = self.out.len() as u64;
+            if left > 0 {
+                self.send_on(0, &[], timeouts.client_request).await?;
             }
-            self.exchange.connection.deadline.earn(carrier.payload - earned);
+            // What it took at once; for the rest it has its due.
+            self.exchange.connection.deadline.earn((carrier.payload - earned).saturating_sub(left));
             earned = carrier.payload;
         }
         Ok(true)
     }
 
-    /// Sends to the client what is in `out` from there on, and these bytes behind it, under the deadline as it is.
-    fn send_on<'a>(&'a mut self, from: usize, behind: &'a [u8]) -> impl Future<Output = io::Result<()>> {
+    /// Sends to the client what is in `out` from there on, and these bytes behind it. Until it has taken the next of them, it may take
+    /// `limit`.
+    fn send_on<'a>(
+        &'a mut self,
+        from: usize,
+        behind: &'a [u8],
+        limit: Duration,
+    ) -> impl Future<Output = io::Result<()>> {
         let Connection { stream, deadline, .. } = &mut self.exchange.connection;
-        write_all(stream, deadline, None, [&self.out[from..], behind].into_iter())
+        write_all(stream, deadline, Some(limit), [&self.out[from..], behind].into_iter())
     }
 
     /// Reports to the thread that steers that a server has failed a request.

@@ -79,7 +79,11 @@ impl Layer4 {
             };
             let slot = match acquire(&self.shared, &mut self.standing, &tried, waiting).await {
                 Ok(slot) => slot,
-                Err(Unserved::Nobody | Unserved::QueueFull | Unserved::TooLong | Unserved::Left) => {
+                Err(unserved) => {
+                    // Where others have failed before, that is the reason.
+                    if tried.is_empty() || unserved != Unserved::Nobody {
+                        self.shared.count_unserved(unserved);
+                    }
                     return None;
                 }
             };

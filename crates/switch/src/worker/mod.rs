@@ -1,5 +1,6 @@
 //! One thread of the switch: it accepts connections, serves them, and obeys messages from the thread that steers.
 
+mod away;
 mod client;
 mod exchange;
 mod group;
@@ -33,8 +34,8 @@ use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
 use assay_plane::connection::Resources;
-use assay_plane::limits::{ENDED_AT_ONCE, SPARED};
-use assay_plane::watch::Awaits;
+use assay_plane::limits::{SPARED, room_of};
+use assay_plane::watch::{Awaits, SOON_NS, TICK_NS, Wait};
 use exchange::keeper_of;
 use runtime::{Started, spawn};
 use server::Server;
@@ -42,10 +43,12 @@ use setup::{Registry, Setup};
 use shared::{Shared, moment};
 use socket::Listener;
 
-/// Idle connections to servers are looked through, and the log is written, every so many ticks.
-const TICKS_PER_SWEEP: u64 = 20;
+/// How often idle connections to servers are looked through, and the log is written.
+const SWEEP_NS: u64 = 1_000_000_000;
 /// Above so many quarters of the requests that a server may have, those go first whose client does not send or take.
 const CROWDED_QUARTERS: u32 = 3;
+/// So many of them at a time.
+const ENDED_AT_ONCE: u32 = 4;
 /// How long no connection is accepted when no descriptor is left: others end, and then there are some again.
 const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
 
@@ -81,6 +84,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
         setup: RefCell::new(setup),
         registry,
         counts: LiveCounts::default(),
+        longest: RefCell::default(),
         date: RefCell::default(),
         news,
         is_stopping: Cell::new(false),
@@ -129,24 +133,26 @@ async fn serve(start: Start) -> std::io::Result<()> {
 
 /// Looks after deadlines, idle connections and the log.
 async fn tick(shared: Rc<Shared>) {
-    let mut requested_ns = 0;
-    for number in 0u64.. {
-        runtime::tick().await;
+    let (mut requested_ns, mut swept_ns, mut next_ns) = (0, 0, TICK_NS);
+    loop {
+        runtime::tick(next_ns).await;
         let now_ns = monotonic_ns();
-        shared.resources.watch.tick(now_ns);
+        next_ns = shared.resources.watch.tick(now_ns);
         shared.changed.notify_waiters();
         if shared.is_stopping.get() {
             shared.resources.watch.dismiss_idle();
         }
         let setup = shared.setup();
-        setup.servers.values().for_each(|server| make_room(server, &shared));
+        let are_crowded = setup.servers.values().filter(|server| !make_room(server, &shared)).count() > 0;
+        next_ns = if are_crowded { SOON_NS } else { next_ns };
         if let Some(every) = setup.config.state.interval
             && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
         {
             requested_ns = now_ns;
             probe::probe_all(&shared);
         }
-        if number % TICKS_PER_SWEEP == 0 {
+        if now_ns.saturating_sub(swept_ns) >= SWEEP_NS {
+            swept_ns = now_ns;
             let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;
             setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
             shared.flush_log();
@@ -154,15 +160,19 @@ async fn tick(shared: Rc<Shared>) {
     }
 }
 
-/// Ends requests whose clients neither send nor take, where a server has not much room left for others.
-fn make_room(server: &Server, shared: &Shared) {
+/// Ends requests whose clients neither send nor take, where a server has not much room left for others: a few at a time. False: there may
+/// be more.
+fn make_room(server: &Server, shared: &Shared) -> bool {
     let most = server.most.get() / 4 * CROWDED_QUARTERS;
     let beyond = server.in_flight.get().saturating_sub(most.max(1));
-    if beyond > 0 {
-        let own = keeper_of(server.id);
-        let chosen = |awaits, keeps| awaits == Awaits::Peer && keeps == own;
-        shared.resources.watch.dismiss(beyond as usize, SPARED, chosen);
+    if beyond == 0 {
+        return true;
     }
+    let own = keeper_of(server.id);
+    let chosen = move |wait: Wait| wait.awaits == Awaits::Peer && wait.keeps == own;
+    let mut longest = server.longest.borrow_mut();
+    !(0..beyond.min(ENDED_AT_ONCE)).all(|_| longest.dismiss(&shared.resources.watch, SPARED, chosen))
+        || beyond < ENDED_AT_ONCE
 }
 
 /// Takes on another configuration. Requests that are under way go on with the one that they began with.
@@ -209,7 +219,8 @@ fn snapshot(shared: &Shared) -> Snapshot {
         in_flight: u64::from(counts.in_flight.get()),
         waiting: shared.queue.len() as u64,
         accepted: counts.accepted.get(),
-        refused: counts.refused.get(),
+        refused: counts.refused_with(&shared.resources.refused),
+        no_server: counts.no_server.each_ref().map(Cell::get),
         left: counts.left.get(),
         connects: counts.connects.get(),
         slow: shared.resources.watch.ended().slow,
@@ -276,11 +287,12 @@ impl Accepting {
 async fn accept(listener: Rc<RefCell<Listener>>, address: SocketAddr, shared: Rc<Shared>) {
     let mut pause_ticks = 0;
     loop {
-        let most = shared.setup.borrow().most_clients;
-        let is_full = shared.counts.clients.get() >= most;
-        if is_full {
-            // Those that their clients keep without a use go first.
-            shared.resources.watch.dismiss(ENDED_AT_ONCE, SPARED, |_, _| true);
+        let most = shared.setup.borrow().most_clients as usize;
+        let room = most.saturating_sub(shared.counts.clients.get() as usize);
+        let is_full = room == 0;
+        if room <= room_of(most) {
+            // The one that its client has kept without a use for longest goes.
+            shared.longest.borrow_mut().dismiss(&shared.resources.watch, SPARED, |wait| !wait.is_stream);
         }
         if pause_ticks > 0 || is_full {
             listener.borrow_mut().rest();

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -21,33 +21,25 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::gather::Lull;
 use assay_plane::timer::{arm, create};
 use assay_plane::watch::TICK_NS;
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
-use rustix::io::Errno;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::TimerfdFlags;
-use slab::Slab;
 
-/// Events that are fetched at once.
-const EVENTS: usize = 512;
+pub use sockets::{ENDED, FAILED, Place, READABLE, WRITABLE};
+use sockets::{FIRST_OTHER, Sockets};
+
+mod sockets;
+
 /// Rounds of tasks that wake each other before sockets are looked at again.
 const ROUNDS: u32 = 8;
-/// Reads and writes of a task before it is another's turn.
-const SHARE: u32 = 64;
+/// Bytes that a task may read and write before sockets are looked at again. Others wait for so much work of each busy task.
+const SHARE: u32 = 256 * 1024;
+/// What a read or a write costs of it at least.
+const LEAST_COST: u32 = 4 * 1024;
 /// The number of the event that says that another thread has something.
-const CALLED: u64 = u64::MAX;
+const CALLED: u64 = FIRST_OTHER;
 /// The number of the event that says that a tick has passed.
-const TICKED: u64 = u64::MAX - 1;
-
-/// Bytes have come, or the end.
-pub const READABLE: u8 = 1;
-/// There is room for bytes to go.
-pub const WRITABLE: u8 = 2;
-/// The end has come: from now on a read always has a response.
-pub const ENDED: u8 = 4;
-/// It has come with an error, which a read or a write tells.
-pub const FAILED: u8 = 8;
+const TICKED: u64 = FIRST_OTHER + 1;
 
 thread_local! {
     /// Tasks that are to be run.
@@ -61,19 +53,22 @@ thread_local! {
     static LONGEST_REST_NS: Cell<u64> = const { Cell::new(0) };
     /// Connections that were accepted since the thread last thought of a rest.
     static ACCEPTED: Cell<u32> = const { Cell::new(0) };
-    /// Reads and writes that the running task may still do.
+    /// Bytes that the running task may still read and write.
     static LEFT: Cell<u32> = const { Cell::new(SHARE) };
+    /// The running task wanted to go on, and its share was used up.
+    static IS_SPENT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What a worker's thread has of tasks and sockets.
 pub struct Runtime {
-    epoll: OwnedFd,
+    sockets: Rc<Sockets>,
     /// Ticks: it is set anew once a tick, where a limit of each wait would be set, and taken back, with each.
     timer: OwnedFd,
-    sources: RefCell<Slab<Rc<Source>>>,
     tasks: RefCell<Tasks>,
     /// Room for the tasks that are run now.
     batch: RefCell<Vec<u32>>,
+    /// Tasks that have used up their share, until sockets were looked at.
+    spent: RefCell<Vec<u32>>,
     /// Tasks that wait for the next tick.
     ticker: RefCell<Option<Waker>>,
     lull: Cell<Lull>,
@@ -91,6 +86,8 @@ struct Tasks {
 struct Task {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     waker: Waker,
+    /// Its share is used up: whoever wakes it, it does not run before sockets were looked at.
+    is_spent: bool,
 }
 
 /// Wakes a task of the thread that made it. It must not be called on another: there, another task has its number, and its own
@@ -139,81 +136,6 @@ impl Wake for CallFirst {
     }
 }
 
-/// A socket that the system tells of.
-pub struct Source {
-    /// What it is ready for.
-    pub flags: Cell<u8>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Source {
-    /// The task that is to be woken when something happens.
-    pub fn wake_me(&self, cx: &Context<'_>) {
-        match &mut *self.waker.borrow_mut() {
-            Some(known) => known.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-    }
-
-    fn happened(&self, events: EventFlags) {
-        let mut flags = self.flags.get();
-        if events.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-            flags |= READABLE;
-        }
-        if events.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR) {
-            flags |= WRITABLE;
-        }
-        if events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-            flags |= ENDED;
-        }
-        if events.intersects(EventFlags::ERR) {
-            flags |= FAILED;
-        }
-        self.flags.set(flags);
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
-    }
-}
-
-/// A socket's place among those that the system tells of. To be given up before the socket is closed and the next events are
-/// fetched.
-pub struct Place {
-    /// What is known of it.
-    pub source: Rc<Source>,
-    runtime: Rc<Runtime>,
-    key: usize,
-}
-
-impl Place {
-    /// Has the system tell of this socket: each time that something changes, or again and again while `again`.
-    pub fn new(socket: BorrowedFd<'_>, flags: u8, again: bool) -> io::Result<Self> {
-        let runtime = current()?;
-        let source = Rc::new(Source { flags: Cell::new(flags), waker: RefCell::new(None) });
-        let key = runtime.sources.borrow_mut().insert(Rc::clone(&source));
-        let events = if again {
-            EventFlags::IN
-        } else {
-            EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
-        };
-        let place = Self { source, key, runtime };
-        epoll::add(&place.runtime.epoll, socket, EventData::new_u64(key as u64), events)?;
-        Ok(place)
-    }
-
-    /// Has the system tell of it no more, though it stays open.
-    pub fn leave(self, socket: BorrowedFd<'_>) {
-        // One that is not there needs no leaving.
-        let _ = epoll::delete(&self.runtime.epoll, socket);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.runtime.sources.borrow_mut().try_remove(self.key);
-    }
-}
-
 fn current() -> io::Result<Rc<Runtime>> {
     RUNTIME.with(|current| current.borrow().clone()).ok_or_else(|| io::Error::other("no worker runs here"))
 }
@@ -240,7 +162,7 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) -> Started {
     let number = tasks.free.pop().unwrap_or_else(|| {
         let number = tasks.all.len() as u32;
         let call = Call { task: number, thread: READY.with(here) };
-        tasks.all.push(Task { future: None, waker: Arc::new(call).into() });
+        tasks.all.push(Task { future: None, waker: Arc::new(call).into(), is_spent: false });
         number
     });
     let task = &mut tasks.all[number as usize];
@@ -275,20 +197,34 @@ pub fn turn() -> u64 {
     TURNS.get()
 }
 
-/// Whether the running task may read or write once more; if not, it is to let others go first.
-pub fn may_go_on(cx: &Context<'_>) -> bool {
-    LEFT.with(|left| {
-        let may = left.get() > 0;
-        left.set(left.get().saturating_sub(1));
-        if !may {
-            cx.waker().wake_by_ref();
-        }
-        may
-    })
+/// Whether the running task may read or write once more; if not, it runs again once sockets were looked at.
+pub fn may_go_on() -> bool {
+    let may = LEFT.get() > 0;
+    IS_SPENT.set(!may);
+    may
 }
 
-/// Waits for the next tick. One task may.
-pub async fn tick() {
+/// The running task has read or written so many bytes.
+pub fn spend(bytes: usize) {
+    let cost = u32::try_from(bytes).unwrap_or(u32::MAX).max(LEAST_COST);
+    LEFT.set(LEFT.get().saturating_sub(cost));
+}
+
+/// Another task runs, with a share of its own.
+fn begin_task() {
+    NOW_NS.set(0);
+    LEFT.set(SHARE);
+    IS_SPENT.set(false);
+}
+
+/// Waits for the next tick, which comes after this time ([`TICK_NS`], or less). One task may.
+pub async fn tick(after_ns: u64) {
+    if after_ns < TICK_NS
+        && let Ok(runtime) = current()
+    {
+        // If it cannot be set, it comes when it would have come.
+        let _ = arm(&runtime.timer, monotonic_ns() + after_ns);
+    }
     let mut is_first = true;
     poll_fn(|cx| {
         if !std::mem::take(&mut is_first) {
@@ -306,11 +242,11 @@ pub async fn tick() {
 /// Runs `main`, and the tasks that come of it, until `main` has ended; the others end where they are.
 pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let runtime = Rc::new(Runtime {
-        epoll: epoll::create(CreateFlags::CLOEXEC)?,
+        sockets: Rc::new(Sockets::new()?),
         timer: create(TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
-        sources: RefCell::default(),
         tasks: RefCell::default(),
         batch: RefCell::default(),
+        spent: RefCell::default(),
         ticker: RefCell::new(None),
         lull: Cell::default(),
         arrived: Cell::new(0),
@@ -321,10 +257,8 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
         is_called: AtomicBool::new(true),
         event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
     });
-    // Each call, and each tick, is an event of its own: nothing is read from either.
-    let each = EventFlags::IN | EventFlags::ET;
-    epoll::add(&runtime.epoll, &call.event, EventData::new_u64(CALLED), each)?;
-    epoll::add(&runtime.epoll, &runtime.timer, EventData::new_u64(TICKED), each)?;
+    runtime.sockets.add(&call.event, CALLED)?;
+    runtime.sockets.add(&runtime.timer, TICKED)?;
     arm(&runtime.timer, monotonic_ns() + TICK_NS)?;
     RUNTIME.with(|current| *current.borrow_mut() = Some(Rc::clone(&runtime)));
     let ended = runtime.run(pin!(main), &call);
@@ -340,22 +274,38 @@ impl Runtime {
     fn run<T>(&self, mut main: Pin<&mut impl Future<Output = T>>, call: &Arc<CallFirst>) -> io::Result<T> {
         let waker = Waker::from(Arc::clone(call));
         let mut cx = Context::from_waker(&waker);
-        let mut events = Vec::with_capacity(EVENTS);
         loop {
             let mut rounds = 0;
             while rounds < ROUNDS {
                 let is_called = call.is_called.swap(false, Ordering::AcqRel);
-                NOW_NS.set(0);
+                begin_task();
                 if is_called && let Poll::Ready(ended) = main.as_mut().poll(&mut cx) {
                     return Ok(ended);
+                }
+                if IS_SPENT.get() {
+                    waker.wake_by_ref();
                 }
                 if !self.run_ready() && !is_called {
                     break;
                 }
                 rounds += 1;
             }
-            let has_more = rounds == ROUNDS || READY.with(|ready| !ready.borrow().is_empty());
-            self.wait(&mut events, has_more)?;
+            let has_more = rounds == ROUNDS
+                || self.sockets.is_slow_due()
+                || !self.spent.borrow().is_empty()
+                || READY.with(|ready| !ready.borrow().is_empty());
+            self.wait(has_more)?;
+            self.renew_shares();
+        }
+    }
+
+    /// Sockets were looked at: those that have used up their share run again, behind those that something has happened to.
+    fn renew_shares(&self) {
+        let mut tasks = self.tasks.borrow_mut();
+        for number in self.spent.borrow_mut().drain(..) {
+            let task = &mut tasks.all[number as usize];
+            task.is_spent = false;
+            task.waker.wake_by_ref();
         }
     }
 
@@ -374,17 +324,21 @@ impl Runtime {
     fn run_task(&self, number: u32) {
         let (mut future, waker) = {
             let mut tasks = self.tasks.borrow_mut();
-            let Some(task) = tasks.all.get_mut(number as usize) else { return };
+            let Some(task) = tasks.all.get_mut(number as usize).filter(|task| !task.is_spent) else { return };
             let Some(future) = task.future.take() else { return };
             (future, task.waker.clone())
         };
-        NOW_NS.set(0);
-        LEFT.set(SHARE);
+        begin_task();
         let mut cx = Context::from_waker(&waker);
         // A bug in what one connection does must not end the others; the panic has said what it was.
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
         if matches!(polled, Ok(Poll::Pending)) {
-            self.tasks.borrow_mut().all[number as usize].future = Some(future);
+            let task = &mut self.tasks.borrow_mut().all[number as usize];
+            task.future = Some(future);
+            task.is_spent = IS_SPENT.get();
+            if task.is_spent {
+                self.spent.borrow_mut().push(number);
+            }
         } else {
             // What it had may start others when it goes.
             drop(future);
@@ -408,113 +362,29 @@ impl Runtime {
     }
 
     /// Waits until something happens; looks whether something has, when there is more to do.
-    fn wait(&self, events: &mut Vec<Event>, has_more: bool) -> io::Result<()> {
+    fn wait(&self, has_more: bool) -> io::Result<()> {
         TURNS.set(TURNS.get() + 1);
         if !has_more {
             self.rest();
         }
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match epoll::wait(&self.epoll, spare_capacity(events), has_more.then_some(&at_once)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let sources = self.sources.borrow();
-        // All are told before any task runs, so that a number is never that of another socket.
-        for event in events.drain(..) {
-            let (key, flags) = (event.data.u64(), event.flags);
-            match key {
-                CALLED => {}
-                TICKED => {
-                    arm(&self.timer, monotonic_ns() + TICK_NS)?;
-                    if let Some(ticker) = self.ticker.borrow_mut().take() {
-                        ticker.wake();
-                    }
-                }
-                key => {
-                    self.arrived.set(self.arrived.get().saturating_add(1));
-                    if let Some(source) = sources.get(key as usize) {
-                        source.happened(flags);
-                    }
+        let happened = self.sockets.look(!has_more, |number| {
+            if number == TICKED {
+                arm(&self.timer, monotonic_ns() + TICK_NS)?;
+                self.sockets.tick();
+                if let Some(ticker) = self.ticker.borrow_mut().take() {
+                    ticker.wake();
                 }
             }
-        }
+            Ok(())
+        })?;
+        self.arrived.set(self.arrived.get().saturating_add(happened));
         Ok(())
+    }
+
+    fn sockets(&self) -> Rc<Sockets> {
+        Rc::clone(&self.sockets)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tasks_wake_each_other_and_end_with_the_first() {
-        let order: Rc<RefCell<Vec<u32>>> = Rc::default();
-        let notes = Rc::clone(&order);
-        let ended = run(async move {
-            let notify = Rc::new(tokio::sync::Notify::new());
-            for number in [1, 2] {
-                let (notify, notes) = (Rc::clone(&notify), Rc::clone(&notes));
-                spawn(async move {
-                    notes.borrow_mut().push(number);
-                    notify.notify_one();
-                });
-            }
-            spawn(std::future::pending());
-            notify.notified().await;
-            notify.notified().await;
-            7
-        });
-        assert_eq!(ended.expect("runs"), 7);
-        assert_eq!(*order.borrow(), [1, 2]);
-    }
-
-    #[test]
-    fn another_thread_wakes_the_first_task_and_ticks_come_by_themselves() {
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-        let ticked = run(async move {
-            let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-            spawn(async move {
-                tick().await;
-                tick().await;
-                std::thread::spawn(move || sender.send(5));
-                let _ = told.send(());
-            });
-            heard.recv().await;
-            receiver.recv().await
-        });
-        assert_eq!(ticked.expect("runs"), Some(5));
-    }
-
-    #[test]
-    fn a_task_is_not_woken_on_another_thread() {
-        let woken = run(async {
-            let (give, mut given) = tokio::sync::mpsc::unbounded_channel();
-            let task = spawn(poll_fn(move |cx| {
-                let _ = give.send(cx.waker().clone());
-                Poll::Pending
-            }));
-            let waker = given.recv().await.expect("is given");
-            let woken = std::thread::spawn(move || waker.wake()).join();
-            task.end();
-            woken
-        });
-        assert!(woken.expect("runs").is_err());
-    }
-
-    #[test]
-    fn a_task_that_is_ended_goes_and_its_place_is_used_again() {
-        let kept = Rc::new(());
-        let ended = run(async {
-            let held = Rc::clone(&kept);
-            let task = spawn(async move {
-                let _held = held;
-                std::future::pending::<()>().await;
-            });
-            task.end();
-            let count = Rc::strong_count(&kept);
-            let runtime = current().expect("runs");
-            (count, runtime.tasks.borrow().free.len())
-        });
-        assert_eq!(ended.expect("runs"), (1, 1));
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use assay_dispatch::ServerId;
 use assay_plane::connection::{Connection, Resources};
 use assay_plane::http2;
 use assay_plane::memory::Input;
+use assay_plane::watch::Longest;
 
 /// Most idle connections that are kept to one server.
 const MOST_IDLE: usize = 4096;
@@ -27,6 +28,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Requests that it has now, from this worker.
     pub in_flight: Cell<u32>,
+    /// Those of its requests that end first when they leave others no room.
+    pub longest: RefCell<Longest>,
     /// Most requests that it may have from this worker.
     pub most: Cell<u32>,
     /// Its weight; none while it may not get requests.
@@ -76,6 +79,7 @@ impl Server {
             name,
             address,
             in_flight: Cell::new(0),
+            longest: RefCell::default(),
             most: Cell::new(u32::MAX),
             standing: Cell::new(None),
             is_backup: Cell::new(false),

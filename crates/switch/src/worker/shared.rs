@@ -7,15 +7,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use assay_dispatch::Moment;
 use assay_http::date::{DATE_BYTES, DateCache};
 use assay_plane::connection::Resources;
+use assay_plane::watch::Longest;
 use tokio::sync::Notify;
 
 use super::pipes::Pipes;
 use super::queue::Queue;
 use super::runtime::now_ns;
 use super::setup::{Registry, Setup};
+use super::slot::Unserved;
 use crate::access_log::LogWriter;
 use crate::plan::NewsSender;
-use crate::tally::LiveCounts;
+use crate::tally::{LiveCounts, add};
 
 /// What everything in a worker shares.
 pub struct Shared {
@@ -25,6 +27,8 @@ pub struct Shared {
     pub(super) setup: RefCell<Rc<Setup>>,
     pub(super) registry: Registry,
     pub(super) counts: LiveCounts,
+    /// Connections that end first when there is no room for others.
+    pub(super) longest: RefCell<Longest>,
     pub(super) log: RefCell<Option<LogWriter>>,
     pub(super) date: RefCell<DateCache>,
     pub(super) news: NewsSender,
@@ -35,6 +39,13 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Counts a request that got no server. One whose client has left is counted where that is seen.
+    pub(super) fn count_unserved(&self, unserved: Unserved) {
+        if let Some(reason) = unserved.reason() {
+            add(&self.counts.no_server[reason as usize]);
+        }
+    }
+
     pub(super) fn setup(&self) -> Rc<Setup> {
         Rc::clone(&self.setup.borrow())
     }

@@ -1,10 +1,11 @@
 //! A request that has a server: the policy knows it, the server has one more, until it ends in any way.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use assay_dispatch::{ClassId, Finish, Request, ServerId};
+use assay_dispatch::{ClassId, End, Finish, Request, ServerId};
 use assay_http::head::ResponseHead;
 
 use super::group::{Chosen, Group};
@@ -13,6 +14,7 @@ use super::setup::Setup;
 use super::shared::{Shared, moment};
 use super::stream::Stream;
 use crate::load;
+use crate::reason::NoServer;
 use crate::tally::add;
 use assay_plane::memory::{Input, Memory};
 use assay_plane::watch::Deadline;
@@ -42,6 +44,16 @@ pub enum Unserved {
 }
 
 impl Unserved {
+    /// As counters tell it; none: nothing is wrong with the servers.
+    pub fn reason(self) -> Option<NoServer> {
+        match self {
+            Unserved::Nobody => Some(NoServer::Unavailable),
+            Unserved::QueueFull => Some(NoServer::QueueFull),
+            Unserved::TooLong => Some(NoServer::QueueTimeout),
+            Unserved::Left => None,
+        }
+    }
+
     /// What the client is told.
     pub fn text(self) -> &'static str {
         match self {
@@ -83,6 +95,8 @@ pub struct Slot {
     pub has_response: bool,
     /// When the response was complete for the policy, where that is before the end.
     pub responded_ns: Option<u64>,
+    /// Something of the response has come.
+    has_begun: Cell<bool>,
     group: Rc<Group>,
     request: Request,
     shared: Rc<Shared>,
@@ -99,6 +113,7 @@ impl Slot {
             started_ns: now.nanos(),
             has_response: false,
             responded_ns: None,
+            has_begun: Cell::new(false),
             group,
             request,
             shared,
@@ -107,6 +122,7 @@ impl Slot {
 
     /// The server has sent something, and nobody looks at what.
     pub fn first_byte(&self) {
+        self.has_begun.set(true);
         let now = moment();
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
         self.group.policy().first_byte(self.server.id, &self.request, after_nanos, now);
@@ -114,6 +130,7 @@ impl Slot {
 
     /// The response has begun; the server may have said in it how it is.
     pub fn begun(&self, head: &ResponseHead<'_>) {
+        self.has_begun.set(true);
         let now = moment();
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
         let mut policy = self.group.policy();
@@ -131,7 +148,12 @@ impl Drop for Slot {
         let took_nanos = self.responded_ns.unwrap_or(now.nanos()).saturating_sub(self.started_ns);
         self.server.in_flight.set(self.server.in_flight.get() - 1);
         self.shared.counts.in_flight.set(self.shared.counts.in_flight.get() - 1);
-        let how = Finish { took_nanos, responded: self.has_response };
+        let end = match (self.has_response, self.has_begun.get()) {
+            (false, _) => End::Failed,
+            (true, true) => End::Responded,
+            (true, false) => End::Left,
+        };
+        let how = Finish { took_nanos, end };
         self.group.policy().finished(self.server.id, &self.request, &how, now);
         if self.shared.queue.len() > 0 {
             self.shared.queue.has_room(self.server.id);
@@ -172,7 +194,8 @@ impl Waiting<'_> {
                 Poll::Pending => return false,
             }
         }
-        false
+        // It is not read any more: it is seen to leave only if its connection is reset.
+        self.stream.poll_gone(true, cx).is_ready()
     }
 }
 

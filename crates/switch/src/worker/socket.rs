@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use assay_plane::exchange;
+use assay_plane::tune::tune;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,
@@ -22,7 +23,7 @@ use rustix::net::{
 use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, FAILED, Place, READABLE, WRITABLE, accepted, may_go_on, turn};
+use super::runtime::{ENDED, FAILED, Place, READABLE, WRITABLE, accepted, may_go_on, spend, turn};
 
 const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
@@ -46,8 +47,7 @@ impl Socket {
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, OPENED, None)?;
-        // Without it, the end of a request could wait for the acknowledgement of its beginning.
-        sockopt::set_tcp_nodelay(&socket, true)?;
+        tune(&socket)?;
         let stream = Self::new(socket, 0);
         let begun = connect(&stream.socket, &address);
         // The end of an idle connection must be heard of: it gets its place in any case.
@@ -150,13 +150,16 @@ impl Socket {
         cx: &Context<'_>,
         mut write: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
-        if !may_go_on(cx) {
+        if !may_go_on() {
             return Poll::Pending;
         }
         if self.has(WRITABLE) {
             match self.write_now(&mut write) {
                 Err(Errno::AGAIN) => {}
-                other => return Poll::Ready(other.map_err(io::Error::from)),
+                other => {
+                    spend(other.unwrap_or(0));
+                    return Poll::Ready(other.map_err(io::Error::from));
+                }
             }
         }
         self.wait(cx)
@@ -169,14 +172,17 @@ impl Socket {
 
     /// Has the kernel move what has come into a pipe that is empty; 0: the other side has ended.
     pub fn poll_splice(&self, pipe: &OwnedFd, most: usize, cx: &Context<'_>) -> Poll<Result<usize, Errno>> {
-        if !may_go_on(cx) {
+        if !may_go_on() {
             return Poll::Pending;
         }
         while self.has(READABLE) {
             match splice(&self.socket, None, pipe, None, most, SPLICED) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.clear(READABLE),
-                other => return Poll::Ready(other),
+                other => {
+                    spend(other.unwrap_or(0));
+                    return Poll::Ready(other);
+                }
             }
         }
         self.wait::<usize>(cx).map_err(|_| Errno::IO)
@@ -221,6 +227,19 @@ impl Socket {
         }
     }
 
+    /// Ready when the connection was reset; not when the other side only sends nothing more, since it may wait for its response. The system
+    /// tells of it only if this takes a place, or has one.
+    pub fn poll_gone(&self, takes_place: bool, cx: &Context<'_>) -> Poll<()> {
+        if self.has(FAILED) {
+            return Poll::Ready(());
+        }
+        if takes_place || self.place.get().is_some() {
+            // Without a place it will be known when something is written.
+            let _: Poll<io::Result<()>> = self.wait(cx);
+        }
+        Poll::Pending
+    }
+
     /// Nothing has come, and not the end. Costs no system call unless something came.
     pub fn is_quiet(&self) -> bool {
         !self.has(READABLE) || matches!(self.read_now(&mut [0]), Err(Errno::AGAIN))
@@ -244,6 +263,10 @@ impl exchange::Stream for Socket {
         // Nothing more can be done if that fails.
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }
+
+    fn set_slow(&self, is_slow: bool) {
+        self.place.get().inspect(|place| place.set_slow(self.socket.as_fd(), is_slow));
+    }
 }
 
 impl AsyncRead for Socket {
@@ -252,12 +275,13 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !may_go_on(cx) {
+        if !may_go_on() {
             return Poll::Pending;
         }
         if self.has(READABLE) {
             match self.read_now(buffer.initialize_unfilled()) {
                 Ok(count) => {
+                    spend(count);
                     buffer.advance(count);
                     return Poll::Ready(Ok(()));
                 }
@@ -335,7 +359,7 @@ impl Listener {
             None => &self.place.insert(Place::new(self.socket.as_fd(), 0, true)?).source,
         };
         source.wake_me(cx);
-        if source.flags.get() & READABLE == 0 || !may_go_on(cx) {
+        if source.flags.get() & READABLE == 0 || !may_go_on() {
             return Poll::Pending;
         }
         if !self.is_busy {
@@ -345,6 +369,7 @@ impl Listener {
             (self.told_at, self.taken) = (turn(), 0);
         }
         let taken = self.try_accept();
+        spend(0);
         match &taken {
             Ok(_) => {
                 self.taken += 1;
@@ -406,13 +431,14 @@ mod tests {
                 spawn(async move {
                     let stream = Socket::connect(address).await.expect("connects");
                     let (mut from, mut to) = tokio::io::split(stream);
-                    let sent = all.clone();
-                    spawn(async move {
-                        to.write_all(&sent).await.expect("is read");
-                        to.shutdown().await.expect("ends");
-                    });
                     let mut back = Vec::new();
-                    from.read_to_end(&mut back).await.expect("comes back");
+                    // In one task, as everywhere: a socket wakes one.
+                    let send = async {
+                        to.write_all(&all).await.expect("is read");
+                        to.shutdown().await.expect("ends");
+                    };
+                    let (_, read) = tokio::join!(send, from.read_to_end(&mut back));
+                    read.expect("comes back");
                     let _ = told.send(back == all);
                 });
             }

@@ -3,11 +3,13 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::away::unless_gone;
 use super::client::{Client, Order};
 use super::pipes::Pipe;
 use super::server::Upstream;
@@ -16,6 +18,7 @@ use super::socket::Socket;
 use super::stream::Stream;
 use crate::config::Splice;
 use assay_plane::carrier::Carrier;
+use assay_plane::connection::Connection;
 use assay_plane::memory::wait;
 use assay_plane::watch::Deadline;
 
@@ -50,8 +53,8 @@ impl Client {
         if carrier.plain_left().is_none_or(|left| left < least) || !upstream.input.unread().is_empty() {
             return Ok(Moved::On);
         }
-        let connection = &mut self.exchange.connection;
-        let (Stream::Clear(server), Stream::Clear(client)) = (&upstream.stream, &connection.stream) else {
+        let Connection { stream: to, deadline, .. } = &self.exchange.connection;
+        let (Stream::Clear(server), Stream::Clear(client)) = (&upstream.stream, to) else {
             return Ok(Moved::On);
         };
         // Without a descriptor for a pipe, bytes are copied.
@@ -61,16 +64,17 @@ impl Client {
         let moved = loop {
             let Some(left) = carrier.plain_left() else { break Ok(Moved::On) };
             let most = usize::try_from(left.min(MOST_MOVED)).unwrap_or(usize::MAX);
-            match fill(server, &mut pipe, most, (&connection.deadline, timeouts.response)).await {
-                Ok(0) if carrier.end(&mut self.out) => break Ok(Moved::On),
-                Ok(0) => break Ok(Moved::Broken),
-                Ok(count) => drop(carrier.take_plain(count)),
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Ok(Moved::On),
-                Err(_) => break Ok(Moved::Broken),
+            let filled = fill(server, &mut pipe, most, (deadline, timeouts.response));
+            let filled = unless_gone(to, deadline, pin!(filled)).await;
+            match filled {
+                Err(error) => break Err(error),
+                Ok(Ok(0)) if carrier.end(&mut self.out) => break Ok(Moved::On),
+                Ok(Ok(0)) => break Ok(Moved::Broken),
+                Ok(Ok(count)) => drop(carrier.take_plain(count)),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => break Ok(Moved::On),
+                Ok(Err(_)) => break Ok(Moved::Broken),
             }
-            if let Err(error) =
-                empty(client, &mut pipe, (&connection.deadline, timeouts.client_request)).await
-            {
+            if let Err(error) = empty(client, &mut pipe, (deadline, timeouts.client_request)).await {
                 break Err(error);
             }
         };

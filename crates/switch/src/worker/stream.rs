@@ -13,7 +13,7 @@ use assay_plane::http2::Pipe;
 use assay_tls::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, READABLE, WRITABLE, may_go_on};
+use super::runtime::{ENDED, READABLE, WRITABLE, may_go_on, spend};
 use super::socket::Socket;
 use crate::secure::ToServer;
 
@@ -91,6 +91,16 @@ impl Stream {
         }
     }
 
+    /// Ready when the other side has gone for certain. Of a socket that the system does not tell of yet, it is known only if the wait is
+    /// long enough to be worth it.
+    pub fn poll_gone(&self, is_long: bool, cx: &Context<'_>) -> Poll<()> {
+        match self {
+            Self::Clear(socket) => socket.poll_gone(is_long, cx),
+            Self::Secured(secured) => secured.socket().poll_gone(is_long, cx),
+            Self::Http2(pipe) => pipe.poll_gone(cx),
+        }
+    }
+
     /// Nothing has come, and not the end; what belongs to TLS alone may have.
     pub fn is_quiet(&mut self) -> bool {
         match self {
@@ -147,7 +157,7 @@ impl Secured {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !may_go_on(cx) {
+        if !may_go_on() {
             return Poll::Pending;
         }
         // The client may wait for the end of the handshake.
@@ -160,6 +170,7 @@ impl Secured {
                     if !read.more && read.length > 0 {
                         self.has_more();
                     }
+                    spend(read.length);
                     room.advance(read.length);
                     return Poll::Ready(Ok(()));
                 }
@@ -179,7 +190,7 @@ impl Secured {
 
     /// Writes, and says so only when the socket has all records of it.
     fn poll_write(&mut self, cx: &Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        if !may_go_on(cx) {
+        if !may_go_on() {
             return Poll::Pending;
         }
         while self.claimed.is_none() {
@@ -187,7 +198,10 @@ impl Secured {
                 return self.socket().wait(cx);
             }
             match self.stream.send_parts(parts) {
-                Ok(count) => self.claimed = Some(count),
+                Ok(count) => {
+                    spend(count);
+                    self.claimed = Some(count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket().clear(WRITABLE),
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -223,6 +237,14 @@ impl exchange::Stream for Stream {
                 secured.socket().reset_on_close();
             }
             Self::Http2(pipe) => pipe.reset_on_close(),
+        }
+    }
+
+    fn set_slow(&self, is_slow: bool) {
+        match self {
+            Self::Clear(socket) => socket.set_slow(is_slow),
+            Self::Secured(secured) => secured.socket().set_slow(is_slow),
+            Self::Http2(_) => {}
         }
     }
 

@@ -88,8 +88,7 @@ impl Client {
         slot.responded_ns = Some(agreed_ns);
         self.exchange.persists = false;
         let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
-        deadline.await_peer(timeouts.client_request);
-        write_all(client, deadline, None, iter::once(&self.out[..])).await?;
+        write_all(client, deadline, Some(timeouts.client_request), iter::once(&self.out[..])).await?;
         let mut upstream = response.upstream;
         let mut up = Way::new(std::mem::take(input));
         let mut down = Way::new(std::mem::take(&mut upstream.input));

@@ -124,6 +124,10 @@ impl Upload<'_> {
                     }
                     // It may have responded before it closed.
                     Poll::Ready(_) => return Poll::Ready(Ok(End::Early)),
+                    // Its body is not read meanwhile, so that this alone tells.
+                    Poll::Pending if client.exchange.connection.stream.poll_gone(true, cx).is_ready() => {
+                        return Poll::Ready(Ok(End::ClientGone));
+                    }
                     Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
                 continue;

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use assay_switch::reason::{NoServer, Reason};
+
 use crate::failing::eventually;
 use crate::harness::{Client, Server, file, ok, switch};
 
@@ -25,7 +27,7 @@ fn requests_that_are_refused_say_why_and_get_nowhere() {
     let server = Server::named("s");
     let limits =
         "[limits]\nbody-size = \"100B\"\nhead-fields = 20\ntarget-size = \"200B\"\nhead-size = \"2KB\"\n";
-    let switch = switch(&file("", &[&server], limits));
+    let switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], limits));
     let long = "x".repeat(300);
     for (text, status) in [
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
@@ -53,7 +55,46 @@ fn requests_that_are_refused_say_why_and_get_nowhere() {
         assert!(client.is_closed());
     }
     assert_eq!(server.count(), 0);
-    assert_eq!(switch.snapshot().expect("runs").refused, 12);
+    let counted = switch.snapshot().expect("runs");
+    assert_eq!(counted.refused(), 12);
+    let of = |reason| counted.refused_as(reason);
+    assert_eq!((of(Reason::Malformed), of(Reason::AmbiguousFraming), of(Reason::NotServed)), (3, 2, 2));
+    assert_eq!((of(Reason::HeadTooLong), of(Reason::TooManyFields), of(Reason::BodyTooLong)), (3, 1, 1));
+    let (_, _, body) = Client::to(switch.metrics().expect("are shown")).get("/metrics");
+    let text = String::from_utf8(body).expect("text");
+    for line in ["ambiguous_framing\"} 2", "head_too_long\"} 3", "too_slow\"} 0"] {
+        assert!(text.contains(&format!("\nassay_switch_refused_total{{reason=\"{line}\n")), "{text}");
+    }
+}
+
+#[test]
+fn requests_that_are_refused_over_http_2_are_counted_and_get_nowhere() {
+    let server = Server::named("s");
+    let switch = switch(&file("http2 = \"all\"", &[&server], "[limits]\nhead-size = \"2KB\"\n"));
+    let mut head = vec![0x82, 0x86, 0x84, 1, 1, b'a', 0, 1, b'x', 0x7f, 0xff, 0x10];
+    head.extend([b'y'; 127 + 127 + (16 << 7)]);
+    let headers = |block: &[u8]| [&[0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1][..], block].concat();
+    let frames = [
+        // No path; a field whose name has an upper-case letter; CONNECT; a scheme that is not of HTTP.
+        headers(b"\x82\x86\x01\x01a"),
+        headers(b"\x82\x86\x84\x01\x01a\0\x01A\x01b"),
+        headers(b"\x02\x07CONNECT\x01\x04a:80"),
+        headers(b"\x82\x06\x03ftp\x84\x01\x01a"),
+        // A field of 2,302 bytes.
+        [&[0, (head.len() >> 8) as u8, head.len() as u8, 1, 5, 0, 0, 0, 1], &head[..]].concat(),
+        // DATA of no stream, which ends the connection.
+        vec![0, 0, 1, 0, 0, 0, 0, 0, 0, b'x'],
+    ];
+    for (number, frame) in frames.iter().enumerate() {
+        let mut client = Client::new(&switch);
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        client.stream.write_all(&[&preface[..], frame].concat()).expect("is taken");
+        eventually("one more is counted", || switch.snapshot().expect("runs").refused() == number as u64 + 1);
+    }
+    let counted = switch.snapshot().expect("runs");
+    let reasons = [Reason::Malformed, Reason::NotServed, Reason::HeadTooLong];
+    assert_eq!(reasons.map(|reason| counted.refused_as(reason)), [3, 2, 1]);
+    assert_eq!(server.count(), 0);
 }
 
 #[test]
@@ -68,6 +109,8 @@ fn bodies_in_chunks_are_held_against_their_limit_and_their_grammar() {
         assert_eq!(client.response().0, status, "{chunks}");
         assert!(client.is_closed());
     }
+    let counted = switch.snapshot().expect("runs");
+    assert_eq!([Reason::BodyTooLong, Reason::Malformed].map(|reason| counted.refused_as(reason)), [1, 1]);
     assert_eq!(server.count(), 0);
 }
 
@@ -84,6 +127,7 @@ fn clients_that_are_slow_are_told_or_sent_away() {
     assert_eq!(half.response().0, 408);
     assert_eq!(bodiless.response().0, 408);
     assert!(idle.is_closed() && half.is_closed() && bodiless.is_closed());
+    assert_eq!(switch.snapshot().expect("runs").refused_as(Reason::TooSlow), 2);
 }
 
 #[test]
@@ -105,6 +149,8 @@ fn requests_wait_for_a_server_with_room_in_their_order() {
     let mut refused = Client::new(&switch);
     let (status, _, why) = refused.get("/4");
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("wait"), "{why:?}");
+    let no_server = |reason| switch.snapshot().expect("runs").no_server_as(reason);
+    assert_eq!(NoServer::ALL.map(no_server), [0, 1, 0]);
     for (number, client) in clients.iter_mut().enumerate() {
         go.send(()).expect("it waits");
         assert_eq!(client.response().0, 200);
@@ -124,6 +170,8 @@ fn a_request_waits_no_longer_than_it_may() {
     let mut second = Client::new(&switch);
     let (status, _, why) = second.get("/");
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("in time"), "{why:?}");
+    let no_server = |reason| switch.snapshot().expect("runs").no_server_as(reason);
+    assert_eq!(NoServer::ALL.map(no_server), [0, 0, 1]);
     go.send(()).expect("it waits");
     assert_eq!(first.response().0, 200);
     go.send(()).expect("it waits");

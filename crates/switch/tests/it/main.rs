@@ -20,6 +20,7 @@ mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
 mod layer4;
+mod leaving;
 mod limits;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;

@@ -13,6 +13,19 @@ fn config(text: &str) -> assay_switch::Config {
 }
 
 #[test]
+fn counters_are_where_the_latest_file_says() {
+    let server = Server::named("a");
+    let mut switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], ""));
+    let before = switch.metrics().expect("are shown");
+    switch.reload(config(&file("metrics = \"[::1]:0\"", &[&server], ""))).expect("is taken on");
+    let after = switch.metrics().expect("are shown");
+    assert!(after != before && after.is_ipv6(), "{after}");
+    assert_eq!(Client::to(after).get("/metrics").0, 200);
+    switch.reload(config(&file("", &[&server], ""))).expect("is taken on");
+    assert_eq!(switch.metrics(), None);
+}
+
+#[test]
 fn reloading_under_load_loses_nothing() {
     let servers = [Server::named("a"), Server::named("b"), Server::named("c")];
     let [a, b, c] = &servers;

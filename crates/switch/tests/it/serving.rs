@@ -88,6 +88,32 @@ fn servers_get_the_clients_address_and_not_what_was_for_the_switch() {
     );
 }
 
+/// A server that takes `_` for `-`, as in the environment of a CGI program, would have a client's word for what the switch says.
+#[test]
+fn fields_that_the_switch_writes_do_not_reach_servers_under_another_spelling() {
+    for trusted in ["", "trusted-proxies = \"127.0.0.0/8\""] {
+        let a = Server::named("a");
+        let switch = switch(&file(&format!("name = \"front\"\n{trusted}"), &[&a], ""));
+        let mut client = Client::new(&switch);
+        for connection in ["", "Connection: X-Mine\r\n"] {
+            client.send(&format!(
+                "OPTIONS /x HTTP/1.1\r\nHost: a\r\n{connection}X_Forwarded_For: 6.6.6.6\r\nx-forwarded_for: 6.6.6.6\r\n\
+                 X_FORWARDED-PROTO: https\r\nX_Forwarded_Proto: https\r\nX-Forwarded_Host: six\r\nMax_Forwards: 6\r\nMax-Forwards: 3\r\n\
+                 X_Real_IP: 1\r\nXX_Forwarded_For: 2\r\n\r\n",
+            ));
+            assert_eq!(client.response().0, 200);
+            let got = a.last().head;
+            let names = got.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, _)| name);
+            let left: Vec<&str> = names.filter(|name| name.contains('_')).collect();
+            assert_eq!(left, ["X_Real_IP", "XX_Forwarded_For"], "{got}");
+            assert_eq!(
+                (field(&got, "x-forwarded-for"), field(&got, "max-forwards")),
+                (Some("127.0.0.1"), Some("2"))
+            );
+        }
+    }
+}
+
 #[test]
 fn no_request_leads_to_a_server_that_is_not_in_the_configuration() {
     let (named, other) = (Server::named("named"), Server::named("other"));

@@ -1,7 +1,12 @@
 //! Slow clients have what others do not need: they are told so in time, end for the sake of those that are not slow, and are counted.
 
 use std::io::{Read, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use assay_switch::Switch;
+use socket2::{Domain, Socket, Type};
 
 use crate::failing::eventually;
 use crate::harness::{Client, PATIENCE, Server, file, switch};
@@ -43,6 +48,36 @@ fn who_sends_a_byte_now_and_then_has_no_more_time_than_who_sends_none() {
 }
 
 #[test]
+fn who_does_not_close_after_a_refusal_is_counted_once() {
+    let server = Server::named("s");
+    let switch = switch(&file("", &[&server], "[timeouts]\nclient-request = \"300ms\"\n"));
+    let mut client = Client::new(&switch);
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    assert_eq!(client.response().0, 408);
+    eventually("its connection has ended", || switch.snapshot().expect("runs").clients == 0);
+    assert_eq!(switch.snapshot().expect("runs").slow, 1);
+}
+
+#[test]
+fn a_head_that_takes_seconds_is_served_and_so_is_the_request_after_it() {
+    let server = Server::named("s");
+    let switch = switch(&file("", &[&server], ""));
+    let mut client = Client::new(&switch);
+    for piece in ["GE", "T /1 H", "TTP/1.1", "\r\nHo", "st: a\r", "\n", "A: b\r\n"] {
+        client.send(piece);
+        client.stream.set_read_timeout(Some(10 * DRIP)).expect("a socket");
+        // Nothing comes before all is sent: the read is the pause.
+        assert!(client.stream.read(&mut [0]).is_err());
+    }
+    client.stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    client.send("\r\n");
+    assert_eq!(client.response().0, 200);
+    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.response().0, 200);
+    assert_eq!(switch.snapshot().expect("runs").slow, 0);
+}
+
+#[test]
 fn a_body_may_come_as_slowly_as_the_file_says() {
     let server = Server::named("s");
     // A byte in 20 ms are 50 a second.
@@ -79,6 +114,38 @@ fn where_no_more_connections_may_be_those_that_wait_longest_for_a_request_make_r
     assert_eq!(slow[1].response().0, 408);
 }
 
+/// The preface, SETTINGS, and HEADERS with GET of / at a.
+fn request_http2(settings: &[u8]) -> Vec<u8> {
+    let head = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
+    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0", &[settings.len() as u8][..], b"\x04\0\0\0\0\0", settings, head]
+        .concat()
+}
+
+#[test]
+fn clients_that_open_no_window_make_room_whatever_frames_they_send() {
+    let server = Server::named("s");
+    let switch = switch(&file("http2 = \"all\"", &[&server], "[limits]\nconnections = 20\n"));
+    // Streams have no window.
+    let begin = request_http2(&[0, 4, 0, 0, 0, 0]);
+    let no_settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let mut closed: Vec<Client> = (0..20).map(|_| Client::new(&switch)).collect();
+    closed.iter_mut().for_each(|client| client.stream.write_all(&begin).expect("is taken"));
+    eventually("all have been served", || server.count() == 20);
+    let (end, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while ended.recv_timeout(5 * DRIP) == Err(RecvTimeoutError::Timeout) {
+                // One that made room takes no more.
+                closed.iter_mut().for_each(|client| drop(client.stream.write_all(&no_settings)));
+            }
+        });
+        assert_eq!(Client::new(&switch).get("/").0, 200);
+        drop(end);
+    });
+    let dismissed = switch.snapshot().expect("runs").dismissed;
+    assert!((1..=8).contains(&dismissed), "{dismissed}");
+}
+
 #[test]
 fn a_connection_whose_request_is_served_makes_no_room() {
     let (server, go) = on_command("s");
@@ -92,6 +159,26 @@ fn a_connection_whose_request_is_served_makes_no_room() {
     go.send(()).expect("it waits");
     served.iter_mut().for_each(|client| assert_eq!(client.response().0, 200));
     go.send(()).expect("it waits");
+    assert_eq!(third.response().0, 200, "one of the others waits for a request now");
+}
+
+#[test]
+fn a_connection_of_http_2_whose_request_is_served_makes_no_room() {
+    let (server, go) = on_command("s");
+    let switch = switch(&file("http2 = \"all\"", &[&server], "[limits]\nconnections = 2\n"));
+    let mut served: Vec<Client> = (0..2).map(|_| Client::new(&switch)).collect();
+    served.iter_mut().for_each(|client| client.stream.write_all(&request_http2(&[])).expect("is taken"));
+    eventually("both have a server", || server.count() == 2);
+    let mut third = Client::new(&switch);
+    third.stream.set_read_timeout(Some(Duration::from_millis(1500))).expect("a socket");
+    third.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(
+        third.stream.read(&mut [0]).is_err(),
+        "nobody makes room, though both have waited for more than a second"
+    );
+    assert_eq!(switch.snapshot().expect("runs").dismissed, 0);
+    (0..3).for_each(|_| go.send(()).expect("it waits"));
+    third.stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     assert_eq!(third.response().0, 200, "one of the others waits for a request now");
 }
 
@@ -114,7 +201,40 @@ fn slow_uploads_leave_a_quarter_of_a_server_to_others() {
         let mut status = [0; 12];
         told += u32::from(client.stream.read_exact(&mut status).is_ok() && &status == b"HTTP/1.1 408");
     }
-    assert_eq!(told, 2);
+    // A request of the others takes a place, too: if the switch looks just then, another one makes room.
+    assert!((2..=4).contains(&told), "{told}");
+}
+
+#[test]
+fn readers_that_take_a_part_and_no_more_leave_a_quarter_of_a_server_to_others() {
+    let body = vec![b'b'; 1 << 20];
+    let server = Server::responding("s", move |got, stream| {
+        let body = if got.head.contains("/big") { &body[..] } else { &b"small"[..] };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).is_ok()
+    });
+    for splice in ["never", "auto"] {
+        let own = format!("splice = \"{splice}\"\n");
+        let switch = switch(&file(&own, &[&server], "[limits]\nserver-connections = 8\n"));
+        let readers: Vec<_> = (0..8).map(|_| reader(&switch)).collect();
+        let now = || switch.snapshot().expect("runs");
+        eventually("they have made room", || now().in_flight == 6 && now().dismissed == 2);
+        for _ in 0..2 {
+            assert_eq!(Client::new(&switch).get("/").0, 200);
+        }
+        drop(readers);
+    }
+}
+
+/// A client that has taken a part of a large body, with a small window. What it is sent next is taken by its system in part.
+fn reader(switch: &Switch) -> std::net::TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(16 << 10).expect("a socket");
+    socket.connect(&switch.addresses()[0].into()).expect("is listened at");
+    socket.send(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").expect("is taken");
+    let mut stream = std::net::TcpStream::from(socket);
+    stream.read_exact(&mut vec![0; 150_000]).expect("a part");
+    stream
 }
 
 #[test]

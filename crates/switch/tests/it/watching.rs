@@ -41,6 +41,9 @@ fn counters_are_for_clients_that_name_this_machine_and_a_head_gets_no_body() {
     };
     assert_eq!(get("evil.example:9100", "GET").0, 421);
     assert_eq!(get(&metrics.to_string(), "GET").0, 200);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        assert_eq!(get("localhost", method).0, 405, "{method}");
+    }
     let (status, length, rest) = get("localhost", "HEAD");
     assert!(status == 200 && length.is_some_and(|length| length != "0") && rest.is_empty(), "{rest:?}");
 }
@@ -54,7 +57,11 @@ fn counters_are_served_whoever_else_holds_connections_without_a_request() {
     halves.iter_mut().step_by(2).for_each(|client| client.send("GET /metrics HTTP/1.1\r\n"));
     let mut client = Client::to(metrics);
     client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(client.response().0, 200);
+    let (status, _, body) = client.response();
+    assert_eq!(status, 200);
+    let text = String::from_utf8(body).expect("text");
+    // 201 wanted a place, and there are 64.
+    assert!(text.contains("\nassay_switch_metrics_dismissed_total 137\n"), "{text}");
     // Far more than have a place were ended for it, without a response.
     let first = &mut halves[0];
     assert!(first.is_closed());

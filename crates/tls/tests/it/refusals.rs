@@ -1,9 +1,11 @@
 //! Everything that can be wrong, each under its own kind, on the side that sees it.
 
+use std::time::Duration;
+
 use assay_role::tls::{Offer, Version};
 use assay_tls::HTTP_2;
 use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, SettingsError, Trust};
+use assay_tls::client::{Client, Name, SettingsError, Trust};
 use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::server::Server;
 
@@ -34,7 +36,7 @@ fn an_expired_certificate_is_found_and_named() {
     let (authority, server) = server(KeyKind::P256, &["www.example"], validity, &Offer::default());
     let (error, seen) = refused(&client(&authority, &Offer::default()), &server, "www.example");
     assert_eq!(error.kind, TlsErrorKind::CertificateExpired);
-    assert!(error.to_string().contains("is expired, since 36"), "{error}");
+    assert!(error.to_string().contains("expired 60 minutes ago"), "{error}");
     let seen = seen.expect("the server is told");
     assert_eq!(seen.kind, TlsErrorKind::CertificateRefused, "{seen}");
 }
@@ -92,6 +94,33 @@ fn a_client_that_speaks_http_in_the_clear_is_told_from_one_that_speaks_tls() {
     assert_eq!(error.kind, TlsErrorKind::NotTls);
 }
 
+/// The library panics if it does not see such a beginning again; any stranger can send one.
+#[test]
+fn the_beginning_of_a_message_keeps_nobody_from_ending_a_connection() {
+    let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
+    let client = client(&authority, &Offer::default());
+    let name = Name::of_authority("www.example").expect("is a name");
+    for kind in [1, 2] {
+        let session = || match kind {
+            1 => server.accept().expect("can begin"),
+            _ => client.connect(&name, true).expect("can begin"),
+        };
+        // A record that has two bytes of a handshake message.
+        let begun = [22, 3, 3, 0, 2, kind, 0];
+        let (mut closed, mut out) = (session(), Vec::new());
+        closed.begin(&mut out).expect("can begin");
+        closed.receive(&mut begun.to_vec(), &mut |_| (), &mut out).expect("goes on");
+        closed.close(&mut out);
+        let (mut broken, mut out) = (session(), Vec::new());
+        broken.begin(&mut out).expect("can begin");
+        broken.receive(&mut begun.to_vec(), &mut |_| (), &mut out).expect("goes on");
+        out.clear();
+        let error = broken.receive(&mut [22, 9, 9, 255, 255, 0], &mut |_| (), &mut out);
+        assert!(error.is_err() && out.first() == Some(&21), "an alert says so: {error:?}, {out:?}");
+        broken.close(&mut out);
+    }
+}
+
 #[test]
 fn a_key_that_does_not_match_is_refused_before_anybody_connects() {
     let authority = Authority::new(KeyKind::P256, here()).expect("can be made");
@@ -124,5 +153,42 @@ fn both_sides_speak_the_same_version_of_http_or_say_that_they_do_not() {
         let mut pair = Pair::new(&client, server, "www.example", false);
         pair.settle(usize::MAX).expect("they agree");
         assert_eq!(pair.client.session.agreed().map(|agreed| agreed.is_http2), Some(is_http2));
+    }
+}
+
+/// What `openssl req -x509` makes: signed with its own key, and marked as that of an authority. It begins and ends so many seconds from now.
+fn signed_by_itself(from_s: i64, until_s: i64) -> (String, Server) {
+    let at = |s: i64| std::time::UNIX_EPOCH + Duration::from_secs(now_unix_s().saturating_add_signed(s));
+    let mut told = rcgen::CertificateParams::new(["www.example".to_owned()]).expect("is a name");
+    told.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    told.not_before = at(from_s).into();
+    told.not_after = at(until_s).into();
+    let key = rcgen::KeyPair::generate().expect("can be made");
+    let certificate = told.self_signed(&key).expect("can be made").pem();
+    let server = Server::new(certificate.as_bytes(), key.serialize_pem().as_bytes(), &Offer::default());
+    (certificate, server.expect("belong together"))
+}
+
+#[test]
+fn a_certificate_that_is_trusted_itself_is_accepted_for_its_name_while_it_is_valid() {
+    let trusting = |certificate: &str| {
+        Client::new(Trust::Authorities(certificate.as_bytes()), &Offer::default()).expect("has a certificate")
+    };
+    let (certificate, server) = signed_by_itself(-60, 3600);
+    Pair::new(&trusting(&certificate), &server, "www.example", true).settle(usize::MAX).expect("is accepted");
+    let (error, _) = refused(&trusting(&certificate), &server, "other.example");
+    assert_eq!(error.kind, TlsErrorKind::CertificateName, "{error}");
+    // Another one with the same names is another one.
+    let (other, _) = signed_by_itself(-60, 3600);
+    let (error, _) = refused(&trusting(&other), &server, "www.example");
+    assert_eq!(error.kind, TlsErrorKind::CertificateUntrusted, "{error}");
+    assert!(error.to_string().contains("that of an authority (CA:TRUE)"), "{error}");
+    for (from_s, until_s, expected) in
+        [(-7200, -3600, "expired 60 minutes ago"), (3600, 7200, "is not valid yet, for another ")]
+    {
+        let (certificate, server) = signed_by_itself(from_s, until_s);
+        let (error, _) = refused(&trusting(&certificate), &server, "www.example");
+        assert_eq!(error.kind, TlsErrorKind::CertificateExpired, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

@@ -97,10 +97,13 @@ fn several_streams_are_for_best_effort_robots_over_http_2() {
     };
     let set = with(over(Some(HttpVersion::Http2), 10), closed());
     assert_eq!(set.robots[0].streams, 10);
-    for (overrides, mut workload) in
-        [(over(None, 10), closed()), (over(Some(HttpVersion::Http2), 10), fixtures::small())]
-    {
-        assert_eq!(overrides.apply(&mut workload), Err(OverrideError::NoStreams));
+    let refused = |overrides: Overrides, mut workload| overrides.apply(&mut workload).unwrap_err();
+    assert_eq!(refused(over(None, 10), closed()), OverrideError::NoHttp2);
+    // Another version of HTTP is no way out where no robot waits for responses.
+    for version in [None, Some(HttpVersion::Http2)] {
+        let error = refused(over(version, 10), fixtures::small());
+        assert_eq!(error, OverrideError::NoStreams);
+        assert!(!error.to_string().contains("--robot-http"), "{error}");
     }
     assert_eq!(with(over(None, 1), closed()).robots[0].streams, 1);
 }

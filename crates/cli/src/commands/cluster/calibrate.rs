@@ -94,7 +94,7 @@ fn node(
     let mut services = Vec::new();
     let requested = experiment.services.iter().zip(&mix.weights).filter(|(_, weight)| **weight > 0.0);
     for (service, _) in requested {
-        output::eprint(&format!("{}: {}\n", spec.address, service.name));
+        output::say(&format!("{}: {}", spec.address, service.name));
         let needs = needs_of(spec, service).map_err(Failure::failed)?;
         if needs.alone_us() <= 0.0 {
             let seen = anyhow!("no response of {} was complete within {} s", service.name, spec.measure_s);
@@ -102,7 +102,7 @@ fn node(
         }
         services.push(service_document(&service.name, &needs, processors));
     }
-    output::eprint(&format!("{}: {}\n", spec.address, mix.label));
+    output::say(&format!("{}: {}", spec.address, mix.label));
     let (mut mix_per_s, mut failed) = (Vec::new(), 0);
     for repetition in 0..experiment.repetitions {
         let spec = CalibrationSpec { seed: spec.seed.wrapping_add(u64::from(repetition)), ..*spec };

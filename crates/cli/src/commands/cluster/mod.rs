@@ -9,20 +9,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::is_private;
 use assay_node::Pace;
 use assay_node::nodes::{Kind, Nodes, NodesSpec};
+use assay_role::network::is_private;
 use assay_simulate::{Cell, Experiment, Load};
 use clap::Args;
 use serde::Serialize;
 
 use super::crowd::{Crowds, crowds};
 use super::policies::Results;
+use super::simulate::tell_failures_after_the_end;
 use crate::clusters::{self, CLUSTERS};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::target::reachable;
-use crate::{output, units};
+use crate::{opened, output, units};
 
 const WHAT: &str = "What";
 const NODES: &str = "Nodes";
@@ -126,12 +127,61 @@ pub fn cluster(args: &ClusterArgs) -> Result<Exit, Failure> {
     choose(args, &mut experiment)?;
     check_nodes(args, &experiment)?;
     check_ways(args, &experiment)?;
+    check_flags(args)?;
     args.results.check()?;
+    tell_opened(args);
     match (args.run, args.calibrate) {
         (true, _) => run::run(args, &name, &experiment),
         (_, true) => calibrate::calibrate(args, &experiment),
         _ => serve(args, &experiment),
     }
+}
+
+/// Says what is open to other machines.
+fn tell_opened(args: &ClusterArgs) {
+    let has_switch = !args.calibrate && if args.run { !args.without_switch } else { args.switch };
+    let what = match (args.nodes.is_empty(), has_switch) {
+        (true, true) => "its nodes and its switch",
+        (true, false) => "its nodes",
+        (false, true) => "its switch",
+        (false, false) => return,
+    };
+    opened::tell(&[args.listen], &format!("load {what}, on this port and the next"), "--listen");
+}
+
+/// Refuses flags that would do nothing: those of a measurement without one, and servers that nobody sends requests to.
+fn check_flags(args: &ClusterArgs) -> Result<(), Failure> {
+    let results = &args.results;
+    let of_runs = [
+        ("--without-switch", args.without_switch),
+        ("--keep-alive", args.keep_alive),
+        ("--html", results.html.is_some()),
+        ("--csv", results.csv.is_some()),
+        ("--against", results.against.is_some()),
+    ];
+    let of_measurements = [
+        ("--clients", args.clients.is_some()),
+        ("--repetitions", args.repetitions.is_some()),
+        ("--warm-up", args.warm_up.is_some()),
+        ("--measure", args.measure.is_some()),
+    ];
+    let given =
+        |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
+    let refuse = |flag: &str, needed: &str| {
+        let failure = anyhow!("{flag} does nothing without {needed}");
+        Err(Failure::usage(failure).hint(format!("add {needed}, or leave {flag} out")))
+    };
+    if let (Some(flag), false) = (given(&of_runs), args.run) {
+        return refuse(flag, "--run");
+    }
+    if let (Some(flag), false) = (given(&of_measurements), args.run || args.calibrate) {
+        return refuse(flag, "--run or --calibrate");
+    }
+    let is_any_loaded = args.run || args.calibrate || args.switch;
+    if !is_any_loaded && !args.nodes.is_empty() {
+        return refuse("--nodes", "--switch, --run or --calibrate");
+    }
+    Ok(())
 }
 
 /// Keeps the selected parts of the experiment only.
@@ -158,6 +208,9 @@ fn choose(args: &ClusterArgs, experiment: &mut Experiment) -> Result<(), Failure
     experiment.seed = args.seed.unwrap_or(experiment.seed);
     experiment.warm_up_s = args.warm_up.map_or(experiment.warm_up_s, |time| time.as_secs_f64());
     experiment.measure_s = args.measure.map_or(experiment.measure_s, |time| time.as_secs_f64());
+    if args.run {
+        tell_failures_after_the_end(experiment);
+    }
     if args.as_it_is {
         experiment.switch.link_bits_per_s = None;
     }

@@ -128,7 +128,7 @@ fn measure(
     drop(switch);
     let Some(outcome) = outcome else { return Ok(None) };
     for (kind, count) in &outcome.failures {
-        output::eprint(&format!("  {count} × {kind}\n"));
+        output::say(&format!("  {count} × {kind}"));
     }
     let mut tally = outcome.tally;
     let counted = Moment::from_secs(experiment.warm_up_s)

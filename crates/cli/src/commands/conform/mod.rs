@@ -1,5 +1,6 @@
 //! `assay conform`: cases of conformance, tried on proxies and caches.
 
+mod labels;
 mod subject;
 mod switch;
 mod targets;
@@ -34,7 +35,7 @@ Examples:
   assay conform old=squid new=squid --set new:ttl=0
       one proxy against itself with another setting
   assay conform 127.0.0.1:8080 --origin-listen 127.0.0.1:9000
-      a cache that runs already, with 127.0.0.1:9000 as its origin
+      a cache that is already running, with 127.0.0.1:9000 as its origin
   assay conform switch
       framing and forwarding by the web switch, which stores nothing
   assay conform varnish --tls --case http2 --case http2-frames
@@ -61,7 +62,7 @@ pub struct ConformArgs {
     #[command(subcommand)]
     pub what: Option<ConformCommand>,
     /// What to try: `builtin`, `switch` (the web switch), names from `assay proxies`, descriptions FILE.toml, or the HOST:PORT
-    /// of one that runs already; with a label of your own, if you like
+    /// of one that is already running; with a label of your own, if you like
     #[arg(value_name = "[LABEL=]PROXY", required_unless_present_any = ["schema", "topologies"], help_heading = TARGETS)]
     pub targets: Vec<String>,
     /// Try the caches that FILE.toml describes as one target (docs/reference/experiments.md): requests go to the first that has
@@ -80,7 +81,7 @@ pub struct ConformArgs {
     /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
     #[arg(long, value_name = "DIR", help_heading = TARGETS)]
     pub proxy_dir: Vec<PathBuf>,
-    /// Where the origin listens that a proxy that runs already is configured to use
+    /// Where the origin listens that a proxy that is already running is configured to use
     #[arg(long, value_name = "ADDR:PORT", help_heading = TARGETS)]
     pub origin_listen: Option<SocketAddr>,
     /// The targets are forward proxies: requests carry whole URLs. Cases that only a gateway gets do not apply
@@ -181,20 +182,21 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
         output::result(schema::of_document("conform"), args.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.output, &args.html, &args.markdown, &args.junit] {
-        output::check_result(file.as_deref())?;
-    }
-    let mut cases = suite(args.cases.as_deref())?.chosen(&args.chosen).map_err(Failure::usage)?;
+    let others = [&args.html, &args.markdown, &args.junit].map(Option::as_deref);
+    output::check_results(args.output.as_deref(), others)?;
+    let suite = suite(args.cases.as_deref())?;
+    let mut cases = suite.chosen(&args.chosen).map_err(Failure::usage)?;
     for case in &mut cases {
         let case = Rc::make_mut(case);
         case.tries = case.tries.max(args.tries.into());
     }
     let known = args.known_failures.as_deref().map(known_failures).transpose()?.unwrap_or_default();
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    tell_unknown(&suite, &known);
     leftovers::clear();
     let Some(mut document) = targets::tried(args, &cases)? else { return Ok(Exit::Interrupted) };
     for unused in known::apply(&mut document, &known) {
-        output::eprint(&format!("note: the known failure of `{}` was not seen\n", unused.case));
+        output::say(&format!("note: the known failure of `{}` was not seen", unused.case));
     }
     write(args, &document, baseline.as_ref())?;
     if !document.has_decided() {
@@ -222,6 +224,16 @@ fn suite(directory: Option<&Path>) -> Result<Suite, Failure> {
 fn known_failures(file: &Path) -> Result<Vec<known::Known>, Failure> {
     let text = read(file, assay_files::SETTINGS_MAX)?;
     known::read(&file.display().to_string(), &text).map_err(Failure::usage)
+}
+
+/// A name that no case has is likely misspelt, and accepts nothing.
+fn tell_unknown(suite: &Suite, known: &[known::Known]) {
+    for known in known.iter().filter(|known| !suite.cases.iter().any(|case| known.names(&case.name))) {
+        output::eprint(&format!(
+            "note: --known-failures: no case is called `{}`; `assay conform list` lists them\n",
+            known.case
+        ));
+    }
 }
 
 fn read_baseline(file: &Path) -> Result<Document, Failure> {

@@ -9,8 +9,10 @@ use assay_conform::run::Http2;
 use assay_lab::led::topology::{self, TopologyPlan};
 use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
 use assay_lab::topology::Usual;
-use assay_lab::{LabError, Mode, description, is_private};
+use assay_lab::{LabError, Mode, description};
+use assay_role::network::is_private;
 
+use super::labels::{free, given, proxies_labelled};
 use super::{ConformArgs, switch};
 use crate::commands::spe::targets::{check_label, under_test};
 use crate::exit::Failure;
@@ -51,8 +53,10 @@ impl Subject {
 
 /// All that the command line names, each with a label of its own; what is started keeps its files in `directory`.
 pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure> {
+    let given = given(args.targets.iter().chain(&args.topologies))?;
     let (switches, proxies): (Vec<String>, Vec<String>) =
         args.targets.iter().cloned().partition(|typed| switch::label(typed).is_some());
+    let proxies = proxies_labelled(&proxies, &args.proxy_dir, &given)?;
     let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
@@ -80,9 +84,13 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
     if args.forward && !switches.is_empty() {
         return Err(Failure::usage(anyhow!("the switch is no forward proxy; leave --forward out")));
     }
-    for label in switches.iter().filter_map(|typed| switch::label(typed)) {
-        refuse_twice(&subjects, label, "LABEL=switch")?;
-        subjects.push(Subject::Switch(label.to_owned()));
+    for typed in &switches {
+        let label = match typed.split_once('=') {
+            Some((label, _)) => label.to_owned(),
+            None => free(typed, &given),
+        };
+        refuse_twice(&subjects, &label, "LABEL=switch")?;
+        subjects.push(Subject::Switch(label));
     }
     Ok(subjects)
 }

@@ -24,6 +24,7 @@ use super::subject::{self, Subject, ToStart};
 use super::{ConformArgs, switch};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
+use crate::opened;
 use crate::output;
 
 /// Lines of a log that are quoted when a proxy ended, and characters of each.
@@ -34,6 +35,7 @@ const MOST_OF_A_LINE: usize = 200;
 pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
     let (directory, temporary) = directory(args)?;
     let subjects = subject::all(args, &directory)?;
+    opened::tell(args.origin_listen.as_slice(), "request the responses of its cases", "--origin-listen");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

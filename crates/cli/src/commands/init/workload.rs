@@ -24,8 +24,14 @@ pub struct Shape {
     pub length: Duration,
 }
 
-/// A workload in the file `file`.
+/// A workload in the file `file`, formatted as `assay fmt` does.
 pub fn text(file: &str, shape: Shape) -> String {
+    let text = unformatted(file, shape);
+    // The text can be parsed whatever its numbers are; should it not be, the run says why.
+    assay_pgl::format(file, &text).unwrap_or(text)
+}
+
+fn unformatted(file: &str, shape: Shape) -> String {
     let Shape { rate, size, revisits, length } = shape;
     let robots = (rate / ROBOT_RATE).max(LEAST_ROBOTS).ceil();
     let each = rate / robots;
@@ -138,6 +144,8 @@ mod tests {
             let shape = Shape { rate, size: 13 << 10, revisits, length: LENGTH };
             let compiled = compile("mine.pg", &Only(text("mine.pg", shape)))
                 .unwrap_or_else(|failure| panic!("{:?}", failure.diagnostics));
+            let written = text("mine.pg", shape);
+            assert_eq!(assay_pgl::format("mine.pg", &written).as_deref(), Ok(written.as_str()), "{rate}");
             assert!(compiled.warnings.is_empty(), "{rate}: {:?}", compiled.warnings);
             let robots = f64::from(compiled.workload.robot_count());
             assert!(robots >= LEAST_ROBOTS && (rate / robots) <= ROBOT_RATE + 1e-9, "{rate}: {robots}");

@@ -14,7 +14,7 @@ use crate::{run_name, units};
 
 const EXPERIMENT: &str = "Experiment";
 const MACHINES: &str = "Several machines";
-const AGAIN: &str = "Going on";
+const AGAIN: &str = "Resuming";
 const RECORD: &str = "Results";
 
 const EXAMPLES: &str = "\
@@ -96,7 +96,7 @@ pub struct LabArgs {
     /// Run cells whose numbers are not known once more, too
     #[arg(long, requires = "resume", help_heading = AGAIN)]
     pub redo_invalid: bool,
-    /// Begin anew, though an unfinished one is in `runs/`
+    /// Start a new experiment even if an unfinished one is in `runs/`
     #[arg(long, help_heading = AGAIN)]
     pub new: bool,
     /// Go on although Assay, a proxy, a workload, the experiment or the machines are not what they were: results get mixed

@@ -40,9 +40,8 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     let Some(file) = &args.experiment else {
         return Err(Failure::usage(anyhow!("no experiment is named")).hint("assay lab EXPERIMENT.toml"));
     };
-    output::check_result(args.output.as_deref())?;
+    output::check_results(args.output.as_deref(), [args.junit.as_deref()])?;
     args.take.check()?;
-    output::check_result(args.junit.as_deref())?;
     form(args)?;
     let experiment = read(file)?;
     if args.dry_run {
@@ -55,11 +54,11 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
     // Nothing has run: a directory that was made for it would be in the way of the next attempt.
     let clear_away = || is_fresh.then(|| std::fs::remove_dir_all(&path));
     let plans = Plans::make(file, &set.experiment, args).inspect_err(|_| drop(clear_away()))?;
-    output::eprint(&format!("experiment directory {}\n", path.display()));
+    output::say(&format!("experiment directory {}", path.display()));
     let ending = match run(args, set, plans)? {
         Ok(Some(ending)) => ending,
         Ok(None) => {
-            output::eprint(&format!("quit at once; {}\n", go_on(file, &path)));
+            output::say(&format!("quit at once; {}", go_on(file, &path)));
             return Ok(Exit::Interrupted);
         }
         Err(error) => {
@@ -108,7 +107,7 @@ pub fn run_in(
     let set = set_up(&args, experiment.clone())?;
     let file = path.join("experiment.toml");
     let plans = Plans::make(&file, &set.experiment, &args)?;
-    output::eprint(&format!("experiment directory {}\n", path.display()));
+    output::say(&format!("experiment directory {}", path.display()));
     match run(&args, set, plans)? {
         Ok(Some(ending)) if ending.interrupted => {
             Err(Failure::failed(anyhow!("the experiment in {} was interrupted", path.display()))
@@ -209,7 +208,7 @@ fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp
         .hint("begin anew (--new), or go on all the same and mix the results (--mix-versions)"));
     }
     let resumed = resume(&dir, &experiment, info, args.redo_invalid).map_err(Failure::usage)?;
-    resumed.notes.iter().chain(&changed).for_each(|note| output::eprint(&format!("note: {note}\n")));
+    resumed.notes.iter().chain(&changed).for_each(|note| output::say(&format!("note: {note}")));
     Ok(SetUp { experiment, dir, info: resumed.info, fresh: false })
 }
 
@@ -275,15 +274,15 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     let (failed, invalid) = (count(CellState::Failed), count(CellState::Invalid));
     output::eprint(&show::standing(info));
     if ending.interrupted {
-        output::eprint(&format!("interrupted; {}\n", go_on(file, dir)));
+        output::say(&format!("interrupted; {}", go_on(file, dir)));
     }
     if info.cells.iter().any(|cell| cell.state != CellState::Waiting) {
         compare(args, dir)?;
     }
     if let Some(words) = &ending.hopeless {
-        output::eprint(&format!("{words}\n"));
+        output::say(words);
         if !info.finished {
-            output::eprint(&format!("the remaining cells were not run; {}\n", go_on(file, dir)));
+            output::say(&format!("the remaining cells were not run; {}", go_on(file, dir)));
         }
     }
     if failed > 0 && !ending.interrupted {
@@ -303,7 +302,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     let judged = judged(dir, info);
     junit::of_experiment(args.junit.as_deref(), info, &judged)?;
     let [unmet, undecided] = not_held(&judged);
-    unmet.iter().chain(&undecided).for_each(|line| output::eprint(&format!("{line}\n")));
+    unmet.iter().chain(&undecided).for_each(|line| output::say(line));
     let unknown = invalid + undecided.len() + usize::from(ending.hopeless.is_some());
     Ok(exit(ending.interrupted, failed, unmet.len(), unknown))
 }

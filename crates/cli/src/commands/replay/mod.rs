@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::{is_private, units};
+use assay_lab::units;
 use assay_logs::format::Format;
 use assay_replay::filter::{Filter, METHODS, Statuses};
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{List, Log, Options, ReplayError, Results, Source, Tls, drive};
+use assay_role::network::is_private;
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use tokio::runtime::{Builder, LocalOptions};
 
 use crate::commands::logs::hint;
@@ -75,14 +77,14 @@ pub struct ReplayArgs {
     /// Name of the log's format, or a format string as the proxy itself takes it; without, it is recognised
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
-    /// The host of paths that say none; without, the address that is sent to, or `origin.example` with --proxy
+    /// Host for lines without one; default: the address that is sent to, or `origin.example` with --proxy
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
     /// Files hold a URL per line: request them at random
     #[arg(long, conflicts_with_all = ["speed", "format", "limit"])]
     pub urls: bool,
     /// With --urls: connections in all; without, so many that every URL is requested once
-    #[arg(long, value_name = "N", requires = "urls")]
+    #[arg(long, value_name = "N", requires = "urls", value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: Option<u64>,
     /// With --urls: requests of a connection, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, requires = "urls", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -90,7 +92,7 @@ pub struct ReplayArgs {
     /// With --urls: connections a second, on average
     #[arg(long, value_name = "N", default_value_t = 1.0, requires = "urls", value_parser = positive)]
     pub rate: f64,
-    /// With --urls: seed of chance
+    /// With --urls: seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1, requires = "urls")]
     pub seed: u64,
     /// Send requests with these methods only: GET, HEAD
@@ -106,7 +108,7 @@ pub struct ReplayArgs {
     #[arg(long = "static", conflicts_with = "urls")]
     pub is_static: bool,
     /// Send so many requests of the log at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
     /// Send nothing that is due later than this
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
@@ -121,7 +123,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = units::duration)]
     pub keep_idle: Duration,
     /// Requests under way at most; one that is due beyond that is not sent, and counted
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub most_open: usize,
     /// You may send to a public address: it is yours
     #[arg(long)]
@@ -155,8 +157,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
             "--to HOST:PORT sends them to an address; --proxy PROXY starts a proxy and sends them through it",
         ));
     }
-    output::check_result(file)?;
-    output::check_result(args.xacts.as_deref())?;
+    output::check_results(file, [args.xacts.as_deref()])?;
     let tls = secured::of(args)?;
     let source = source(args)?;
     let start = || "cannot start the replay";
@@ -186,7 +187,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     output::result(&text, file)?;
     let lost = results.without_response();
     if let Some(doubt) = results.own.doubt().filter(|_| args.json || args.output.is_some()) {
-        output::eprint(&format!("warning: {doubt}\n"));
+        output::say(&format!("warning: {doubt}"));
     }
     match lost {
         _ if results.proxy_ended.is_some() => Err(proxy_ended(&results)),
@@ -204,7 +205,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         }
         // In words it stands in the result; who reads that with another program is told here.
         Some(words) if args.json || args.output.is_some() => {
-            output::eprint(&format!("warning: {words}\n"));
+            output::say(&format!("warning: {words}"));
             Ok(Exit::Fine)
         }
         _ if results.requests == 0 => Err(nothing_sent(&results)),

@@ -13,13 +13,13 @@ use assay_lab::led::{UnderTest, Which};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
 use assay_replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls, drive};
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::{ReplayArgs, failure, options, resolved, tell};
 use crate::commands::spe::targets;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
-use crate::{output, run_name, units};
+use crate::{opened, output, run_name, units};
 
 /// The host of paths that say none.
 pub const HOST: &str = "origin.example";
@@ -27,6 +27,7 @@ const HEADING: &str = "Through a proxy under test";
 
 /// Flags of a proxy under test and of what is behind it.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("simulated").args(["proxy", "origins"])))]
 pub struct ThroughArgs {
     /// Start this proxy and send through it, with simulated origins behind it that serve every URL with the size, status
     /// and type that the log has: `builtin`, a name from `assay proxies`, or a description FILE.toml
@@ -40,26 +41,27 @@ pub struct ThroughArgs {
     #[arg(long, value_name = "ADDR:PORT", requires = "to", help_heading = HEADING)]
     pub origins: Option<SocketAddr>,
     /// How long a response of simulated origins is fresh
-    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = units::duration, help_heading = HEADING)]
+    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = units::duration, requires = "simulated", help_heading = HEADING)]
     pub lifetime: Duration,
     /// How long simulated origins think before they respond [default: not at all]
-    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = HEADING)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "simulated", help_heading = HEADING)]
     pub think: Option<Duration>,
     /// Memory for the proxy's cache
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::size, help_heading = HEADING)]
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::size, conflicts_with = "to", help_heading = HEADING)]
     pub memory: u64,
     /// Disk for the proxy's cache
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, help_heading = HEADING)]
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, conflicts_with = "to", help_heading = HEADING)]
     pub disk: u64,
     /// Choose one of the proxy's own settings, as `assay run --set` does; may be given more than once
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = targets::setting, help_heading = HEADING)]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = targets::setting, conflicts_with = "to", help_heading = HEADING)]
     pub settings: Vec<targets::Setting>,
     /// Look for proxy descriptions in DIR too
-    #[arg(long, value_name = "DIR", help_heading = HEADING)]
+    #[arg(long, value_name = "DIR", conflicts_with = "to", help_heading = HEADING)]
     pub proxy_dir: Vec<PathBuf>,
     /// Where the result, the requests and the proxy's configuration and logs go; it must be empty or not be there
     /// [default: replays/LOG-PROXY-DATE-TIME]
-    #[arg(long, value_name = "DIR", requires = "proxy", help_heading = HEADING)]
+    // Required is `proxy`, too; clap does not insist on what cannot be there.
+    #[arg(long, value_name = "DIR", requires = "proxy", conflicts_with = "to", help_heading = HEADING)]
     pub dir: Option<PathBuf>,
 }
 
@@ -114,7 +116,7 @@ pub async fn replay(
     let driven = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure);
     let ended = led.died().await;
     if let Some(words) = led.deaths() {
-        output::eprint(&format!("warning: {words}\n"));
+        output::say(&format!("warning: {words}"));
     }
     let software = led.software.clone();
     led.stop().await;
@@ -147,6 +149,8 @@ async fn beside_a_running_one(
     let host = catalogue.hosts().filter(|hosts| hosts.len() == 1).and_then(|mut hosts| hosts.pop());
     let simulated =
         Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
+    let can = "request the objects of the log from its origins";
+    opened::tell(args.through.origins.as_slice(), can, "--origins");
     let listen = args.through.origins.into_iter();
     let listeners = listen.map(|listen| Listener { listen, host: host.clone() }).collect();
     let _origins = Origins::start(listeners, Arc::clone(&simulated)).map_err(failure)?;

@@ -48,7 +48,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
     /// Simulate nothing; compute for each mix and cluster which documents should be WARD's core
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["html", "csv", "against"])]
     pub ward_analysis: bool,
     #[command(flatten)]
     pub results: Results,
@@ -91,8 +91,19 @@ fn experiment(args: &SimulateArgs, named: &str, name: &str, text: &str) -> Resul
     experiment.seed = args.seed.unwrap_or(experiment.seed);
     if let Some(measure) = args.measure {
         experiment.measure_s = measure.as_secs_f64();
+        tell_failures_after_the_end(&experiment);
     }
     Ok(experiment)
+}
+
+/// A measurement that is shorter than the file says may end before nodes fail that the file lets fail.
+pub fn tell_failures_after_the_end(experiment: &Experiment) {
+    for failure in experiment.failures_after_the_end() {
+        let (node, at_s) = (failure.node.0, failure.at_s);
+        output::eprint(&format!(
+            "note: node {node} does not fail: the measurement ends before {at_s} s, when it would\n"
+        ));
+    }
 }
 
 fn threads(args: &SimulateArgs) -> usize {

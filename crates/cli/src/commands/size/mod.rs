@@ -126,9 +126,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         output::result(schema::of_document("size"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    for file in [&args.form.output, &args.form.html, &args.csv] {
-        output::check_result(file.as_deref())?;
-    }
+    output::check_results(args.form.output.as_deref(), [args.form.html.as_deref(), args.csv.as_deref()])?;
     let named = workload::named(&args.files, &args.workload)?;
     prove::check(named.as_deref(), &args.proof, &args.workload)?;
     let stored_as = args.proof.as_proxy.as_deref();
@@ -160,13 +158,14 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if let Some(path) = &args.csv {
         output::result(&csv::write(&document), Some(path))?;
     }
-    let text = if args.form.json {
-        document.to_json().map_err(Failure::failed)?
+    let file = args.form.output.as_deref();
+    if args.form.json {
+        output::result(&document.to_json().map_err(Failure::failed)?, file)?;
     } else {
-        let style = output::style(args.form.output.as_deref());
-        terminal::render(&document, Look { colour: style.colour, width: style.width })
-    };
-    output::result(&text, args.form.output.as_deref())?;
+        output::drawn(file, |style| {
+            terminal::render(&document, Look { colour: style.colour, width: style.width })
+        })?;
+    }
     Ok(Exit::Fine)
 }
 
@@ -283,10 +282,9 @@ fn failure(error: SizeError) -> Failure {
 
 /// Reads `128MB`, or a number of bytes or objects.
 fn size(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(0) => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
-        Ok(number) => Ok(number),
-        Err(_) => units::size(text),
+    match text.parse().or_else(|_| units::size(text))? {
+        0 => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
+        size => Ok(size),
     }
 }
 

@@ -42,7 +42,7 @@ pub struct ProveArgs {
     /// Run each combination N times, with a seed of its own each time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 1, requires = "prove")]
     pub repetitions: u32,
-    /// Directory of the experiment; one that is there is gone on with [default: runs/size-WORKLOAD-DATE-TIME]
+    /// Directory of the experiment; an existing one is resumed [default: runs/size-WORKLOAD-DATE-TIME]
     #[arg(long, value_name = "DIR", requires = "prove")]
     pub dir: Option<PathBuf>,
     /// How much faster than it was a log is replayed

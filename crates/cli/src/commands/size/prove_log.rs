@@ -64,7 +64,7 @@ fn runs(
     let named = settings(storing).into_values().fold(model.name.clone(), |name, value| name + "-" + &value);
     let run = |number: u32| {
         let of = args.repetitions;
-        output::eprint(&format!("{named} with {}, replay {number} of {of}\n", bytes(size_bytes)));
+        output::say(&format!("{named} with {}, replay {number} of {of}", bytes(size_bytes)));
         let dir = dir.join(format!("{named}-{size_bytes}-{number}"));
         replayed(log, args, (model, storing, size_bytes), &dir).transpose()
     };
@@ -122,7 +122,7 @@ fn replayed(
             return Ok(None);
         }
     }
-    let text = std::fs::read_to_string(place.join(RESULT))
+    let text = assay_files::text(&place.join(RESULT), assay_files::DOCUMENT_MAX)
         .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
         .map_err(Failure::failed)?;
     let results: Results = serde_json::from_str(&text)

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_lab::mode::Relation;
 use assay_lab::topology::Topology;
-use assay_lab::units;
 use assay_role::spread::{Share, spread};
 use assay_size::cooperate::{Hierarchy, Node};
 use assay_size::layout::Layout;
@@ -30,8 +29,9 @@ pub struct TogetherArgs {
     /// Simulate the caches of a topology too, as `assay run --topology` starts them: siblings, parents, and which robots each has
     #[arg(long, value_name = "FILE")]
     pub topology: Option<PathBuf>,
-    /// Simulate caches behind each other too, the nearest to clients first: memory and disk, edge and shield
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = units::size, conflicts_with = "topology")]
+    /// Simulate caches behind each other too, the nearest to clients first: memory and disk, edge and shield; sizes are as for
+    /// `--sizes`
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = super::size, conflicts_with = "topology")]
     pub layers: Vec<u64>,
     /// So many caches of the first of the layers, side by side, which share the clients
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), default_value_t = 1, requires = "layers")]
@@ -69,10 +69,6 @@ pub fn several(
     own: &WorkloadArgs,
     proof: &ProveArgs,
 ) -> Result<Option<Several>, Failure> {
-    if args.layers.contains(&0) {
-        return Err(Failure::usage(anyhow!("a cache of nothing holds nothing"))
-            .hint("give --layers sizes like 256MB,4GB"));
-    }
     if let Some(file) = &args.topology {
         if proof.as_proxy.is_some() {
             return Err(Failure::usage(anyhow!("--as does not go with --topology"))

@@ -1,6 +1,7 @@
 //! `assay spe`: several proxies at once, on the requests of real clients.
 
 mod authority;
+mod over_tls;
 mod secured;
 pub(crate) mod targets;
 mod words;
@@ -15,6 +16,7 @@ use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
 use assay_record::spe::How;
 use assay_role::evaluation::{TargetCounters, Turns, When};
+use assay_role::network::{Destinations, Network};
 use clap::{ArgGroup, Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 
@@ -50,8 +52,8 @@ Examples:
   assay spe --listen 127.0.0.1:3128 --intercept ~/assay-authority --proxy squid
       https too, for clients that trust that authority
 
-Clients get the responses of the Collector, and every proxy gets the same requests. Nobody else notices: origins get one request \
-for each need. The first Ctrl-C ends it and writes what is left; the second quits at once.";
+Clients get the responses of the Collector, and every proxy gets the same requests. Nobody else notices: origins get each request once, \
+except where a proxy asks for more than the client did (nginx and Varnish fetch the whole object for a HEAD). The first Ctrl-C ends it and writes what is left; the second quits at once.";
 
 /// Flags of `assay spe`.
 #[derive(Debug, Args)]
@@ -65,10 +67,19 @@ pub struct SpeArgs {
     #[arg(long, value_name = "[ADDR]:PORT", value_parser = listen_address, default_value = "127.0.0.1:3128", help_heading = WHO)]
     pub listen: SocketAddr,
     /// A proxy under test: `builtin` (`builtin:embedded` or `builtin:links`: it prefetches), a name from `assay proxies`,
-    /// a description FILE.toml, or the HOST:PORT of one that runs already; may be given more than once, and with a label
-    /// of your own
+    /// a description FILE.toml, or the HOST:PORT of one that is already running (with https://, it gets its requests over TLS); may be
+    /// given more than once, and with a label of your own
     #[arg(long, value_name = "[LABEL=]PROXY", help_heading = WHO)]
     pub proxy: Vec<String>,
+    /// Send requests over TLS to this proxy, which is started as a reverse proxy; may be given more than once
+    #[arg(long, value_name = "LABEL", help_heading = WHO)]
+    pub proxy_tls: Vec<String>,
+    /// Authorities by which the certificates of proxies that run already are verified (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "proxy_insecure", help_heading = WHO)]
+    pub proxy_ca: Option<PathBuf>,
+    /// The certificates of proxies that run already are not verified
+    #[arg(long, help_heading = WHO)]
+    pub proxy_insecure: bool,
     /// Clients speak to a server: the origin that `--origin` names
     #[arg(long, conflicts_with = "forward", requires = "origin", help_heading = WHO)]
     pub reverse: bool,
@@ -94,8 +105,12 @@ pub struct SpeArgs {
     /// The certificate of an https origin is not verified
     #[arg(long, requires = "origin", conflicts_with = "intercept", help_heading = WHO)]
     pub origin_insecure: bool,
+    /// Clients may request addresses that are not public in this network too (or at this address); may be given more than once
+    /// [default: all where only this machine can use it, none where others can]
+    #[arg(long, value_name = "NETWORK", conflicts_with = "origin", help_heading = WHO)]
+    pub may_request: Vec<Network>,
     /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
-    /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
+    /// [default: chosen; 127.0.0.1:3200 where a proxy is already running]
     #[arg(long = "collector-listen", alias = "doors", value_name = "ADDR:PORT", help_heading = WHO)]
     pub listeners: Option<SocketAddr>,
     /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
@@ -140,7 +155,7 @@ pub struct SpeArgs {
     /// Recordings of that age are made anew
     #[arg(long, value_name = "DUR", default_value = "1h", value_parser = units::duration, help_heading = COLLECTOR)]
     pub maximum_age: Duration,
-    /// Response from recordings as fast as possible, instead of at their pace
+    /// Send recordings as fast as possible, instead of at their pace
     #[arg(long, help_heading = COLLECTOR)]
     pub no_replay: bool,
     /// Memory for recordings
@@ -150,10 +165,10 @@ pub struct SpeArgs {
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = units::size, help_heading = COLLECTOR)]
     pub collector_disk: u64,
 
-    /// Which differences are none, in TOML, beside the usual ones (docs/reference/spe.md)
+    /// A TOML file of further differences to ignore (docs/reference/spe.md)
     #[arg(long, value_name = "FILE", help_heading = RECORD)]
     pub rules: Option<PathBuf>,
-    /// Where results go; it must be empty or not be there [default: spe/NAME-DATE-TIME]
+    /// Where results go; it must be empty or not be there [default: spe/PROXIES-DATE-TIME, labels joined by `_`]
     #[arg(long, value_name = "DIR", help_heading = RECORD)]
     pub dir: Option<PathBuf>,
     /// Write each response to responses.log and each request at the Collector to collector.log too, a line of text
@@ -185,7 +200,10 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     assay_evaluation::check(&plan).map_err(Failure::usage)?;
     let can = match &plan.origin {
         Some((origin, _)) => format!("send requests to {origin} through it"),
-        None => "use it as a proxy to every host that this machine reaches".to_owned(),
+        None => match &plan.destinations {
+            None => "use it as a proxy to every host that this machine reaches".to_owned(),
+            Some(_) => "use it as a proxy to the hosts that it may request".to_owned(),
+        },
     };
     let to_clients = opened::note(plan.listen, &can, "--listen");
     let to_proxies = plan.listeners.and_then(|address| opened::note(address, &can, "--collector-listen"));
@@ -193,7 +211,7 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
         output::eprint(&note);
     }
     for note in forebodings(&plan) {
-        output::eprint(&format!("note: {note}\n"));
+        output::say(&format!("note: {note}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -219,6 +237,12 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
         notes.push(
             "tunnels are opened (--intercept): what clients send to https servers, passwords among it, is in the clear in Assay and in \
              the proxies, and URLs are in the results; everybody whose traffic it is must know and agree"
+                .to_owned(),
+        );
+    }
+    if plan.destinations.is_some() {
+        notes.push(
+            "clients may request public addresses, and others only in networks that --may-request names"
                 .to_owned(),
         );
     }
@@ -264,7 +288,8 @@ fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
         labels.iter().zip(&multiplier.targets).filter(silent).map(|(label, _)| label.as_str()).collect();
     (!named.is_empty()).then(|| {
         format!(
-            "no whole response came from {}, so nothing was compared there; see the logs in the directory of results",
+            "no whole response came from {}, so nothing was compared there; roles/multiplier.log in the directory of results says why no \
+             connection could be made",
             named.join(", ")
         )
     })
@@ -327,8 +352,13 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let origin = args.origin.as_ref().map(|origin| secured::of(origin, args)).transpose()?;
     let (origin, origin_tls) = origin.map_or((None, None), |(name, tls)| (Some(name), tls));
     let origin = origin.map(|name| resolve(&name).map(|address| (name, address))).transpose()?;
-    let proxies =
-        targets::under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let typed: Vec<(String, bool)> =
+        args.proxy.iter().map(|typed| over_tls::split(typed, &args.proxy_dir)).collect();
+    let named: Vec<String> = typed.iter().map(|(typed, _)| typed.clone()).collect();
+    let proxies = targets::under_test(&named, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let name_of_origin = origin.as_ref().map(|(name, _)| name.as_str());
+    let over_tls = over_tls::destinations(args, &typed, &proxies, name_of_origin)?;
+    let proxies_tls = over_tls::trust(args, &typed)?;
     let name: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
     let directory = args.dir.clone().unwrap_or_else(|| run_name::fresh_evaluation(&name.join("-")));
     let absolute = |path: &PathBuf| {
@@ -345,6 +375,8 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         origin_tls,
         intercept: secured::intercept(args)?,
         proxies,
+        over_tls,
+        proxies_tls,
         listeners: args.listeners,
         when: if args.at_once { When::AtOnce } else { When::After },
         turns: if args.fixed_order { Turns::Fixed } else { Turns::Permuted },
@@ -360,8 +392,17 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         directory: absolute(&directory)?,
         text_log: args.text_log,
         duration: args.duration,
+        destinations: destinations(args),
         own_target: args.i_own_this_target,
     })
+}
+
+/// What clients may request. Who can use only what this machine itself can is given nothing more by a proxy on it.
+fn destinations(args: &SpeArgs) -> Option<Destinations> {
+    let is_for_others =
+        [Some(args.listen), args.listeners].into_iter().flatten().any(|a| !a.ip().is_loopback());
+    let is_limited = is_for_others || !args.may_request.is_empty();
+    (args.origin.is_none() && is_limited).then(|| Destinations::public_and(args.may_request.clone()))
 }
 
 /// Reads `ADDR:PORT` or `:PORT`.
@@ -390,6 +431,53 @@ mod tests {
         assert_eq!(plan(&args(&["--forward"])).unwrap().mode, Mode::Forward);
         let reverse = plan(&args(&["--origin", "127.0.0.1:9000"])).unwrap();
         assert_eq!((reverse.mode, reverse.origin.unwrap().0.as_str()), (Mode::Reverse, "127.0.0.1:9000"));
+    }
+
+    #[test]
+    fn who_is_not_on_this_machine_may_request_public_addresses_and_those_that_are_named() {
+        let may = |typed: &[&str], address: &str| {
+            let destinations = plan(&args(typed)).unwrap().destinations;
+            destinations.is_none_or(|destinations| destinations.allow(address.parse().unwrap()))
+        };
+        let (here, elsewhere) = (["--listen", "[::1]:3128"], ["--listen", ":3128"]);
+        assert!(may(&here, "127.0.0.1") && may(&here, "10.0.0.1") && may(&elsewhere, "8.8.8.8"));
+        assert!(!may(&elsewhere, "127.0.0.1") && !may(&elsewhere, "10.0.0.1"));
+        assert!(
+            !may(&["--collector-listen", "10.0.0.5:3200"], "127.0.0.1"),
+            "its listeners are open to others, too"
+        );
+        let named = ["--may-request", "10.0.0.0/8", "--may-request", "127.0.0.1"];
+        for listen in [here, elsewhere] {
+            let typed = [&listen[..], &named].concat();
+            assert!(may(&typed, "10.0.0.1") && may(&typed, "127.0.0.1") && !may(&typed, "192.168.0.1"));
+        }
+        assert!(may(&["--listen", ":80", "--origin", "127.0.0.1:9000"], "127.0.0.1"), "clients name nothing");
+    }
+
+    #[test]
+    fn a_proxy_gets_its_requests_over_tls_if_it_is_verified_or_that_is_declined() {
+        let refused = |typed: &[&str]| {
+            let failure = plan(&args(typed)).expect_err("is refused");
+            format!("{}; {}", failure.error, failure.hint.unwrap_or_default())
+        };
+        let https = ["--proxy", "a=https://127.0.0.1:8443/"];
+        assert!(refused(&https).contains("--proxy-ca FILE"));
+        assert!(refused(&["--proxy-insecure"]).contains("write --proxy https://"));
+        assert!(refused(&["--proxy", "https://builtin", "--proxy-insecure"]).contains("--proxy-tls builtin"));
+        let origin = ["--origin", "www.test:80", "--proxy", "b=builtin", "--proxy", "c=127.0.0.1:80"];
+        let secured = |label| [&origin[2..], &["--origin", "127.0.0.1:9", "--proxy-tls", label]].concat();
+        assert!(refused(&secured("d")).contains("there are: b, c"));
+        assert!(refused(&secured("c")).contains("--proxy c=https://127.0.0.1:80"));
+        assert!(refused(&["--proxy", "builtin", "--proxy-tls", "builtin"]).contains("forward proxy"));
+        let missing = [&https[..], &["--proxy-ca", "/nowhere.pem"]].concat();
+        assert!(refused(&missing).contains("cannot read /nowhere.pem"));
+
+        let taken = plan(&args(&[&https[..], &["--proxy-insecure"]].concat())).unwrap();
+        assert_eq!(taken.over_tls["a"], "127.0.0.1:8443", "as a forward proxy, it stands for itself");
+        assert!(taken.proxies_tls.is_some_and(|tls| tls.ca.is_none()));
+        let taken = plan(&args(&secured("b"))).unwrap();
+        assert_eq!(taken.over_tls, [("b".to_owned(), "127.0.0.1:9".to_owned())].into());
+        assert!(taken.proxies_tls.is_none(), "its certificate is made for it");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{SpeArgs, authority};
 use crate::exit::Failure;
 
 /// What an origin over TLS begins with.
-const HTTPS: &str = "https://";
+pub const HTTPS: &str = "https://";
 
 /// How clients are spoken to over TLS; none: in the clear.
 pub fn to_clients(args: &SpeArgs) -> Result<Option<ServerTls>, Failure> {
@@ -33,7 +33,6 @@ pub fn of(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), F
             false => Ok((origin.to_owned(), None)),
         };
     };
-    let authority = authority.trim_end_matches('/');
     if args.origin_ca.is_none() && !args.origin_insecure {
         return Err(Failure::usage(anyhow!(
             "the certificate of {origin} cannot be verified; name its authority with --origin-ca FILE, or verify nothing with \
@@ -43,9 +42,14 @@ pub fn of(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), F
     let ca = args.origin_ca.as_deref().map(absolute).transpose()?;
     let told = ClientTls { offer: Offer::default(), ca, resumption: 1.0 };
     assay_plane::tls::client(&told).map_err(Failure::usage)?;
+    Ok((with_port(authority), Some(told)))
+}
+
+/// `HOST:PORT` of what stands behind `https://`, where the port may be left out (RFC 9110, section 4.2.2).
+pub fn with_port(authority: &str) -> String {
+    let authority = authority.trim_end_matches('/');
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let name = if has_port { authority.to_owned() } else { format!("{authority}:443") };
-    Ok((name, Some(told)))
+    if has_port { authority.to_owned() } else { format!("{authority}:443") }
 }
 
 /// Where systems keep the authorities that they trust: Debian, Fedora, openSUSE, Alpine.
@@ -100,7 +104,7 @@ fn is_private(key: &Path) -> Result<(), Failure> {
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let attempt = || format!("cannot make sense of the path {}", path.display());
     std::path::absolute(path).with_context(attempt).map_err(Failure::usage)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use assay_evaluation::{SpeEvent, SpeOutcome, Standing};
-use assay_role::evaluation::{OpenedCounters, TargetCounters};
+use assay_role::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
 
 /// What was said last.
 pub struct View {
@@ -46,6 +46,15 @@ impl View {
             return String::new();
         }
         let mut line = format!("{:>6} s  {} requests", multiplier.at_ms / 1000, multiplier.requests);
+        for (count, what) in [
+            (multiplier.no_room, "without room (503)"),
+            (multiplier.dismissed_clients, "connections ended for others"),
+        ] {
+            if count > 0 {
+                // Writing to a string cannot fail.
+                let _ = write!(line, ", {count} {what}");
+            }
+        }
         for (label, target) in standing.labels.iter().zip(&multiplier.targets).skip(1) {
             // Writing to a string cannot fail.
             let _ = write!(line, " · {label} {} ok", target.matching);
@@ -59,6 +68,9 @@ impl View {
                     let _ = write!(line, ", {count} {what}");
                 }
             }
+        }
+        if multiplier.responses_lost > 0 {
+            let _ = write!(line, " · {} not written down", multiplier.responses_lost);
         }
         line.push('\n');
         line
@@ -89,6 +101,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         multiplier.client_gone
     );
     text += &tunnels(&multiplier.opened);
+    text += &bounds(multiplier, collector);
     let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(
         text,
@@ -116,6 +129,14 @@ pub fn summary(outcome: &SpeOutcome) -> String {
             collector.origin_errors
         );
     }
+    if collector.not_allowed > 0 {
+        let _ = writeln!(
+            text,
+            "{} fetches and tunnels were not made, because nothing may be requested at their addresses (not public, and not \
+             named with --may-request): clients and proxies got 403",
+            collector.not_allowed
+        );
+    }
     if collector.given_up > 0 {
         let _ = writeln!(
             text,
@@ -134,6 +155,27 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     let directory = outcome.directory.display();
     let _ = writeln!(text, "results: {directory}\nmore: assay spe report {directory}");
     text
+}
+
+/// What was ended or refused because of a bound; empty: nothing was.
+fn bounds(multiplier: &MultiplierCounters, collector: &CollectorCounters) -> String {
+    let all = [
+        (
+            multiplier.no_room,
+            "requests got 503: as many were under way as the descriptors allow, or as many tunnels (ulimit -n)",
+        ),
+        (
+            multiplier.dismissed_clients,
+            "connections of clients were ended to make room for others: there were as many as the descriptors allow (ulimit -n)",
+        ),
+        (multiplier.slow_clients, "clients took too long with a request or a response, and were cut off"),
+        (
+            collector.dismissed_connections,
+            "connections of proxies to the Collector were ended to make room for others: a proxy had as many as the descriptors \
+             allow (ulimit -n)",
+        ),
+    ];
+    all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}\n")).collect()
 }
 
 /// What came of tunnels that were to be opened; empty: there was none.
@@ -164,7 +206,6 @@ fn milliseconds(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use assay_record::spe::How;
-    use assay_role::evaluation::{CollectorCounters, MultiplierCounters};
 
     use super::*;
 
@@ -195,6 +236,32 @@ mod tests {
         let second = SpeEvent::Second(Box::new(standing()));
         assert_eq!(view.say(&second), "     5 s  9 requests · squid 6 ok, 2 differ, 1 dropped\n");
         assert_eq!(view.say(&second), "");
+    }
+
+    #[test]
+    fn what_met_a_bound_is_told_while_it_goes_on_and_at_the_end() {
+        let mut standing = standing();
+        let said = |standing: &Standing| {
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() })
+        };
+        assert!(!said(&standing).contains("503") && !said(&standing).contains("make room"));
+        let multiplier = &mut standing.multiplier;
+        (multiplier.no_room, multiplier.dismissed_clients, multiplier.slow_clients) = (4, 3, 2);
+        standing.collector.dismissed_connections = 1;
+        let text = said(&standing);
+        for line in [
+            "4 requests got 503: ",
+            "3 connections of clients were ended to make room ",
+            "2 clients took too long ",
+            "1 connections of proxies to the Collector were ended to make room ",
+        ] {
+            assert!(text.contains(&format!("\n{line}")), "{text}");
+        }
+        let second = View::new(true).say(&SpeEvent::Second(Box::new(standing)));
+        assert!(
+            second.contains(" 9 requests, 4 without room (503), 3 connections ended for others · squid"),
+            "{second}"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_plane::worker::raise_descriptor_limit;
+use assay_role::network::is_private;
 use assay_switch::{Config, Switch, explain};
 use clap::{Args, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -43,7 +44,7 @@ pub struct SwitchArgs {
     /// The switch file
     #[arg(required = true)]
     pub file: Option<PathBuf>,
-    /// Take on the file whenever it changes, not only when asked (SIGHUP)
+    /// Reload the file when it changes, not only on SIGHUP
     #[arg(long)]
     pub watch: bool,
     /// One JSON document a second, and one for whatever happens, on standard output
@@ -52,6 +53,9 @@ pub struct SwitchArgs {
     /// Say nothing each second
     #[arg(short, long)]
     pub quiet: bool,
+    /// Required for servers with public addresses
+    #[arg(long)]
+    pub i_own_this_target: bool,
     /// Something other than running it
     #[command(subcommand)]
     pub other: Option<Other>,
@@ -76,7 +80,7 @@ pub fn switch(args: &SwitchArgs) -> Result<Exit, Failure> {
     let Some(file) = &args.file else {
         return Err(Failure::usage(anyhow!("which switch file? `assay switch FILE`")));
     };
-    let config = read(file)?;
+    let config = read_to_run(args, file)?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -96,6 +100,24 @@ fn read(file: &Path) -> Result<Config, Failure> {
         log.file = folder.join(&log.file);
     }
     Ok(config)
+}
+
+/// The settings in a file, if all servers may be sent requests.
+fn read_to_run(args: &SwitchArgs, file: &Path) -> Result<Config, Failure> {
+    let config = read(file)?;
+    let public = config.servers.iter().find(|server| !is_private(server.address.ip()));
+    match public.filter(|_| !args.i_own_this_target) {
+        None => Ok(config),
+        Some(server) => {
+            let failure = anyhow!(
+                "{}: the server {} has the public address {}, and whoever reaches the switch would send requests to it",
+                file.display(),
+                server.name,
+                server.address
+            );
+            Err(Failure::usage(failure).hint("if it is yours, say so with --i-own-this-target"))
+        }
+    }
 }
 
 async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Failure> {
@@ -122,13 +144,13 @@ async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Fai
                 }
                 is_stopping = true;
             }
-            () = requested(&mut reloads) => reload(&mut switch, file, &mut show)?,
+            () = requested(&mut reloads) => reload(args, &mut switch, file, &mut show)?,
             _ = seconds.tick() => {
                 if switch.has_ended() {
                     break;
                 }
                 if args.watch && !is_stopping && watched.has_changed() {
-                    reload(&mut switch, file, &mut show)?;
+                    reload(args, &mut switch, file, &mut show)?;
                 }
                 // One that has ended just now is found out in the next turn.
                 if let Ok(now) = switch.snapshot() {
@@ -150,8 +172,8 @@ async fn requested(reloads: &mut Signal) {
 }
 
 /// Takes on the file as it is now; one that is wrong is complained of, and all stays as it is.
-fn reload(switch: &mut Switch, file: &Path, show: &mut Show) -> Result<(), Failure> {
-    let taken = read(file).and_then(|config| switch.reload(config).map_err(Failure::failed));
+fn reload(args: &SwitchArgs, switch: &mut Switch, file: &Path, show: &mut Show) -> Result<(), Failure> {
+    let taken = read_to_run(args, file).and_then(|config| switch.reload(config).map_err(Failure::failed));
     match taken {
         Ok(()) => show.reloaded(switch),
         Err(failure) => {

@@ -1,15 +1,17 @@
 //! What a running switch prints. On a terminal a small view that is drawn anew each second, elsewhere a line a second on
 //! standard error, or a JSON document on standard output.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
+use std::net::SocketAddr;
 
 use assay_switch::Switch;
 use assay_switch::tally::{Snapshot, Tally};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
+use crate::opened;
 use crate::output;
 use crate::shown::on_terminal;
 
@@ -31,6 +33,8 @@ pub struct Show {
     by_server: HashMap<String, u64>,
     /// Lines of the access log that were told to be lost.
     log_lost: u64,
+    /// Where it listened when that was told last.
+    told: HashSet<SocketAddr>,
 }
 
 impl Show {
@@ -45,6 +49,7 @@ impl Show {
             before: None,
             by_server: HashMap::new(),
             log_lost: 0,
+            told: HashSet::new(),
         }
     }
 
@@ -60,14 +65,26 @@ impl Show {
 
     fn listening(&mut self, event: &str, words: &str, switch: &Switch) -> Result<(), Failure> {
         let listen: Vec<String> = switch.addresses().iter().map(ToString::to_string).collect();
+        self.tell_opened(switch);
         let metrics = switch.metrics().map(|address| format!("http://{address}/metrics"));
         if self.as_json {
             return self.event(&json!({ "event": event, "listen": listen, "metrics": metrics }));
         }
         self.drawn = 0;
         let counters = metrics.map(|url| format!(", counters at {url}")).unwrap_or_default();
-        output::eprint(&format!("{words} {}{counters}\n", listen.join(" ")));
+        output::say(&format!("{words} {}{counters}", listen.join(" ")));
         Ok(())
+    }
+
+    /// Says what is open to other machines, if that is new.
+    fn tell_opened(&mut self, switch: &Switch) {
+        let told = &self.told;
+        let is_new = |address: &&SocketAddr| !told.contains(*address);
+        let listen: Vec<SocketAddr> = switch.addresses().iter().filter(is_new).copied().collect();
+        let metrics: Vec<SocketAddr> = switch.metrics().iter().filter(is_new).copied().collect();
+        opened::tell_of_file(&listen, "send requests to its servers", "listen");
+        opened::tell_of_file(&metrics, "read its counters", "metrics");
+        self.told = switch.addresses().iter().copied().chain(switch.metrics()).collect();
     }
 
     /// A configuration was not taken on.
@@ -144,7 +161,7 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
         "clients": now.clients,
         "in_flight": now.in_flight,
         "waiting": now.waiting,
-        "refused_total": now.refused,
+        "refused_total": now.refused(),
         "left_total": now.left,
         "log_lost_total": now.log_lost,
         "servers": now.servers,

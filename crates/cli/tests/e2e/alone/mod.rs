@@ -1,4 +1,5 @@
-//! Runs that are judged by their times: each has the machine to itself, and `make test` runs nothing else meanwhile.
+//! Runs that are judged by their times, for which `make test` runs nothing else meanwhile. Most have the machine to themselves
+//! (`run_alone`); those whose times may be a few milliseconds more share it with two others (`run`).
 
 mod hierarchy;
 mod honest;

@@ -8,8 +8,8 @@ use assay_plane::clock::monotonic_ns;
 use super::{Multiplex, Stage, find};
 use crate::origin::payload::SLICES;
 
-/// No more body is put behind so much that the socket has not taken yet.
-const OUTPUT_BYTES: usize = 128 * 1024;
+/// No more body is put behind so much that the socket has not taken yet, and nothing more is read that would need a response.
+pub(super) const OUTPUT_BYTES: usize = 128 * 1024;
 /// Body bytes of one stream before others get their turn: one frame.
 const TURN_BYTES: u64 = 16 * 1024;
 

@@ -1,0 +1,78 @@
+//! The [`Recorder`]s of one worker: one for each phase of which something was counted since the last cut.
+
+use super::Recorder;
+
+/// Recorders by phase. What follows a recorder that was handed over has as much room as that one, so that histograms grow in the
+/// first second and not in each.
+#[derive(Debug)]
+pub struct Recorders {
+    phases: Vec<Option<Box<Recorder>>>,
+    /// An empty one that will be the next.
+    spare: Option<Box<Recorder>>,
+}
+
+impl Recorders {
+    /// For so many phases; nothing has been counted of any.
+    pub fn new(phases: usize) -> Self {
+        Self { phases: (0..phases).map(|_| None).collect(), spare: None }
+    }
+
+    /// That of a phase.
+    #[inline]
+    pub fn of(&mut self, phase: u16) -> &mut Recorder {
+        self.phases[usize::from(phase)].get_or_insert_with(|| self.spare.take().unwrap_or_default())
+    }
+
+    /// That of a phase, if something was counted of it.
+    pub fn get(&self, phase: u16) -> Option<&Recorder> {
+        self.phases[usize::from(phase)].as_deref()
+    }
+
+    /// Takes all in which something was counted, with their phases in order.
+    ///
+    /// A function of its own, as counts of instructions leave it out: it is called once a second, however many requests there are.
+    #[inline(never)]
+    pub fn take(&mut self) -> Vec<(u16, Box<Recorder>)> {
+        let slots = self.phases.iter_mut().enumerate();
+        let taken: Vec<_> = slots.filter_map(|(phase, slot)| Some((phase as u16, slot.take()?))).collect();
+        // The latest phase is the one that goes on.
+        if let Some((_, latest)) = taken.last() {
+            self.spare = Some(Box::new(latest.emptied()));
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_was_counted_since_the_last_time() {
+        let mut recorders = Recorders::new(3);
+        recorders.of(2).counts.completed = 2;
+        recorders.of(0).counts.completed = 1;
+        assert_eq!(recorders.get(2).map(|recorder| recorder.counts.completed), Some(2));
+        let taken = recorders.take();
+        let counted = |taken: &[(u16, Box<Recorder>)]| -> Vec<(u16, u64)> {
+            taken.iter().map(|(phase, recorder)| (*phase, recorder.counts.completed)).collect()
+        };
+        assert_eq!(counted(&taken), [(0, 1), (2, 2)]);
+        assert!(recorders.get(0).is_none() && recorders.take().is_empty());
+        recorders.of(1).counts.completed += 3;
+        assert_eq!(counted(&recorders.take()), [(1, 3)]);
+    }
+
+    #[test]
+    fn the_next_one_is_empty_and_has_room_for_what_the_last_one_held() {
+        let mut recorders = Recorders::new(1);
+        recorders.of(0).lateness.record(1_000_000);
+        recorders.take();
+        let next = recorders.of(0);
+        assert_eq!((next.lateness.count(), next.lateness.max_us()), (0, None));
+        let room = next.lateness.room();
+        next.lateness.record(1_000_000);
+        assert_eq!(next.lateness.room(), room);
+        assert!(room > 0);
+    }
+}

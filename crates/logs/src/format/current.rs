@@ -1,0 +1,142 @@
+//! The format of the next line. A log that names its fields itself (W3C extended) names others when they change.
+
+use super::{Format, Malformed, Says, read_line, w3c};
+use crate::access::Access;
+
+/// The format of the next line of a log.
+#[derive(Debug, Clone)]
+pub(crate) struct Current {
+    format: Format,
+    /// The log named its fields by a line that cannot be used: what the lines after it hold is not known.
+    is_lost: bool,
+    /// Of the lines that were read.
+    key: u64,
+    /// What all formats say of which lines were read.
+    says: Says,
+}
+
+impl Current {
+    /// Before the first line of a log.
+    pub(crate) fn new(format: &Format) -> Self {
+        Self { format: format.clone(), is_lost: false, key: format.key(), says: format.says() }
+    }
+
+    /// The format that the last line was read by.
+    pub(crate) fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// What all formats of the lines so far say.
+    pub(crate) fn says(&self) -> Says {
+        self.says
+    }
+
+    /// Takes a remark. One that names fields changes the format of the lines after it, if the log was recognised by such a
+    /// line; an error says why it cannot be used.
+    pub(crate) fn remark(&mut self, line: &[u8]) -> Result<(), String> {
+        if !self.format.is_of_log {
+            return Ok(());
+        }
+        match w3c::named(line) {
+            None => Ok(()),
+            Some(Ok(format)) => {
+                (self.format, self.is_lost) = (format, false);
+                Ok(())
+            }
+            Some(Err(why)) => {
+                self.is_lost = true;
+                Err(format!("the line names the fields of those after it, which are not read: {why}"))
+            }
+        }
+    }
+
+    /// Reads a line into an access that holds nothing yet.
+    #[inline]
+    pub(crate) fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Option<Malformed>> {
+        if self.is_lost {
+            return Err(None);
+        }
+        read_line(&self.format, line, access).map_err(Some)
+    }
+
+    /// Why a line could not be read, in words.
+    pub(crate) fn explain(&self, malformed: Option<&Malformed>) -> String {
+        match malformed {
+            Some(malformed) => self.format.explain(malformed),
+            None => format!("the line `{}` before it cannot be used", w3c::DIRECTIVE),
+        }
+    }
+
+    /// True once for a line that was read by another format than those before it.
+    #[inline]
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let has_changed = self.key != self.format.key();
+        if has_changed {
+            self.key = self.format.key();
+            self.says = self.says.and(self.format.says());
+        }
+        has_changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::recognise;
+
+    const FIRST: &str = "#Fields: date time cs-method cs-uri-stem sc-status sc-bytes";
+    const LINE: &str = "2025-10-10 13:55:36 GET /a 200 5";
+
+    fn of_log() -> Current {
+        let recognised = recognise(format!("{FIRST}\n{LINE}\n{LINE}\n").as_bytes()).unwrap();
+        Current::new(&recognised.format)
+    }
+
+    fn status(current: &Current, line: &str) -> Option<u16> {
+        let mut access = Access::default();
+        current.read(line.as_bytes(), &mut access).ok().map(|()| access.status)
+    }
+
+    #[test]
+    fn lines_after_a_line_that_names_other_fields_are_read_by_these() {
+        let mut current = of_log();
+        assert_eq!((status(&current, LINE), current.has_changed()), (Some(200), false));
+        current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
+        let line = "2025-10-10 13:55:36 404 /a";
+        assert_eq!((status(&current, line), current.has_changed()), (Some(404), true));
+        assert_eq!((status(&current, LINE), current.has_changed()), (None, false));
+        current.remark(b"#Date: 2025-10-10 13:55:36").unwrap();
+        assert_eq!(status(&current, line), Some(404));
+        current.remark(FIRST.as_bytes()).unwrap();
+        assert_eq!((status(&current, LINE), current.has_changed()), (Some(200), true));
+    }
+
+    #[test]
+    fn the_same_fields_named_again_are_no_change() {
+        let mut current = of_log();
+        current.remark(b"#Fields: time cs-uri").unwrap();
+        current.remark(FIRST.as_bytes()).unwrap();
+        assert!(!current.has_changed());
+    }
+
+    #[test]
+    fn lines_after_fields_that_cannot_be_used_are_not_read_until_others_are_named() {
+        for unusable in [&b"#Fields: date time sc-status"[..], b"#Fields:", b"#Fields: date time cs-uri \xff"]
+        {
+            let mut current = of_log();
+            assert!(!current.remark(unusable).unwrap_err().is_empty());
+            assert_eq!(status(&current, LINE), None);
+            assert!(current.explain(None).contains("#Fields:"));
+            current.remark(FIRST.as_bytes()).unwrap();
+            assert_eq!(status(&current, LINE), Some(200));
+        }
+    }
+
+    #[test]
+    fn a_format_that_was_given_is_that_of_all_lines() {
+        let mut current = Current::new(&Format::parse(FIRST).unwrap());
+        current.remark(b"#Fields: nothing").unwrap();
+        current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
+        assert_eq!(status(&current, LINE), Some(200));
+    }
+}

@@ -1,0 +1,201 @@
+//! Tasks, what wakes them, and in which order they run.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use super::*;
+
+#[test]
+fn tasks_wake_each_other_and_end_with_the_first() {
+    let order: Rc<RefCell<Vec<u32>>> = Rc::default();
+    let notes = Rc::clone(&order);
+    let ended = run(async move {
+        let notify = Rc::new(tokio::sync::Notify::new());
+        for number in [1, 2] {
+            let (notify, notes) = (Rc::clone(&notify), Rc::clone(&notes));
+            spawn(async move {
+                notes.borrow_mut().push(number);
+                notify.notify_one();
+            });
+        }
+        spawn(std::future::pending());
+        notify.notified().await;
+        notify.notified().await;
+        7
+    });
+    assert_eq!(ended.expect("runs"), 7);
+    assert_eq!(*order.borrow(), [1, 2]);
+}
+
+#[test]
+fn another_thread_wakes_the_first_task_and_ticks_come_by_themselves() {
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let ticked = run(async move {
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        spawn(async move {
+            tick(TICK_NS).await;
+            tick(TICK_NS).await;
+            std::thread::spawn(move || sender.send(5));
+            let _ = told.send(());
+        });
+        heard.recv().await;
+        receiver.recv().await
+    });
+    assert_eq!(ticked.expect("runs"), Some(5));
+}
+
+#[test]
+fn a_task_is_not_woken_on_another_thread() {
+    let woken = run(async {
+        let (give, mut given) = tokio::sync::mpsc::unbounded_channel();
+        let task = spawn(poll_fn(move |cx| {
+            let _ = give.send(cx.waker().clone());
+            Poll::Pending
+        }));
+        let waker = given.recv().await.expect("is given");
+        let woken = std::thread::spawn(move || waker.wake()).join();
+        task.end();
+        woken
+    });
+    assert!(woken.expect("runs").is_err());
+}
+
+#[test]
+fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wakes_it() {
+    let ended = run(async {
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let woken: Rc<RefCell<Option<Waker>>> = Rc::default();
+        let waking = Rc::clone(&woken);
+        spawn(poll_fn(move |cx| {
+            let mut bytes = 0;
+            while may_go_on() {
+                bytes += 1000;
+                spend(1000);
+            }
+            let _ = told.send((turn(), bytes));
+            *waking.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        // It has work from another one all the time.
+        let waking = spawn(poll_fn(move |cx| {
+            woken.borrow().iter().for_each(Waker::wake_by_ref);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        let mut seen = Vec::new();
+        while seen.len() < 4 {
+            seen.extend(heard.recv().await);
+        }
+        waking.end();
+        seen
+    });
+    let seen = ended.expect("runs");
+    let first = seen[0].0;
+    let bytes = 1000 * SHARE.div_ceil(LEAST_COST);
+    let expected: Vec<(u64, u32)> = (0..4).map(|number| (first + number, bytes)).collect();
+    assert_eq!(seen, expected, "once for each look, and small reads count for more");
+}
+
+#[test]
+fn a_task_that_is_ended_goes_and_its_place_is_used_again() {
+    let kept = Rc::new(());
+    let ended = run(async {
+        let held = Rc::clone(&kept);
+        let task = spawn(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        task.end();
+        let count = Rc::strong_count(&kept);
+        let runtime = current().expect("runs");
+        (count, runtime.tasks.borrow().free.len())
+    });
+    assert_eq!(ended.expect("runs"), (1, 1));
+}
+
+/// A socket that the worker is told of, and its other side.
+fn pair() -> (OwnedFd, UnixStream, Place) {
+    let (own, other) = UnixStream::pair().expect("sockets");
+    let own = OwnedFd::from(own);
+    let place = Place::new(own.as_fd(), 0, false).expect("a place");
+    (own, other, place)
+}
+
+/// How many bytes have come to, as far as is known.
+fn told(pairs: &[(OwnedFd, UnixStream, Place)]) -> usize {
+    pairs.iter().filter(|(_, _, place)| place.source.flags.get() & READABLE != 0).count()
+}
+
+#[test]
+fn slow_sockets_are_looked_at_once_a_tick_and_a_few_at_a_time_while_others_are_looked_at_always() {
+    let seen = run(async {
+        let sockets = current().expect("runs").sockets();
+        let slow: Vec<_> = (0..20).map(|_| pair()).collect();
+        let usual = [pair()];
+        for (socket, other, place) in &slow {
+            place.set_slow(socket.as_fd(), true);
+            (&*other).write_all(b"x").expect("is open");
+        }
+        let mut looks = Vec::new();
+        for look in 0..6 {
+            if look == 2 {
+                sockets.tick();
+            }
+            (&usual[0].1).write_all(b"x").expect("is open");
+            let happened = sockets.look(false, |_| Ok(())).expect("looks");
+            looks.push((happened, told(&slow), sockets.is_slow_due()));
+        }
+        looks
+    });
+    let expected =
+        [(1, 0, false), (1, 0, false), (1, 8, true), (1, 16, true), (1, 20, false), (1, 20, false)];
+    assert_eq!(seen.expect("runs"), expected);
+}
+
+#[test]
+fn a_socket_that_is_not_slow_any_more_is_looked_at_with_the_usual_ones_and_misses_nothing() {
+    let seen = run(async {
+        let sockets = current().expect("runs").sockets();
+        let pairs = [pair(), pair()];
+        let look = |expected: u32| {
+            assert_eq!(sockets.look(false, |_| Ok(())).expect("looks"), expected);
+        };
+        // There is room for bytes to go.
+        look(2);
+        pairs.iter().for_each(|(socket, _, place)| place.set_slow(socket.as_fd(), true));
+        let [(first, other, place), (_, gone, _)] = &pairs;
+        (&*other).write_all(b"x").expect("is open");
+        gone.shutdown(std::net::Shutdown::Both).expect("is open");
+        look(0);
+        place.set_slow(first.as_fd(), false);
+        look(1);
+        let came = told(&pairs);
+        sockets.tick();
+        look(0);
+        let flags = pairs[1].2.source.flags.get();
+        let [(first, other, place), _] = pairs;
+        place.leave(first.as_fd());
+        (&other).write_all(b"x").expect("is open");
+        look(0);
+        (came, flags & ENDED)
+    });
+    assert_eq!(seen.expect("runs"), (1, ENDED));
+}
+
+#[test]
+fn many_that_are_slow_have_a_part_of_a_worker_that_has_much_to_do() {
+    let seen = run(async {
+        let sockets = current().expect("runs").sockets();
+        let slow: Vec<_> = (0..200).map(|_| pair()).collect();
+        let usual: Vec<_> = (0..256).map(|_| pair()).collect();
+        for (socket, other, place) in &slow {
+            place.set_slow(socket.as_fd(), true);
+            (&*other).write_all(b"x").expect("is open");
+        }
+        sockets.tick();
+        sockets.look(false, |_| Ok(())).expect("looks");
+        (told(&slow), usual.len())
+    });
+    assert_eq!(seen.expect("runs"), (72, 256), "eight, and eight for each 32 of others");
+}

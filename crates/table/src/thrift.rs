@@ -1,0 +1,207 @@
+//! The compact protocol of Thrift, in which Parquet writes its footer and the head of each page: walked, to see what it claims.
+//!
+//! A list of booleans says how many it has, and the library that decodes Parquet skips that many without looking for them: six bytes
+//! keep it busy for seconds, and a footer has room for thousands of them. Here each element takes at least one byte, as the protocol has it.
+//!
+//! *Does not:* know what a field means.
+//! Source: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
+
+/// Structs and lists within each other; Parquet has ten.
+const MOST_DEPTH: u32 = 32;
+
+/// What is wrong with a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// The bytes end within it.
+    Truncated,
+    /// It cannot be what it says that it is: a list with more elements than bytes, a type that there is not, too many structs within each
+    /// other.
+    Impossible,
+}
+
+/// Walks through the struct that `bytes` begin with, and hands the number and the value of each of its own integer fields to `take`; how
+/// many bytes it has.
+pub fn walk(bytes: &[u8], take: &mut dyn FnMut(i64, i64)) -> Result<usize, Wrong> {
+    let mut walker = Walker { bytes, at: 0 };
+    let mut field = 0i64;
+    while let Some((delta, kind)) = walker.field()? {
+        field = if delta == 0 { walker.integer()? } else { field.wrapping_add(i64::from(delta)) };
+        match kind {
+            I16..=I64 => take(field, walker.integer()?),
+            kind => walker.skip(kind, MOST_DEPTH)?,
+        }
+    }
+    Ok(walker.at)
+}
+
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+struct Walker<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl Walker<'_> {
+    fn byte(&mut self) -> Result<u8, Wrong> {
+        let byte = *self.bytes.get(self.at).ok_or(Wrong::Truncated)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn skip_bytes(&mut self, count: u64) -> Result<(), Wrong> {
+        let left = (self.bytes.len() - self.at) as u64;
+        if count > left {
+            return Err(Wrong::Truncated);
+        }
+        self.at += count as usize;
+        Ok(())
+    }
+
+    fn unsigned(&mut self) -> Result<u64, Wrong> {
+        let mut value = 0;
+        for shift in (0..70).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Wrong::Impossible)
+    }
+
+    /// Zigzag: 0, -1, 1, -2 and so on are 0, 1, 2, 3.
+    fn integer(&mut self) -> Result<i64, Wrong> {
+        let coded = self.unsigned()?;
+        Ok((coded >> 1).cast_signed() ^ -(coded & 1).cast_signed())
+    }
+
+    /// By how much the number of the next field is greater than that of the one before (0: its number follows), and its type; none: the
+    /// struct ends.
+    fn field(&mut self) -> Result<Option<(u8, u8)>, Wrong> {
+        let head = self.byte()?;
+        Ok((head & 0x0f != 0).then_some((head >> 4, head & 0x0f)))
+    }
+
+    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
+        let depth = depth.checked_sub(1).ok_or(Wrong::Impossible)?;
+        match kind {
+            // The type of a field is its value.
+            TRUE | FALSE => Ok(()),
+            BYTE => self.skip_bytes(1),
+            I16..=I64 => self.unsigned().map(drop),
+            DOUBLE => self.skip_bytes(8),
+            BINARY => {
+                let length = self.unsigned()?;
+                self.skip_bytes(length)
+            }
+            LIST | SET => self.skip_list(depth),
+            MAP => self.skip_map(depth),
+            STRUCT => self.skip_struct(depth),
+            UUID => self.skip_bytes(16),
+            _ => Err(Wrong::Impossible),
+        }
+    }
+
+    fn skip_struct(&mut self, depth: u32) -> Result<(), Wrong> {
+        while let Some((delta, kind)) = self.field()? {
+            if delta == 0 {
+                self.integer()?;
+            }
+            self.skip(kind, depth)?;
+        }
+        Ok(())
+    }
+
+    fn skip_list(&mut self, depth: u32) -> Result<(), Wrong> {
+        let head = self.byte()?;
+        let count = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
+        self.can_have(count)?;
+        (0..count).try_for_each(|_| self.skip_element(head & 0x0f, depth))
+    }
+
+    fn skip_map(&mut self, depth: u32) -> Result<(), Wrong> {
+        let count = self.unsigned()?;
+        if count == 0 {
+            return Ok(());
+        }
+        let kinds = self.byte()?;
+        self.can_have(count.saturating_mul(2))?;
+        (0..count).try_for_each(|_| {
+            self.skip_element(kinds >> 4, depth)?;
+            self.skip_element(kinds & 0x0f, depth)
+        })
+    }
+
+    /// Each element takes at least one byte.
+    fn can_have(&self, count: u64) -> Result<(), Wrong> {
+        if count > (self.bytes.len() - self.at) as u64 { Err(Wrong::Impossible) } else { Ok(()) }
+    }
+
+    fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
+        match kind {
+            TRUE | FALSE => self.skip_bytes(1),
+            kind => self.skip(kind, depth),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn walked(bytes: &[u8]) -> (Result<usize, Wrong>, Vec<(i64, i64)>) {
+        let mut fields = Vec::new();
+        let length = walk(bytes, &mut |field, value| fields.push((field, value)));
+        (length, fields)
+    }
+
+    #[test]
+    fn integers_of_the_struct_itself_are_handed_out_with_their_numbers() {
+        // 1: i32 -2; 3: struct { 1: i32 7 }; 20 (its number follows): i64 150; end; a byte of what follows.
+        let bytes = [0x15, 0x03, 0x2c, 0x15, 0x0e, 0x00, 0x06, 0x28, 0xac, 0x02, 0x00, 0xff];
+        assert_eq!(walked(&bytes), (Ok(11), vec![(1, -2), (20, 150)]));
+        for end in 0..11 {
+            assert_eq!(walked(&bytes[..end]).0, Err(Wrong::Truncated), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_no_more_elements_than_there_are_bytes() {
+        // 1: list of 2^31 booleans, of 3 booleans, of 16 of which 15 are there.
+        assert_eq!(walked(&[0x19, 0xf1, 0x80, 0x80, 0x80, 0x80, 0x08, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x19, 0x31, 1, 2, 1, 0x00]).0, Ok(6));
+        assert_eq!(walked(&[&[0x19, 0xf1, 0x10][..], &[1; 15]].concat()).0, Err(Wrong::Impossible));
+        // 1: map of 2^31 booleans to booleans.
+        assert_eq!(walked(&[0x1b, 0x80, 0x80, 0x80, 0x80, 0x08, 0x11, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x1b, 0x00, 0x00]).0, Ok(3));
+    }
+
+    #[test]
+    fn structs_within_each_other_and_types_that_there_are_not_are_refused() {
+        assert_eq!(walked(&[0x1c; 40]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x1e, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[[0x15].as_slice(), &[0x80; 11]].concat()).0, Err(Wrong::Impossible));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_bytes_are_the_walk_ends_within_them(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(length) = walked(&bytes).0 {
+                prop_assert!(length <= bytes.len());
+            }
+        }
+    }
+}
