@@ -3,12 +3,13 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots grammar bench-size
+.PHONY: help demo build test test-real instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots grammar bench-size
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
 	@echo "make build   build $(ASSAY)"
-	@echo "make test    everything that must hold: format, lints, documentation, tests"
+	@echo "make test    what every change must pass: format, lints, all tests that no machine can fail"
+	@echo "make test-real   the other tests: real proxies, browser, several machines, times (as root on Debian, installs what they need)"
 	@echo "make instructions   count the instructions of a request on each hot path, and keep the counts (needs valgrind)"
 	@echo "make bench   measure Assay itself against its peers"
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
@@ -41,12 +42,20 @@ demo:
 	$(CARGO) build --profile quick --package assay
 	target/quick/assay run demo
 
-# Real proxies and the browser come as Debian packages. Where they cannot be installed, the tests that need
-# them say that they were skipped and why; ASSAY_REQUIRE_REAL=1 makes that a failure.
+# Needs Rust, a C compiler and Python's standard library. The machine has no say in what these tests find.
 test:
-	scripts/test-setup.sh
 	$(CARGO) fmt --all --check
-	CARGO=$(CARGO) scripts/test.sh
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	CARGO="$(CARGO)" scripts/test.py gate
+	$(CARGO) test --quiet --doc --package assay-pgl --package assay-http2 --package assay-measurement
+
+# What needs real proxies, a browser, root or the clock. Where something cannot be installed, the tests that need it say that they were
+# skipped and why; ASSAY_REQUIRE_REAL=1 makes that a failure.
+test-real:
+	scripts/test-setup.sh
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --lib --bins --no-deps --document-private-items --quiet
+	CARGO="$(CARGO)" scripts/test.py real
+	ASSAY=target/debug/assay scripts/instructions.sh --check
 
 # What a request takes on each hot path, kept in bench/instructions.json: of the build that the tests use, and of a release.
 instructions-dev:

@@ -35,7 +35,7 @@ This page is written by `make verify`, not by hand. Last: {date}, {processors} p
 
 ## What tests in Rust check by independent means
 
-These run with `make test`. Each holds a result against a closed form, a table in print, a brute force, or another program.
+These run with `make test` and `make test-real`. Each holds a result against a closed form, a table in print, a brute force, or another program.
 
 | test | held against |
 |---|---|
@@ -70,7 +70,7 @@ TESTS = {
         "without_the_correction_most_tables_would_have_a_false_verdict",
     ): "tables of a subject against itself",
     (
-        "crates/report/tests/it/recompute.rs",
+        "crates/report/tests/real/recompute.rs",
         "every_figure_of_the_summary_is_recomputed_from_the_tables_and_equals_it",
     ): "pandas over the tables",
     (
@@ -89,15 +89,15 @@ TESTS = {
         "samples_have_the_stated_moments",
     ): "means and deviations from their formulas",
     (
-        "crates/cli/tests/commands/taking_along.rs",
+        "crates/cli/tests/real/taking_along.rs",
         "a_real_run_is_taken_along_in_every_form_and_its_figures_are_recomputed",
     ): "pandas, DuckDB and HdrHistogram's own reader",
     (
-        "crates/cli/tests/e2e/caught.rs",
+        "crates/cli/tests/real/caught.rs",
         "a_flipped_byte_is_wrong_bytes",
     ): "a forwarder that does one thing wrong (and five more such tests beside it)",
     (
-        "crates/cli/tests/e2e/browsing.rs",
+        "crates/cli/tests/real/browsing.rs",
         "a_browser_and_curl_see_a_site_through_a_forward_evaluation_as_they_see_it_directly",
     ): "Chromium and curl, with and without an evaluation between",
     ("crates/dispatch/src/policies/lard.rs", "the_published_limit_of_admission"): "the number in print",

@@ -136,9 +136,6 @@ pub(crate) fn mixed_up(requested: Requested<'_>, other: &str, origins: &[Origin]
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-
     use super::*;
 
     fn origins(count: u8) -> Vec<Origin> {
@@ -155,44 +152,6 @@ mod tests {
         for same in ["ok\norigin O0.Test:80\r\n", "ok\n", "", "<html>origin x</html>"] {
             assert_eq!(other(same, origin), None, "{same}");
         }
-    }
-
-    /// A proxy that gives these responses, one for each request.
-    fn responds(responses: &'static [(u16, &str)]) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for (status, body) in responses {
-                let (mut stream, _) = listener.accept().unwrap();
-                let _ = stream.read(&mut [0; 1024]).unwrap();
-                let length = body.len();
-                write!(
-                    stream,
-                    "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-                )
-                .unwrap();
-            }
-        });
-        address
-    }
-
-    #[test]
-    fn another_origins_response_is_confirmed_or_the_proxy_is_not_ready() {
-        const OWN: (u16, &str) = (200, "ok\norigin o0.test:80\n");
-        const OTHER: (u16, &str) = (200, "ok\norigin o1.test:80\n");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let origin = &origins(1)[0];
-        let seen = |responses: &'static [(u16, &str)]| {
-            let proxy = (responds(responses), None);
-            let requested = Requested { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
-            runtime.block_on(attempt(requested))
-        };
-        assert_eq!(seen(&[OWN]), Seen::Ready);
-        assert_eq!(seen(&[OTHER, OTHER]), Seen::Other("o1.test:80".into()));
-        assert_eq!(seen(&[OTHER, OWN]), Seen::Ready, "the first one was stored in an earlier run");
-        let open = seen(&[OTHER, (404, "")]);
-        assert_eq!(open, Seen::NotYet("the response of o1.test:80, and with a query status 404".into()));
-        assert_eq!(seen(&[(502, "")]), Seen::NotYet("status 502".into()));
     }
 
     #[test]
@@ -232,5 +191,51 @@ mod tests {
         assert!(!said.contains("127.0.0.1:80") && said.contains("to the origin of o0.test:80"), "{said}");
         let said = mixed_up(requested(Mode::Forward), "elsewhere", &origins);
         assert!(said.contains("no origin of this run") && said.contains("host that its URL names"), "{said}");
+    }
+
+    /// An attempt is given up after five seconds of real time.
+    mod real_tests {
+        use std::io::{Read, Write};
+        use std::net::TcpListener;
+
+        use super::*;
+
+        /// A proxy that gives these responses, one for each request.
+        fn responds(responses: &'static [(u16, &str)]) -> SocketAddr {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            std::thread::spawn(move || {
+                for (status, body) in responses {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let _ = stream.read(&mut [0; 1024]).unwrap();
+                    let length = body.len();
+                    write!(
+                        stream,
+                        "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                    )
+                    .unwrap();
+                }
+            });
+            address
+        }
+
+        #[test]
+        fn another_origins_response_is_confirmed_or_the_proxy_is_not_ready() {
+            const OWN: (u16, &str) = (200, "ok\norigin o0.test:80\n");
+            const OTHER: (u16, &str) = (200, "ok\norigin o1.test:80\n");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let origin = &origins(1)[0];
+            let seen = |responses: &'static [(u16, &str)]| {
+                let proxy = (responds(responses), None);
+                let requested = Requested { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
+                runtime.block_on(attempt(requested))
+            };
+            assert_eq!(seen(&[OWN]), Seen::Ready);
+            assert_eq!(seen(&[OTHER, OTHER]), Seen::Other("o1.test:80".into()));
+            assert_eq!(seen(&[OTHER, OWN]), Seen::Ready, "the first one was stored in an earlier run");
+            let open = seen(&[OTHER, (404, "")]);
+            assert_eq!(open, Seen::NotYet("the response of o1.test:80, and with a query status 404".into()));
+            assert_eq!(seen(&[(502, "")]), Seen::NotYet("status 502".into()));
+        }
     }
 }

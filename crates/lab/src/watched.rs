@@ -239,9 +239,10 @@ mod tests {
             let found = find(&Watch::Listener, SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
             assert_eq!(found, [std::process::id()], "{bound}");
         }
-        // No test listens on this host: no other can be given the port.
-        let free = TcpListener::bind("127.83.0.1:0").unwrap().local_addr().unwrap();
-        let why = find(&Watch::Listener, free).unwrap_err();
+        // Bound, so that nobody else can listen there, and not listening.
+        let bound = tokio::net::TcpSocket::new_v4().unwrap();
+        bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let why = find(&Watch::Listener, bound.local_addr().unwrap()).unwrap_err();
         assert!(why.contains("no socket"), "{why}");
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_link::{LossPlan, probe};
 
-#[path = "../tests/it/bed.rs"]
+#[path = "../tests/real/bed.rs"]
 mod bed;
 
 use bed::{Bed, THERE, bed};

@@ -153,6 +153,16 @@ mod tests {
         (desk, place)
     }
 
+    /// What a request gets in the end, however long the thread that makes it waits for a processor.
+    async fn get(desk: &Desk, kind: Kind) -> Result<Rc<Document>, Missing> {
+        loop {
+            let found = desk.get(kind).await;
+            if found != Err(Missing::Slow) {
+                return found;
+            }
+        }
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn before_there_is_a_run_there_is_no_document() {
         let desk = Desk::new(Maker::start().unwrap());
@@ -165,15 +175,19 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn repeated_requests_get_the_same_until_the_run_has_ended() {
         let (desk, place) = desk_of(1);
-        let first = desk.get(Kind::Summary).await.unwrap();
+        let before = Instant::now();
+        let first = get(&desk, Kind::Summary).await.unwrap();
+        assert!(desk.next.get() >= before + REST_MIN);
+        // A rest that is not over before the next request, however busy the machine is.
+        desk.next.set(before + Duration::from_secs(3600));
         let dir = assay_record::dir::RunDir::open(&place.path().join("run")).unwrap();
         dir.write_info(&RunInfo { seed: 2, ..RunInfo::default() }).unwrap();
-        assert_eq!(desk.get(Kind::Summary).await, Ok(first.clone()));
+        assert_eq!(get(&desk, Kind::Summary).await, Ok(first.clone()));
         desk.ended();
-        let last = desk.get(Kind::Summary).await.unwrap();
+        let last = get(&desk, Kind::Summary).await.unwrap();
         assert_ne!(last.etag, first.etag);
         assert!(String::from_utf8_lossy(&last.body).contains("\"seed\": 2"));
-        assert_eq!(desk.get(Kind::Summary).await, Ok(last));
+        assert_eq!(get(&desk, Kind::Summary).await, Ok(last));
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -181,6 +195,6 @@ mod tests {
         let desk = Desk::new(Maker::start().unwrap());
         desk.found("/nowhere/at/all".into());
         desk.ended();
-        assert!(matches!(desk.get(Kind::Page).await, Err(Missing::Failed(_))));
+        assert!(matches!(get(&desk, Kind::Page).await, Err(Missing::Failed(_))));
     }
 }

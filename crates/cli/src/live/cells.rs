@@ -322,7 +322,7 @@ mod tests {
             ],
             ..ExperimentInfo::default()
         };
-        cells.take(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3725) });
+        cells.take(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3779) });
         cells.take(CellEvent::Doing { cell: 2, what: Doing::CoolingDown { left: 321 } });
         cells
     }

@@ -30,7 +30,7 @@ const IMPURE: [&str; 13] = [
 const IMPURE_CRATES: [&str; 5] = ["tokio", "socket2", "rustix", "libc", "tempfile"];
 
 /// The table of crates: name and what it may use, top to bottom.
-fn plan() -> Vec<(String, Vec<String>)> {
+pub fn plan() -> Vec<(String, Vec<String>)> {
     let text = read(&root().join("docs/architecture.md"));
     let section = text.split("## The crates").nth(1).expect("the table of crates");
     let words = |cell: &str| -> Vec<String> {
@@ -55,7 +55,7 @@ fn plan() -> Vec<(String, Vec<String>)> {
 }
 
 /// The crates that the page calls pure.
-fn pure_crates() -> Vec<String> {
+pub fn pure_crates() -> Vec<String> {
     let text = read(&root().join("docs/architecture.md"));
     let line =
         text.lines().find(|line| line.starts_with("Pure crates (")).expect("the line about pure crates");
@@ -78,7 +78,7 @@ fn own(dependencies: &[String]) -> Vec<String> {
 }
 
 /// All files of the tree with one of these endings, without what is built.
-fn files(endings: &[&str]) -> Vec<PathBuf> {
+pub fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
@@ -99,26 +99,31 @@ fn files(endings: &[&str]) -> Vec<PathBuf> {
 }
 
 /// True for what is only compiled for tests.
-fn is_test(file: &Path) -> bool {
+pub fn is_test(file: &Path) -> bool {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let in_tests = file.components().any(|part| part.as_os_str() == "tests");
     in_tests || name == "tests" || name.ends_with("_tests") || name == "testing"
 }
 
 /// Modules in files of their own that are only compiled for tests.
-fn test_modules(text: &str) -> Vec<String> {
+pub fn test_modules(text: &str) -> Vec<String> {
     let after = text.split("#[cfg(test)]\nmod ").skip(1);
     after.filter_map(|rest| rest.lines().next()?.strip_suffix(';').map(str::to_owned)).collect()
 }
 
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// Lines that are no comments.
+pub fn code_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
 
 /// Source without comments and without its test module.
 fn code(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    own.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+    code_lines(own).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -160,28 +165,6 @@ fn imports_run_down_the_list_even_in_tests() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// `scripts/test.sh` runs integration tests by the names of their targets, so that it can run some beside others.
-#[test]
-fn every_integration_test_is_of_a_target_that_make_test_runs() {
-    let mut targets = Vec::new();
-    for (name, _) in plan() {
-        let tests = std::fs::read_dir(root().join("crates").join(&name).join("tests"));
-        for entry in tests.into_iter().flatten().flatten().map(|entry| entry.path()) {
-            if entry.join("main.rs").exists() || entry.extension().is_some_and(|extension| extension == "rs")
-            {
-                targets.push(shown(&entry));
-            }
-        }
-    }
-    let of_binary = ["crates/cli/tests/commands", "crates/cli/tests/e2e"];
-    let wrong: Vec<_> =
-        targets.iter().filter(|t| !t.ends_with("/tests/it") && !of_binary.contains(&t.as_str())).collect();
-    assert!(
-        targets.len() > 10 && wrong.is_empty(),
-        "{targets:?}: call them `it`, or have them run: {wrong:?}"
-    );
 }
 
 #[test]

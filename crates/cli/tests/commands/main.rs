@@ -1,8 +1,9 @@
-//! The `assay` binary as people use it, and the house as its plan says it is.
+//! The `assay` binary as people use it, as far as no machine and no clock decides: what it refuses, explains, lists, computes and
+//! converts; and the house as its plan says it is. What it measures is in `tests/real`.
 
-mod adapting;
 mod architecture;
 mod by_hand;
+mod cells;
 mod ci;
 mod circles;
 mod clusters;
@@ -13,10 +14,6 @@ mod documentation;
 mod editing;
 mod experiments;
 mod first_minutes;
-mod fleet;
-mod fleet_descriptions;
-mod fleet_lost;
-mod full_disk;
 mod grammar;
 mod hostile;
 mod irregular;
@@ -30,16 +27,18 @@ mod opened;
 mod opened_tunnels;
 mod overriding;
 mod packages;
+mod pages;
 mod peak;
-mod python;
-mod recount;
+mod replaced;
 mod replaying;
 mod requirements;
 mod retrying;
 mod runs;
+mod samples;
 mod schedulers;
 mod schemas;
 mod shell;
+mod shown;
 mod simulate;
 mod site;
 mod size;
@@ -48,9 +47,10 @@ mod size_proved;
 mod size_told;
 mod support;
 mod switch;
-mod taking_along;
 mod terms;
+mod tiers;
 mod tls;
 mod unsafe_uses;
 mod watching;
+mod workflows;
 mod workloads;

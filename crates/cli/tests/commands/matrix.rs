@@ -3,7 +3,7 @@
 //!
 //! For every kind of interest, with a working set that is frozen and one that is not, with one and thirty origins, one and a
 //! thousand robots. Most of it happens without waiting: the stream is walked, and its requests are put to an ideal cache,
-//! and one after the other, on a clock of their own, to the proxy. A few cells are run through the binary.
+//! and one after the other, on a clock of their own, to the proxy. `tests/real` runs a few cells through the binary.
 
 use std::cell::Cell as Shared;
 use std::collections::HashMap;
@@ -17,35 +17,15 @@ use assay_proxy::{Clock, Limits, Proxy};
 use assay_role::proxy::{OriginRoute, ProxySpec};
 use assay_workload::model::OriginIndex;
 use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
-use crate::support::{Assay, all_sent};
+use crate::cells::{Cell, MIXED, PRIVATE, PUBLIC, tolerance};
 
-/// The stated tolerance: half a point, or three standard errors, whichever is larger.
-const POINTS: f64 = 0.005;
-const STANDARD_ERRORS: f64 = 3.0;
-/// Requests of all robots in a second of the schedule.
-const PER_SECOND: u32 = 400;
 /// When the proxy's clock starts, in Unix milliseconds.
 const START_MS: i64 = 1_700_000_000_000;
-
-/// One cell of the matrix.
-#[derive(Debug, Clone, Copy)]
-struct Cell {
-    interests: &'static str,
-    /// The working set is frozen before half of the time is over.
-    limited: bool,
-    origins: u32,
-    robots: u32,
-}
-
-const PUBLIC: &str = r#"[ "public" ]"#;
-const PRIVATE: &str = r#"[ "private" ]"#;
-const MIXED: &str = r#"[ "public": 60%, "private" ]"#;
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -61,48 +41,17 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-impl Cell {
-    /// Plain GETs of objects that never change, so many seconds long.
-    fn workload(&self, seconds: u32) -> String {
-        let Cell { interests, origins, robots, .. } = self;
-        let rate = f64::from(PER_SECOND) / f64::from(*robots);
-        let limit =
-            if self.limited { format!("working_set_length({}sec);", seconds * 2 / 5) } else { String::new() };
-        format!(
-            r#"
-            Content cntAny = {{ kind = "any"; size = exp(2KB); cachable = 85%; }};
-            Server S = {{
-                kind = "s"; contents = [ cntAny ]; direct_access = contents; pconn_use_lmt = const(1000);
-                addresses = '10.1.0.1-{origins}:80';
-            }};
-            Robot R = {{
-                kind = "r"; req_rate = {rate}/sec; recurrence = 60%; interests = {interests};
-                pop_model = {{ pop_distr = popZipf(0.6); }}; pconn_use_lmt = const(1000); open_conn_lmt = {connections};
-                origins = S.addresses; addresses = [ '10.2.0.1' ** {robots} ];
-            }};
-            Phase phFill = {{ name = "fill"; goal.duration = {fill}sec; recur_factor_beg = 0.3; recur_factor_end = 1; }};
-            Phase phTop = {{ name = "top"; goal.duration = {top}sec; }};
-            schedule(phFill, phTop);
-            {limit}
-            use(S, R);
-            "#,
-            connections = if *robots == 1 { 40 } else { 4 },
-            fill = seconds / 2,
-            top = seconds - seconds / 2,
-        )
-    }
-
-    fn universe(&self, seconds: u32) -> (Arc<Universe>, Vec<Launch>) {
-        let text = self.workload(seconds);
-        let resolver = SearchPath::new(vec![], |name| Ok((name == "cell.pg").then(|| text.as_str().into())));
-        let compiled = compile("cell.pg", &resolver).unwrap_or_else(|failure| panic!("{self:?}: {failure}"));
-        let workload = Arc::new(compiled.workload);
-        let timeline = Arc::new(Timeline::new(&workload).expect("a schedule"));
-        let universe = Universe::new(workload, 1, 1, UniverseOptions::default()).expect("a universe");
-        let universe = Arc::new(universe);
-        let launches = Stream::new(Arc::clone(&universe), timeline, Slice::ALL).collect();
-        (universe, launches)
-    }
+/// What a cell's workload is of, and all its requests.
+fn universe(cell: &Cell, seconds: u32) -> (Arc<Universe>, Vec<Launch>) {
+    let text = cell.workload(seconds);
+    let resolver = SearchPath::new(vec![], |name| Ok((name == "cell.pg").then(|| text.as_str().into())));
+    let compiled = compile("cell.pg", &resolver).unwrap_or_else(|failure| panic!("{cell:?}: {failure}"));
+    let workload = Arc::new(compiled.workload);
+    let timeline = Arc::new(Timeline::new(&workload).expect("a schedule"));
+    let universe = Universe::new(workload, 1, 1, UniverseOptions::default()).expect("a universe");
+    let universe = Arc::new(universe);
+    let launches = Stream::new(Arc::clone(&universe), timeline, Slice::ALL).collect();
+    (universe, launches)
 }
 
 /// Hits over all, of basic requests.
@@ -131,10 +80,6 @@ impl Ratio {
             self.all
         );
     }
-}
-
-fn tolerance(ratio: f64, all: u64) -> f64 {
-    POINTS.max(STANDARD_ERRORS * (ratio * (1.0 - ratio) / all as f64).sqrt())
 }
 
 /// What the built-in proxy declares, as far as plain GETs go.
@@ -173,7 +118,7 @@ fn offered(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
 #[test]
 fn an_ideal_cache_hits_what_the_stream_offers_whichever_robot_requests_it() {
     for cell in cells() {
-        let (universe, launches) = cell.universe(40);
+        let (universe, launches) = universe(&cell, 40);
         let offered = Ratio::of(&offered(&universe, &launches));
         let ideal = Ratio::of(&ideal(&universe, &launches));
         eprintln!("{cell:?}: offered {:.4}, ideal {:.4} of {}", offered.value(), ideal.value(), ideal.all);
@@ -185,7 +130,7 @@ fn an_ideal_cache_hits_what_the_stream_offers_whichever_robot_requests_it() {
 #[test]
 fn the_proxy_hits_exactly_what_an_ideal_cache_hits_when_nothing_happens_at_once() {
     for cell in cells() {
-        let (universe, mut launches) = cell.universe(10);
+        let (universe, mut launches) = universe(&cell, 10);
         // Those of the plateau, where there is most to revisit, and enough of what comes before.
         launches.truncate(2_500);
         let ideal = ideal(&universe, &launches);
@@ -309,64 +254,4 @@ async fn serve(
             return;
         }
     }
-}
-
-/// The figures of the whole of a run that went well. A busy machine changes what is known of times, and no hit ratio, unless it
-/// is so busy that requests are never sent: these are in what was offered, and not in what is ideal.
-fn run(cell: &Cell, text: &str) -> Value {
-    all_sent(0.99, || {
-        let assay = Assay::new();
-        let workload = assay.file("cell.pg", text);
-        let said =
-            assay.run(&["run", workload, "--memory", "256MB", "--run-dir", "r", "--no-report", "--json"]);
-        assert!(said.went_well(), "{cell:?}: {said:?}");
-        let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
-        document["total"].clone()
-    })
-}
-
-fn dhr(total: &Value, which: &str) -> f64 {
-    total["dhr"][which].as_f64().unwrap_or_else(|| panic!("no {which} in {total:#}"))
-}
-
-#[test]
-fn runs_measure_what_an_ideal_cache_hits_and_the_stream_offers() {
-    for cell in [
-        Cell { interests: PUBLIC, limited: true, origins: 1, robots: 1000 },
-        Cell { interests: PRIVATE, limited: false, origins: 1, robots: 1 },
-        Cell { interests: MIXED, limited: true, origins: 30, robots: 1000 },
-        Cell { interests: MIXED, limited: false, origins: 30, robots: 1 },
-    ] {
-        let total = run(&cell, &cell.workload(8));
-        let all = total["completed"].as_u64().expect("a count");
-        let (offered, ideal, measured) =
-            (dhr(&total, "offered"), dhr(&total, "ideal"), dhr(&total, "measured"));
-        eprintln!("{cell:?}: offered {offered:.4}, ideal {ideal:.4}, measured {measured:.4} of {all}");
-        assert_eq!(total["errors"]["total"], 0, "{cell:?}: {:#}", total["errors"]);
-        let tolerance = tolerance(ideal, all);
-        assert!((measured - ideal).abs() <= tolerance, "{cell:?}: measured {measured}, ideal {ideal}");
-        assert!((ideal - offered).abs() <= tolerance, "{cell:?}: ideal {ideal}, offered {offered}");
-    }
-}
-
-#[test]
-fn parts_heads_reloads_and_conditions_are_in_the_ideal_too() {
-    let cell = Cell { interests: MIXED, limited: true, origins: 2, robots: 100 };
-    let text = cell
-        .workload(8)
-        .replace("cachable = 85%;", "cachable = 85%; obj_life_cycle = olc;")
-        .replace("recurrence = 60%;", "recurrence = 60%; req_types = [ \"Range\": 25%, \"Ims304\": 8%, \"Ims200\": 4%, \"Reload\": 4%, \"Basic\" ]; ranges = [ half, tail ]; req_methods = [ \"HEAD\": 5%, \"POST\": 2%, \"GET\" ]; post_contents = [ cntAny ];");
-    let lives = r#"
-        ObjLifeCycle olc = { length = const(1year); with_lmt = 100%; expires = [ now + const(1hour) ]; };
-        SingleRange half = { first_byte_pos_relative = 0.5; };
-        SingleRange tail = { suffix_length_absolute = 100Byte; };
-    "#;
-    let total = run(&cell, &format!("{lives}{text}"));
-    let all = total["completed"].as_u64().expect("a count");
-    let (ideal, measured) = (dhr(&total, "ideal"), dhr(&total, "measured"));
-    eprintln!("everything: offered {:.4}, ideal {ideal:.4}, measured {measured:.4}", dhr(&total, "offered"));
-    assert_eq!(total["errors"]["total"], 0, "{:#}", total["errors"]);
-    assert!(total["by_status"]["206"].as_u64() > Some(100), "{:#}", total["by_status"]);
-    let tolerance = tolerance(ideal, all);
-    assert!((measured - ideal).abs() <= tolerance, "measured {measured}, ideal {ideal} ± {tolerance}");
 }

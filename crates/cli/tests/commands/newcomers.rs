@@ -1,6 +1,6 @@
 //! Somebody who has never seen Assay gets on after a wrong word, a wrong path or a wrong unit.
 
-use crate::support::{Assay, read};
+use crate::support::Assay;
 
 #[test]
 fn a_directory_that_is_no_run_is_told_what_it_is_instead() {
@@ -33,39 +33,6 @@ fn a_report_that_could_not_be_written_is_refused_before_the_work() {
         .complains("name a directory")
         .complains("rsvg-convert");
     assert!(!assay.path("run/report.html").exists(), "something was made");
-}
-
-#[test]
-fn a_file_is_written_in_the_form_that_its_name_says_or_not_at_all() {
-    let assay = Assay::new();
-    let said = assay.run(&["run", "demo", "--duration", "1s", "--run-dir", "r", "-o", "run.html"]);
-    assert!(said.went_well(), "{said:?}");
-    let text = |name: &str| read(&assay.path(name));
-    assert!(
-        text("run.html").starts_with("<!DOCTYPE html>") || text("run.html").starts_with("<!doctype html>")
-    );
-    for name in ["again.html", "again.json", "again.txt", "again"] {
-        assay.run(&["report", "r", "-o", name]).exits(0);
-    }
-    assert_eq!(text("again.html"), text("r/report.html"));
-    let document: serde_json::Value = serde_json::from_str(&text("again.json")).expect("JSON");
-    assert!(document["phases"].is_array(), "{document:#}");
-    assert!(text("again.txt").starts_with("demo ") && text("again") == text("again.txt"));
-    for (arguments, complaint) in [
-        (&["-o", "x.pdf"][..], ".json, .html, .md (a comparison) or .txt"),
-        (&["-o", "x.csv"], "--table NAME"),
-        (&["-o", "x.md"], "only comparisons are written as Markdown"),
-        (&["--json", "-o", "x.html"], "named as if it were HTML"),
-    ] {
-        let all = [&["report", "r"][..], arguments].concat();
-        assay.run(&all).exits(2).complains(complaint);
-    }
-    for name in ["x.csv", "x.md", "x.pdf"] {
-        assay.run(&["run", "demo", "-o", name, "--run-dir", "none"]).exits(2).complains(name);
-        assert!(!assay.path(name).exists() && !assay.path("none").exists(), "something was made");
-    }
-    let search = ["run", "demo", "--find-peak", "p99 < 1s", "-o", "x.html", "--run-dir", "none"];
-    assay.run(&search).exits(2).complains("peak.html");
 }
 
 #[test]
@@ -204,22 +171,19 @@ fn going_on_with_an_experiment_that_never_began_says_how_to_begin() {
 }
 
 #[test]
-fn a_run_or_a_replay_that_sent_nothing_is_no_success() {
+fn a_result_of_a_form_that_a_run_does_not_have_is_refused_before_it() {
     let assay = Assay::new();
-    let said = assay.run(&["run", "demo", "--rehearse", "1ms", "--run-dir", "r"]).exits(1);
-    assert!(
-        said.stdout.contains("No request came due") && said.stdout.contains("rehearse for longer"),
-        "{said:?}"
-    );
-    assert!(!said.stdout.contains('✓'), "{}", said.stdout);
-    assert!(assay.run(&["runs", "--dir", "."]).exits(0).stdout.contains("nothing was measured"));
-    let said = assay.run(&["compare", "r", "r"]);
-    assert!(said.stdout.contains("Nothing was measured") && !said.stdout.contains('✓'), "{}", said.stdout);
-    let said = assay.run(&["conform", "builtin", "--no-cache", "--case", "freshness"]).exits(96);
-    assert!(said.stderr.contains("nothing was found out"), "{}", said.stderr);
-    let said =
-        assay.run(&["spe", "--listen", "127.0.0.1:0", "--proxy", "builtin", "--duration", "100ms"]).exits(1);
-    assert!(said.stderr.contains("no client sent a request"), "{}", said.stderr);
+    for name in ["x.csv", "x.md", "x.pdf"] {
+        assay.run(&["run", "demo", "-o", name, "--run-dir", "none"]).exits(2).complains(name);
+        assert!(!assay.path(name).exists() && !assay.path("none").exists(), "something was made");
+    }
+    let search = ["run", "demo", "--find-peak", "p99 < 1s", "-o", "x.html", "--run-dir", "none"];
+    assay.run(&search).exits(2).complains("peak.html");
+}
+
+#[test]
+fn a_log_without_a_request_is_told_by_every_command_that_reads_one() {
+    let assay = Assay::new();
     assay.file("empty.log", "");
     for command in ["run", "size", "logs"] {
         let said = assay.run(&[command, "empty.log"]);

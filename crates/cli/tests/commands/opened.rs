@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::Stdio;
 
+use crate::samples::SPECIAL;
 use crate::support::{Assay, send, wait_for};
 
 /// An address of all of this machine's that is taken: whoever is told to listen there ends at once.
@@ -40,7 +41,7 @@ fn words(all: &[&str]) -> Vec<String> {
 #[test]
 fn origins_that_are_open_to_others_are_told_by_every_command_that_has_some() {
     let assay = Assay::new();
-    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let workload = assay.file("special.pg", SPECIAL);
     let log = assay.file(
         "access.log",
         "1000000000.000 5 127.0.0.1 TCP_MISS/200 100 GET http://a/b - DIRECT/a text/html\n",

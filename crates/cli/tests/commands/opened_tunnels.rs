@@ -36,17 +36,6 @@ fn an_authority_is_made_for_its_owner_alone_and_never_overwritten() {
 }
 
 #[test]
-fn an_evaluation_says_what_it_does_with_tunnels_and_begins() {
-    let assay = Assay::new();
-    assay.run(&["spe", "authority", "own"]).exits(0);
-    let ca = ["--origin-ca", "own/authority.pem"];
-    let said = assay.run(&[&EVALUATION[..], &["--intercept", "own"], &ca].concat());
-    // No client came.
-    said.exits(1).complains("tunnels are opened (--intercept)").complains("no client sent a request");
-    assay.run(&[&EVALUATION[..], &ca].concat()).exits(2).complains("--intercept");
-}
-
-#[test]
 fn an_authority_that_cannot_be_used_is_refused_with_what_is_wrong() {
     let assay = Assay::new();
     intercept(&assay, "nowhere")

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use assay_compare::{self as compare, Comparison};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
@@ -121,6 +122,29 @@ fn schedule(workload: &str) -> Vec<(&'static str, u64, f64, f64, bool)> {
 }
 
 const PEAK: f64 = 400.0;
+
+/// Twenty subjects, each somewhat slower than the one before.
+pub fn twenty() -> Vec<Kind> {
+    const LABELS: [&str; 20] = [
+        "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
+        "v16", "v17", "v18", "v19",
+    ];
+    let kind = |(n, label): (usize, &&'static str)| Kind {
+        label,
+        miss_us: 2000.0 + 70.0 * n as f64,
+        dhr: 0.4 + 0.005 * n as f64,
+        memory_mb: 300 + n as u64,
+        ..VARNISH
+    };
+    LABELS.iter().enumerate().map(kind).collect()
+}
+
+/// The comparison of an experiment.
+pub fn compared(plan: &Plan<'_>) -> Comparison {
+    let tmp = tempfile::tempdir().unwrap();
+    write(tmp.path(), plan);
+    compare::experiment(tmp.path()).unwrap()
+}
 
 /// Writes the experiment into a directory, every cell done.
 pub fn write(dir: &Path, plan: &Plan<'_>) -> ExperimentInfo {

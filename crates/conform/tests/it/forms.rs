@@ -3,43 +3,69 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use assay_conform::case::Case;
 use assay_conform::document::{Conclusion, Document, TargetInfo};
-use assay_conform::origin::Origin;
-use assay_conform::run::run;
-use assay_conform::suite::BUNDLED;
-use assay_conform::verdict::{Times, Verdict};
+use assay_conform::message::Message;
+use assay_conform::observe::{Arrival, Observation, Received};
+use assay_conform::run::Outcome;
+use assay_conform::suite::{BUNDLED, Suite};
+use assay_conform::verdict::{Judgement, Times, Verdict};
 use assay_conform::{known, show};
 use serde_json::Value;
 
-use crate::targets::{cache_at, cases, on_one_thread};
+use crate::schema::errors;
 
 fn reference(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
 }
 
-/// Results of two cases tried without a cache, of which one is made to fail.
-fn document() -> Document {
-    on_one_thread(async {
-        let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-        let target = cache_at(origin.address);
-        let outcomes = run(&cases(&["stores", "no-store-response/plain"]), &target, &origin, |_, _| ()).await;
-        let mut document = Document::new("0", 1);
-        let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };
-        document.add(info("good"), &outcomes);
-        document.add(info("bad"), &outcomes);
-        let failing = document
-            .results
-            .iter_mut()
-            .find(|result| result.target == "bad" && result.case.starts_with("no-store"));
-        let failing = failing.unwrap();
-        (failing.verdict, failing.reason) = (Verdict::Fail, "step 2: <seen> & \"quoted\" | piped".into());
-        document
-    })
+/// A request that the target passed on, and the response to it.
+fn seen() -> Observation {
+    let request = b"GET /t1 HTTP/1.1\r\nHost: a.example\r\n\r\n".to_vec();
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let arrival = Arrival {
+        request: Message::head(&request).unwrap().0,
+        bytes: request.clone(),
+        at_ms: 1.0,
+        responded_ms: Some(1.5),
+        status: 200,
+    };
+    let received = Received {
+        response: Message::head(&response).map(|(message, _)| message),
+        bytes: response,
+        head_ms: 2.0,
+        end_ms: 2.5,
+        ..Received::default()
+    };
+    Observation { sent: request, received: vec![received], arrivals: vec![arrival], ..Observation::default() }
 }
 
-fn errors(schema: &Value, value: &Value) -> Vec<String> {
-    let validator = jsonschema::validator_for(schema).unwrap();
-    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+/// What comes of a case without a cache.
+fn outcome(case: Rc<Case>) -> Outcome {
+    let judgement = match case.name.as_str() {
+        "stores" => Judgement::new(Verdict::No, "step 2: the origin got a request"),
+        _ => Judgement::new(Verdict::Pass, ""),
+    };
+    let times = Times::of(judgement.verdict);
+    Outcome { case, judgement, seen: vec![seen(), seen()], tries: 1, times }
+}
+
+/// Results of two cases on two targets without a cache, of which one is made to fail.
+fn document() -> Document {
+    let names = ["stores", "no-store-response/plain"].map(str::to_owned);
+    let outcomes: Vec<Outcome> =
+        Suite::bundled().unwrap().chosen(&names).unwrap().into_iter().map(outcome).collect();
+    let mut document = Document::new("0", 1);
+    let info = |label: &str| TargetInfo { label: label.into(), ..TargetInfo::default() };
+    document.add(info("good"), &outcomes);
+    document.add(info("bad"), &outcomes);
+    let failing = document
+        .results
+        .iter_mut()
+        .find(|result| result.target == "bad" && result.case.starts_with("no-store"));
+    let failing = failing.unwrap();
+    (failing.verdict, failing.reason) = (Verdict::Fail, "step 2: <seen> & \"quoted\" | piped".into());
+    document
 }
 
 #[test]

@@ -344,18 +344,6 @@ fn http_1_0_persists_only_when_the_client_requests_it() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_after_its_timeout() {
-    let mut hasty = workload();
-    hasty.servers[0].idle_timeout = Some(Duration::from_millis(20));
-    let origins = start(hasty, 1);
-    let mut client = origins.connect();
-    let before_ns = monotonic_ns();
-    assert!(client.request("GET", &path(&origins.world, 1), "").persists);
-    assert!(client.is_closed());
-    assert!(monotonic_ns() - before_ns >= 20_000_000);
-}
-
-#[test]
 fn a_response_that_the_client_is_slow_to_read_arrives_whole() {
     let mut large = workload();
     large.contents[0].size_bytes = Distribution::Constant(20e6);
@@ -378,4 +366,21 @@ fn the_origins_end_when_nobody_is_left_to_tell_them() {
     drop(commands);
     let events = thread.join().expect("does not panic").expect("ends well");
     assert!(!events.contains(&Event::Done));
+}
+
+/// A request must come within 20 ms.
+mod real_tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_closed_after_its_timeout() {
+        let mut hasty = workload();
+        hasty.servers[0].idle_timeout = Some(Duration::from_millis(20));
+        let origins = start(hasty, 1);
+        let mut client = origins.connect();
+        let before_ns = monotonic_ns();
+        assert!(client.request("GET", &path(&origins.world, 1), "").persists);
+        assert!(client.is_closed());
+        assert!(monotonic_ns() - before_ns >= 20_000_000);
+    }
 }

@@ -5,8 +5,8 @@ use assay_workload::model::Distribution;
 
 use crate::derived;
 use crate::format::requests;
+use crate::harness::simple;
 use crate::origins::Origins;
-use crate::robots::simple;
 use crate::seen;
 use crate::strict::{self, Message, Read};
 

@@ -10,11 +10,12 @@ use assay_record::xact_log::XactLog;
 use assay_workload::model::{Distribution, Faults, Goal, RequestType, Weighted, Workload};
 use assay_workload::{Fault, Universe, UniverseOptions, XactId};
 
-use crate::{origins, robots};
+use crate::harness::simple;
+use crate::origins::{Both, play};
 
 /// Four robots that send requests to an origin which misbehaves towards most of them, in every way that there is.
 fn misbehaving() -> Workload {
-    let mut workload = robots::simple();
+    let mut workload = simple();
     workload.servers[0].faults = Faults {
         error_share: 0.15,
         statuses: Weighted::one(503),
@@ -34,10 +35,10 @@ fn misbehaving() -> Workload {
 }
 
 /// Runs it; gives its rows, and what both sides counted.
-fn logged(workload: &Workload) -> (Vec<XactRow>, origins::Both) {
+fn logged(workload: &Workload) -> (Vec<XactRow>, Both) {
     let dir = tempfile::tempdir().expect("there is room");
     let path = dir.path().join("xacts.parquet");
-    let both = origins::run_with_log(workload, Some(path.clone()));
+    let both = Both::of(play(workload, |setting| setting.xact_log = Some(path.clone())));
     (XactLog::read(&path).expect("a log"), both)
 }
 
@@ -80,7 +81,7 @@ fn every_row_has_the_fault_that_the_workload_plans_for_it_and_says_whether_it_wa
 
 #[test]
 fn without_faults_no_row_is_marked() {
-    let (rows, both) = logged(&robots::simple());
+    let (rows, both) = logged(&simple());
     both.check();
     assert!(rows.len() >= 40 && rows.iter().all(|row| row.fault.is_none() && !row.fault_met));
     assert!(rows.iter().any(|row| row.outcome == Some(Outcome::Miss)));

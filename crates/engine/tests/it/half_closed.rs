@@ -9,8 +9,8 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted};
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{Universe, UniverseOptions};
 
+use crate::harness::simple;
 use crate::origins::Origins;
-use crate::robots::simple;
 
 /// Bytes of bodies, and complete responses, that a client gets that ends its side behind its requests; `unfinished`: the last of
 /// them has no end.

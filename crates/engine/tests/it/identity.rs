@@ -1,33 +1,16 @@
 //! Robots with an identity: they log in, keep cookies and objects, wait for 100 before they send, abort, and come and go.
 
-use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
+use crate::harness::{check_sums, content, simple};
+use crate::identified::{ROBOTS, never, protected, uploading};
 use crate::origins;
-use crate::robots::{Options, check_sums, content, lasts, phase, run, simple};
+use crate::served::{Options, Run, run};
 use crate::server::{LONG_BYTES, Manner};
-
-const ROBOTS: u64 = 4;
-
-/// A use limit that no connection of these short runs reaches, on however quick a machine.
-fn never() -> Option<Distribution> {
-    Some(Distribution::Constant(1e9))
-}
 
 /// One thread has all robots: of several, one might reach the goal before another has had its turn.
 fn together(manner: Manner) -> Options {
     Options { manner, threads: 1, ..Options::default() }
-}
-
-/// Two hundred xacts of four robots, half of them for protected objects.
-fn protected(schemes: &[AuthScheme]) -> Workload {
-    let mut workload = simple();
-    workload.schedule.phases[0].goal.transactions = Some(200);
-    workload.servers[0].connection_use_limit = never();
-    workload.servers[0].authentication =
-        Some(AuthDemand { schemes: schemes.to_vec(), realm: "the \"realm\"".into(), share: 0.5 });
-    workload.robots[0].credentials.users = vec![UserRun::Made { count: 3, realm: "users".into() }];
-    workload
 }
 
 #[test]
@@ -43,19 +26,6 @@ fn robots_log_in_once_and_are_known_from_then_on() {
         assert_eq!(origins.requests, robots.completed + ROBOTS, "one step more for each of them");
         assert_eq!((robots.basic, robots.misses), (robots.completed, robots.completed));
     }
-}
-
-#[test]
-fn uploads_log_in_too() {
-    let mut workload = protected(&[AuthScheme::Digest]);
-    workload.contents.push(content("form", 700.0));
-    workload.robots[0].methods = Weighted::one(Method::Post);
-    workload.robots[0].post_contents = Weighted::one(1);
-    workload.robots[0].expectation = Expectation::Sometimes(0.5);
-    let both = origins::run(&workload);
-    both.check();
-    assert_eq!((both.robots.logged_in, both.origins.challenges), (ROBOTS, ROBOTS));
-    assert!(both.robots.invited > 50 && both.robots.invited == both.origins.continued, "{:#?}", both.robots);
 }
 
 #[test]
@@ -88,7 +58,7 @@ fn a_target_may_challenge_too() {
 }
 
 /// Requests without credentials.
-fn silent(run: &crate::robots::Run) -> u64 {
+fn silent(run: &Run) -> u64 {
     let said = |head: &str| head.contains("Proxy-Authorization: Basic dTpw\r\n");
     run.server.requests().iter().filter(|seen| !said(&seen.head)).count() as u64
 }
@@ -132,46 +102,20 @@ fn cookies_are_sent_back_by_those_who_keep_them() {
     assert_eq!(origins::run(&workload).robots.cookies_sent, 0);
 }
 
-fn uploading(share: f64) -> Workload {
-    let mut workload = simple();
-    workload.contents.push(content("form", 100_000.0));
-    workload.servers[0].connection_use_limit = never();
-    let robots = &mut workload.robots[0];
-    robots.methods = Weighted::new([(Method::Get, 0.5), (Method::Post, 0.3), (Method::Put, 0.2)]);
-    robots.post_contents = Weighted::one(1);
-    robots.put_contents = Weighted::one(1);
-    robots.expectation = Expectation::Sometimes(share);
-    workload.schedule.phases[0].goal.transactions = Some(200);
-    workload
-}
-
-#[test]
-fn bodies_wait_for_a_word_and_go_without_it_where_they_are_refused() {
-    let mut workload = uploading(0.7);
-    workload.servers[0].body_allowed = 0.6;
-    let both = origins::run(&workload);
-    both.check();
-    let (robots, origins) = (&both.robots, &both.origins);
-    assert_eq!((robots.invited, robots.impatient), (origins.continued, 0));
-    assert_eq!(robots.uninvited, origins.expectations_refused);
-    assert!(robots.invited > 20 && robots.uninvited > 10, "{robots:#?}");
-    assert_eq!(origins.requests, robots.completed + robots.uninvited);
-}
-
 #[test]
 fn a_body_is_sent_when_no_word_comes_in_time() {
     let mut workload = uploading(1.0);
     workload.schedule.phases[0].goal.transactions = Some(8);
-    let run = run(&workload, Options::default());
-    let counts = run.total();
+    let ran = run(&workload, together(Manner::Right));
+    let counts = ran.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.invited), (0, 0), "{counts:#?}");
     assert!(counts.impatient > 0);
-    let posts = run.server.requests().into_iter().filter(|seen| seen.body > 0).collect::<Vec<_>>();
+    let posts = ran.server.requests().into_iter().filter(|seen| seen.body > 0).collect::<Vec<_>>();
     assert_eq!(counts.impatient, posts.len() as u64);
     assert!(posts.iter().all(|seen| seen.body == 100_000 && seen.head.contains("Expect: 100-continue\r\n")));
     workload.robots[0].http_versions = Weighted::one(HttpVersion::Http10);
-    let old = crate::robots::run(&workload, Options::default());
+    let old = run(&workload, together(Manner::Right));
     assert_eq!((old.total().impatient, old.total().error_total()), (0, 0), "HTTP/1.0 cannot ask");
 }
 
@@ -197,22 +141,6 @@ fn what_a_robot_has_in_its_own_cache_is_not_requested() {
 }
 
 #[test]
-fn an_xact_is_given_up_when_its_lifetime_is_over() {
-    let mut workload = simple();
-    workload.robots[0].lifetime_s = Some(Distribution::Uniform { low: 0.02, high: 0.4 });
-    workload.robots[0].open_connection_limit = Some(1);
-    workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
-    workload.schedule.phases = vec![phase("only", lasts(500))];
-    let run = run(&workload, Options { manner: Manner::Silent, ..Options::default() });
-    let counts = run.total();
-    assert_eq!(counts.completed, 0);
-    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::TimedOut]);
-    let waiting = counts.error_total() - counts.sent;
-    assert!(counts.sent > 4 && waiting > 0, "some never had a connection: {counts:#?}");
-    assert_eq!(counts.due, counts.error_total() + counts.unsent);
-}
-
-#[test]
 fn robots_that_come_and_go_start_anew_and_keep_no_connections() {
     let mut workload = protected(&[AuthScheme::Digest]);
     workload.robots[0].connection_use_limit = never();
@@ -227,13 +155,6 @@ fn robots_that_come_and_go_start_anew_and_keep_no_connections() {
     assert!(origins.challenges >= 2 * ROBOTS, "each session logs in: {origins:#?}");
     assert_eq!(robots.logged_in, origins.challenges);
     assert!(robots.connections_opened >= 2 * ROBOTS, "{robots:#?}");
-    workload.robots[0].pace = Pace::Rate { per_second: 50.0 };
-    workload.robots[0].session = Some(Session { busy: lasts(200), idle_s: Distribution::Constant(0.2) });
-    workload.schedule.phases = vec![phase("only", lasts(1500))];
-    let both = origins::run(&workload);
-    both.check();
-    assert!(both.origins.challenges > ROBOTS, "{:#?}", both.origins);
-    assert_eq!(both.robots.refused, 0);
 }
 
 #[test]

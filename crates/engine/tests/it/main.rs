@@ -2,7 +2,6 @@
 
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
-mod checked;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;
@@ -14,8 +13,10 @@ mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
 mod half_closed;
+mod harness;
 mod health;
 mod http2_server;
+mod identified;
 mod identity;
 mod multiplexed;
 mod origins;
@@ -23,11 +24,13 @@ mod pipelines;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;
 mod retiring;
+mod right;
 mod robots;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
+mod served;
 mod server;
+mod starting;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
 mod unread;
-mod waits;

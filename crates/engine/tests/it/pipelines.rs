@@ -6,23 +6,9 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
-use crate::robots::{Options, check_sums, content, lasts, phase, run, simple, xacts};
+use crate::harness::{check_sums, pages, phase, xacts};
+use crate::served::{Options, run};
 use crate::server::{Manner, Seen};
-
-const EMBEDDED_BYTES: u64 = 500;
-
-/// Pages of three embedded objects; one connection for each robot, with this depth.
-fn pages(depth: Option<f64>) -> Workload {
-    let mut workload = simple();
-    workload.contents.push(content("image", EMBEDDED_BYTES as f64));
-    workload.contents[0].embedded =
-        Some(Embedded { count: Distribution::Constant(3.0), contents: Weighted::one(1) });
-    let robots = &mut workload.robots[0];
-    robots.open_connection_limit = Some(1);
-    robots.connection_use_limit = Some(Distribution::Constant(100_000.0));
-    robots.pipeline_depth = depth.map(Distribution::Constant);
-    workload
-}
 
 fn is_embedded(seen: &Seen) -> bool {
     seen.head.contains("/t01/")
@@ -47,20 +33,6 @@ fn responses_to_a_pipeline_may_be_cut_anywhere() {
         assert_eq!((counts.retries, counts.connections_opened), (0, 4), "{piece}");
         assert_eq!(counts.completed, run.server.requests().len() as u64, "{piece}");
     }
-}
-
-#[test]
-fn heads_and_confirmations_keep_their_place_in_a_pipeline() {
-    let mut workload = pages(Some(3.0));
-    workload.robots[0].request_types = Weighted::new([(RequestType::Basic, 0.5), (RequestType::Ims304, 0.5)]);
-    workload.robots[0].methods = Weighted::new([(Method::Get, 0.6), (Method::Head, 0.4)]);
-    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
-    workload.schedule.phases = vec![phase("only", lasts(400))];
-    let run = run(&workload, Options::default());
-    let counts = run.total();
-    check_sums(&counts);
-    assert_eq!(counts.error_total(), 0, "{counts:#?}");
-    assert!(counts.by_method["HEAD"] > 0 && counts.pages > 0, "{counts:#?}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted};
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{Universe, UniverseOptions};
 
+use crate::harness::simple;
 use crate::origins::Origins;
-use crate::robots::simple;
 
 /// What becomes of ten requests of a client that has so many under way at once, to an origin that serves two on a connection: complete
 /// responses, and the last streams that its GOAWAYs name.

@@ -1,254 +1,38 @@
 //! What robots do is what the workload says, and what they count is what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_engine::robot;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
-use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
-use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::stdio::Commands;
 use assay_record::xact_log::XactLog;
-use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::message::{Command, Event, PhaseEvent};
-use assay_workload::model::{Server as Kind, *};
+use assay_role::load::Target;
+use assay_role::message::{Event, PhaseEvent};
+use assay_workload::model::*;
 use assay_workload::object::Space;
 use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
-use crate::server::{Manner, Server};
+use crate::harness::{SEED, check_sums, content, lasts, phase, simple, xacts};
+use crate::served::{Options, Run, run};
+use crate::server::Manner;
 
-const SEED: u64 = 7;
-
-fn ramp(factor: f64) -> Ramp {
-    Ramp { begin: factor, end: factor }
-}
-
-pub fn phase(name: &str, goal: Goal) -> Phase {
-    Phase {
-        name: name.to_owned(),
-        goal,
-        load: ramp(1.0),
-        recurrence: ramp(1.0),
-        population: ramp(1.0),
-        special: ramp(1.0),
-        log_stats: true,
-        primary: false,
-        wait_for_freeze: false,
-        ..Phase::default()
-    }
-}
-
-pub fn lasts(millis: u64) -> Goal {
-    Goal { duration: Some(Duration::from_millis(millis)), ..Goal::default() }
-}
-
-pub fn xacts(number: u64) -> Goal {
-    Goal { transactions: Some(number), ..Goal::default() }
-}
-
-pub fn content(kind: &str, size_bytes: f64) -> Content {
-    Content {
-        kind: kind.to_owned(),
-        mime_type: Some("text/plain".to_owned()),
-        extensions: Weighted::none(),
-        prefixes: Weighted::none(),
-        size_bytes: Distribution::Constant(size_bytes),
-        life_cycle: None,
-        cachable: 1.0,
-        checksum: 0.0,
-        embedded: None,
-        behaviour: ClientBehaviour::default(),
-        ..Content::default()
-    }
-}
-
-/// One origin with one type of 3000 bytes; four best-effort robots; one phase of forty xacts.
-pub fn simple() -> Workload {
-    let server = Kind {
-        kind: "S".to_owned(),
-        contents: Weighted::one(0),
-        direct_access: Weighted::one(0),
-        think_s: None,
-        connection_use_limit: None,
-        idle_timeout: None,
-        http_versions: Weighted::one(HttpVersion::Http11),
-        ..Kind::default()
+/// The errors of which a run has shown the requests.
+fn examples(run: &Run) -> Vec<ErrorKind> {
+    let kind = |event: &Event| match event {
+        Event::Measured(Measured::Example(example)) => Some(example.kind),
+        _ => None,
     };
-    let robots = RobotGroup {
-        kind: "R".to_owned(),
-        addresses: vec![RobotAddress { host: "10.0.0.1".to_owned(), count: 4 }],
-        origins: Weighted::one(0),
-        proxies: Vec::new(),
-        pace: Pace::BestEffort,
-        recurrence: 0.5,
-        embedded_recurrence: 1.0,
-        popularity: Some(Popularity {
-            law: PopularityLaw::Uniform,
-            hot_set_fraction: 1.0,
-            hot_set_probability: 0.0,
-            ..Popularity::default()
-        }),
-        private_share: 0.0,
-        request_types: Weighted::one(RequestType::Basic),
-        methods: Weighted::one(Method::Get),
-        post_contents: Weighted::none(),
-        connection_use_limit: Some(Distribution::Constant(10.0)),
-        idle_timeout: None,
-        open_connection_limit: None,
-        waiting_limit: None,
-        pipeline_depth: None,
-        http_versions: Weighted::one(HttpVersion::Http11),
-        ..RobotGroup::default()
-    };
-    Workload {
-        name: "simple".to_owned(),
-        contents: vec![content("plain", 3000.0)],
-        servers: vec![server],
-        origins: vec![Origin { authority: "origin.test:80".to_owned(), server: 0 }],
-        robots: vec![robots],
-        schedule: Schedule { phases: vec![phase("only", xacts(40))], working_set: WorkingSet::Grows },
-        ..Workload::default()
-    }
+    run.events.iter().filter_map(kind).collect()
 }
 
-/// Everything that a run left.
-pub struct Run {
-    /// What was reported.
-    pub events: Vec<Event>,
-    /// The server that got the requests.
-    pub server: Server,
-}
-
-/// What to do differently from the usual.
-pub struct Options {
-    pub manner: Manner,
-    pub threads: u32,
-    pub timeout_ms: u64,
-    pub stop_after_ms: Option<u64>,
-    pub target: fn(SocketAddr) -> Target,
-    pub xact_log: Option<std::path::PathBuf>,
-    pub sources: Vec<IpAddr>,
-    pub timing: Timing,
-    pub reloads_reach_origin: bool,
-    pub waits: Option<assay_measurement::waits::WaitReport>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            manner: Manner::Right,
-            threads: 2,
-            timeout_ms: 5_000,
-            stop_after_ms: None,
-            target: |proxy| Target::Reverse { proxy },
-            xact_log: None,
-            sources: Vec::new(),
-            timing: Timing::default(),
-            reloads_reach_origin: true,
-            waits: None,
-        }
-    }
-}
-
-impl Run {
-    pub fn intervals(&self) -> impl Iterator<Item = &RobotInterval> {
-        self.events.iter().filter_map(|event| match event {
-            Event::Measured(Measured::Robots(interval)) => Some(&**interval),
-            _ => None,
-        })
-    }
-
-    pub fn total(&self) -> RobotCounts {
-        let mut total = RobotCounts::default();
-        self.intervals().for_each(|interval| total.merge(&interval.counts));
-        total
-    }
-
-    fn phase(&self, phase: u16) -> RobotCounts {
-        let mut total = RobotCounts::default();
-        self.intervals().filter(|i| i.phase == phase).for_each(|i| total.merge(&i.counts));
-        total
-    }
-
-    fn examples(&self) -> Vec<ErrorKind> {
-        let kind = |event: &Event| match event {
-            Event::Measured(Measured::Example(example)) => Some(example.kind),
-            _ => None,
-        };
-        self.events.iter().filter_map(kind).collect()
-    }
-}
-
-/// Runs a workload's robots against a server, from Ready to Done.
-pub fn run(workload: &Workload, options: Options) -> Run {
-    let dir = tempfile::tempdir().expect("there is room");
-    let path = dir.path().join("workload.json");
-    std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
-    let universe = Universe::new(Arc::new(workload.clone()), SEED, 1, UniverseOptions::default());
-    let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
-    let server = Server::start(Arc::new(universe.expect("is valid")), clock, options.manner);
-    let spec = RobotsSpec {
-        robots: None,
-        universe: UniverseSpec { workload: path, seed: SEED, world: 1, private_as_public: false },
-        threads: options.threads,
-        cpus: Vec::new(),
-        timing: options.timing,
-        target: (options.target)(server.address),
-        tls: None,
-        listeners: Vec::new(),
-        sources: options.sources,
-        behaviour: CacheBehaviour {
-            validation_updates: true,
-            reloads_reach_origin: options.reloads_reach_origin,
-            ..CacheBehaviour::default()
-        },
-        timeout_ms: options.timeout_ms,
-        xact_log: options.xact_log,
-        joins_waits: options.waits.is_some(),
-    };
-    let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
-    let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
-    writeln!(parent, "{}", serde_json::to_string(&start).expect("is data")).expect("is read");
-    let waits = options.waits.map(|waits| serde_json::to_string(&Command::Waits(waits)).expect("is data"));
-    waits.into_iter().for_each(|line| writeln!(parent, "{line}").expect("is read"));
-    let stopper = options.stop_after_ms.map(|after_ms| {
-        let mut parent = parent.try_clone().expect("there are descriptors");
-        std::thread::spawn(move || {
-            let at = clock.start_ns + after_ms * 1_000_000;
-            std::thread::sleep(Duration::from_nanos(at.saturating_sub(monotonic_ns())));
-            writeln!(parent, r#"{{"command":"stop"}}"#).expect("is read");
-        })
-    });
-    let mut events = Vec::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts");
-    runtime.block_on(async {
-        let mut commands = Commands::from_reader(BufReader::new(child)).expect("starts");
-        let mut emit = |event: &Event| {
-            events.push(event.clone());
-            Ok(())
-        };
-        robot::perform(&spec, &mut commands, &mut emit).await.expect("runs to its end");
-    });
-    stopper.map(std::thread::JoinHandle::join);
-    assert_eq!(events.last(), Some(&Event::Done));
-    Run { events, server }
-}
-
-/// What is always true once a run is over.
-pub fn check_sums(counts: &RobotCounts) {
-    assert_eq!(counts.due, counts.sent + counts.unsent + counts.not_reached, "{counts:#?}");
-    assert_eq!(counts.sent, counts.completed + counts.error_total(), "{counts:#?}");
-    assert_eq!(
-        counts.basic,
-        counts.hits + counts.collapsed + counts.revalidated + counts.misses,
-        "{counts:#?}"
-    );
+/// What was counted in a phase.
+fn of_phase(run: &Run, phase: u16) -> RobotCounts {
+    let mut total = RobotCounts::default();
+    run.intervals().filter(|i| i.phase == phase).for_each(|i| total.merge(&i.counts));
+    total
 }
 
 #[test]
@@ -308,7 +92,7 @@ fn the_same_stream_is_due_for_any_number_of_threads() {
     workload.robots[0].pace = Pace::Rate { per_second: 50.0 };
     workload.schedule.phases = vec![phase("first", lasts(400)), phase("second", lasts(400))];
     let runs = [1, 3].map(|threads| run(&workload, Options { threads, ..Options::default() }));
-    let [one, three] = runs.each_ref().map(Run::total);
+    let [one, three] = runs.each_ref().map(|run| run.total());
     check_sums(&one);
     assert_eq!(
         (one.due, one.due_digest, one.offered_hits),
@@ -322,8 +106,8 @@ fn the_same_stream_is_due_for_any_number_of_threads() {
             ends.contains(&(400, 0)) && ends.contains(&(800, 1)),
             "no interval spans two phases: {ends:?}"
         );
-        check_sums(&run.phase(0));
-        check_sums(&run.phase(1));
+        check_sums(&of_phase(run, 0));
+        check_sums(&of_phase(run, 1));
     }
 }
 
@@ -379,7 +163,7 @@ fn every_fault_is_counted_under_its_own_name() {
         assert!(counts.errors.contains_key(&kind), "{manner:?}: {counts:?}");
         assert_eq!(counts.errors.len(), 1, "{manner:?}: {counts:?}");
         assert_eq!(counts.completed, 0, "{manner:?}");
-        let examples = run.examples();
+        let examples = examples(&run);
         assert!((1..=5).contains(&examples.len()) && examples.iter().all(|&seen| seen == kind), "{manner:?}");
     }
 }
@@ -432,30 +216,10 @@ fn a_reused_connection_that_was_closed_is_no_error() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_unsent_and_does_not_reach_the_next_phase() {
-    let mut workload = simple();
-    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
-    workload.robots[0].open_connection_limit = Some(2);
-    workload.schedule.phases = vec![phase("first", lasts(300)), phase("second", lasts(300))];
-    let run = run(&workload, Options { manner: Manner::Silent, timeout_ms: 1_000, ..Options::default() });
-    for phase in [0, 1] {
-        let counts = run.phase(phase);
-        check_sums(&counts);
-        assert!(counts.unsent > 0);
-        assert_eq!(counts.completed, 0);
-    }
-    // Four robots with two connections each: all busy in the first phase, and never free again.
-    assert_eq!((run.phase(0).sent, run.phase(1).sent), (8, 0));
-    assert_eq!(run.total().errors, BTreeMap::from([(ErrorKind::TimedOut, 8)]));
-    let waited: u64 = run.intervals().flat_map(|i| &i.unsent_wait.buckets).map(|&(_, count)| count).sum();
-    assert_eq!(waited, run.total().unsent);
-}
-
-#[test]
 fn a_stop_sends_nothing_new_and_ends_soon() {
     let mut workload = simple();
     workload.schedule.phases = vec![phase("long", lasts(3_600_000)), phase("never", lasts(3_600_000))];
-    let run = run(&workload, Options { stop_after_ms: Some(100), ..Options::default() });
+    let run = run(&workload, Options { stop_after: Some(20), ..Options::default() });
     let counts = run.total();
     check_sums(&counts);
     assert!(counts.completed > 0);
@@ -468,12 +232,18 @@ fn a_stop_sends_nothing_new_and_ends_soon() {
 #[test]
 fn a_target_that_refuses_connections_is_not_hammered() {
     let mut workload = simple();
-    workload.schedule.phases = vec![phase("only", lasts(200))];
+    workload.schedule.phases = vec![phase("only", xacts(12))];
     // Port 1 of loopback has no listener.
     let target = |_| Target::Reverse { proxy: SocketAddr::from(([127, 0, 0, 1], 1)) };
-    let counts = run(&workload, Options { target, ..Options::default() }).total();
+    let run = run(&workload, Options { target, ..Options::default() });
+    let counts = run.total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::ConnectFailed]);
-    assert!(counts.error_total() <= 4 * 4, "{counts:?}");
+    // Of the four robots, one has tried three times at least, and paused for 100 ms in between.
+    let ended = run.events.iter().find_map(|event| match event {
+        Event::Phase(PhaseEvent::Ended { at_ms, .. }) => Some(*at_ms),
+        _ => None,
+    });
+    assert!(ended.is_some_and(|at_ms| at_ms >= 200), "{ended:?}: {counts:?}");
 }
 
 #[test]
@@ -546,23 +316,6 @@ fn the_xact_log_has_every_xact() {
 }
 
 #[test]
-fn a_full_queue_is_an_error_of_requests_that_were_never_sent() {
-    let mut workload = simple();
-    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
-    workload.robots[0].open_connection_limit = Some(1);
-    workload.robots[0].waiting_limit = Some(3);
-    workload.schedule.phases = vec![phase("only", lasts(300))];
-    let options = Options { manner: Manner::Silent, timeout_ms: 500, ..Options::default() };
-    let counts = run(&workload, options).total();
-    // Each of the four robots has one request under way and three that wait; the others find no place (but for
-    // those that a late worker finds only after the end).
-    let overflow = counts.errors[&ErrorKind::QueueOverflow];
-    assert_eq!((counts.sent, counts.errors[&ErrorKind::TimedOut]), (4, 4));
-    assert!(counts.unsent >= 4 * 3 && overflow > 0, "{counts:?}");
-    assert_eq!(counts.due, counts.sent + counts.unsent + overflow);
-}
-
-#[test]
 fn a_robot_at_its_limit_closes_an_idle_connection_to_go_elsewhere() {
     let mut workload = simple();
     workload.origins.push(Origin { authority: "other.test:80".to_owned(), server: 0 });
@@ -592,7 +345,8 @@ fn robots_come_from_the_addresses_they_are_given() {
         RobotAddress { host: "10.0.0.2".to_owned(), count: 1 },
     ];
     let sources = [[127, 0, 0, 71], [0, 0, 0, 0]].map(IpAddr::from).to_vec();
-    let run = run(&workload, Options { sources, ..Options::default() });
+    // One thread, on which all robots start at once: of two, one could be over before the other has a processor.
+    let run = run(&workload, Options { sources, threads: 1, ..Options::default() });
     assert_eq!(run.total().error_total(), 0);
     let peers: BTreeSet<_> = run.server.requests().iter().map(|seen| seen.peer).collect();
     assert_eq!(peers, BTreeSet::from([[127, 0, 0, 1], [127, 0, 0, 71]].map(IpAddr::from)));

@@ -3,15 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::head::RequestHead;
-use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_role::mark::{HEADER, RequestMark, ResponseMark, XactId};
-use assay_workload::{Object, Universe};
+use assay_plane::clock::RunClock;
+use assay_role::mark::XactId;
+use assay_workload::Universe;
+use assay_workload::object::ObjectId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::http2_server;
+use crate::right::Right;
 
 /// More than a robot reads at once (128 KiB), however late it looks.
 pub const LONG_BYTES: usize = 300_000;
@@ -49,8 +50,6 @@ pub enum Manner {
     Garbage,
     /// Sends header fields without end.
     EndlessHead,
-    /// Never responds.
-    Silent,
     /// Responds with 407 to requests without credentials, with a body too long for one read of a robot.
     Challenges,
     /// Closes without a response.
@@ -167,9 +166,6 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
         let seen = Seen { head, body: body_bytes, connection, peer };
         shared.seen.lock().expect("nobody panicked").push(seen);
         buffer.drain(..head_bytes + body_bytes);
-        if shared.manner == Manner::Silent {
-            continue;
-        }
         let is_embedded = shared.is_embedded(&shared.seen.lock().expect("nobody panicked"), connection);
         in_turn |= std::mem::take(&mut is_first) && is_embedded;
         let (piece, cut) = match shared.manner {
@@ -223,44 +219,19 @@ fn respond(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
 
 pub fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let Shared { universe, clock, manner, .. } = shared;
-    let path = head
-        .target
-        .strip_prefix("http://")
-        .map_or(head.target, |rest| &rest[rest.find('/').expect("a path")..]);
-    let origins = &universe.workload().origins;
-    let named = origins.iter().position(|origin| head.host == Some(origin.authority.as_bytes())).unwrap_or(0);
-    let id =
-        universe.parse_path(named as u16, path.as_bytes()).expect("robots request objects of the universe");
-    let mut object = universe.object(id);
-    let mark = head.header(HEADER).and_then(RequestMark::parse).expect("robots mark their requests");
-    let now_us = clock.since_start_us(monotonic_ns());
-    let now_s = (now_us / 1_000_000) as i64;
-    let life = universe.life(&object, now_s);
-    let since_s =
-        head.header("If-Modified-Since").and_then(parse_date).map(|s| s as i64 - clock.start_unix_s as i64);
-    let not_modified = since_s
-        .is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
-        || *manner == Manner::NeverModified;
-    let mut mark = ResponseMark {
-        xact: mark.xact,
-        key: object.key,
-        version: life.version,
-        made_us: now_us,
-        status: if not_modified { 304 } else { 200 },
-        held_us: 0,
-        delay_us: 0,
-        note: None,
-    };
+    let mut right = Right::to(head, universe, clock);
     match manner {
+        Manner::NeverModified => right.mark.status = 304,
         Manner::Swapped => {
-            object = universe.object(assay_workload::object::ObjectId { serial: id.serial ^ 1, ..id });
-            mark.key = object.key;
+            let id = right.object.id;
+            right.object = universe.object(ObjectId { serial: id.serial ^ 1, ..id });
+            right.mark.key = right.object.key;
         }
-        Manner::EarlyVersion => mark.version += 1,
+        Manner::EarlyVersion => right.mark.version += 1,
         Manner::FromTheStore => {
-            mark.xact = XactId::NOBODY;
-            mark.made_us = 0;
-            mark.version = 0;
+            right.mark.xact = XactId::NOBODY;
+            right.mark.made_us = 0;
+            right.mark.version = 0;
         }
         _ => {}
     }
@@ -277,34 +248,12 @@ pub fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {}
     }
-    let mut out = start(*manner, &mark, life.last_modified_s.filter(|_| object.cachable), clock);
-    if not_modified {
+    let mut out = right.start(*manner != Manner::NoMark, clock);
+    if right.mark.not_modified() {
         out.extend_from_slice(b"\r\n");
         return out;
     }
-    let body = body(universe, &object, mark.version);
-    finish(*manner, head.method == "HEAD", body, &mut out);
-    out
-}
-
-/// The status line and the fields that do not depend on the body.
-fn start(manner: Manner, mark: &ResponseMark, modified_s: Option<i64>, clock: &RunClock) -> Vec<u8> {
-    let mut out = match mark.not_modified() {
-        true => b"HTTP/1.1 304 Not Modified\r\n".to_vec(),
-        false => b"HTTP/1.1 200 OK\r\n".to_vec(),
-    };
-    if manner != Manner::NoMark {
-        out.extend_from_slice(format!("{HEADER}: ").as_bytes());
-        mark.write(&mut out);
-        out.extend_from_slice(b"\r\n");
-    }
-    if let Some(modified_s) = modified_s {
-        let mut date = [0; DATE_BYTES];
-        write_date(clock.start_unix_s.saturating_add_signed(modified_s), &mut date);
-        out.extend_from_slice(b"Last-Modified: ");
-        out.extend_from_slice(&date);
-        out.extend_from_slice(b"\r\n");
-    }
+    finish(*manner, head.method == "HEAD", right.body(universe), &mut out);
     out
 }
 
@@ -336,13 +285,4 @@ fn finish(manner: Manner, without_body: bool, mut body: Vec<u8>, out: &mut Vec<u
     if !without_body {
         out.extend_from_slice(&body);
     }
-}
-
-fn body(universe: &Universe, object: &Object, version: u64) -> Vec<u8> {
-    let body = universe.body(object, version);
-    let mut bytes = Vec::new();
-    while (bytes.len() as u64) < body.size() {
-        bytes.extend_from_slice(body.chunk(universe.pool(), bytes.len() as u64, usize::MAX));
-    }
-    bytes
 }

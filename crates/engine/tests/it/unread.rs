@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use assay_http2::frame::{FrameHead, flag, kind};
 use assay_http2::{Config, Connection};
-use assay_workload::model::{HttpVersion, Weighted};
+use assay_role::tls::{Offer, ServerTls};
+use assay_tls::authority::{Authority, KeyKind, Validity};
+use assay_workload::model::{HttpVersion, Weighted, Workload};
 
+use crate::harness::simple;
 use crate::origins::Origins;
-use crate::robots::simple;
 
 /// More than the system keeps for both sides of a connection.
 const ENOUGH_BYTES: usize = 40 << 20;
@@ -47,12 +49,27 @@ fn an_origin_reads_no_more_requests_of_a_client_that_takes_no_responses() {
     origins.stop();
 }
 
+/// Origins over TLS.
+fn secured(workload: &Workload) -> Origins {
+    let dir = tempfile::tempdir().expect("there is room");
+    let validity = Validity::around(1_700_000_000);
+    let authority = Authority::new(KeyKind::P256, validity).expect("is made");
+    let identity = authority.issue(&["10.0.0.1".to_owned()], validity).expect("is issued");
+    let keep = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path
+    };
+    let (certificate, key) = (keep("c.pem", &identity.certificate), keep("k.pem", &identity.key));
+    Origins::start_in(dir, workload, Some(ServerTls { offer: Offer::default(), certificate, key }))
+}
+
 #[test]
 fn a_connection_without_a_handshake_ends_when_it_is_idle_for_too_long() {
     let mut workload = simple();
     workload.servers[0].http_versions = Weighted::one(HttpVersion::Http2);
     workload.servers[0].idle_timeout = Some(Duration::from_millis(100));
-    let origins = Origins::start_secured(&workload);
+    let origins = secured(&workload);
     let mut socket = TcpStream::connect(origins.listening[0]).expect("it listens");
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("is open");
     assert_eq!(socket.read(&mut [0]).expect("is ended by the origin"), 0);

@@ -352,40 +352,46 @@ mod tests {
         assert_eq!(parse_io(io), Disk { read: 4096, written: 6000 });
     }
 
-    #[test]
-    fn what_children_used_that_came_and_went_is_counted_once() {
-        use std::io::{BufRead, BufReader, Write};
-        use std::process::{Command, Stdio};
+    /// Reads what the kernel tells within a second.
+    mod real_tests {
+        use super::*;
 
-        let script = "echo up; read a; (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; echo below; read b); \
-                      $(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done); echo end; read c";
-        let mut shell = Command::new("/bin/sh");
-        let mut shell =
-            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut words = BufReader::new(shell.stdout.take().unwrap()).lines();
-        let mut input = shell.stdin.take().unwrap();
-        let mut room = Room::default();
+        #[test]
+        fn what_children_used_that_came_and_went_is_counted_once() {
+            use std::io::{BufRead, BufReader, Write};
+            use std::process::{Command, Stdio};
 
-        assert_eq!(words.next().unwrap().unwrap(), "up");
-        let mut tree = Tree::new(vec![shell.id()], &mut room);
-        let account =
-            |tree: &Tree| tree.processes[&shell.id()].last.own.plus(tree.processes[&shell.id()].last.ended);
-        let begin = account(&tree);
-        writeln!(input, "go").unwrap();
-        assert_eq!(words.next().unwrap().unwrap(), "below");
-        let first = tree.usage(Instant::now(), &mut room);
-        assert_eq!((first.processes, first.threads), (2, 2));
-        assert!(first.descriptors > 0 && first.pss_bytes.is_some() && first.rss_bytes > 0, "{first:?}");
-        writeln!(input, "go").unwrap();
-        assert_eq!(words.next().unwrap().unwrap(), "end");
-        let second = tree.usage(Instant::now(), &mut room);
-        assert_eq!((second.processes, second.pss_bytes), (1, None));
+            let script = "echo up; read a; (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; echo below; read b); \
+                          $(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done); echo end; read c";
+            let mut shell = Command::new("/bin/sh");
+            let mut shell =
+                shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut words = BufReader::new(shell.stdout.take().unwrap()).lines();
+            let mut input = shell.stdin.take().unwrap();
+            let mut room = Room::default();
 
-        let faults = account(&tree).since(begin).0[2];
-        assert!(faults > 0);
-        assert_eq!(first.minor_faults + second.minor_faults, faults);
-        drop(input);
-        shell.wait().unwrap();
-        assert_eq!(tree.usage(Instant::now(), &mut room).processes, 0);
+            assert_eq!(words.next().unwrap().unwrap(), "up");
+            let mut tree = Tree::new(vec![shell.id()], &mut room);
+            let account = |tree: &Tree| {
+                tree.processes[&shell.id()].last.own.plus(tree.processes[&shell.id()].last.ended)
+            };
+            let begin = account(&tree);
+            writeln!(input, "go").unwrap();
+            assert_eq!(words.next().unwrap().unwrap(), "below");
+            let first = tree.usage(Instant::now(), &mut room);
+            assert_eq!((first.processes, first.threads), (2, 2));
+            assert!(first.descriptors > 0 && first.pss_bytes.is_some() && first.rss_bytes > 0, "{first:?}");
+            writeln!(input, "go").unwrap();
+            assert_eq!(words.next().unwrap().unwrap(), "end");
+            let second = tree.usage(Instant::now(), &mut room);
+            assert_eq!((second.processes, second.pss_bytes), (1, None));
+
+            let faults = account(&tree).since(begin).0[2];
+            assert!(faults > 0);
+            assert_eq!(first.minor_faults + second.minor_faults, faults);
+            drop(input);
+            shell.wait().unwrap();
+            assert_eq!(tree.usage(Instant::now(), &mut room).processes, 0);
+        }
     }
 }

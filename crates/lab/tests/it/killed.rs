@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::runs::example;
+use crate::examples::example;
 
 fn start_lab(how: &str, temp: &Path) -> Child {
     let mut command = Command::new(example("killed_lab"));

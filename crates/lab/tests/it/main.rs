@@ -1,35 +1,7 @@
-//! The lab against real programs: the proxies that are described, and roles that misbehave.
+//! The lab when it is killed, its reference, and what its tests with real proxies rest on.
 
-mod behaviour;
-#[path = "../../../http/tests/corpus/change.rs"]
-mod change;
-mod corpus;
-mod corpus_at_random;
-mod corpus_http2;
-mod corpus_responses;
-#[allow(dead_code, reason = "what becomes of requests is reported here, not judged")]
-#[path = "../../../http/tests/corpus/derived.rs"]
-mod derived;
-#[path = "../../../http/tests/corpus/ending.rs"]
-mod ending;
-#[path = "../../../http/tests/corpus/format.rs"]
-mod format;
+mod examples;
 mod killed;
-mod origin;
-mod proxies;
-#[path = "../../../http/tests/corpus/reader.rs"]
-mod reader;
-#[path = "../../../http/tests/corpus/recorder.rs"]
-mod recorder;
+mod malformed;
 mod reference;
-#[path = "../../../http/tests/corpus/responses.rs"]
-mod responses;
-mod runs;
-#[path = "../../../http/tests/corpus/strict.rs"]
-mod strict;
-#[path = "../../src/testing.rs"]
-mod testing;
 mod translated;
-
-// The shared test workloads name it as the crate itself does.
-use assay_lab::{mode, plan};

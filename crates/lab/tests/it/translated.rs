@@ -13,9 +13,9 @@ const CONNECTION_SPECIFIC: [&[u8]; 5] =
 pub struct Translated {
     pub method: Vec<u8>,
     pub path: Vec<u8>,
-    authority: Option<Vec<u8>>,
+    pub authority: Option<Vec<u8>>,
     /// Names in lower case.
-    regular: Vec<Field>,
+    pub regular: Vec<Field>,
     pub body: Vec<u8>,
 }
 
@@ -43,30 +43,6 @@ impl Translated {
         let (method, path, body) =
             (method.to_vec(), path.unwrap_or(rest).to_vec(), bytes[end + 4..].to_vec());
         Some(Self { method, path, authority, regular, body })
-    }
-
-    /// A plain request for a path.
-    pub fn get(path: &str) -> Self {
-        let authority = Some(b"a".to_vec());
-        Self { method: b"GET".into(), path: path.into(), authority, regular: Vec::new(), body: Vec::new() }
-    }
-
-    /// All fields, those of HTTP/2 first.
-    pub fn fields(&self, scheme: &str) -> Vec<Field> {
-        let named = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
-        let mut fields = vec![
-            named(":method", &self.method),
-            named(":scheme", scheme.as_bytes()),
-            named(":path", &self.path),
-        ];
-        fields.extend(self.authority.as_ref().map(|authority| named(":authority", authority)));
-        fields.extend(self.regular.iter().cloned());
-        fields
-    }
-
-    /// The body, if there is one; else the head ends the stream.
-    pub fn data(&self) -> Option<Vec<u8>> {
-        (!self.body.is_empty()).then(|| self.body.clone())
     }
 
     /// Whether RFC 9113 calls it malformed (8.1.1), so that it must not go on.
@@ -128,43 +104,4 @@ fn lines(mut text: &[u8]) -> Vec<&[u8]> {
 fn halves(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|byte| *byte == at)?;
     Some((&text[..at], &text[at + 1..]))
-}
-
-#[test]
-fn a_request_becomes_what_says_the_same_and_what_is_malformed_is_known() {
-    let text =
-        "POST /x?y HTTP/1.1\r\nHost: a\r\nX-One:  1\r\nContent-Length: 3\r\n\r\nabcGET /2 HTTP/1.1\r\n\r\n";
-    let sent = Translated::of(text.as_bytes()).unwrap();
-    assert_eq!((&sent.method[..], &sent.path[..]), (&b"POST"[..], &b"/x?y"[..]));
-    assert!(sent.body.starts_with(b"abcGET /2") && sent.is_malformed(), "more DATA than content-length");
-    assert_eq!(sent.regular[0], (b"x-one".to_vec(), b" 1".to_vec()));
-    let is_malformed = |head: &str, body: &str| {
-        let text = format!("{head}\r\n\r\n{body}");
-        Translated::of(text.as_bytes()).unwrap().is_malformed()
-    };
-    for (head, body) in [
-        ("GET / HTTP/1.1\r\nHost: a", ""),
-        ("GET / HTTP/1.1\r\nHost: a", "GET /2 HTTP/1.1\r\n\r\n"),
-        ("OPTIONS * HTTP/1.1\r\nHost: a\r\nHost: a\r\nTE: trailers", ""),
-        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1", "x"),
-    ] {
-        assert!(!is_malformed(head, body), "{head}");
-    }
-    for head in [
-        "GET / HTTP/1.1",
-        "GET / HTTP/1.1\r\nHost: a\r\nHost: b",
-        "GET http://a/ HTTP/1.1\r\nHost: a",
-        "GET /a#b HTTP/1.1\r\nHost: a",
-        "GET /  HTTP/1.1\r\nHost: a",
-        "GET / HTTP/1.1\r\nHost: a\r\nX: a\nb",
-        "GET / HTTP/1.1\r\nHost: a\r\nX : a",
-        "GET / HTTP/1.1\r\nHost: a\r\nX:  a",
-        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked",
-        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x",
-        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1",
-    ] {
-        assert!(is_malformed(head, ""), "{head}");
-    }
-    assert_eq!(Translated::of(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"), None);
-    assert_eq!(Translated::of(b"GET / HTTP/1.1\r\nHost: a\r\n"), None);
 }

@@ -1,6 +1,5 @@
-//! Nodes and clients over loopback sockets.
+//! Nodes over loopback sockets. What is here has the same result however busy the machine is.
 
 mod nodes;
-mod stream;
 mod support;
 mod watched;

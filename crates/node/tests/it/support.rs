@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Share, Target};
 use assay_node::nodes::{Kind, Nodes, NodesSpec};
 use assay_simulate::{Experiment, read};
 
@@ -30,26 +29,6 @@ pub fn start(experiment: &Experiment, kind: Kind, pace: Pace) -> Nodes {
     Nodes::start(NodesSpec::of(experiment, cluster, mix, (listen, kind, pace))).expect("nodes")
 }
 
-/// Clients as the file says, with this target.
-pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSpec {
-    ClientsSpec {
-        services: experiment.services.clone(),
-        weights: experiment.mixes[0].weights.clone(),
-        seed: experiment.seed,
-        load: experiment.loads[0],
-        share: Share::ALL,
-        target,
-        host: None,
-        keep_alive: false,
-        warm_up_s: experiment.warm_up_s,
-        measure_s: experiment.measure_s,
-        surroundings: None,
-        check_sizes: true,
-        patience: Duration::from_secs(20),
-        pace,
-    }
-}
-
 /// What a server sends in response, until it closes the connection.
 pub fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a server");
@@ -64,4 +43,9 @@ pub fn exchange(address: SocketAddr, request: &str) -> String {
 /// The response to a GET.
 pub fn get(address: SocketAddr, path: &str) -> String {
     exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
+}
+
+/// What follows the head of a response.
+pub fn body_of(response: &str) -> &str {
+    response.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }

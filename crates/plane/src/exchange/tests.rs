@@ -62,11 +62,13 @@ impl Handler for Echo {
     }
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 const LIMITS: ClientLimits = ClientLimits {
-    idle: Duration::from_secs(5),
-    head: Duration::from_millis(100),
-    read: Duration::from_secs(5),
-    write: Duration::from_secs(5),
+    idle: MINUTE,
+    head: MINUTE,
+    read: MINUTE,
+    write: MINUTE,
     head_bytes: 2000,
     target_bytes: 1000,
     least_rate: 0,
@@ -75,12 +77,21 @@ const LIMITS: ClientLimits = ClientLimits {
 /// What comes back when all of this is sent in pieces of so many bytes, what `serve` gave, and how the requests ended. The client
 /// says nothing more after it, unless it `waits`.
 fn responses(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>, Vec<bool>) {
+    responses_within(LIMITS, sent, piece, waits)
+}
+
+fn responses_within(
+    limits: ClientLimits,
+    sent: &[u8],
+    piece: usize,
+    waits: bool,
+) -> (String, io::Result<Next>, Vec<bool>) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let resources = Resources::new();
         resources.keep_deadlines();
-        let exchange = Exchange::new(server, &resources, LIMITS);
+        let exchange = Exchange::new(server, &resources, limits);
         let sent = sent.to_vec();
         let requesting = tokio::task::spawn_local(async move {
             for piece in sent.chunks(piece) {
@@ -142,7 +153,9 @@ fn heads_that_are_too_long_broken_or_slow_are_refused_and_the_connection_ends() 
         ("GET / HTTP/3.0\r\nHost: h\r\n\r\n".into(), "505"),
         ("GET / HTTP/1.1\r\nHost: ".into(), "408"),
     ] {
-        let (text, next, ended) = responses(sent.as_bytes(), 1 << 20, true);
+        let head = if status == "408" { Duration::from_millis(100) } else { MINUTE };
+        let limits = ClientLimits { head, ..LIMITS };
+        let (text, next, ended) = responses_within(limits, sent.as_bytes(), 1 << 20, true);
         assert_eq!(statuses(&text), [status], "{sent}");
         assert!(text.contains("Connection: close\r\n"), "{text}");
         assert_eq!((next.expect("told"), ended), (Next::Request, vec![true]));
@@ -224,11 +237,13 @@ impl AsyncWrite for Silent {
 fn a_client_is_slow_when_a_head_has_taken_a_second_and_not_when_it_has_no_request() {
     for (awaits, expected) in [(Awaits::Head, vec![true]), (Awaits::Request, vec![])] {
         let resources = Resources::new();
+        let begun_ns = crate::clock::monotonic_ns();
+        // The connection begins then, however long ago the watch did.
+        resources.watch.tick(begun_ns);
         let mut connection = Connection::new(Silent::default(), &resources);
         connection.deadline.set(Duration::from_secs(30));
         let mut input = Input::default();
         let mut cx = Context::from_waker(Waker::noop());
-        let begun_ns = crate::clock::monotonic_ns();
         for tick in [0, 19, 21] {
             for step in 1..=tick {
                 resources.watch.tick(begun_ns + step * TICK_NS);

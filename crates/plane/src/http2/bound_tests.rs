@@ -12,12 +12,9 @@ use super::share::{LEAST, MOST, MOST_TOGETHER};
 use super::tests::{Client, LIMITS, talk_within};
 use super::*;
 
-const SLOW: ClientLimits = ClientLimits {
-    idle: Duration::from_secs(5),
-    write: Duration::from_millis(300),
-    least_rate: 500,
-    ..LIMITS
-};
+const MINUTE: Duration = Duration::from_secs(60);
+const SLOW: ClientLimits =
+    ClientLimits { idle: MINUTE, write: Duration::from_millis(300), least_rate: 500, ..LIMITS };
 /// How often a frame comes of those that open no window.
 const OFTEN: Duration = Duration::from_millis(20);
 /// As many as a client may open before it knows the server's settings.
@@ -86,7 +83,7 @@ fn frames_that_open_no_window_or_a_byte_of_it_do_not_keep_a_stream_and_no_other_
             let late = client.get("GET", "/late", true);
             client.flush().await;
             let mut seen = Seen::default();
-            timeout(Duration::from_secs(4), seen.until_reset(client, frame)).await.expect(what);
+            timeout(MINUTE, seen.until_reset(client, frame)).await.expect(what);
             assert_eq!(seen.resets, [page.id], "{what}");
             // The other is served after that: its window is its own.
             client.server.late.notify_one();
@@ -125,7 +122,7 @@ fn a_client_that_opens_its_window_slowly_and_steadily_gets_all() {
 
 #[test]
 fn streams_whose_windows_are_closed_keep_no_more_than_a_connection_may() {
-    let limits = ClientLimits { write: Duration::from_secs(60), ..SLOW };
+    let limits = ClientLimits { write: MINUTE, ..SLOW };
     let (written, _) = talk_within(limits, Config::default(), async |client: &mut Client| {
         client.flush().await;
         // SETTINGS: streams have no window at first.

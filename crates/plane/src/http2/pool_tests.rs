@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, ErrorCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{JoinHandle, spawn_local};
 
@@ -150,9 +150,10 @@ fn a_connection_without_requests_is_let_go() {
 fn a_server_that_is_not_there_is_an_error_for_every_request() {
     with_pool(async |pool, server| {
         let resources = Resources::new();
-        // A port that was free a moment ago, on a host where no test listens.
-        let nobody = TcpListener::bind("127.83.0.1:0").await.and_then(|listener| listener.local_addr());
-        let nobody = nobody.expect("is bound");
+        // Bound, so that nobody else can listen there, and not listening.
+        let bound = TcpSocket::new_v4().expect("there are sockets");
+        bound.bind(([127, 0, 0, 1], 0).into()).expect("loopback has ports");
+        let nobody = bound.local_addr().expect("is bound");
         let alone = Pool::new(&resources).speaking_http2([nobody]);
         for _ in 0..2 {
             let error = request(&alone, nobody).await.expect_err("is refused");

@@ -116,11 +116,13 @@ const PART: usize = 1000;
 /// Longer than the least window, and no longer than with what a pipe keeps.
 const PAGE: usize = 80_000;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 pub(super) const LIMITS: ClientLimits = ClientLimits {
-    idle: Duration::from_secs(5),
-    head: Duration::from_secs(5),
-    read: Duration::from_secs(5),
-    write: Duration::from_secs(5),
+    idle: MINUTE,
+    head: MINUTE,
+    read: MINUTE,
+    write: MINUTE,
     head_bytes: MAX_HEAD_BYTES,
     target_bytes: 1000,
     least_rate: 0,
@@ -474,7 +476,7 @@ fn what_is_uploaded_beyond_the_window_waits_until_it_is_read() {
 fn a_window_that_is_never_opened_ends_the_connection_in_time() {
     let small = Config { stream_window: 65_535, ..Config::default() };
     let limits =
-        ClientLimits { write: Duration::from_millis(50), idle: Duration::from_millis(100), ..LIMITS };
+        ClientLimits { write: Duration::from_millis(300), idle: Duration::from_millis(100), ..LIMITS };
     talk_within(limits, small, async |client: &mut Client| {
         let long = client.get("GET", "/page", true);
         client.flush().await;

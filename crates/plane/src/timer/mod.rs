@@ -305,27 +305,32 @@ mod tests {
         });
     }
 
-    #[test]
-    fn a_dispatcher_that_was_kept_from_its_work_knows_how_long() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
-        runtime.block_on(async {
-            let timer = Timer::new(0).expect("a timer");
-            let now = monotonic_ns();
-            timer.account().begin(now);
-            timer.schedule(now + 1_000_000, ());
-            let done = tokio::sync::Notify::new();
-            let keep = async {
-                while monotonic_ns() < now + 21_000_000 {}
-                done.notified().await;
-            };
-            tokio::select! {
-                biased;
-                ended = timer.dispatch(|_, ()| done.notify_one()) => panic!("{ended:?}"),
-                () = keep => {}
-            }
-            let stalls = timer.account().take_stalls();
-            assert_eq!((stalls.len(), stalls[0].from_ns), (1, now + 1_000_000));
-            assert!(stalls[0].length_ns() >= 20_000_000);
-        });
+    /// The dispatcher must begin to wait within a millisecond.
+    mod real_tests {
+        use super::*;
+
+        #[test]
+        fn a_dispatcher_that_was_kept_from_its_work_knows_how_long() {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
+            runtime.block_on(async {
+                let timer = Timer::new(0).expect("a timer");
+                let now = monotonic_ns();
+                timer.account().begin(now);
+                timer.schedule(now + 1_000_000, ());
+                let done = tokio::sync::Notify::new();
+                let keep = async {
+                    while monotonic_ns() < now + 21_000_000 {}
+                    done.notified().await;
+                };
+                tokio::select! {
+                    biased;
+                    ended = timer.dispatch(|_, ()| done.notify_one()) => panic!("{ended:?}"),
+                    () = keep => {}
+                }
+                let stalls = timer.account().take_stalls();
+                assert_eq!((stalls.len(), stalls[0].from_ns), (1, now + 1_000_000));
+                assert!(stalls[0].length_ns() >= 20_000_000);
+            });
+        }
     }
 }

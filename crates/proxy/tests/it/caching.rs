@@ -1,6 +1,7 @@
 //! What is stored, what is served from the store, and for how long.
 
-use crate::harness::{Bed, Origin, START_S, date, ok, run, send};
+use crate::harness::{Bed, Origin, START_S, ok, run, send};
+use crate::settings::date;
 
 const FRESH: &str = "Cache-Control: public, max-age=60\r\n";
 

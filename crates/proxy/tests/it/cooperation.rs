@@ -1,71 +1,57 @@
 //! Caches that query each other: siblings, parents, hits that are none, peers that do not respond.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use assay_http::icp::{Message, Opcode};
 use assay_proxy::Limits;
-use assay_role::proxy::{Cooperation, OriginRoute, Peer, ProxySpec, Relation};
-use tokio::net::UdpSocket;
+use assay_role::proxy::{Cooperation, Peer, ProxySpec, Relation};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::task::spawn_local;
 
-use crate::harness::{Bed, Origin, ok, run, send, until};
+use crate::harness::{Bed, Origin, ok, run, send, spec, until};
 
 const FRESH: &str = "Cache-Control: public, max-age=60\r\n";
 
-/// The first of these addresses' ports that nobody has, for HTTP and ICP alike.
-fn address() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
+/// Any port of this machine.
+const ANY: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 fn peer(name: &str, relation: Relation, http: SocketAddr, icp: Option<SocketAddr>) -> Peer {
     Peer { name: name.into(), relation, http, icp }
 }
 
-fn cache(name: &str, origin: SocketAddr, at: (SocketAddr, SocketAddr), peers: Vec<Peer>) -> Bed {
+/// This cache, as others know it.
+fn known(name: &str, relation: Relation, cache: &Bed) -> Peer {
+    peer(name, relation, cache.proxy.address(), cache.proxy.icp_address())
+}
+
+/// One that speaks ICP, and waits for its peers as long as a test may take.
+fn cache(name: &str, origin: SocketAddr, peers: Vec<Peer>) -> Bed {
     let cooperation = Cooperation {
-        icp: Some(at.1),
-        clients: vec![at.1.ip()],
+        icp: Some(ANY),
+        clients: vec![ANY.ip()],
         peers,
-        timeout_ms: 50,
+        timeout_ms: 60_000,
         ..Cooperation::default()
     };
-    told(name, origin, at.0, cooperation)
+    told(name, origin, cooperation)
 }
 
-fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Cooperation) -> Bed {
-    let spec = ProxySpec {
-        tls: None,
-        origin_tls: None,
-        origin_http2: false,
-        name: name.into(),
-        listen,
-        threads: 1,
-        cpus: Vec::new(),
-        memory_bytes: 10_000_000,
-        stale_if_error_s: 0,
-        access_log: None,
-        origins: vec![OriginRoute { authority: "a".into(), address: origin }],
-        cooperation: Some(cooperation),
-        prefetch: None,
-        storing: assay_role::proxy::Storing::default(),
-    };
-    Bed::of(&spec, Limits { origin_response: Duration::from_millis(300), ..Limits::default() })
-}
-
-/// Two caches, each the other's sibling.
-fn siblings(origin: SocketAddr) -> (Bed, Bed) {
-    let (one, other) = ((address(), address()), (address(), address()));
-    let sibling = |name, at: (SocketAddr, SocketAddr)| vec![peer(name, Relation::Sibling, at.0, Some(at.1))];
-    (cache("one", origin, one, sibling("other", other)), cache("other", origin, other, sibling("one", one)))
+fn told(name: &str, origin: SocketAddr, cooperation: Cooperation) -> Bed {
+    let origins = [("a", origin)];
+    let spec =
+        ProxySpec { name: name.into(), cooperation: Some(cooperation), ..spec(&origins, 10_000_000, 0) };
+    Bed::of(&spec, Limits::default())
 }
 
 #[test]
 fn what_a_sibling_has_comes_from_it_and_is_kept() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let (one, other) = siblings(origin.address);
+        // Its own sibling has nothing.
+        let empty = peer("empty", Relation::Sibling, origin.address, Some(always(Opcode::Miss).await));
+        let one = cache("one", origin.address, vec![empty]);
+        let other = cache("other", origin.address, vec![known("one", Relation::Sibling, &one)]);
         assert_eq!(one.get("/x", "").await.cache_status(), "one; fwd=miss; stored");
         let from_sibling = other.get("/x", "").await;
         assert_eq!(from_sibling.body(), "hello");
@@ -92,10 +78,9 @@ fn a_hit_that_is_none_any_more_is_fetched_from_the_origin() {
         let liar =
             Origin::start(|_, _| vec![send("HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n")])
                 .await;
-        let (at, icp) = ((address(), address()), address());
-        always(icp, Opcode::Hit).await;
+        let icp = always(Opcode::Hit).await;
         let cache =
-            cache("one", origin.address, at, vec![peer("liar", Relation::Sibling, liar.address, Some(icp))]);
+            cache("one", origin.address, vec![peer("liar", Relation::Sibling, liar.address, Some(icp))]);
         assert_eq!(cache.get("/x", "").await.cache_status(), "one; fwd=miss; stored");
         assert!(liar.seen()[0].has("Cache-Control: only-if-cached"));
         assert_eq!(liar.seen()[0].line(), "GET http://a/x HTTP/1.1");
@@ -107,11 +92,10 @@ fn a_hit_that_is_none_any_more_is_fetched_from_the_origin() {
 fn misses_go_through_the_parent_and_its_hits_are_told_from_its_misses() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let (top, left, right) = ((address(), address()), (address(), address()), (address(), address()));
-        let parent = cache("top", origin.address, top, Vec::new());
-        let above = |with_icp: bool| vec![peer("top", Relation::Parent, top.0, with_icp.then_some(top.1))];
-        let left = cache("left", origin.address, left, above(true));
-        let right = cache("right", origin.address, right, above(false));
+        let parent = cache("top", origin.address, Vec::new());
+        let above = known("top", Relation::Parent, &parent);
+        let right = cache("right", origin.address, vec![Peer { icp: None, ..above.clone() }]);
+        let left = cache("left", origin.address, vec![above]);
         assert!(left.get("/x", "").await.head.contains("left; fwd=miss; stored; detail=parent"));
         assert!(right.get("/x", "").await.head.contains("right; fwd=miss; stored; detail=parent"));
         assert_eq!(origin.count(), 1);
@@ -133,12 +117,12 @@ fn a_peer_that_says_nothing_delays_only_until_it_is_known_to() {
         let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let icp = silent.local_addr().unwrap();
         let known = Cooperation {
-            icp: Some(address()),
-            peers: vec![peer("silent", Relation::Sibling, address(), Some(icp))],
+            icp: Some(ANY),
+            peers: vec![peer("silent", Relation::Sibling, origin.address, Some(icp))],
             timeout_ms: 2,
             ..Cooperation::default()
         };
-        let cache = told("one", origin.address, address(), known);
+        let cache = told("one", origin.address, known);
         for n in 0..25 {
             assert_eq!(cache.get(&format!("/{n}"), "").await.status, 200);
         }
@@ -158,10 +142,19 @@ fn a_peer_that_says_nothing_delays_only_until_it_is_known_to() {
 fn two_caches_that_are_each_others_parents_do_not_send_a_request_round() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let (one, other) = ((address(), address()), (address(), address()));
-        let above = |name, at: (SocketAddr, SocketAddr)| vec![peer(name, Relation::Parent, at.0, None)];
-        let first = cache("one", origin.address, one, above("other", other));
-        let second = cache("other", origin.address, other, above("one", one));
+        // The second one is known to the first by a way to it, which is there before it.
+        let way = TcpListener::bind(ANY).await.unwrap();
+        let above = |name, at| vec![peer(name, Relation::Parent, at, None)];
+        let first = cache("one", origin.address, above("other", way.local_addr().unwrap()));
+        let second = cache("other", origin.address, above("one", first.proxy.address()));
+        let end = second.proxy.address();
+        spawn_local(async move {
+            loop {
+                let (mut from, _) = way.accept().await.unwrap();
+                let mut to = TcpStream::connect(end).await.unwrap();
+                spawn_local(async move { drop(copy_bidirectional(&mut from, &mut to).await) });
+            }
+        });
         assert_eq!(first.get("/x", "").await.body(), "hello");
         assert_eq!(origin.count(), 1);
         assert_eq!(first.counters().peers.loops + second.counters().peers.loops, 1);
@@ -172,13 +165,16 @@ fn two_caches_that_are_each_others_parents_do_not_send_a_request_round() {
 fn without_a_responding_parent_the_origin_gets_the_request_unless_that_is_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let gone = vec![peer("gone", Relation::Parent, address(), None)];
+        // There is no listener, and no other program gets the port as long as this has it.
+        let nobody = TcpSocket::new_v4().unwrap();
+        nobody.bind(ANY).unwrap();
+        let gone = vec![peer("gone", Relation::Parent, nobody.local_addr().unwrap(), None)];
         let free = Cooperation { peers: gone, ..Cooperation::default() };
         let bound = Cooperation { never_direct: true, ..free.clone() };
-        let free = told("free", origin.address, address(), free);
+        let free = told("free", origin.address, free);
         assert_eq!(free.get("/x", "").await.status, 200);
         assert_eq!(free.counters().peers.peer_errors, 1);
-        let bound = told("bound", origin.address, address(), bound);
+        let bound = told("bound", origin.address, bound);
         assert_eq!(bound.get("/x", "").await.status, 502);
         assert_eq!(origin.count(), 1);
     });
@@ -188,14 +184,13 @@ fn without_a_responding_parent_the_origin_gets_the_request_unless_that_is_forbid
 fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_are_forbidden() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let above = (address(), address());
-        let top = cache("top", origin.address, above, Vec::new());
+        let top = cache("top", origin.address, Vec::new());
         let known = Cooperation {
-            peers: vec![peer("top", Relation::Parent, above.0, None)],
+            peers: vec![peer("top", Relation::Parent, top.proxy.address(), None)],
             never_direct: true,
             ..Cooperation::default()
         };
-        let child = told("child", origin.address, address(), known);
+        let child = told("child", origin.address, known);
         assert_eq!(child.get("/x", "").await.status, 200);
         // A reload, and what has expired and is to be confirmed.
         assert_eq!(child.get("/x", "Cache-Control: no-cache\r\n").await.status, 200);
@@ -211,17 +206,16 @@ fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_are_f
 fn peers_further_away_than_the_time_out_are_queried_in_vain() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let (one, other) = ((address(), address()), (address(), address()));
-        let first = cache("one", origin.address, one, Vec::new());
-        let far = |delay_ms| Cooperation {
-            icp: Some((address().ip(), 0).into()),
-            peers: vec![peer("one", Relation::Sibling, one.0, Some(one.1))],
+        let first = cache("one", origin.address, Vec::new());
+        let far = Cooperation {
+            icp: Some(ANY),
+            peers: vec![known("one", Relation::Sibling, &first)],
             timeout_ms: 5,
-            delay_ms,
+            delay_ms: 5,
             ..Cooperation::default()
         };
         assert_eq!(first.get("/x", "").await.status, 200);
-        let second = told("other", origin.address, other.0, far(5));
+        let second = told("other", origin.address, far);
         assert_eq!(second.get("/x", "").await.body(), "hello");
         let peers = second.counters().peers;
         assert_eq!((peers.icp_sent, peers.icp_timeouts, peers.sibling_hits), (1, 1, 0));
@@ -234,16 +228,15 @@ fn peers_further_away_than_the_time_out_are_queried_in_vain() {
 fn what_a_sibling_gave_is_not_kept_by_a_cache_that_only_passes_it_on() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let (one, other) = ((address(), address()), (address(), address()));
-        let first = cache("one", origin.address, one, Vec::new());
+        let first = cache("one", origin.address, Vec::new());
         let known = Cooperation {
-            icp: Some(other.1),
-            peers: vec![peer("one", Relation::Sibling, one.0, Some(one.1))],
-            timeout_ms: 1000,
+            icp: Some(ANY),
+            peers: vec![known("one", Relation::Sibling, &first)],
+            timeout_ms: 60_000,
             proxy_only: true,
             ..Cooperation::default()
         };
-        let second = told("other", origin.address, other.0, known);
+        let second = told("other", origin.address, known);
         assert_eq!(first.get("/x", "").await.status, 200);
         for _ in 0..2 {
             assert_eq!(second.get("/x", "").await.body(), "hello");
@@ -257,10 +250,9 @@ fn what_a_sibling_gave_is_not_kept_by_a_cache_that_only_passes_it_on() {
 fn strangers_are_denied_nonsense_is_counted_and_what_is_stale_is_no_hit() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
-        let known = Cooperation { icp: Some(address()), ..Cooperation::default() };
-        let closed = told("one", origin.address, address(), known.clone());
-        let open = Cooperation { icp: Some(address()), clients: vec![[127, 0, 0, 1].into()], ..known };
-        let open = told("two", origin.address, address(), open);
+        let known = Cooperation { icp: Some(ANY), ..Cooperation::default() };
+        let closed = told("one", origin.address, known.clone());
+        let open = told("two", origin.address, Cooperation { clients: vec![ANY.ip()], ..known });
         let requester = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         assert_eq!(question(&requester, &closed, "http://a/x").await, Opcode::Denied);
         assert_eq!(question(&requester, &open, "http://a/x").await, Opcode::Miss);
@@ -285,9 +277,10 @@ async fn question(requester: &UdpSocket, of: &Bed, url: &str) -> Opcode {
     response.opcode
 }
 
-/// Responds to every query in the same way.
-async fn always(icp: SocketAddr, opcode: Opcode) {
-    let socket = UdpSocket::bind(icp).await.unwrap();
+/// Where every query gets the same response.
+async fn always(opcode: Opcode) -> SocketAddr {
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    let icp = socket.local_addr().unwrap();
     spawn_local(async move {
         let (mut room, mut out) = ([0; 2000], Vec::new());
         loop {
@@ -296,4 +289,5 @@ async fn always(icp: SocketAddr, opcode: Opcode) {
             socket.send_to(&out, from).await.unwrap();
         }
     });
+    icp
 }

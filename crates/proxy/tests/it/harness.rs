@@ -3,9 +3,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
-use assay_http::date::{DATE_BYTES, write_date};
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_role::message::ProxyCounters;
 use assay_role::proxy::{OriginRoute, ProxySpec, Storing};
@@ -16,12 +14,6 @@ pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, run,
 /// When the clock starts: Unix seconds.
 pub const START_S: i64 = 1_700_000_000;
 
-pub fn date(unix_s: i64) -> String {
-    let mut text = [0; DATE_BYTES];
-    write_date(unix_s as u64, &mut text);
-    String::from_utf8(text.to_vec()).unwrap()
-}
-
 /// A proxy under test.
 pub struct Bed {
     pub proxy: Rc<Proxy>,
@@ -29,34 +21,13 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// In front of these origins, with 10 MB and short patience.
+    /// In front of these origins, with 10 MB.
     pub fn start(origins: &[(&str, SocketAddr)]) -> Self {
         Self::with_memory(origins, 10_000_000)
     }
 
     pub fn with_memory(origins: &[(&str, SocketAddr)], memory_bytes: u64) -> Self {
-        Self::with(origins, memory_bytes, 0)
-    }
-
-    /// One that may serve what is so stale when an origin fails.
-    pub fn with_stale_if_error(origins: &[(&str, SocketAddr)], stale_if_error_s: u64) -> Self {
-        Self::with(origins, 10_000_000, stale_if_error_s)
-    }
-
-    fn with(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> Self {
-        let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
-        Self::of(&spec(origins, memory_bytes, stale_if_error_s), limits)
-    }
-
-    /// In front of these origins, which speak HTTP/2.
-    pub fn with_http2(origins: &[(&str, SocketAddr)]) -> Self {
-        let spec = ProxySpec { origin_http2: true, ..spec(origins, 10_000_000, 0) };
-        Self::of(&spec, Limits::default())
-    }
-
-    /// One that stores this.
-    pub fn storing(origins: &[(&str, SocketAddr)], memory_bytes: u64, storing: Storing) -> Self {
-        Self::of(&ProxySpec { storing, ..spec(origins, memory_bytes, 0) }, Limits::default())
+        Self::of(&spec(origins, memory_bytes, 0), Limits::default())
     }
 
     /// In front of these origins, with this patience.

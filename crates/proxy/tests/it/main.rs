@@ -1,11 +1,11 @@
-//! The proxy between a scripted origin and raw clients, in one process and on a clock that stands still.
+//! The proxy between a scripted origin and raw clients, in one process and on a clock that stands still. What
+//! is here has the same result however busy the machine is.
 
 #[path = "../../../http/tests/corpus/answered.rs"]
 mod answered;
 mod caching;
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
-mod checked;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod collapse;
@@ -43,7 +43,7 @@ mod responses;
 mod role;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
-mod storm;
+mod settings;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
 mod through;

@@ -164,14 +164,12 @@ fn what_is_not_http_is_refused_and_the_connection_closed() {
 }
 
 #[test]
-fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
+fn an_origin_that_is_away_or_senseless_is_a_gateway_error() {
     run(async {
-        let nobody = {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            listener.local_addr().unwrap()
-        };
+        // There is no listener, and no other program gets the port as long as this has it.
+        let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+        nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let origin = Origin::start(|seen, _| match seen.line() {
-            "GET /silent HTTP/1.1" => vec![Part::Wait(std::rc::Rc::new(tokio::sync::Semaphore::new(0)))],
             "GET /both HTTP/1.1" => vec![send(
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n\
                  3\r\nabc\r\n0\r\n\r\n",
@@ -179,22 +177,20 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
             _ => vec![send("what?\r\n\r\n")],
         })
         .await;
-        let bed = Bed::start(&[("a", origin.address), ("nobody", nobody)]);
+        let bed = Bed::start(&[("a", origin.address), ("nobody", nobody.local_addr().unwrap())]);
         let mut client = bed.client().await;
-        for (path, host, status) in
-            [("/", "nobody", 502), ("/silent", "a", 504), ("/both", "a", 502), ("/senseless", "a", 502)]
-        {
+        for (path, host) in [("/", "nobody"), ("/both", "a"), ("/senseless", "a")] {
             client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
             let response = client.response("GET").await;
-            assert_eq!((response.status, response.cache_status()), (status, "assay; fwd=miss"), "{path}");
+            assert_eq!((response.status, response.cache_status()), (502, "assay; fwd=miss"), "{path}");
             client.send(format!("POST {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
-            if path != "/silent" && path != "/both" {
-                assert_eq!(client.response("POST").await.status, status, "{path}");
+            if path != "/both" {
+                assert_eq!(client.response("POST").await.status, 502, "{path}");
             } else {
                 client.response("POST").await;
             }
         }
-        assert!(bed.counters().origin_errors >= 6);
+        assert!(bed.counters().origin_errors >= 5);
     });
 }
 

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use tokio::sync::Semaphore;
 
-use crate::harness::{Bed, Origin, Part, START_S, date, ok, run, send, until};
+use crate::harness::{Bed, Origin, Part, START_S, ok, run, send, until};
+use crate::settings::date;
 
 const FRESH: &str = "Content-Type: a/b\r\nCache-Control: max-age=60\r\n";
 

@@ -1,6 +1,7 @@
 //! Stale objects, conditional requests, and 304 responses in both directions.
 
-use crate::harness::{Bed, Origin, Part, START_S, date, ok, run, send};
+use crate::harness::{Bed, Origin, Part, START_S, ok, run, send};
+use crate::settings::date;
 
 fn not_modified(fields: &str) -> Vec<Part> {
     vec![send(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"))]

@@ -10,6 +10,7 @@ use assay_replay::{Listener, Origins, Simulated, Source};
 use crate::derived;
 use crate::format::{Case, requests};
 use crate::seen;
+use crate::sending::{combined, log};
 use crate::strict::{self, Message, Read};
 
 /// What is in no log is served too; 405 is right for other methods than GET and HEAD, and for a body. What is no refusal of the message
@@ -31,8 +32,8 @@ fn wrong(origin: SocketAddr, case: &Case) -> Vec<String> {
 fn origins() -> Origins {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("access.log");
-    std::fs::write(&file, crate::combined(1, 1, "GET /x HTTP/1.1")).unwrap();
-    let catalogue = Source::Log(crate::log(vec![file])).survey().unwrap();
+    std::fs::write(&file, combined(1, 1, "GET /x HTTP/1.1")).unwrap();
+    let catalogue = Source::Log(log(vec![file])).survey().unwrap();
     let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
     Origins::start(vec![Listener { listen: "127.0.0.1:0".parse().unwrap(), host: None }], simulated).unwrap()
 }

@@ -1,61 +1,37 @@
-//! A server that remembers its requests, and misbehaves where its path says so.
+//! A server that misbehaves where the path of a request says so.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tokio::sync::Notify;
+/// What is told of each request: its line, its host, and the number of its connection.
+type Sees = dyn Fn(&str, &str, u64) + Send + Sync;
 
-/// A request that came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requested {
-    pub line: String,
-    pub host: String,
-    /// Number of its connection.
-    pub connection: u64,
+/// Where one listens that tells of its requests, and of each response once that has been sent.
+pub fn start(
+    sees: impl Fn(&str, &str, u64) + Send + Sync + 'static,
+    responded: impl Fn() + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sees, responded) = (Arc::new(sees), Arc::new(responded));
+    std::thread::spawn(move || {
+        for (connection, stream) in listener.incoming().enumerate() {
+            let (sees, responded) = (Arc::clone(&sees), Arc::clone(&responded));
+            let Ok(stream) = stream else { return };
+            std::thread::spawn(move || serve(&stream, connection as u64, &*sees, &*responded));
+        }
+    });
+    address
 }
 
-impl Requested {
-    pub fn path(&self) -> &str {
-        let target = self.line.split(' ').nth(1).unwrap_or_default();
-        target.strip_prefix("http://a.example").unwrap_or(target)
-    }
+/// The path in the line of a request.
+pub fn path(line: &str) -> &str {
+    let target = line.split(' ').nth(1).unwrap_or_default();
+    target.strip_prefix("http://a.example").unwrap_or(target)
 }
 
-pub struct Server {
-    pub address: SocketAddr,
-    requested: Arc<Mutex<Vec<Requested>>>,
-    first: Arc<Notify>,
-}
-
-impl Server {
-    pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let requested = Arc::new(Mutex::new(Vec::new()));
-        let first = Arc::new(Notify::new());
-        let (requested_there, first_there) = (requested.clone(), first.clone());
-        std::thread::spawn(move || {
-            for (connection, stream) in listener.incoming().enumerate() {
-                let (requested, first) = (requested_there.clone(), first_there.clone());
-                let Ok(stream) = stream else { return };
-                std::thread::spawn(move || serve(&stream, connection as u64, &requested, &first));
-            }
-        });
-        Self { address, requested, first }
-    }
-
-    pub fn requested(&self) -> Vec<Requested> {
-        self.requested.lock().unwrap().clone()
-    }
-
-    /// Ready when a response has been sent.
-    pub async fn first_request(&self) {
-        self.first.notified().await;
-    }
-}
-
-fn serve(stream: &TcpStream, connection: u64, requested: &Mutex<Vec<Requested>>, first: &Notify) {
+fn serve(stream: &TcpStream, connection: u64, sees: &Sees, responded: &dyn Fn()) {
     let mut lines = BufReader::new(stream).lines();
     let mut out = stream;
     while let Some(Ok(line)) = lines.next() {
@@ -65,23 +41,22 @@ fn serve(stream: &TcpStream, connection: u64, requested: &Mutex<Vec<Requested>>,
                 host = value.to_owned();
             }
         }
-        let one = Requested { line, host, connection };
-        requested.lock().unwrap().push(one.clone());
-        let response: &[u8] = match one.path() {
+        sees(&line, &host, connection);
+        let response: &[u8] = match path(&line) {
             "/reset" => return,
             "/garbage" => b"what is this?\r\n\r\n",
             "/truncated" => b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
             // Kept open until the other side has had enough.
             "/hang" => b"",
             "/close" => b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello",
-            _ if one.line.starts_with("HEAD") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+            _ if line.starts_with("HEAD") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         };
         if out.write_all(response).is_err() {
             return;
         }
-        first.notify_one();
-        if matches!(one.path(), "/garbage" | "/truncated" | "/close" | "/then-close") {
+        responded();
+        if matches!(path(&line), "/garbage" | "/truncated" | "/close" | "/then-close") {
             return;
         }
     }

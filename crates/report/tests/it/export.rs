@@ -1,11 +1,10 @@
-//! What is taken along is what the run directory holds, in the eyes of other programs.
+//! What is taken along is what the run directory holds.
 
 use assay_record::layout;
 use assay_report::ReportError;
 use assay_report::export::{self, TableForm};
 use assay_report::summary::Summary;
 
-use crate::python::{python, run};
 use crate::synthetic::{self, Story};
 
 fn table(run: &synthetic::Run, name: &str, form: TableForm) -> String {
@@ -78,45 +77,12 @@ fn the_summary_in_long_form_has_every_figure_of_every_phase() {
     assert!(text.contains(&format!("\ntotal,requests,{}\n", summary.total.counts.requests)));
 }
 
-/// Reads the log with HdrHistogram's own Python library and adds up what it finds.
-const DECODE: &str = r"
-import json, sys
-from hdrh.histogram import HdrHistogram
-from hdrh.log import HistogramLogReader
-reader = HistogramLogReader(sys.argv[1], HdrHistogram(1, 3600000000, 3))
-sums, tags = {}, 0
-while True:
-    one = reader.get_next_interval_histogram()
-    if one is None:
-        break
-    tags += 1
-    into = sums.setdefault(one.get_tag(), HdrHistogram(1, 3600000000, 3))
-    into.add(one)
-print(json.dumps({tag: [h.get_total_count(), h.get_max_value()] for tag, h in sums.items()}))
-";
-
 #[test]
-fn the_log_of_times_is_read_by_hdrhistograms_own_tools() {
-    let run_dir = synthetic::run(Story::Good);
+fn the_log_of_times_says_its_version_and_has_a_tag_for_each_phase_and_class() {
+    let run = synthetic::run(Story::Good);
     let mut out = Vec::new();
-    export::hdr_log(&run_dir.dir, &mut out).unwrap();
-    let text = String::from_utf8(out.clone()).unwrap();
+    export::hdr_log(&run.dir, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
     assert!(text.contains("#[Histogram log format version 1.3]\n"));
     assert!(text.contains("\nTag=top1/robots/response/hit,"), "{}", &text[..400]);
-    let Some(python) = python() else { return };
-    let place = tempfile::tempdir().unwrap();
-    let (log, script) = (place.path().join("times.hlog"), place.path().join("decode.py"));
-    std::fs::write(&log, out).unwrap();
-    std::fs::write(&script, DECODE).unwrap();
-    let text = run(&python, &[script.as_os_str(), log.as_os_str()], place.path());
-    let decoded: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let summary = Summary::from_run(&run_dir.dir).unwrap();
-    for phase in &summary.phases {
-        let hits = &phase.figures.response_time_ms.hit;
-        let found = &decoded[format!("{}/robots/response/hit", phase.name)];
-        assert_eq!(found[0].as_u64(), Some(hits.count), "{}", phase.name);
-        // Its buckets are as wide as ours; its percentiles round ranks otherwise.
-        let (theirs, ours) = (found[1].as_f64().unwrap(), hits.max.unwrap() * 1000.0);
-        assert!((theirs - ours).abs() <= ours / 1000.0 + 1.0, "{}: {theirs} and {ours}", phase.name);
-    }
 }

@@ -1,9 +1,10 @@
-//! Each made-up run is made once, and kept as the files that it is: most of what these tests would do is to make the same runs.
+//! Each made-up run is made once, and kept as the files that it is: most of what these tests would do is to make the
+//! same runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use assay_record::dir::RunDir;
+use assay_testbed::made;
 
 use crate::synthetic::{Story, make};
 
@@ -13,27 +14,44 @@ pub struct Run {
     pub dir: RunDir,
 }
 
-/// Files, by name.
-type Files = Vec<(PathBuf, Vec<u8>)>;
-
-static MADE: [OnceLock<Files>; Story::ALL.len()] = [const { OnceLock::new() }; Story::ALL.len()];
+/// Where what these tests made is kept. Cargo names such a place to tests alone, and fuzz targets include this file
+/// too.
+pub fn place() -> PathBuf {
+    option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from).join("assay-report")
+}
 
 /// The run of a story in a directory of its own; made, if it is the first of its story.
 pub fn run(story: Story) -> Run {
-    let files = MADE[story as usize].get_or_init(|| files_in(make(story, u64::MAX).dir.path()));
+    let kept = made::once(&place(), &format!("{story:?}"), || packed(make(story, u64::MAX).dir.path()));
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
-    for (name, bytes) in files {
-        std::fs::write(dir.path().join(name), bytes).unwrap();
-    }
+    unpack(&kept, dir.path());
     Run { _tmp: tmp, dir }
 }
 
-/// The files in a directory.
-fn files_in(dir: &Path) -> Files {
-    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .filter(|path| path.is_file())
-        .map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap()))
-        .collect()
+/// The files in a directory: their names and lengths on a line, and then what is in them.
+fn packed(dir: &Path) -> Vec<u8> {
+    let (mut files, mut contents) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap()) {
+        if entry.path().is_file() {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            files.push((entry.file_name().into_string().unwrap(), bytes.len()));
+            contents.extend(bytes);
+        }
+    }
+    let mut packed = serde_json::to_vec(&files).unwrap();
+    packed.push(b'\n');
+    packed.extend(contents);
+    packed
+}
+
+fn unpack(packed: &[u8], dir: &Path) {
+    let end = packed.iter().position(|byte| *byte == b'\n').unwrap();
+    let files: Vec<(String, usize)> = serde_json::from_slice(&packed[..end]).unwrap();
+    let mut rest = &packed[end + 1..];
+    for (name, length) in files {
+        let (bytes, after) = rest.split_at(length);
+        std::fs::write(dir.join(name), bytes).unwrap();
+        rest = after;
+    }
 }

@@ -29,28 +29,6 @@ pub fn health(writer: &mut SeriesWriter, story: Story, length_ms: u64) {
     stalls(story).into_iter().for_each(|stall| writer.keep(&Measured::Stall(stall.into())).unwrap());
 }
 
-/// An hour of eight threads that all stand still every second.
-pub fn busy_hour(writer: &mut SeriesWriter) {
-    let mut dice = Rng::new(3);
-    for start_ms in (0..3_600_000).step_by(1000) {
-        for number in 0..8 {
-            let role = if number < 4 { "robots" } else { "origins" };
-            let lag = drawn(&mut dice, 3, 900.0);
-            let interval = thread(&mut dice, Story::Good, role, start_ms);
-            writer
-                .keep(&Measured::Thread(
-                    ThreadInterval { thread: number % 4, timer_lag: lag, ..interval }.into(),
-                ))
-                .unwrap();
-            let (thread, length_us) = (number % 4, 10_000 + dice.next_u64() % 90_000);
-            let stall = Stall { role: role.into(), thread, at_ms: start_ms, length_us, ..Stall::default() };
-            writer.keep(&Measured::Stall(stall.into())).unwrap();
-        }
-        writer.keep(&Measured::Network(network(Story::Stalled, start_ms).into())).unwrap();
-        writer.keep(&Measured::Processors(processors(&mut dice, Story::Good, start_ms))).unwrap();
-    }
-}
-
 /// The seconds in which robots had to share their processor.
 pub fn starved(story: Story, start_ms: u64) -> bool {
     story == Story::Stalled && (46_000..52_000).contains(&start_ms)
@@ -77,7 +55,7 @@ pub fn delay(story: Story, start_ms: u64) -> Option<Delay> {
     }
 }
 
-fn thread(dice: &mut Rng, story: Story, role: &str, start_ms: u64) -> ThreadInterval {
+pub fn thread(dice: &mut Rng, story: Story, role: &str, start_ms: u64) -> ThreadInterval {
     let robots = role == "robots";
     let starved = starved(story, start_ms) && robots;
     let cpu_us = (if robots { 60_000.0 } else { 35_000.0 } * (0.8 + 0.4 * dice.unit())) as u64;
@@ -99,7 +77,7 @@ fn thread(dice: &mut Rng, story: Story, role: &str, start_ms: u64) -> ThreadInte
     }
 }
 
-fn network(story: Story, start_ms: u64) -> NetworkInterval {
+pub fn network(story: Story, start_ms: u64) -> NetworkInterval {
     let second = start_ms / 1000;
     NetworkInterval {
         start_ms,
@@ -117,7 +95,7 @@ fn network(story: Story, start_ms: u64) -> NetworkInterval {
     }
 }
 
-fn processors(dice: &mut Rng, story: Story, start_ms: u64) -> Vec<ProcessorInterval> {
+pub fn processors(dice: &mut Rng, story: Story, start_ms: u64) -> Vec<ProcessorInterval> {
     let busy = |dice: &mut Rng, us: f64| (us * (0.9 + 0.2 * dice.unit())) as u64;
     let own = if starved(story, start_ms) { 890_000.0 } else { 120_000.0 };
     // The target has the second one to itself, unless others come.

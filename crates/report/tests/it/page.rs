@@ -2,6 +2,7 @@
 
 use assay_report::html;
 
+use crate::stories;
 use crate::synthetic::{self, HOSTILE, Story};
 
 fn page(story: Story) -> String {
@@ -22,7 +23,7 @@ fn every_story_makes_a_page_under_3_megabytes() {
 
 #[test]
 fn a_run_of_an_hour_with_a_stall_every_second_makes_a_page_under_3_megabytes() {
-    let run = synthetic::hour();
+    let run = stories::hour();
     let size = std::fs::metadata(html::write(&run.dir).unwrap()).unwrap().len();
     assert!((100_000..3_000_000).contains(&size), "{size} bytes");
 }
@@ -170,7 +171,7 @@ fn pages_can_be_kept_to_be_looked_at() {
         let path = std::path::Path::new(&keep).join(format!("{story:?}.html").to_lowercase());
         std::fs::write(path, page(story)).unwrap();
     }
-    let hour = synthetic::hour();
+    let hour = stories::hour();
     std::fs::write(std::path::Path::new(&keep).join("hour.html"), html::page(&hour.dir, None).unwrap())
         .unwrap();
 }

@@ -47,22 +47,6 @@ pub enum Story {
     Hostile,
 }
 
-impl Story {
-    pub const ALL: [Story; 11] = [
-        Story::Good,
-        Story::Troubled,
-        Story::Interrupted,
-        Story::Killed,
-        Story::Ports,
-        Story::Failed,
-        Story::Stalled,
-        Story::Calibrated,
-        Story::Direct,
-        Story::Nothing,
-        Story::Hostile,
-    ];
-}
-
 /// (name, seconds, load at start, load at end).
 const SCHEDULE: [(&str, u64, f64, f64); 9] = [
     ("warm", 4, 0.1, 0.5),
@@ -109,33 +93,6 @@ pub fn make(story: Story, most_s: u64) -> Run {
     } else {
         writer.finish().unwrap();
     }
-    dir.write_info(&info).unwrap();
-    Run { _tmp: tmp, dir }
-}
-
-/// An hour in which threads stood still every second; few requests, for the page does not grow with them.
-pub fn hour() -> Run {
-    let tmp = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(&tmp.path().join("run")).unwrap();
-    let mut writer = SeriesWriter::create(&dir).unwrap();
-    let mut dice = Rng::new(1);
-    for second in 0..3600 {
-        let robots = robots(&mut dice, Story::Good, 0, second * 1000, 1000, 20, false);
-        writer.keep(&Measured::Robots(robots.clone().into())).unwrap();
-        writer.keep(&Measured::Origins(origins(&mut dice, Story::Good, &robots).into())).unwrap();
-        for role in ["robots", "origins", "proxy", "host"] {
-            writer
-                .keep(&Measured::Host(
-                    host(role, second * 1000, 1000, 400_000 + dice.next_u64() % 100_000, 0).into(),
-                ))
-                .unwrap();
-        }
-    }
-    own::busy_hour(&mut writer);
-    let mut info = info(Story::Direct);
-    (info.phases[0].start_ms, info.phases[0].end_ms) = (Some(0), Some(3_600_000));
-    // Left as a journal: it is the page that is looked at.
-    info.finished = false;
     dir.write_info(&info).unwrap();
     Run { _tmp: tmp, dir }
 }
@@ -203,7 +160,7 @@ fn second(
     writer.keep(&Measured::Proxy(sample.into())).unwrap();
 }
 
-fn robots(
+pub fn robots(
     dice: &mut Rng,
     story: Story,
     phase: u16,
@@ -312,7 +269,7 @@ fn times(dice: &mut Rng, into: &mut Times, count: u64, typical_us: f64, delay: O
     };
 }
 
-fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterval {
+pub fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterval {
     let mut interval = OriginInterval {
         start_ms: robots.start_ms,
         length_ms: robots.length_ms,
@@ -338,7 +295,7 @@ fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterv
     interval
 }
 
-fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> HostInterval {
+pub fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> HostInterval {
     HostInterval {
         start_ms,
         length_ms,
@@ -470,7 +427,7 @@ fn examples(writer: &mut SeriesWriter, story: Story) {
     }
 }
 
-fn info(story: Story) -> RunInfo {
+pub fn info(story: Story) -> RunInfo {
     let name =
         |name: &str| if story == Story::Hostile { format!("{name}{HOSTILE}") } else { name.to_owned() };
     let direct = story == Story::Direct;

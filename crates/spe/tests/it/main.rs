@@ -1,8 +1,10 @@
-//! The Multiplier and the Collector over real sockets.
+//! The Multiplier and the Collector over real sockets. What is here has the same result however busy the
+//! machine is.
 
 mod absolute;
 #[path = "../../../http/tests/corpus/answered.rs"]
 mod answered;
+mod certificate;
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
 #[path = "../../../http/tests/corpus/client.rs"]
@@ -16,9 +18,12 @@ mod corpus;
 mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
+mod evaluation;
+mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
 mod honest;
+mod honest_proxy;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
 mod multiplier;
@@ -43,3 +48,4 @@ mod seen;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
 mod threads;
+mod tunnels;

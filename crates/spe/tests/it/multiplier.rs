@@ -1,5 +1,6 @@
 //! Clients are served from the Collector, proxies get the same requests, and their responses are measured and compared.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_record::spe::{ResponseError, Verdict};
@@ -11,6 +12,13 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use crate::multiplier_bed::{Bed, Part, Server, ok, run, send, until};
+
+impl Bed {
+    /// In front of a Collector, as a reverse proxy that sends requests to proxies after each response.
+    pub fn start(collector: &Server, proxies: &[SocketAddr]) -> Self {
+        Self::with(collector, proxies, |_| {})
+    }
+}
 
 #[test]
 fn a_client_gets_the_collectors_response_and_every_proxy_the_same_request() {

@@ -33,7 +33,7 @@ pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
         turns: Turns::Fixed,
         seed: 1,
         most_waiting: 100,
-        patience_ms: 10_000,
+        patience_ms: 60_000,
         rules: None,
         directory: directory.to_owned(),
         text_log: false,
@@ -42,12 +42,7 @@ pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
 }
 
 impl Bed {
-    /// In front of a Collector, as a reverse proxy that sends requests to proxies after each response.
-    pub fn start(collector: &Server, proxies: &[SocketAddr]) -> Self {
-        Self::with(collector, proxies, |_| {})
-    }
-
-    /// The same, with other settings.
+    /// In front of a Collector, with these settings instead of those of `spec`.
     pub fn with(collector: &Server, proxies: &[SocketAddr], set: impl FnOnce(&mut MultiplierSpec)) -> Self {
         Self::with_limits(collector, proxies, Limits::default(), set)
     }

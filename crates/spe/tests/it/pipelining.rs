@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use crate::collector_harness::{self, UNCACHEABLE};
-use crate::honest::proxy;
+use crate::honest_proxy::proxy;
 use crate::multiplier_bed::{Bed, Client, Part, Server, ok, run, until};
 
 /// A Collector that reads whatever comes, and sends only what it is told to.

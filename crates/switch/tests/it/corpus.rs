@@ -7,13 +7,14 @@ use assay_switch::Switch;
 use crate::answered;
 use crate::derived;
 use crate::format::{Case, requests};
+use crate::harness::switch;
 use crate::judge;
 use crate::recorder::Recorder;
 use crate::responses::{Responded, responses};
 
 fn before(server: SocketAddr) -> Switch {
     let text = format!("listen = [\"127.0.0.1:0\"]\n[[server]]\naddress = \"{server}\"\n");
-    Switch::start(assay_switch::read("corpus.toml", &text).unwrap()).unwrap()
+    switch(&text)
 }
 
 /// What is wrong with a case, at the front or at the back.

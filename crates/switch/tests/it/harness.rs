@@ -1,26 +1,59 @@
 //! What tests of the switch need. Servers that do as they are told, raw clients, and a switch between them.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use assay_switch::{Switch, read};
+use assay_switch::{Config, Switch, read};
+use socket2::{Domain, Socket, Type};
 
-/// A host of its own in 127.0.0.0/8, for one server: once that is killed, no other test that runs at the same time can be given
-/// its port.
+/// An address on loopback, with a port that nobody has.
 pub fn anywhere() -> SocketAddr {
-    static HOSTS: AtomicU16 = AtomicU16::new(1);
-    let [high, low] = HOSTS.fetch_add(1, Ordering::SeqCst).to_be_bytes();
-    SocketAddr::from(([127, 83, high, low], 0))
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// An address without a listener.
-pub fn nobody() -> String {
-    let listener = TcpListener::bind(anywhere()).expect("an address");
-    listener.local_addr().expect("is bound").to_string()
+thread_local! {
+    static OWN_HOST: Ipv4Addr = {
+        static THREADS: AtomicU32 = AtomicU32::new(0);
+        // The number of a process has 22 bits at most.
+        let number = (std::process::id() << 2) | (THREADS.fetch_add(1, Ordering::SeqCst) & 3);
+        let [_, high, middle, low] = number.to_be_bytes();
+        Ipv4Addr::new(127, high, middle, low)
+    };
+}
+
+/// The host in 127.0.0.0/8 on which switches of this test listen, and nobody else: a port that one gives back
+/// is given to no other program.
+pub fn own_host() -> Ipv4Addr {
+    OWN_HOST.with(|host| *host)
+}
+
+/// Has an address, so that no other program is given it, whether or not a server of this test listens there.
+pub fn hold(address: SocketAddr) -> Socket {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+    socket.set_reuse_port(true).expect("a socket");
+    socket.bind(&address.into()).expect("an address");
+    socket
+}
+
+/// Listens at an address that is held.
+fn listen(address: SocketAddr) -> TcpListener {
+    let socket = hold(address);
+    socket.listen(128).expect("an address that is held");
+    socket.into()
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "it never came about: {what}");
+        std::thread::yield_now();
+    }
 }
 
 /// No test waits longer than this for bytes: one that does has failed.
@@ -41,10 +74,12 @@ pub struct Server {
     pub name: String,
     pub address: SocketAddr,
     pub got: Arc<Mutex<Vec<Got>>>,
-    pub connections: Arc<AtomicU64>,
+    /// All connections that it accepted before it was killed.
+    pub open: Arc<Mutex<Vec<TcpStream>>>,
     is_over: Arc<AtomicBool>,
-    open: Arc<Mutex<Vec<TcpStream>>>,
     accepting: Option<JoinHandle<()>>,
+    /// Keeps the address of one that is killed.
+    _held: Socket,
 }
 
 impl Server {
@@ -77,15 +112,15 @@ impl Server {
         name: &str,
         serve: impl Fn(TcpStream, &Mutex<Vec<Got>>) + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).expect("an address of its own");
-        let address = listener.local_addr().expect("is bound");
+        let held = hold(address);
+        let address = held.local_addr().ok().and_then(|address| address.as_socket()).expect("is bound");
+        let listener = listen(address);
         let got: Arc<Mutex<Vec<Got>>> = Arc::default();
         let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let (is_over, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let is_over = Arc::new(AtomicBool::new(false));
         let serve = Arc::new(serve);
         let accepting = {
-            let (got, is_over, open, connections) =
-                (Arc::clone(&got), Arc::clone(&is_over), Arc::clone(&open), Arc::clone(&connections));
+            let (got, is_over, open) = (Arc::clone(&got), Arc::clone(&is_over), Arc::clone(&open));
             std::thread::spawn(move || {
                 for stream in listener.incoming() {
                     if is_over.load(Ordering::SeqCst) {
@@ -94,7 +129,6 @@ impl Server {
                     let Ok(stream) = stream else { continue };
                     let _ = stream.set_read_timeout(Some(PATIENCE));
                     let _ = stream.set_nodelay(true);
-                    connections.fetch_add(1, Ordering::SeqCst);
                     let mut open = open.lock().expect("no panic");
                     open.push(stream.try_clone().expect("a socket"));
                     let (serve, got) = (Arc::clone(&serve), Arc::clone(&got));
@@ -106,7 +140,7 @@ impl Server {
                 }
             })
         };
-        Self { name: name.to_owned(), address, got, connections, is_over, open, accepting: Some(accepting) }
+        Self { name: name.to_owned(), address, got, open, is_over, accepting: Some(accepting), _held: held }
     }
 
     /// How many requests it got.
@@ -259,13 +293,54 @@ impl Client {
     }
 }
 
+/// A server that responds when it is told to.
+pub fn on_command(name: &str) -> (Server, Sender<()>) {
+    let (go, told) = channel();
+    let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
+    let body = name.to_owned();
+    let server = Server::responding(name, move |_, stream| {
+        // The test is over when nobody tells any more.
+        let _ = told.lock().expect("no panic").recv();
+        ok(stream, body.as_bytes())
+    });
+    (server, go)
+}
+
+/// The preface, SETTINGS, and HEADERS with GET of / at a.
+pub fn request_http2(settings: &[u8]) -> Vec<u8> {
+    let head = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
+    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0", &[settings.len() as u8][..], b"\x04\0\0\0\0\0", settings, head]
+        .concat()
+}
+
 /// A switch file that listens anywhere.
 pub fn file(top: &str, servers: &[&Server], rest: &str) -> String {
     let servers: String = servers.iter().map(|server| server.toml("")).collect();
-    format!("listen = \"127.0.0.1:0\"\n{top}\n{servers}\n{rest}\n")
+    format!("listen = \"{}:0\"\n{top}\n{servers}\n{rest}\n", own_host())
+}
+
+/// The time limits of a switch file: those of connections, and those of requests too.
+const OF_CONNECTIONS: [&str; 3] = ["connect", "queue", "stop"];
+const OF_REQUESTS: [&str; 7] =
+    ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "stop"];
+
+/// A switch file whose limits are an hour, but for those that it sets itself: no other one runs out, however
+/// busy the machine is.
+fn patient(file: &str) -> String {
+    let (before, after) = file.split_once("[timeouts]\n").unwrap_or((file, ""));
+    let own = after.split("\n[").next().unwrap_or_default();
+    let is_set = |limit: &str| own.lines().any(|line| line.starts_with(&format!("{limit} =")));
+    let all = if file.contains("mode = \"tcp\"") { &OF_CONNECTIONS[..] } else { &OF_REQUESTS };
+    let hours = all.iter().filter(|limit| !is_set(limit)).map(|limit| format!("{limit} = \"1h\"\n"));
+    format!("{before}\n[timeouts]\n{}{after}", hours.collect::<String>())
+}
+
+/// What this switch file says, with patience.
+pub fn config(file: &str) -> Config {
+    read("test.toml", &patient(file)).expect("is a switch file")
 }
 
 /// A switch that goes by this file.
 pub fn switch(file: &str) -> Switch {
-    Switch::start(read("test.toml", file).expect("is a switch file")).expect("starts")
+    Switch::start(config(file)).expect("starts")
 }

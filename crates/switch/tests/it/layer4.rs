@@ -2,58 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use assay_switch::reason::NoServer;
-use assay_switch::{Switch, read};
 use proptest::prelude::*;
 use rustix::net::sockopt::set_socket_linger;
 
-use crate::failing::eventually;
-use crate::harness::{Client, Got, Server, anywhere, file, switch};
-
-/// Does this with each connection.
-fn raw(name: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
-    Server::raw(anywhere(), name, move |stream, _: &Mutex<Vec<Got>>| serve(stream))
-}
-
-/// Sends back what it gets, and says goodbye at the end of the client's side.
-fn echo(name: &str) -> Server {
-    raw(name, |mut stream| {
-        let mut room = vec![0; 100_000];
-        while let Ok(count @ 1..) = stream.read(&mut room) {
-            if stream.write_all(&room[..count]).is_err() {
-                return;
-            }
-        }
-        let _ = stream.write_all(b"bye");
-    })
-}
-
-/// Says its name, and then waits for the client's end.
-fn greeter(name: &str) -> Server {
-    let greeting = name.to_owned();
-    raw(name, move |mut stream| {
-        let _ = stream.write_all(greeting.as_bytes());
-        let _ = stream.read_to_end(&mut Vec::new());
-    })
-}
-
-/// The server that a new connection gets, which it stays with.
-fn greeted(switch: &Switch) -> (Client, String) {
-    let mut client = Client::new(switch);
-    let mut name = [0];
-    client.reader.read_exact(&mut name).expect("a greeting");
-    (client, String::from_utf8(name.to_vec()).expect("text"))
-}
-
-/// The switch closes the connection without having sent anything.
-fn is_turned_away(mut client: Client) -> bool {
-    let mut all = Vec::new();
-    let read = client.reader.read_to_end(&mut all);
-    all.is_empty() && read.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |count| count == 0)
-}
+use crate::bytes::{echo, greeted, greeter, is_turned_away};
+use crate::harness::{Client, Server, anywhere, config, eventually, file, switch};
 
 fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8).collect()
@@ -216,42 +172,10 @@ fn what_breaks_off_does_not_look_complete() {
 }
 
 #[test]
-fn a_silent_connection_is_closed_and_one_that_is_not_stays() {
-    let server = echo("echo");
-    let switch = switch(&file("mode = \"tcp\"", &[&server], "[timeouts]\ntunnel = \"200ms\"\n"));
-    let client = Client::new(&switch);
-    assert!(is_turned_away(client), "nothing came from either side");
-    eventually("it is counted", || switch.snapshot().expect("runs").total().broken == 1);
-}
-
-#[test]
-fn checks_by_a_connection_take_servers_out_and_bring_them_back() {
-    let mut doomed = greeter("d");
-    let other = greeter("a");
-    let check = "[health]\nconnect = true\ninterval = \"20ms\"\nrise = 1\nfall = 1\n";
-    let switch = switch(&file("mode = \"tcp\"\npolicy = \"rr\"\nretries = 0", &[&doomed, &other], check));
-    let is_up = |name: &str| {
-        switch.snapshot().expect("runs").servers.iter().any(|server| server.name == name && server.up)
-    };
-    let address = doomed.address;
-    doomed.kill();
-    eventually("it is out", || !is_up("d"));
-    assert!((0..3).all(|_| greeted(&switch).1 == "a"), "no connection is lost to it");
-    let back = Server::raw(address, "d", |mut stream, _: &Mutex<Vec<Got>>| {
-        let _ = stream.write_all(b"d");
-        let _ = stream.read_to_end(&mut Vec::new());
-    });
-    eventually("it is back", || is_up("d"));
-    let names: Vec<String> = (0..2).map(|_| greeted(&switch).1).collect();
-    assert!(names.contains(&back.name), "{names:?}");
-}
-
-#[test]
 fn a_reload_leaves_connections_where_they_are_and_may_change_the_mode() {
     let (a, b) = (echo("a"), greeter("b"));
     let web = Server::named("web");
     let text = |top: &str, server: &Server| file(top, &[server], "");
-    let config = |text: &str| read("test.toml", text).expect("is a switch file");
     let mut switch = switch(&text("mode = \"tcp\"", &a));
     let mut old = Client::new(&switch);
     old.send("before");

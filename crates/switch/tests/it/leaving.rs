@@ -10,9 +10,7 @@ use std::time::Duration;
 use assay_switch::Switch;
 use socket2::SockRef;
 
-use crate::failing::eventually;
-use crate::harness::{Client, Got, Server, anywhere, file, ok, read_head, switch};
-use crate::limits::on_command;
+use crate::harness::{Client, Got, Server, anywhere, eventually, file, ok, on_command, read_head, switch};
 
 /// Begins a connection of HTTP/2: the preface, and SETTINGS without a setting.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

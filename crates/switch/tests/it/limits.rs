@@ -1,26 +1,10 @@
-//! What is too much, too slow or no HTTP gets the right status, and what must wait waits no longer than it may.
+//! What is too much or no HTTP gets the right status, and what must wait waits in its order.
 
-use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::io::Write;
 
 use assay_switch::reason::{NoServer, Reason};
 
-use crate::failing::eventually;
-use crate::harness::{Client, Server, file, ok, switch};
-
-/// A server that responds when it is told to.
-pub fn on_command(name: &str) -> (Server, Sender<()>) {
-    let (go, told) = channel();
-    let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
-    let body = name.to_owned();
-    let server = Server::responding(name, move |_, stream| {
-        // The test is over when nobody tells any more.
-        let _ = told.lock().expect("no panic").recv();
-        ok(stream, body.as_bytes())
-    });
-    (server, go)
-}
+use crate::harness::{Client, Server, eventually, file, on_command, switch};
 
 #[test]
 fn requests_that_are_refused_say_why_and_get_nowhere() {
@@ -115,22 +99,6 @@ fn bodies_in_chunks_are_held_against_their_limit_and_their_grammar() {
 }
 
 #[test]
-fn clients_that_are_slow_are_told_or_sent_away() {
-    let server = Server::named("s");
-    let timeouts = "[timeouts]\nclient-idle = \"100ms\"\nclient-request = \"100ms\"\n";
-    let switch = switch(&file("", &[&server], timeouts));
-    let mut idle = Client::new(&switch);
-    let mut half = Client::new(&switch);
-    half.send("GET / HTTP/1.1\r\nHo");
-    let mut bodiless = Client::new(&switch);
-    bodiless.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
-    assert_eq!(half.response().0, 408);
-    assert_eq!(bodiless.response().0, 408);
-    assert!(idle.is_closed() && half.is_closed() && bodiless.is_closed());
-    assert_eq!(switch.snapshot().expect("runs").refused_as(Reason::TooSlow), 2);
-}
-
-#[test]
 fn requests_wait_for_a_server_with_room_in_their_order() {
     let (server, go) = on_command("s");
     let switch = switch(&file("", &[&server], "[limits]\nserver-connections = 1\nqueue = 2\n"));
@@ -157,25 +125,6 @@ fn requests_wait_for_a_server_with_room_in_their_order() {
         assert!(server.got.lock().expect("no panic")[number].head.starts_with(&format!("GET /{number} ")));
     }
     assert_eq!(waiting(), 0);
-}
-
-#[test]
-fn a_request_waits_no_longer_than_it_may() {
-    let (server, go) = on_command("s");
-    let limits = "[limits]\nserver-connections = 1\n[timeouts]\nqueue = \"100ms\"\n";
-    let switch = switch(&file("", &[&server], limits));
-    let mut first = Client::new(&switch);
-    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    eventually("it is there", || server.count() == 1);
-    let mut second = Client::new(&switch);
-    let (status, _, why) = second.get("/");
-    assert!(status == 503 && String::from_utf8_lossy(&why).contains("in time"), "{why:?}");
-    let no_server = |reason| switch.snapshot().expect("runs").no_server_as(reason);
-    assert_eq!(NoServer::ALL.map(no_server), [0, 0, 1]);
-    go.send(()).expect("it waits");
-    assert_eq!(first.response().0, 200);
-    go.send(()).expect("it waits");
-    assert_eq!(second.get("/").0, 200);
 }
 
 #[test]
@@ -208,22 +157,4 @@ fn a_client_that_leaves_while_its_request_waits_gives_up_its_place() {
     }
     assert_eq!(server.last().body, b"abcdefghi");
     assert_eq!((server.count(), now().left, now().total().responses[1]), (2, 3, 2), "nobody else got there");
-}
-
-#[test]
-fn connections_above_the_limit_wait_to_be_accepted() {
-    let (server, go) = on_command("s");
-    let switch = switch(&file("", &[&server], "[limits]\nconnections = 2\n"));
-    let mut all: Vec<Client> = (0..3).map(|_| Client::new(&switch)).collect();
-    all.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
-    eventually("two have a server", || server.count() == 2);
-    all[2].stream.set_read_timeout(Some(std::time::Duration::from_millis(150))).expect("a socket");
-    assert!(all[2].stream.read(&mut [0]).is_err(), "nobody has accepted it");
-    assert_eq!(server.count(), 2);
-    all[2].stream.set_read_timeout(Some(crate::harness::PATIENCE)).expect("a socket");
-    go.send(()).expect("it waits");
-    go.send(()).expect("it waits");
-    drop(all.drain(..2));
-    go.send(()).expect("it waits");
-    assert_eq!(all[0].response().0, 200);
 }

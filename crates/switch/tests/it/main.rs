@@ -1,11 +1,14 @@
-//! The switch between servers that the tests make and raw clients.
+//! The switch between servers that the tests make and raw clients. What is here has the same result however
+//! busy the machine is.
 
 #[path = "../../../http/tests/corpus/answered.rs"]
 mod answered;
 mod bodies;
+mod bytes;
+mod certificates;
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
-mod checked;
+mod chat;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;

@@ -3,31 +3,8 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use crate::failing::eventually;
-use crate::harness::{Client, Server, field, file, ok, read_head, switch};
-
-const WISH: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
-                    Sec-WebSocket-Key: k\r\n\r\n";
-
-/// Agrees, greets, sends back what it gets, and says goodbye at the end.
-fn echo() -> Server {
-    Server::responding("echo", |got, stream| {
-        if field(&got.head, "upgrade").is_none() {
-            return ok(stream, b"plain");
-        }
-        let consent = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-                       Sec-WebSocket-Accept: v\r\n\r\nhello";
-        stream.write_all(consent.as_bytes()).expect("is taken");
-        let mut room = [0; 4096];
-        while let Ok(count @ 1..) = stream.read(&mut room) {
-            if stream.write_all(&room[..count]).is_err() {
-                return false;
-            }
-        }
-        let _ = stream.write_all(b"bye");
-        false
-    })
-}
+use crate::chat::{WISH, echo};
+use crate::harness::{Client, Server, eventually, field, file, read_head, switch};
 
 #[test]
 fn what_both_have_agreed_on_goes_both_ways_until_both_have_ended() {
@@ -100,17 +77,4 @@ fn a_server_that_does_not_agree_responds_as_usual_and_one_that_agrees_to_somethi
     assert_eq!(client.response().2, b"plain");
     client.send(WISH);
     assert_eq!(client.response().0, 502);
-}
-
-#[test]
-fn a_tunnel_in_which_nothing_comes_is_closed() {
-    let server = echo();
-    let switch = switch(&file("[timeouts]\ntunnel = \"100ms\"\n", &[&server], ""));
-    let mut client = Client::new(&switch);
-    client.send(WISH);
-    read_head(&mut client.reader).expect("a response");
-    let mut rest = Vec::new();
-    client.reader.read_to_end(&mut rest).expect("an end");
-    assert_eq!(rest, b"hello");
-    eventually("the server's too", || switch.snapshot().expect("runs").in_flight == 0);
 }

@@ -2,8 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::failing::eventually;
-use crate::harness::{Client, Server, field, file, switch};
+use crate::harness::{Client, Server, config, eventually, field, file, switch};
 
 #[test]
 fn counters_are_shown_to_prometheus() {
@@ -49,25 +48,6 @@ fn counters_are_for_clients_that_name_this_machine_and_a_head_gets_no_body() {
 }
 
 #[test]
-fn counters_are_served_whoever_else_holds_connections_without_a_request() {
-    let server = Server::named("a");
-    let switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], ""));
-    let metrics = switch.metrics().expect("are shown");
-    let mut halves: Vec<Client> = (0..200).map(|_| Client::to(metrics)).collect();
-    halves.iter_mut().step_by(2).for_each(|client| client.send("GET /metrics HTTP/1.1\r\n"));
-    let mut client = Client::to(metrics);
-    client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let (status, _, body) = client.response();
-    assert_eq!(status, 200);
-    let text = String::from_utf8(body).expect("text");
-    // 201 wanted a place, and there are 64.
-    assert!(text.contains("\nassay_switch_metrics_dismissed_total 137\n"), "{text}");
-    // Far more than have a place were ended for it, without a response.
-    let first = &mut halves[0];
-    assert!(first.is_closed());
-}
-
-#[test]
 fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("access.log");
@@ -84,7 +64,7 @@ fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
     assert!(line.starts_with("192.0.2.7 - - ["), "{line}");
     assert!(line.contains("\"GET /x HTTP/1.1\" 200 1 \"-\" \"\\\"t\\\"\" other a "), "{line}");
     std::fs::rename(&log, folder.path().join("old.log")).expect("a folder of its own");
-    switch.reload(assay_switch::read("test.toml", &text).expect("is right")).expect("is taken on");
+    switch.reload(config(&text)).expect("is taken on");
     client.get("/y");
     eventually("it is written anew", || read().contains("GET /y"));
 }
@@ -99,27 +79,6 @@ fn lines_that_a_full_disk_has_no_room_for_are_counted_and_requests_go_on() {
     eventually("they are counted", || switch.snapshot().expect("runs").log_lost == 2);
     let (_, _, body) = Client::to(switch.metrics().expect("are shown")).get("/metrics");
     assert!(String::from_utf8(body).expect("text").contains("assay_switch_log_lost_total 2\n"));
-}
-
-#[test]
-fn servers_that_say_how_they_are_get_what_they_can_take() {
-    let busy = |name: &'static str, load: &'static str| {
-        Server::responding(name, move |_, stream| {
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nendpoint-load-metrics: TEXT cpu_utilization={load}\r\n\r\n{name}",
-                name.len()
-            );
-            stream.write_all(head.as_bytes()).is_ok()
-        })
-    };
-    let (busy, free) = (busy("busy", "1.0"), busy("free", "0.0"));
-    let switch = switch(&file("policy = \"cap-state\"", &[&busy, &free], ""));
-    let mut client = Client::new(&switch);
-    let got: Vec<String> = (0..200).map(|_| client.body("/")).collect();
-    let to_free = got.iter().filter(|name| *name == "free").count();
-    assert!(to_free > 140, "{to_free} of 200");
-    let (_, head, _) = client.get("/");
-    assert!(!head.contains("load-metrics"), "{head}");
 }
 
 #[test]

@@ -247,29 +247,38 @@ fn trial(kind: usize, seed: u64) -> Trial {
     trial
 }
 
+/// Seeds for each kind of search: a tenth of them says whether a search works, all of them how well.
+const ALL: u64 = 40;
+const TENTH: u64 = ALL / 10;
+
+/// How many searches may be wrong, where so many of those of all seeds may be: of fewer, by two standard deviations more than on average.
+fn most(wrong_of_all: usize, seeds: u64) -> usize {
+    let mean = wrong_of_all as f64 * seeds as f64 / ALL as f64;
+    if seeds == ALL { wrong_of_all } else { (mean + 2.0 * mean.sqrt()) as usize }
+}
+
 /// Were 95 % of all intervals right, 190 of 200 would be within on average, with a standard deviation of 3. These seeds were
 /// looked at once, when all else was done; others were used to get there.
-#[test]
-fn limits_that_are_known_lie_within_what_is_told_of_two_hundred_searches() {
+fn known_limits_lie_within(seeds: u64) {
     let first: u64 = SEEDS;
     let mut all = Score::default();
     for (kind, (name, _)) in KINDS.iter().enumerate() {
-        let found = searches(first..first + 40, |seed| trial(kind, seed));
+        let found = searches(first..first + seeds, |seed| trial(kind, seed));
         println!("{}", Score::of(&found).words(name));
         found.iter().for_each(|found| all.add(found));
     }
-    println!("{}", all.words("all"));
-    assert_eq!(all.searches, 200);
-    assert!(all.within >= 190 && all.near >= 190, "{}", all.words("all"));
-    assert!(all.moved <= 2 && all.may_have <= 8, "{}", all.words("all"));
+    let words = all.words("all");
+    println!("{words}");
+    assert_eq!(all.searches as u64, KINDS.len() as u64 * seeds);
+    assert!(all.within.min(all.near) + most(10, seeds) >= all.searches, "{words}");
+    assert!(all.moved <= most(2, seeds) && all.may_have <= most(8, seeds), "{words}");
 }
 
 /// A slow target whose queue is all that shows, steps of four seconds, five minutes in all, and robots that are two
 /// milliseconds late on average.
-#[test]
-fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
+fn short_searches_find_slow_targets(seeds: u64) {
     let first: u64 = SEEDS + 2000;
-    let found = searches(first..first + 40, |seed| {
+    let found = searches(first..first + seeds, |seed| {
         let mut trial = trial(KINDS.len() - 1, seed);
         let limit_per_s = between(&mut trial.chance, 150.0, 400.0);
         trial.target = Target::new(Kind::Constant, limit_per_s);
@@ -278,18 +287,18 @@ fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
         (trial.step_s, trial.most_s) = (4, 300);
         trial
     });
-    let words = Score::of(&found).words("slow targets, short searches");
-    println!("{words}");
     let score = Score::of(&found);
-    assert!(score.within >= 38 && score.near >= 36, "{words}");
+    let words = score.words("slow targets, short searches");
+    println!("{words}");
+    assert!(score.within + most(2, seeds) >= score.searches, "{words}");
+    assert!(score.near + most(4, seeds) >= score.searches, "{words}");
 }
 
 /// For a fifth of the time, robots stand still twice a second, for up to a third of one: what a step shows then is on both sides
 /// of what is promised. Such steps are repeated, and decide nothing.
-#[test]
-fn steps_that_are_disturbed_are_undecided_repeated_and_move_no_limit() {
+fn disturbed_steps_decide_nothing(seeds: u64) {
     let first: u64 = SEEDS + 3000;
-    let found = searches(first..first + 40, |seed| {
+    let found = searches(first..first + seeds, |seed| {
         // Of the kinds with a promise about time, those that need few steps.
         let mut trial = trial(1 + seed as usize % 2, seed);
         trial.lateness.stall_s = 0.3;
@@ -299,15 +308,16 @@ fn steps_that_are_disturbed_are_undecided_repeated_and_move_no_limit() {
     let score = Score::of(&found);
     let words = score.words("disturbed steps");
     println!("{words}");
-    assert!(score.undecided >= 40 && score.repeated >= 40, "{words}");
-    assert!(score.within >= 37 && score.near >= 37, "{words}");
+    // One for each search; of fewer, chance decides whether there are so many.
+    let least = if seeds == ALL { score.searches } else { 1 };
+    assert!(score.undecided >= least && score.repeated >= least, "{words}");
+    assert!(score.within.min(score.near) + most(3, seeds) >= score.searches, "{words}");
 }
 
 /// Where it falls so early that a single step showed the limit of before, no more is told than that it may have.
 ///
 /// Each search is made twice: once to see how long it takes, and once with a limit that falls after half of that.
-#[test]
-fn a_limit_that_falls_half_way_is_told_and_the_interval_is_of_the_latter_part() {
+fn limits_that_fall_are_told(seeds: u64) {
     let first: u64 = SEEDS + 1000;
     let fallen = |seed: u64| {
         let kind = seed as usize % KINDS.len();
@@ -318,10 +328,56 @@ fn a_limit_that_falls_half_way_is_told_and_the_interval_is_of_the_latter_part() 
         trial.known_share = share;
         trial
     };
-    let found = searches(first..first + 40, fallen);
+    let found = searches(first..first + seeds, fallen);
     let score = Score::of(&found);
-    println!("{}", score.words("limits that fall"));
     let words = score.words("limits that fall");
-    assert!(score.within >= 36 && score.near >= 36, "{words}");
-    assert!(score.moved >= 32 && score.moved + score.may_have >= 38, "{words}");
+    println!("{words}");
+    assert!(score.within.min(score.near) + most(4, seeds) >= score.searches, "{words}");
+    assert!(score.moved + most(8, seeds) >= score.searches, "{words}");
+    assert!(score.moved + score.may_have + most(2, seeds) >= score.searches, "{words}");
+}
+
+#[test]
+fn limits_that_are_known_lie_within_what_is_told() {
+    known_limits_lie_within(TENTH);
+}
+
+#[test]
+fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
+    short_searches_find_slow_targets(TENTH);
+}
+
+#[test]
+fn steps_that_are_disturbed_are_undecided_repeated_and_move_no_limit() {
+    disturbed_steps_decide_nothing(TENTH);
+}
+
+#[test]
+fn a_limit_that_falls_half_way_is_told_and_the_interval_is_of_the_latter_part() {
+    limits_that_fall_are_told(TENTH);
+}
+
+/// Takes a minute of a processor.
+mod real_tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_are_known_lie_within_what_is_told_of_two_hundred_searches() {
+        known_limits_lie_within(ALL);
+    }
+
+    #[test]
+    fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
+        short_searches_find_slow_targets(ALL);
+    }
+
+    #[test]
+    fn steps_that_are_disturbed_are_undecided_repeated_and_move_no_limit() {
+        disturbed_steps_decide_nothing(ALL);
+    }
+
+    #[test]
+    fn a_limit_that_falls_half_way_is_told_and_the_interval_is_of_the_latter_part() {
+        limits_that_fall_are_told(ALL);
+    }
 }

@@ -369,97 +369,104 @@ mod tests {
         );
     }
 
-    #[test]
-    fn no_more_threads_are_watched_than_there_is_room_for() {
-        let waits = Waits::begin().expect("a thread can be started");
-        let pid = std::process::id();
-        let ends = Arc::new(AtomicBool::new(false));
-        let others: Vec<_> = (0..2 * THREADS)
-            .map(|_| {
-                let ends = Arc::clone(&ends);
-                std::thread::spawn(move || {
-                    while !ends.load(Relaxed) {
-                        std::thread::park();
-                    }
-                })
-            })
-            .collect();
-        let listed = std::fs::read_dir("/proc/self/task").expect("is there");
-        let ids: Vec<(u32, u32)> =
-            listed.filter_map(|entry| Some((pid, entry.ok()?.file_name().to_str()?.parse().ok()?))).collect();
-        assert!(ids.len() > 2 * THREADS);
-        waits.follow(&ids);
-        let reversed: Vec<_> = ids.iter().rev().copied().collect();
-        waits.follow(&reversed);
-        assert!(waits.shared.lock().threads.len() <= THREADS);
-        ends.store(true, Relaxed);
-        for other in others {
-            other.thread().unpark();
-            other.join().expect("it ends");
+    /// Reads what the kernel tells of threads while they wait.
+    mod real_tests {
+        use super::*;
+
+        /// Pins the calling thread to the first processor that it may use.
+        fn pin() {
+            let may = rustix::thread::sched_getaffinity(None).expect("is known");
+            let first =
+                (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| may.is_set(*cpu)).expect("there is one");
+            let mut one = rustix::thread::CpuSet::new();
+            one.set(first);
+            rustix::thread::sched_setaffinity(None, &one).expect("one of those that it may use");
         }
-    }
 
-    /// Pins the calling thread to the first processor that it may use.
-    fn pin() {
-        let may = rustix::thread::sched_getaffinity(None).expect("is known");
-        let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| may.is_set(*cpu)).expect("there is one");
-        let mut one = rustix::thread::CpuSet::new();
-        one.set(first);
-        rustix::thread::sched_setaffinity(None, &one).expect("one of those that it may use");
-    }
-
-    #[test]
-    fn a_thread_that_shares_its_processor_waits_and_it_is_reported_when() {
-        let waits = Waits::begin().expect("a thread can be started");
-        let ends = Arc::new(AtomicBool::new(false));
-        let (say, ids) = std::sync::mpsc::channel();
-        let busy: Vec<_> = (0..2)
-            .map(|_| {
-                let (ends, say) = (Arc::clone(&ends), say.clone());
-                std::thread::spawn(move || {
-                    pin();
-                    say.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())
-                        .expect("is read");
-                    while !ends.load(Relaxed) {
-                        std::hint::spin_loop();
-                    }
+        #[test]
+        fn no_more_threads_are_watched_than_there_is_room_for() {
+            let waits = Waits::begin().expect("a thread can be started");
+            let pid = std::process::id();
+            let ends = Arc::new(AtomicBool::new(false));
+            let others: Vec<_> = (0..2 * THREADS)
+                .map(|_| {
+                    let ends = Arc::clone(&ends);
+                    std::thread::spawn(move || {
+                        while !ends.load(Relaxed) {
+                            std::thread::park();
+                        }
+                    })
                 })
-            })
-            .collect();
-        // One of the two is watched: what the other has of the processor is taken from it.
-        let id = ids.recv().expect("it runs");
-        let begun_ns = now_ns();
-        waits.follow(&[(std::process::id(), id)]);
-        let (mut waited_us, mut until_ns) = (0, None);
-        while waited_us < 20_000 {
-            std::thread::sleep(WAIT_WINDOW);
-            let Some(report) = waits.report() else { continue };
-            assert!(until_ns.is_none_or(|until_ns| until_ns == report.from_ns), "no gaps");
-            until_ns = Some(report.until_ns);
-            for wait in report.waits {
-                assert!(wait.to_ns >= wait.from_ns && wait.to_ns > begun_ns && wait.from_ns <= now_ns());
-                waited_us += wait.wait_us;
+                .collect();
+            let listed = std::fs::read_dir("/proc/self/task").expect("is there");
+            let ids: Vec<(u32, u32)> = listed
+                .filter_map(|entry| Some((pid, entry.ok()?.file_name().to_str()?.parse().ok()?)))
+                .collect();
+            assert!(ids.len() > 2 * THREADS);
+            waits.follow(&ids);
+            let reversed: Vec<_> = ids.iter().rev().copied().collect();
+            waits.follow(&reversed);
+            assert!(waits.shared.lock().threads.len() <= THREADS);
+            ends.store(true, Relaxed);
+            for other in others {
+                other.thread().unpark();
+                other.join().expect("it ends");
             }
         }
-        ends.store(true, Relaxed);
-        busy.into_iter().for_each(|thread| thread.join().expect("it ends"));
-        assert!(waits.cost() > Duration::ZERO);
-    }
 
-    #[test]
-    fn the_stretches_of_a_thread_that_is_watched_are_counted() {
-        let waits = Waits::begin().expect("a thread can be started");
-        let mut room = Room::default();
-        assert_eq!(waits.take(0, &mut room).buckets, [], "nothing is watched");
-        let pid = std::process::id();
-        waits.follow(&[(pid, pid), (pid, u32::MAX)]);
-        let mut count = 0;
-        while count < 3 {
-            std::thread::sleep(WAIT_WINDOW);
-            count += waits.take(0, &mut room).count();
+        #[test]
+        fn a_thread_that_shares_its_processor_waits_and_it_is_reported_when() {
+            let waits = Waits::begin().expect("a thread can be started");
+            let ends = Arc::new(AtomicBool::new(false));
+            let (say, ids) = std::sync::mpsc::channel();
+            let busy: Vec<_> = (0..2)
+                .map(|_| {
+                    let (ends, say) = (Arc::clone(&ends), say.clone());
+                    std::thread::spawn(move || {
+                        pin();
+                        say.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())
+                            .expect("is read");
+                        while !ends.load(Relaxed) {
+                            std::hint::spin_loop();
+                        }
+                    })
+                })
+                .collect();
+            // One of the two is watched: what the other has of the processor is taken from it.
+            let id = ids.recv().expect("it runs");
+            let begun_ns = now_ns();
+            waits.follow(&[(std::process::id(), id)]);
+            let (mut waited_us, mut until_ns) = (0, None);
+            while waited_us < 20_000 {
+                std::thread::sleep(WAIT_WINDOW);
+                let Some(report) = waits.report() else { continue };
+                assert!(until_ns.is_none_or(|until_ns| until_ns == report.from_ns), "no gaps");
+                until_ns = Some(report.until_ns);
+                for wait in report.waits {
+                    assert!(wait.to_ns >= wait.from_ns && wait.to_ns > begun_ns && wait.from_ns <= now_ns());
+                    waited_us += wait.wait_us;
+                }
+            }
+            ends.store(true, Relaxed);
+            busy.into_iter().for_each(|thread| thread.join().expect("it ends"));
+            assert!(waits.cost() > Duration::ZERO);
         }
-        waits.follow(&[]);
-        waits.take(0, &mut room);
-        assert_eq!(waits.shared.lock().threads.len(), 0);
+
+        #[test]
+        fn the_stretches_of_a_thread_that_is_watched_are_counted() {
+            let waits = Waits::begin().expect("a thread can be started");
+            let mut room = Room::default();
+            assert_eq!(waits.take(0, &mut room).buckets, [], "nothing is watched");
+            let pid = std::process::id();
+            waits.follow(&[(pid, pid), (pid, u32::MAX)]);
+            let mut count = 0;
+            while count < 3 {
+                std::thread::sleep(WAIT_WINDOW);
+                count += waits.take(0, &mut room).count();
+            }
+            waits.follow(&[]);
+            waits.take(0, &mut room);
+            assert_eq!(waits.shared.lock().threads.len(), 0);
+        }
     }
 }

@@ -63,40 +63,7 @@ fn switch(misc: u16, record: &[u8]) -> Option<Switch> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
-
-    #[test]
-    fn a_thread_that_sleeps_and_wakes_leaves_records_of_it() {
-        let (go, gone_on) = mpsc::channel::<()>();
-        let (say, said) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let id = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-            say.send(id).expect("is received");
-            while gone_on.recv().is_ok() {
-                say.send(id).expect("is received");
-            }
-        });
-        let id = said.recv().expect("it sends its id");
-        match Switches::of(id) {
-            // Not permitted, as in many containers: nothing to test.
-            Err(refused) => eprintln!("skipped: the kernel does not let us watch switches: {refused}"),
-            Ok(mut switches) => {
-                let mut seen: Vec<Switch> = Vec::new();
-                while seen.iter().filter(|switch| switch.kind == Kind::Slept).count() < 1_000 {
-                    go.send(()).expect("it waits");
-                    said.recv().expect("it responds");
-                    assert!(switches.take(&mut seen), "none were lost");
-                }
-                assert!(seen.is_sorted_by_key(|switch| switch.at_ns));
-                let takes_turns = |pair: &[Switch]| (pair[0].kind == Kind::In) != (pair[1].kind == Kind::In);
-                assert!(seen.windows(2).all(takes_turns), "in and out");
-            }
-        }
-        drop(go);
-        thread.join().expect("it ends");
-    }
 
     #[test]
     fn a_switch_is_read_from_its_record() {
@@ -105,5 +72,44 @@ mod tests {
         record[16..20].copy_from_slice(&3u32.to_ne_bytes());
         assert_eq!(switch(OUT | PREEMPTED, &record), Some(Switch { at_ns: 77, cpu: 3, kind: Kind::Lost }));
         assert_eq!(switch(OUT | PREEMPTED, &record[..12]), None);
+    }
+
+    /// Needs the right to watch switches, and a machine that is not too busy.
+    mod real_tests {
+        use std::sync::mpsc;
+
+        use super::*;
+
+        #[test]
+        fn a_thread_that_sleeps_and_wakes_leaves_records_of_it() {
+            let (go, gone_on) = mpsc::channel::<()>();
+            let (say, said) = mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                let id = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+                say.send(id).expect("is received");
+                while gone_on.recv().is_ok() {
+                    say.send(id).expect("is received");
+                }
+            });
+            let id = said.recv().expect("it sends its id");
+            match Switches::of(id) {
+                // Not permitted, as in many containers: nothing to test.
+                Err(refused) => eprintln!("skipped: the kernel does not let us watch switches: {refused}"),
+                Ok(mut switches) => {
+                    let mut seen: Vec<Switch> = Vec::new();
+                    while seen.iter().filter(|switch| switch.kind == Kind::Slept).count() < 1_000 {
+                        go.send(()).expect("it waits");
+                        said.recv().expect("it responds");
+                        assert!(switches.take(&mut seen), "none were lost");
+                    }
+                    assert!(seen.is_sorted_by_key(|switch| switch.at_ns));
+                    let takes_turns =
+                        |pair: &[Switch]| (pair[0].kind == Kind::In) != (pair[1].kind == Kind::In);
+                    assert!(seen.windows(2).all(takes_turns), "in and out");
+                }
+            }
+            drop(go);
+            thread.join().expect("it ends");
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! A faulty proxy is caught: each fault under its own name, every time.
+
+use std::process::Command;
+
+use crate::faulty::{Fault, Faulty};
+use crate::running::{Ran, own_address, run, workload};
+
+/// Exit code of a run whose target served wrong content.
+const UNMET: i32 = 99;
+
+/// Runs a workload through a forwarder with this fault; what it did wrong comes back with what was found.
+fn through(fault: Fault, workload_file: &str, flags: &[&str]) -> (u64, Ran) {
+    let origin = own_address(9000);
+    let forwarder = Faulty::start(&own_address(8080).to_string(), origin, fault);
+    let (file, target, origin) = (workload(workload_file), forwarder.address.to_string(), origin.to_string());
+    let plain =
+        [file.to_str().expect("UTF-8"), "--proxy", target.as_str(), "--origin-listen", origin.as_str()];
+    let ran = run(&[&plain, flags].concat());
+    (forwarder.injected(), ran)
+}
+
+/// The fault was found as often as it happened, and nothing else was.
+fn is_caught(fault: Fault, workload_file: &str, kind: &str, code: i32) {
+    let (injected, ran) = through(fault, workload_file, &[]);
+    assert!(injected > 20, "the forwarder got only {injected} responses wrong");
+    assert_eq!(ran.errors(kind), injected, "{kind} in {}", ran.json["total"]["errors"]);
+    assert_eq!(ran.errors_total(), injected, "{}", ran.json["total"]["errors"]);
+    // What a target gets wrong is a result, not a failure of the run; wrong content is a failure whatever was required.
+    assert_eq!(ran.code, code, "{}", ran.json["headline"]);
+}
+
+#[test]
+fn an_honest_forwarder_causes_no_error() {
+    let (injected, ran) = through(Fault::None, "plain.pg", &[]);
+    assert_eq!((injected, ran.errors_total()), (0, 0), "{}", ran.json["total"]["errors"]);
+    assert!(ran.number("total.requests").is_some_and(|n| n > 300.0));
+}
+
+#[test]
+fn a_flipped_byte_is_wrong_bytes() {
+    is_caught(Fault::FlippedByte, "plain.pg", "wrong_bytes", UNMET);
+}
+
+#[test]
+fn a_body_cut_short_is_a_truncated_body() {
+    is_caught(Fault::TruncatedBody, "plain.pg", "truncated_body", 0);
+}
+
+#[test]
+fn another_object_is_a_wrong_object() {
+    is_caught(Fault::SwappedObject, "plain.pg", "wrong_object", UNMET);
+}
+
+#[test]
+fn a_proxy_that_mixes_up_origins_is_told_before_the_run_and_one_that_passes_host_on_is_not() {
+    let through = |fault| {
+        let origins = [own_address(9000), own_address(9000)];
+        let forwarder = Faulty::start(&own_address(8080).to_string(), origins[0], fault);
+        let directory = tempfile::tempdir().expect("the temp directory is writable");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_assay"));
+        program
+            .args(["run", "demo", "--duration", "1s", "--no-live", "--run-dir"])
+            .arg(directory.path().join("run"));
+        program.args(["--proxy", &forwarder.address.to_string()]);
+        program.args(origins.iter().flat_map(|origin| ["--origin-listen".to_owned(), origin.to_string()]));
+        let output = program.output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), origins)
+    };
+    let (code, said, _) = through(Fault::None);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said, [first, second]) = through(Fault::OneOrigin);
+    assert_eq!(code, Some(1), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "origins are mixed up",
+        &format!("the origin at {first}"),
+        &format!("to {second}"),
+        "ProxyPreserveHost",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_good_about_a_run_that_lost_most_of_its_requests() {
+    let (injected, ran) = through(Fault::LostMost, "plain.pg", &["--require", "dhr >= 0"]);
+    assert!(injected > 100, "the forwarder lost only {injected} responses");
+    assert_eq!(ran.code, UNMET, "{}", ran.json["headline"]);
+    for about in ["speed", "savings", "correctness", "requirements"] {
+        let findings = ran.json["verdict"].as_array().expect("verdict is a list");
+        let found = findings.iter().find(|finding| finding["about"] == about).expect(about);
+        assert_ne!(found["mood"], "good", "{found}");
+        let text = found["text"].as_str().expect("text");
+        let says_how_many = text.contains("requests due (") || text.contains("ended in an error");
+        assert!(says_how_many && !text.contains("as good as an infinite cache"), "{text}");
+    }
+}
+
+#[test]
+fn an_expired_object_from_the_store_is_stale() {
+    is_caught(Fault::StaleAfterExpiry, "expiring.pg", "stale", UNMET);
+}
+
+#[test]
+fn a_reload_from_the_store_is_counted_and_fails_a_run_that_requires_none() {
+    for (flags, code) in [(&[][..], 0), (&["--require", "errors(hit_on_reload) == 0"], UNMET)] {
+        let (injected, ran) = through(Fault::HitOnReload, "reloads.pg", flags);
+        assert!(injected > 20, "the forwarder served only {injected} reloads from its store");
+        let total = &ran.json["total"];
+        assert_eq!(ran.number("total.special.reloads_from_store"), Some(injected as f64), "{total}");
+        assert_eq!((ran.errors_total(), ran.code), (0, code), "{}", ran.json["requirements"]);
+    }
+}
+
+#[test]
+fn an_uncachable_object_from_the_store_is_a_hit_on_uncachable() {
+    is_caught(Fault::HitOnUncachable, "uncachable.pg", "hit_on_uncachable", 0);
+}
