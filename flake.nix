@@ -22,7 +22,7 @@
           src = self;
           cargoLock.lockFile = ./Cargo.lock;
           cargoBuildFlags = [ "--package" "assay" ];
-          # The tests need real proxies, a browser and a network; `make test` runs them.
+          # `make test` and `make test-real` run them.
           doCheck = false;
           # Paths of units are those of distributions.
           postInstall = ''

@@ -99,7 +99,8 @@ def cargo_test(tier):
 def main(tier, *filters):
     # Programs that tests start. Most other examples are for measuring.
     examples = [CARGO, "build", "--quiet", "--workspace", "--example", "fake_role", "--example", "killed_lab"]
-    subprocess.run(examples, cwd=ROOT, check=True)
+    if code := subprocess.run(examples, cwd=ROOT).returncode:
+        return code
     program = nextest()
     if program is None:
         return cargo_test(tier)

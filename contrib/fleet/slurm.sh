@@ -17,7 +17,9 @@ first=$(echo "$nodes" | head -n 1)
 [ "$(echo "$nodes" | wc -l)" -ge 4 ] || { echo "four nodes are needed: one for the server, for the proxy, for origins, for robots" >&2; exit 2; }
 
 ASSAY_SECRETS=$(mktemp -d "${SLURM_SUBMIT_DIR}/.assay-XXXXXX")
-trap 'kill $started 2>/dev/null || :; rm -rf "$ASSAY_SECRETS"' EXIT
+# What the server keeps until the end, on the first node: that is where this script runs.
+store=$(mktemp -d)
+trap 'kill $started 2>/dev/null || :; wait; rm -rf "$ASSAY_SECRETS" "$store"' EXIT
 trap 'exit 130' INT TERM
 started=
 for who in run agents; do
@@ -31,7 +33,7 @@ printf '%s\n' "$ASSAY_AGENTS_PASSWORD" >"$ASSAY_SECRETS/agents"
 ASSAY_NATS=nats://$first:${ASSAY_PORT:-4222} ASSAY_LABEL=$SLURM_JOB_ID ASSAY_RUN=$*
 ASSAY_AGENTS=$(($(echo "$nodes" | wc -l) - 1))
 export ASSAY_AGENTS ASSAY_SECRETS ASSAY_RUN_PASSWORD ASSAY_AGENTS_PASSWORD ASSAY_NATS ASSAY_LABEL ASSAY_RUN
-srun --overlap --nodes=1 --ntasks=1 --nodelist="$first" nats-server -c "$here/nats.conf" --port "${ASSAY_PORT:-4222}" &
+srun --overlap --nodes=1 --ntasks=1 --nodelist="$first" nats-server -c "$here/nats.conf" -sd "$store" --port "${ASSAY_PORT:-4222}" &
 started="$started $!"
 index=0
 for node in $nodes; do

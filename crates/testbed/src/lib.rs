@@ -1,7 +1,7 @@
 //! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
 //! between them. And a place for a real [`Browser`], with what tests of [`pages`] need; a checker of servers of
-//! HTTP/2 ([`h2spec`]); and what is [`made`] once for many tests.
+//! HTTP/2 ([`h2spec`]); and what is [`fixture`] once for many tests.
 //!
 //! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
 
@@ -10,7 +10,7 @@ mod browser;
 mod checker;
 mod client;
 mod elsewhere;
-pub mod made;
+pub mod fixture;
 pub mod pages;
 mod server;
 

@@ -3,7 +3,7 @@
 use assay_quote::HOSTILE;
 use serde_json::Value;
 
-use crate::shown::{assert_page, assert_tame, on_terminal, without_styles};
+use crate::hostile_text::{assert_page, assert_tame, on_terminal, without_styles};
 use crate::support::{Assay, read};
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results whose head is no regular file: every command ends in order.
 
-use crate::replaced::{KINDS, bounded, ends, without};
+use crate::irregular_file::{KINDS, bounded, ends, without};
 use crate::support::Assay;
 
 #[test]

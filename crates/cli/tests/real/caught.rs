@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::faulty::{Fault, Faulty};
-use crate::running::{Ran, own_address, run, workload};
+use crate::run_command::{Ran, own_address, run, workload};
 
 /// Exit code of a run whose target served wrong content.
 const UNMET: i32 = 99;

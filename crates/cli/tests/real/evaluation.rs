@@ -14,7 +14,7 @@ use assay_record::spe::{
 };
 
 use crate::helpers::has;
-use crate::running::{one_date, own_address};
+use crate::run_command::{one_date, own_address};
 
 /// How often each line was requested.
 pub type Requested = Arc<Mutex<BTreeMap<String, u32>>>;

@@ -5,7 +5,7 @@ use std::path::Path;
 use assay_quote::HOSTILE;
 use serde_json::Value;
 
-use crate::shown::{assert_page, assert_tame, is_active, on_terminal, without_styles};
+use crate::hostile_text::{assert_page, assert_tame, is_active, on_terminal, without_styles};
 use crate::support::{Assay, read};
 
 /// Every text of a document.

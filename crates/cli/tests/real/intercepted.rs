@@ -12,7 +12,7 @@ use assay_record::spe::{ResponseRow, Verdict};
 use crate::browsing::{Secured, Way, see_alike, words};
 use crate::evaluation::Going;
 use crate::helpers::has;
-use crate::running::own_address;
+use crate::run_command::own_address;
 use crate::site::Site;
 use crate::site::front::Front;
 

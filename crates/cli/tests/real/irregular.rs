@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::replaced::{KINDS, bounded, ends, without};
+use crate::irregular_file::{KINDS, bounded, ends, without};
 use crate::support::Assay;
 
 /// Files that no report needs: they are copies for people, written by the reports themselves, or read by commands that are not run here.

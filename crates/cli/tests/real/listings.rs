@@ -5,14 +5,16 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay_measurement::outcome::Outcome;
 use serde_json::Value;
 
 use crate::helpers::has;
-use crate::places::side_by_side;
-use crate::running::{Ran, at, run};
+use crate::run_command::{Ran, at, run};
 
+/// Runs that go on at a time: most of a run is waiting.
+const AT_ONCE: usize = 3;
 /// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
 const REHEARSAL: &str = "20s";
 /// A proxy that lets one hit in a hundred wait for longer stood still: origins take a third of a second.
@@ -343,4 +345,20 @@ fn no_proxy_beats_ideal_where_bodies_are_coded() {
     let both = |proxy| ["site.pg", "api.pg"].map(|name| (name, proxy));
     let pairs: Vec<_> = here().into_iter().flat_map(both).collect();
     side_by_side(&pairs, |(name, proxy)| does_not_beat_ideal(name, proxy));
+}
+
+/// Does something with each of `all`, some at a time; the results in their order.
+fn side_by_side<T: Sync, R: Send>(all: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (each, next) = (&each, &AtomicUsize::new(0));
+    let work = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        numbers.map_while(|number| Some((number, each(all.get(number)?)))).collect::<Vec<_>>()
+    };
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.flat_map(|results| results.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -69,8 +69,12 @@ mod fleet_lost;
 mod full_disk;
 mod helpers;
 mod hostile;
+#[path = "../commands/hostile_text.rs"]
+mod hostile_text;
 mod intercepted;
 mod irregular;
+#[path = "../commands/irregular_file.rs"]
+mod irregular_file;
 mod listings;
 mod machine;
 mod matrix;
@@ -81,25 +85,20 @@ mod packages;
 #[path = "../commands/pages.rs"]
 mod pages;
 mod peak;
-mod places;
 mod proxies_conform;
 mod proxies_replay;
 mod proxies_tls;
 mod python;
 mod recount;
-#[path = "../commands/replaced.rs"]
-mod replaced;
 mod replaying;
 mod requirements;
 mod retrying;
-mod running;
+mod run_command;
 mod runs;
 #[path = "../commands/samples.rs"]
 mod samples;
 mod schedulers;
 mod shell;
-#[path = "../commands/shown.rs"]
-mod shown;
 mod site;
 mod size;
 mod size_proved;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use assay_record::peak::{Outcome, Peak};
 
-use crate::running::own_address;
+use crate::run_command::own_address;
 use crate::samples::ONE_PHASE;
 use crate::support::Assay;
 

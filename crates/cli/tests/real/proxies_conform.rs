@@ -6,7 +6,6 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::helpers::has;
-use crate::places;
 
 /// Two caches, requests that neither is to keep, and one that shows who has had the response.
 const CASES: &str = r#"
@@ -24,7 +23,6 @@ steps = [
 "#;
 
 fn conform(directory: &Path, more: &[&str]) -> Output {
-    let _place = places::shared();
     let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
     let command = command.current_dir(directory).args(["conform", "--json", "--dir", "kept"]);
     command.args(more).output().expect("the program starts")

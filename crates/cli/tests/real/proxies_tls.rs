@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::helpers::has;
-use crate::running::{Ran, run, workload};
+use crate::run_command::{Ran, run, workload};
 
 /// A run of two seconds through a proxy.
 fn through(proxy: &str, flags: &[&str]) -> Ran {

@@ -10,7 +10,7 @@ use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::server::Server;
 
 use crate::helpers::{all_sent, assert_nothing_left};
-use crate::running::own_address;
+use crate::run_command::own_address;
 use crate::samples::RECONNECTING;
 use crate::support::{Assay, Said};
 

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::places;
-
 /// As many as take a minute beside the other tests.
 const FAULTS: &str = "20";
 
@@ -28,7 +26,6 @@ fn faults_at_random_instants_leave_nothing_and_no_unreadable_record() {
     if !may_unshare() {
         return;
     }
-    let _place = places::shared();
     let kept = tempfile::tempdir().expect("a directory");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/torture.sh");
     let output = Command::new(script)

@@ -5,7 +5,7 @@ use assay_role::load::Timing;
 use assay_role::message::Event;
 
 use crate::harness::simple;
-use crate::served::{Options, run};
+use crate::robot_run::{Options, run};
 
 #[test]
 fn a_worker_that_is_not_to_watch_itself_says_nothing() {

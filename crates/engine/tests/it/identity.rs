@@ -3,9 +3,9 @@
 use assay_workload::model::*;
 
 use crate::harness::{check_sums, content, simple};
-use crate::identified::{ROBOTS, never, protected, uploading};
+use crate::identities::{ROBOTS, never, protected, uploading};
 use crate::origins;
-use crate::served::{Options, Run, run};
+use crate::robot_run::{Options, Run, run};
 use crate::server::{LONG_BYTES, Manner};
 
 /// One thread has all robots: of several, one might reach the goal before another has had its turn.

@@ -9,6 +9,7 @@ mod corpus;
 mod derived;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
+mod expected;
 mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
@@ -16,7 +17,7 @@ mod half_closed;
 mod harness;
 mod health;
 mod http2_server;
-mod identified;
+mod identities;
 mod identity;
 mod multiplexed;
 mod origins;
@@ -24,13 +25,12 @@ mod pipelines;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;
 mod retiring;
-mod right;
+mod robot_run;
 mod robots;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
-mod served;
 mod server;
-mod starting;
+mod start;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
 mod unread;

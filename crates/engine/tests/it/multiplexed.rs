@@ -7,7 +7,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::harness::{check_sums, content, lasts, phase, simple, xacts};
-use crate::served::{Options, Run, run};
+use crate::robot_run::{Options, Run, run};
 use crate::server::{Http2Manner, Manner};
 
 /// Four best-effort robots, pages, and many requests at a time.

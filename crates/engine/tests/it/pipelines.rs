@@ -7,7 +7,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::harness::{check_sums, pages, phase, xacts};
-use crate::served::{Options, run};
+use crate::robot_run::{Options, run};
 use crate::server::{Manner, Seen};
 
 fn is_embedded(seen: &Seen) -> bool {

@@ -16,7 +16,7 @@ use assay_workload::object::Space;
 use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use crate::harness::{SEED, check_sums, content, lasts, phase, simple, xacts};
-use crate::served::{Options, Run, run};
+use crate::robot_run::{Options, Run, run};
 use crate::server::Manner;
 
 /// The errors of which a run has shown the requests.

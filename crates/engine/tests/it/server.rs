@@ -11,8 +11,8 @@ use assay_workload::object::ObjectId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::expected::Right;
 use crate::http2_server;
-use crate::right::Right;
 
 /// More than a robot reads at once (128 KiB), however late it looks.
 pub const LONG_BYTES: usize = 300_000;

@@ -4,7 +4,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::harness::{content, lasts, phase, simple};
-use crate::identified::{ROBOTS, never, protected, uploading};
+use crate::identities::{ROBOTS, never, protected, uploading};
 use crate::origins;
 use crate::robots::unanswered;
 

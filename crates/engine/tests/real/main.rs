@@ -2,17 +2,17 @@
 //! skipped), and a machine that is not too busy.
 
 mod checked;
+#[path = "../it/expected.rs"]
+mod expected;
 #[path = "../it/harness.rs"]
 mod harness;
 mod health;
-#[path = "../it/identified.rs"]
-mod identified;
+#[path = "../it/identities.rs"]
+mod identities;
 mod identity;
 #[path = "../it/origins.rs"]
 mod origins;
 mod pipelines;
-#[path = "../it/right.rs"]
-mod right;
 mod robots;
 mod server;
 mod waits;

@@ -10,8 +10,8 @@ use assay_role::load::Target;
 use assay_workload::model::Workload;
 use assay_workload::{Universe, UniverseOptions};
 
+use crate::expected::Right;
 use crate::harness::{Reported, SEED, Setting, perform, start_soon};
-use crate::right::Right;
 
 /// Runs a workload's robots against a server. `change` says what they do differently from the usual.
 pub fn run(workload: &Workload, change: impl FnOnce(&mut Setting)) -> Reported {

@@ -9,8 +9,8 @@ use assay_replay::{Listener, Origins, Simulated, Source};
 
 use crate::derived;
 use crate::format::{Case, requests};
+use crate::harness::{combined, log};
 use crate::seen;
-use crate::sending::{combined, log};
 use crate::strict::{self, Message, Read};
 
 /// What is in no log is served too; 405 is right for other methods than GET and HEAD, and for a body. What is no refusal of the message

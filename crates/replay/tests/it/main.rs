@@ -12,15 +12,15 @@ mod derived;
 mod ending;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
+mod harness;
 #[path = "../../../http/tests/corpus/reader.rs"]
 mod reader;
-mod remembering;
+mod recorder;
 mod replaying;
 mod secured;
-mod secured_server;
 #[path = "../../../http/tests/corpus/seen.rs"]
 mod seen;
-mod sending;
 mod server;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod tls_server;

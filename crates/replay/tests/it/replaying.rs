@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use assay_replay::filter::{Filter, Statuses};
 use assay_replay::plan::list::Arrivals;
-use assay_replay::{List, Listener, Log, Options, Origins, Results, Simulated, Source, drive};
+use assay_replay::{Listener, Log, Options, Origins, Results, Simulated, Source, drive};
 use assay_testbed::elsewhere;
 
-use crate::remembering::{Requested, Server};
-use crate::sending::{combined, log, options, replay};
+use crate::harness::{combined, list, log, options, replay};
+use crate::recorder::{Requested, Server};
 
 #[test]
 fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own() {
@@ -64,17 +64,9 @@ fn a_list_is_requested_over_connections_with_several_requests_each() {
     std::fs::write(&file, "# a list\nhttp://a.example/1\n/2\n\nhttps://a.example/3\nhttp://a.example/4\n")
         .unwrap();
     let arrivals = Arrivals { connections: 5, requests_each: 2, per_second: 500.0, seed: 3 };
-    let list = List {
-        files: vec![file],
-        host: Some("b".into()),
-        arrivals,
-        once: false,
-        for_ns: None,
-        skips_https: true,
-    };
     let xacts = tmp.path().join("xacts.parquet");
     let options = Options { xacts: Some(xacts.clone()), ..options(server.address) };
-    let results = replay(options, Source::List(list)).unwrap();
+    let results = replay(options, Source::List(list(file, arrivals))).unwrap();
     let requested = server.requested();
     assert_eq!((results.requests, results.connections, results.read.unverified), (10, 5, 1));
     let mut by_connection = std::collections::BTreeMap::<u64, Vec<&str>>::new();
@@ -92,15 +84,7 @@ fn what_goes_wrong_is_counted() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/reset\n/garbage\n/truncated\n/fine\n/close\n/fine\n").unwrap();
     let arrivals = Arrivals { connections: 6, requests_each: 1, per_second: 1000.0, seed: 1 };
-    let list = List {
-        files: vec![file],
-        host: Some("h".into()),
-        arrivals,
-        once: false,
-        for_ns: None,
-        skips_https: true,
-    };
-    let results = replay(options(server.address), Source::List(list)).unwrap();
+    let results = replay(options(server.address), Source::List(list(file, arrivals))).unwrap();
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(errors, [("garbage", 1), ("reset", 1), ("truncated", 1)]);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{List, Options, Source, Tls};
 
-use crate::secured_server::{Lines, Secured, over_tls};
-use crate::sending::{options, replay};
+use crate::harness::{options, replay};
+use crate::tls_server::{Lines, Secured, over_tls};
 
 #[test]
 fn a_certificate_for_another_name_fails_every_request_and_the_result_says_why() {

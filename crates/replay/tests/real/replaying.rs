@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use assay_replay::plan::list::Arrivals;
-use assay_replay::{List, Log, Options, Source};
+use assay_replay::{Log, Options, Source};
 
-use crate::sending::{log, options, replay};
+use crate::harness::{list, log, options, replay};
 use crate::server;
 
 #[test]
@@ -36,16 +36,8 @@ fn requests_beyond_what_may_be_under_way_are_counted_and_not_sent() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/hang\n").unwrap();
     let arrivals = Arrivals { connections: 20, requests_each: 1, per_second: 1e6, seed: 1 };
-    let list = List {
-        files: vec![file],
-        host: Some("h".into()),
-        arrivals,
-        once: false,
-        for_ns: None,
-        skips_https: true,
-    };
     let options = Options { most_open: 3, patience: Duration::from_secs(2), ..options(server) };
-    let results = replay(options, Source::List(list)).unwrap();
+    let results = replay(options, Source::List(list(file, arrivals))).unwrap();
     assert_eq!(results.requests + results.skipped, 20);
     assert!(results.requests >= 3 && results.skipped > 0, "{results:?}");
 }
@@ -57,16 +49,8 @@ fn what_goes_wrong_is_counted_and_nobody_waits_for_it() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/reset\n/garbage\n/truncated\n/hang\n/fine\n/close\n/fine\n").unwrap();
     let arrivals = Arrivals { connections: 7, requests_each: 1, per_second: 1000.0, seed: 1 };
-    let list = List {
-        files: vec![file],
-        host: Some("h".into()),
-        arrivals,
-        once: false,
-        for_ns: None,
-        skips_https: true,
-    };
     let options = Options { patience: Duration::from_secs(2), ..options(server) };
-    let results = replay(options, Source::List(list)).unwrap();
+    let results = replay(options, Source::List(list(file, arrivals))).unwrap();
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(errors, [("garbage", 1), ("reset", 1), ("timed_out", 1), ("truncated", 1)]);

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use crate::secured_server::{Secured, over_tls};
+use crate::tls_server::{Secured, over_tls};
 
 /// A connection that its client closed, on the clock of the machine.
 struct Connection {

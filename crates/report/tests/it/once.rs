@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use assay_record::dir::RunDir;
-use assay_testbed::made;
+use assay_testbed::fixture;
 
 use crate::synthetic::{Story, make};
 
@@ -22,7 +22,7 @@ pub fn place() -> PathBuf {
 
 /// The run of a story in a directory of its own; made, if it is the first of its story.
 pub fn run(story: Story) -> Run {
-    let kept = made::once(&place(), &format!("{story:?}"), || packed(make(story, u64::MAX).dir.path()));
+    let kept = fixture::cached(&place(), &format!("{story:?}"), || packed(make(story, u64::MAX).dir.path()));
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     unpack(&kept, dir.path());

@@ -10,7 +10,7 @@ use assay_record::run::RunInfo;
 use assay_report::headline::Conclusion;
 use assay_report::require::Decision;
 use assay_report::summary::{Figures, Mood, Percentiles, StallCause, Summary, Topic};
-use assay_testbed::made;
+use assay_testbed::fixture;
 use assay_testbed::pages::golden;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub fn of(story: Story) -> Summary {
         summary.run = "runs/image-varnish".into();
         summary.to_json().unwrap().into_bytes()
     };
-    let kept = made::once(&once::place(), &format!("{story:?}.json"), make);
+    let kept = fixture::cached(&once::place(), &format!("{story:?}.json"), make);
     serde_json::from_slice(&kept).unwrap()
 }
 

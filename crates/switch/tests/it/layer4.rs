@@ -8,8 +8,8 @@ use assay_switch::reason::NoServer;
 use proptest::prelude::*;
 use rustix::net::sockopt::set_socket_linger;
 
-use crate::bytes::{echo, greeted, greeter, is_turned_away};
 use crate::harness::{Client, Server, anywhere, config, eventually, file, switch};
+use crate::layer4_peers::{echo, greeted, greeter, is_turned_away};
 
 fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8).collect()

@@ -4,11 +4,9 @@
 #[path = "../../../http/tests/corpus/answered.rs"]
 mod answered;
 mod bodies;
-mod bytes;
 mod certificates;
 #[path = "../../../http/tests/corpus/change.rs"]
 mod change;
-mod chat;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;
@@ -23,6 +21,7 @@ mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
 mod layer4;
+mod layer4_peers;
 mod leaving;
 mod limits;
 #[path = "../../../http/tests/corpus/reader.rs"]
@@ -43,5 +42,6 @@ mod serving;
 mod slow;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod upgrade_server;
 mod upgrading;
 mod watching;

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use crate::chat::{WISH, echo};
 use crate::harness::{Client, Server, eventually, field, file, read_head, switch};
+use crate::upgrade_server::{WISH, echo};
 
 #[test]
 fn what_both_have_agreed_on_goes_both_ways_until_both_have_ended() {

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::sync::Mutex;
 
-use crate::bytes::{echo, greeted, greeter, is_turned_away};
 use crate::harness::{Client, Got, Server, eventually, file, switch};
+use crate::layer4_peers::{echo, greeted, greeter, is_turned_away};
 
 #[test]
 fn a_silent_connection_is_closed_and_one_that_is_not_stays() {

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use crate::chat::{WISH, echo};
 use crate::harness::{Client, eventually, file, read_head, switch};
+use crate::upgrade_server::{WISH, echo};
 
 #[test]
 fn a_tunnel_in_which_nothing_comes_is_closed() {

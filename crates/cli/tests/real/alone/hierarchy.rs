@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::links::FINE_OR_UNDECIDED;
 use crate::helpers::has;
-use crate::running::{Ran, at, run, run_alone, workload};
+use crate::run_command::{Ran, at, run, workload};
 
 fn through(topology: &str) -> Ran {
     through_by(run, topology)
@@ -162,7 +162,7 @@ fn a_link_between_caches_delays_requests_between_them_and_nothing_else() {
     let squid = has("squid", "squid").then_some("squid");
     for proxy in ["builtin"].into_iter().chain(squid) {
         let pair = format!("proxy = \"{proxy}\"{PAIR}");
-        let ran = through_by(run_alone, &pair.replace("siblings", "peer-link = \"delay=40ms\"\nsiblings"));
+        let ran = through_by(run, &pair.replace("siblings", "peer-link = \"delay=40ms\"\nsiblings"));
         let bed = ran.info().bed.expect("there is a link");
         let names: Vec<&str> = bed.links.iter().map(|link| link.name.as_str()).collect();
         assert_eq!(names, ["left-right"]);

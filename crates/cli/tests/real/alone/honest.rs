@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 
 use crate::faulty::{Fault, Faulty};
-use crate::running::{Ran, at, own_address, run_alone, run_clock_ms, start, workload};
+use crate::run_command::{Ran, at, own_address, run, run_clock_ms, start, workload};
 
 /// Exit code of a run of which a headline number is not known.
 const UNDECIDED: i32 = 96;
@@ -161,7 +161,7 @@ fn beside_a_busy_loop(burn_robots: bool) -> Option<Ran> {
     let (robots, origins) = two_processors()?;
     let _burners = [(); LOOPS].map(|()| Burner::on(if burn_robots { robots } else { origins }));
     let [robots, origins] = [robots, origins].map(|cpu| cpu.to_string());
-    Some(run_alone(&[&file("busy.pg"), "--direct", "--robot-cpus", &robots, "--origin-cpus", &origins]))
+    Some(run(&[&file("busy.pg"), "--direct", "--robot-cpus", &robots, "--origin-cpus", &origins]))
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_slow_target_is_its_own_fault() {
     let origin = own_address(9000);
     let forwarder = Faulty::start(&own_address(8080).to_string(), origin, Fault::Slow);
     let proxy = forwarder.address.to_string();
-    let ran = run_alone(&[&file("waiting.pg"), "--proxy", &proxy, "--origin-listen", &origin.to_string()]);
+    let ran = run(&[&file("waiting.pg"), "--proxy", &proxy, "--origin-listen", &origin.to_string()]);
     let waited = ran.series().robots.iter().map(|interval| interval.levels.waiting).max();
     assert!(waited > Some(2_000), "{waited:?} waited at most");
     let unsent = ran.phases()[0]["unsent"].as_u64().expect("a count");
@@ -378,7 +378,7 @@ fn a_slow_target_is_its_own_fault() {
 
 #[test]
 fn a_sound_run_is_known_or_says_what_the_machine_did() {
-    let ran = run_alone(&[&file("steady.pg"), "--direct"]);
+    let ran = run(&[&file("steady.pg"), "--direct"]);
     leaves_unknown(&ran, &[]);
     counts_are_known(&ran);
     let info = ran.info();

@@ -1,5 +1,4 @@
-//! Runs that are judged by their times, beside which nothing else runs (`.config/nextest.toml`). Most have the machine to themselves
-//! (`run_alone`); those whose times may be a few milliseconds more share it with two others (`run`).
+//! Runs that are judged by their times, beside which nothing else runs (`.config/nextest.toml`).
 
 mod hierarchy;
 mod honest;

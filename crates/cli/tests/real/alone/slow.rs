@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::faulty::{Fault, Faulty};
-use crate::running::{Ran, at, own_address, run_alone, workload};
+use crate::run_command::{Ran, at, own_address, run, workload};
 
 fn through(fault: Fault) -> Ran {
     let origin = own_address(9000);
     let forwarder = Faulty::start(&own_address(8080).to_string(), origin, fault);
     let file = workload("overload.pg");
     let proxy = forwarder.address.to_string();
-    run_alone(&[file.to_str().expect("UTF-8"), "--proxy", &proxy, "--origin-listen", &origin.to_string()])
+    run(&[file.to_str().expect("UTF-8"), "--proxy", &proxy, "--origin-listen", &origin.to_string()])
 }
 
 fn phase<'a>(ran: &'a Ran, name: &str) -> &'a Value {

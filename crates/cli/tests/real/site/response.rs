@@ -8,7 +8,7 @@ use std::time::Duration;
 use assay_http::coding::GzipWriter;
 
 use super::Request;
-use crate::running::one_date;
+use crate::run_command::one_date;
 
 /// The same for everything, so that responses can be compared with each other.
 const MODIFIED: &str = "Tue, 03 Nov 2026 10:00:00 GMT";

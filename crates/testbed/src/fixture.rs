@@ -1,4 +1,4 @@
-//! What takes long to make and is the same each time: made by the first test of a binary that needs it, kept in a
+//! What takes long to make and is the same each time: made by the first test of a binary that needs it, cached in a
 //! file, and read by the others, each of which may be a process of its own.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,12 +7,12 @@ use std::path::Path;
 
 /// What `make` gives, made once by each build of this program. It is kept under `name` in `place`, which is for the
 /// package of the program alone.
-pub fn once(place: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+pub fn cached(place: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     let program = std::env::current_exe().expect("this program has a path");
-    once_by(&program, place, name, make)
+    cached_for(&program, place, name, make)
 }
 
-fn once_by(program: &Path, place: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+fn cached_for(program: &Path, place: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     let (own, all) = directory(program).expect("this program is a file");
     if let Ok(kept) = std::fs::read(place.join(&own).join(name)) {
         return kept;
@@ -65,7 +65,7 @@ mod tests {
         std::fs::write(&program, "one").expect("a directory of its own");
         std::fs::write(&other, "one").expect("a directory of its own");
         let made = |program: &Path, name: &str, bytes: &str| {
-            let bytes = once_by(program, &place, name, || bytes.into());
+            let bytes = cached_for(program, &place, name, || bytes.into());
             String::from_utf8(bytes).expect("is text")
         };
         assert_eq!(made(&program, "a", "first"), "first");

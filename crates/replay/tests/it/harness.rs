@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_replay::filter::Filter;
-use assay_replay::{Log, Options, ReplayError, Results, Source, drive};
+use assay_replay::plan::list::Arrivals;
+use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
 
 /// So fast that nothing waits.
 const FAST: f64 = 100_000.0;
@@ -29,6 +30,11 @@ pub fn options(to: SocketAddr) -> Options {
 pub fn log(files: Vec<PathBuf>) -> Log {
     let (filter, host) = (Filter::default(), Some("www.example.org".into()));
     Log { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None, skips_https: true }
+}
+
+/// URLs of host `h`, as often as arrivals say.
+pub fn list(file: PathBuf, arrivals: Arrivals) -> List {
+    List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None, skips_https: true }
 }
 
 /// Replays, without an interrupt.

@@ -13,7 +13,7 @@ use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, Trust};
 use assay_tls::server::Server as TlsServer;
 
-use crate::sending::{combined, log, options, replay};
+use crate::harness::{combined, log, options, replay};
 
 /// What came, in any order of connections.
 pub type Lines = Arc<Mutex<Vec<String>>>;

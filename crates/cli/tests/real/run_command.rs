@@ -16,8 +16,6 @@ use assay_record::run::RunInfo;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
-use crate::places;
-
 /// A directory below `tests/real/workloads`.
 pub fn workload(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/workloads").join(name)
@@ -46,36 +44,23 @@ pub struct Ran {
 pub struct Going {
     child: Child,
     directory: tempfile::TempDir,
-    _place: places::Place,
 }
 
-/// Runs `assay run … --json` in a fresh run directory, beside others: for what no delay changes.
+/// Runs `assay run … --json` in a fresh run directory.
 ///
 /// # Panics
 /// When the output is not one JSON document.
 pub fn run(args: &[&str]) -> Ran {
-    start_in(places::shared(), Command::new(env!("CARGO_BIN_EXE_assay")), args).wait()
-}
-
-/// The same with the machine to itself: for what is judged by its times.
-///
-/// # Panics
-/// When the output is not one JSON document.
-pub fn run_alone(args: &[&str]) -> Ran {
     start(Command::new(env!("CARGO_BIN_EXE_assay")), args).wait()
 }
 
-/// Starts `PROGRAM run … --json` in a fresh run directory, with the machine to itself.
-pub fn start(program: Command, args: &[&str]) -> Going {
-    start_in(places::alone(), program, args)
-}
-
-fn start_in(place: places::Place, mut program: Command, args: &[&str]) -> Going {
+/// Starts `PROGRAM run … --json` in a fresh run directory.
+pub fn start(mut program: Command, args: &[&str]) -> Going {
     let directory = tempfile::tempdir().expect("the temp directory is writable");
     let run_dir = directory.path().join("run");
     program.args(["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")]).args(args);
     program.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Going { child: program.spawn().expect("the program starts"), directory, _place: place }
+    Going { child: program.spawn().expect("the program starts"), directory }
 }
 
 impl Going {
