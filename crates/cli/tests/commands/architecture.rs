@@ -5,10 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{read, root};
 
-/// Lines after which a file is two rooms. A longer one says why in a line that begins with [`LONG_BECAUSE`].
-const LINES_MAX: usize = 600;
-const LONG_BECAUSE: &str = "// Long, because ";
-
 /// What touches a socket, a file, a clock or another process.
 const IMPURE: [&str; 13] = [
     "tokio",
@@ -202,50 +198,6 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 #[test]
-fn files_are_short_or_say_why_not() {
-    let long = |file: &PathBuf| {
-        let text = read(file);
-        text.lines().count() > LINES_MAX && !text.lines().any(|line| line.starts_with(LONG_BECAUSE))
-    };
-    let wrong: Vec<_> = files(&[".rs"]).iter().filter(|file| long(file)).map(|file| shown(file)).collect();
-    assert!(wrong.is_empty(), "more than {LINES_MAX} lines without a line `{LONG_BECAUSE}…`: {wrong:#?}");
-}
-
-#[test]
-fn every_file_begins_with_a_statement_of_what_it_holds() {
-    let silent = |file: &PathBuf| !is_test(file) && !read(file).starts_with("//! ");
-    let requests = |file: &PathBuf| first_paragraph(&read(file)).contains('?');
-    let all = files(&[".rs"]);
-    let wrong: Vec<_> = all.iter().filter(|file| silent(file)).map(|file| shown(file)).collect();
-    assert!(wrong.is_empty(), "no module documentation on the first line: {wrong:#?}");
-    let wrong: Vec<_> = all.iter().filter(|file| requests(file)).map(|file| shown(file)).collect();
-    assert!(wrong.is_empty(), "module documentation begins with a question: {wrong:#?}");
-}
-
-/// The first paragraph of a module's documentation, on one line.
-fn first_paragraph(text: &str) -> String {
-    let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
-    lines.collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn a_question_is_found_wherever_it_stands_in_the_first_paragraph() {
-    assert!(first_paragraph("//! Heads.\n//! What do they say?\n//!\n//! More.\n").contains('?'));
-    assert!(!first_paragraph("//! Heads.\n//!\n//! What do they say?\n").contains('?'));
-}
-
-#[test]
-fn every_library_says_what_it_does_not_do() {
-    for (name, _) in plan().into_iter().filter(|(name, _)| name != "cli") {
-        let text = read(&root().join("crates").join(&name).join("src/lib.rs"));
-        assert!(
-            text.contains("//! *Does not:*"),
-            "crates/{name}/src/lib.rs does not say what it does not do"
-        );
-    }
-}
-
-#[test]
 fn nothing_names_a_place_on_one_machine() {
     let endings = [".rs", ".toml", ".md", ".pg", ".sh", ".html", ".js", ".json", ".txt", "Makefile", "run"];
     // Put together here so that this file passes its own test.
@@ -258,43 +210,6 @@ fn nothing_names_a_place_on_one_machine() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// The steps of a walk: files and the functions in them.
-fn steps(page: &str) -> Vec<Vec<(String, String)>> {
-    let step = |line: &str| {
-        let (number, rest) = line.split_once(". `")?;
-        number.parse::<u32>().ok()?;
-        let (file, rest) = rest.split_once("` · `")?;
-        Some((file.to_owned(), rest.split_once('`')?.0.to_owned()))
-    };
-    let walks = page.split("\n## ").skip(1);
-    walks.map(|walk| walk.lines().filter_map(step).collect()).collect()
-}
-
-#[test]
-fn the_walks_for_newcomers_lead_through_functions_that_are_there() {
-    let walks = steps(&read(&root().join("docs/explanation/walks.md")));
-    assert_eq!(walks.len(), 3);
-    for walk in &walks {
-        assert!((5..=10).contains(&walk.len()), "{walk:?}");
-        for (file, function) in walk {
-            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
-            assert!(holds_function(&text, function), "there is no `{function}` in {file}");
-        }
-    }
-}
-
-fn holds_function(text: &str, name: &str) -> bool {
-    [format!("fn {name}("), format!("fn {name}<")].iter().any(|begin| text.contains(begin.as_str()))
-}
-
-#[test]
-fn a_walk_through_a_function_that_has_gone_is_found_out() {
-    let walks = steps("# Page\n\n## A walk\n\n1. `a.rs` · `one`: text.\n2. `a.rs` · `two`: text.\n");
-    assert_eq!(walks, [[("a.rs".to_owned(), "one".to_owned()), ("a.rs".to_owned(), "two".to_owned())]]);
-    assert!(holds_function("pub fn one(", "one") && holds_function("fn two<T>(", "two"));
-    assert!(!holds_function("fn one_more(", "one"));
 }
 
 /// What reads a file without asking what it is, and may: the beginning of a path below `crates`, and why.

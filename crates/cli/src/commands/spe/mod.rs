@@ -111,7 +111,7 @@ pub struct SpeArgs {
     pub may_request: Vec<Network>,
     /// Where the Collector's listeners are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
     /// [default: chosen; 127.0.0.1:3200 where a proxy is already running]
-    #[arg(long = "collector-listen", alias = "doors", value_name = "ADDR:PORT", help_heading = WHO)]
+    #[arg(long = "collector-listen", value_name = "ADDR:PORT", help_heading = WHO)]
     pub listeners: Option<SocketAddr>,
     /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
     /// called, and is not needed where there is only one; may be given more than once
