@@ -42,11 +42,12 @@ demo:
 	$(CARGO) build --profile quick --package assay
 	target/quick/assay run demo
 
+# For tests, Clippy compiles our own crates: `cargo clippy` would check all code, libraries too, that the compiler then reads again. The
+# second variable is what `cargo clippy -- -D warnings` sets.
+test test-real instructions-dev: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+test test-real instructions-dev: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+
 # Needs Rust, a C compiler and Python's standard library. The machine has no say in what these tests find.
-# Clippy is a compiler: it builds our own crates here, so they are compiled once and not checked before. The second variable is what
-# `cargo clippy -- -D warnings` sets.
-test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
-test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test:
 	$(CARGO) fmt --all --check
 	$(CARGO) test --workspace --all-targets --no-run --quiet

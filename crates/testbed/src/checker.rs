@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::skip;
+
 /// What h2spec requires and RFC 9113 does not: its section there, and what it sends.
 const NOT_REQUIRED: [(&str, &str); 3] = [
     // A server that also speaks HTTP/1.1 at that address says in it that this is none of both (RFC 9113, 3.4).
@@ -25,10 +27,10 @@ fn program() -> Option<PathBuf> {
 }
 
 /// How many tests a server of HTTP/2 in the clear passes, and which it fails of those that RFC 9113 requires; `path` is that of a
-/// resource with a body. None, and a line that says so: h2spec is not there.
+/// resource with a body. None: h2spec is missing, and the test is skipped.
 pub fn h2spec(address: SocketAddr, path: &str) -> Option<(usize, Vec<String>)> {
     let Some(program) = program() else {
-        eprintln!("skipped: there is no h2spec (scripts/test-setup.sh builds it with Go)");
+        skip("there is no h2spec (scripts/test-setup.sh builds it with Go)");
         return None;
     };
     let report = tempfile::NamedTempFile::new().expect("a temporary file");

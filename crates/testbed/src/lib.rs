@@ -1,7 +1,7 @@
 //! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
 //! between them. And a place for a real [`Browser`], with what tests of [`pages`] need; a checker of servers of
-//! HTTP/2 ([`h2spec`]); and what is [`fixture`] once for many tests.
+//! HTTP/2 ([`h2spec`]); and [`fixture`]s that many tests share.
 //!
 //! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
 
@@ -12,6 +12,7 @@ mod client;
 mod elsewhere;
 pub mod fixture;
 pub mod pages;
+mod real;
 mod server;
 
 use std::future::Future;
@@ -24,6 +25,7 @@ pub use browser::Browser;
 pub use checker::h2spec;
 pub use client::{Client, Response};
 pub use elsewhere::{elsewhere, response_to};
+pub use real::{python, skip};
 pub use server::{Part, Seen, Server, ok, pause_ms, send};
 
 /// No test takes this long unless it hangs.

@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::helpers::python;
 use crate::samples::CLUSTER;
 use crate::support::{Assay, Said, read, root, send, wait_for};
+use assay_testbed::python;
 
 /// Nodes that end with the test.
 struct Running(Child);

@@ -1,6 +1,6 @@
 //! What the tests of runs share: how they went, processes of theirs, and programs of this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::{Said, program, wait_until};
@@ -101,18 +101,4 @@ fn signal(pid: i32, signal: i32) {
 pub fn has(name: &str, package: &str) -> bool {
     let beyond_path = ["/usr/sbin", "/usr/local/sbin"].map(|directory| format!("{directory}/{name}"));
     program(&[name, &beyond_path[0], &beyond_path[1]], package).is_some()
-}
-
-/// The interpreter that `scripts/test-setup.sh` makes; without one the test says that this part is skipped.
-pub fn python() -> Option<PathBuf> {
-    let named = std::env::var_os("ASSAY_PYTHON").map(PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let found = named.or_else(|| Some(cache?.join("assay/python/bin/python"))).filter(|path| path.is_file());
-    if found.is_none() {
-        let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
-        assert!(!required, "ASSAY_REQUIRE_REAL=1 wants a Python with pandas: scripts/test-setup.sh");
-        eprintln!("skipped: no Python with pandas and DuckDB (scripts/test-setup.sh makes one)");
-    }
-    found
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::helpers::python;
 use crate::support::{Assay, Said, root};
+use assay_testbed::python;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_assay");
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::helpers::python;
 use crate::support::{Assay, root};
+use assay_testbed::python;
 
 fn succeeds(python: &Path, script: &str, argument: &Path, within: &Path) -> String {
     let script = root().join("crates/report/tests").join(script);

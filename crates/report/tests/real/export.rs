@@ -3,7 +3,9 @@
 use assay_report::export;
 use assay_report::summary::Summary;
 
-use crate::python::{python, run};
+use assay_testbed::python;
+
+use crate::python::run;
 use crate::synthetic::{self, Story};
 
 /// Reads the log with HdrHistogram's own Python library and adds up what it finds.

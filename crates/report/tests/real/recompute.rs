@@ -5,7 +5,9 @@ use std::path::Path;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_report::html;
 
-use crate::python::{python, run};
+use assay_testbed::python;
+
+use crate::python::run;
 use crate::synthetic::{self, Story};
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::run::RunInfo;
+use assay_testbed::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
@@ -99,12 +100,6 @@ fn counts_are_known(ran: &Ran) {
         assert!(known.contains(&json!(name)), "{name}: {:#}", ran.json["headline"]);
     }
     assert_eq!(ran.errors_total(), 0, "{}", ran.json["total"]["errors"]);
-}
-
-/// Says that a test was left out; fails where nothing may be left out.
-fn skip(why: &str) {
-    assert!(std::env::var_os("ASSAY_REQUIRE_REAL").is_none(), "left out: {why}");
-    eprintln!("skipped: {why}");
 }
 
 /// Two processors to play with; none: there is only one.

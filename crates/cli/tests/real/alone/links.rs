@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_record::run::RunInfo;
+use assay_testbed::skip;
 
 use crate::run_command::{Ran, run, start, workload};
 
@@ -13,10 +14,8 @@ pub const FINE_OR_UNDECIDED: [i32; 2] = [0, 96];
 
 pub fn may_have_namespaces() -> bool {
     let may = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
-    let required = std::env::var("ASSAY_REQUIRE_REAL").as_deref() == Ok("1");
-    assert!(may || !required, "ASSAY_REQUIRE_REAL=1 wants links: run it as root, with /dev/net/tun");
     if !may {
-        eprintln!("skipped: links need root and /dev/net/tun");
+        skip("links need root and /dev/net/tun");
     }
     may
 }
