@@ -555,7 +555,10 @@ mod tests {
         assert!(refused(&builtin).contains("--direct"));
         let mut nginx = crate::find("nginx", &[]).unwrap();
         // It need not be installed for this.
-        (nginx.user, nginx.start.command) = (None, vec!["/bin/sh".into()]);
+        nginx.user = None;
+        for command in [&mut nginx.start.command, &mut nginx.version.command] {
+            *command = vec!["/bin/sh".into()];
+        }
         let target = TargetChoice::Described(Box::new(nginx), Mode::Reverse);
         let message = refused(&RunPlan { target, disk_bytes: 0, ..testing::plan() });
         assert!(message.contains("give it at least --disk 8MB"), "{message}");

@@ -181,7 +181,6 @@ pub struct Hierarchy {
     /// Those by which it can query parents.
     pub parents: Vec<Protocol>,
     /// The protocols by which others can query it.
-    #[serde(alias = "answers")]
     pub serves: Vec<Protocol>,
     /// It can send everything through one parent, and knows nothing of several.
     pub one_parent: bool,

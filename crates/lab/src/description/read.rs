@@ -4,9 +4,13 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use minijinja::Environment;
+
 use super::{
-    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, Program, Settings,
+    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, Settings, template,
 };
+
+const NO_PROGRAM: &str = "must name a program";
 
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
@@ -77,43 +81,41 @@ fn check(description: &Description) -> Result<(), Wrong> {
     for (index, source) in description.counters.iter().enumerate() {
         check_counters(description, index, source)?;
     }
+    let environment = template::environment();
+    let templates = templates(&environment, description)?;
     for &mode in &description.modes {
         for (is_root, disk_bytes) in [(true, 1 << 30), (false, 1 << 30), (true, 0)] {
             let mut settings = Settings::sample(mode, is_root, disk_bytes);
             settings.chosen.clone_from(&description.chosen);
-            try_templates(description, &settings)?;
+            try_templates(&templates, &settings)?;
             if description.http2.is_some() {
                 settings.http2 = true;
-                try_templates(description, &settings)?;
+                try_templates(&templates, &settings)?;
                 settings.http2 = false;
             }
             settings.origin_http2 = description.origin_http2;
             if settings.origin_http2 {
-                try_templates(description, &settings)?;
+                try_templates(&templates, &settings)?;
             }
             if !description.tls.is_empty() {
                 settings.tls.clone_from(&description.tls);
-                try_templates(description, &settings)?;
+                try_templates(&templates, &settings)?;
                 settings.tls.clear();
             }
             settings.origin_http2 = false;
             if description.hierarchy != Hierarchy::default() {
                 settings.circle = Some(Circle::sample(&description.hierarchy));
-                try_templates(description, &settings)?;
+                try_templates(&templates, &settings)?;
             }
         }
     }
-    try_choices(description)
-}
-
-/// Fills in every template with every value of every setting, one setting at a time.
-fn try_choices(description: &Description) -> Result<(), Wrong> {
+    // Every value of every setting, one setting at a time.
     let mut settings = Settings::sample(description.modes[0], true, 1 << 30);
     for (name, setting) in &description.settings {
         for value in setting.samples() {
             settings.chosen.clone_from(&description.chosen);
             settings.chosen.extend(setting.read(&value).map(|chosen| (name.clone(), chosen)));
-            try_templates(description, &settings)?;
+            try_templates(&templates, &settings)?;
         }
     }
     Ok(())
@@ -239,76 +241,106 @@ fn check_counters(description: &Description, index: usize, source: &CounterSourc
     Ok(())
 }
 
-/// Fills in every template with sample values, so that a mistake is found when a description is read.
-fn try_templates(description: &Description, settings: &Settings) -> Result<(), Wrong> {
+/// A template of a description, parsed.
+struct Template<'a> {
+    text: &'a str,
+    parsed: minijinja::Template<'a, 'a>,
+    path: Vec<Step>,
+    /// It must not come out empty.
+    names_program: bool,
+}
+
+impl<'a> Template<'a> {
+    fn parse(environment: &'a Environment<'a>, text: &'a str, path: Vec<Step>) -> Result<Self, Wrong> {
+        match environment.template_from_str(text) {
+            Ok(parsed) => Ok(Self { text, parsed, path, names_program: false }),
+            Err(error) => Err(cannot_fill(text, &path, &error)),
+        }
+    }
+}
+
+/// Every template of a description.
+fn templates<'a>(
+    environment: &'a Environment<'a>,
+    description: &'a Description,
+) -> Result<Vec<Template<'a>>, Wrong> {
+    let mut templates = Vec::new();
+    let parse = |text: &'a str, path: Vec<Step>| Template::parse(environment, text, path);
     for (index, file) in description.files.iter().enumerate() {
-        try_template(settings, &file.text, &[Step::Key("file"), Step::Index(index), Step::Key("text")])?;
+        templates.push(parse(&file.text, vec![Step::Key("file"), Step::Index(index), Step::Key("text")])?);
     }
-    try_program(settings, &description.start, &[Step::Key("start")])?;
-    if let Some(terminator) = &description.tls_terminator {
-        try_program(settings, &terminator.program(), &[Step::Key("tls-terminator")])?;
-    }
-    for (key, programs) in [
+    let mut programs = vec![(vec![Step::Key("start")], &description.start)];
+    for (key, several) in [
         ("prepare", &description.prepare),
         ("companion", &description.companions),
         ("empty", &description.empty),
     ] {
-        for (index, program) in programs.iter().enumerate() {
-            try_program(settings, program, &[Step::Key(key), Step::Index(index)])?;
+        let place = |index| vec![Step::Key(key), Step::Index(index)];
+        programs.extend(several.iter().enumerate().map(|(index, program)| (place(index), program)));
+    }
+    let mut commands: Vec<(Vec<Step>, &[String])> = Vec::new();
+    for (path, program) in programs {
+        for value in program.environment.values() {
+            templates.push(parse(value, [&path[..], &[Step::Key("environment")]].concat())?);
+        }
+        commands.push((path, &program.command));
+    }
+    let terminator = description.tls_terminator.as_ref();
+    commands
+        .extend(terminator.map(|terminator| (vec![Step::Key("tls-terminator")], &terminator.command[..])));
+    for (path, command) in commands {
+        let path = [&path[..], &[Step::Key("command")]].concat();
+        if command.is_empty() {
+            return Err(Wrong::at(&path, NO_PROGRAM));
+        }
+        for (index, argument) in command.iter().enumerate() {
+            let argument = parse(argument, [&path[..], &[Step::Index(index)]].concat())?;
+            templates.push(Template { names_program: index == 0, ..argument });
         }
     }
     for (index, source) in description.counters.iter().enumerate() {
-        let path = [Step::Key("counters"), Step::Index(index), Step::Key("command")];
-        for argument in &source.command {
-            try_template(settings, argument, &path)?;
+        let path = |key| vec![Step::Key("counters"), Step::Index(index), Step::Key(key)];
+        let command = source.command.iter().map(|argument| (argument, "command"));
+        let request = source
+            .path
+            .iter()
+            .map(|text| (text, "path"))
+            .chain(source.host.iter().map(|text| (text, "host")));
+        for (text, key) in command.chain(request) {
+            templates.push(parse(text, path(key))?);
         }
-        for (key, template) in [("path", &source.path), ("host", &source.host)] {
-            let path = [Step::Key("counters"), Step::Index(index), Step::Key(key)];
-            template.as_ref().map_or(Ok(()), |template| try_template(settings, template, &path))?;
+    }
+    Ok(templates)
+}
+
+/// Fills in every template, so that a mistake is found when a description is read.
+fn try_templates(templates: &[Template], settings: &Settings) -> Result<(), Wrong> {
+    let variables = settings.variables();
+    for template in templates {
+        let filled = template.parsed.render(&variables);
+        let filled = filled.map_err(|error| cannot_fill(template.text, &template.path, &error))?;
+        if template.names_program && filled.is_empty() {
+            return Err(Wrong::at(&template.path, NO_PROGRAM));
         }
     }
     Ok(())
 }
 
-fn try_program(settings: &Settings, program: &Program, path: &[Step]) -> Result<(), Wrong> {
-    let mut command = path.to_vec();
-    command.push(Step::Key("command"));
-    for (index, argument) in program.command.iter().enumerate() {
-        let mut place = command.clone();
-        place.push(Step::Index(index));
-        try_template(settings, argument, &place)?;
-    }
-    let runs =
-        program.command.first().is_some_and(|name| settings.fill(name).is_ok_and(|name| !name.is_empty()));
-    if !runs {
-        return Err(Wrong::at(&command, "must name a program"));
-    }
-    let mut environment = path.to_vec();
-    environment.push(Step::Key("environment"));
-    for value in program.environment.values() {
-        try_template(settings, value, &environment)?;
-    }
-    Ok(())
-}
-
-fn try_template(settings: &Settings, template: &str, path: &[Step]) -> Result<(), Wrong> {
-    settings.fill(template).map(drop).map_err(|error| {
-        let number = error.line().unwrap_or(1);
-        let line = template.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
-        let why = match error.kind() {
-            minijinja::ErrorKind::UndefinedError => {
-                "it uses a variable that there is not (docs/reference/proxies.md lists them)".to_owned()
-            }
-            kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
-        };
-        let mut wrong =
-            Wrong::at(path, format!("the template cannot be filled in: {why}, in the line `{line}`"));
-        // A multi-line string begins on the line below its quotes; a one-line template is on the line itself.
-        if template.contains('\n') {
-            wrong.lines_in = error.line().unwrap_or(0);
+fn cannot_fill(template: &str, path: &[Step], error: &minijinja::Error) -> Wrong {
+    let number = error.line().unwrap_or(1);
+    let line = template.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
+    let why = match error.kind() {
+        minijinja::ErrorKind::UndefinedError => {
+            "it uses a variable that there is not (docs/reference/proxies.md lists them)".to_owned()
         }
-        wrong
-    })
+        kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
+    };
+    let mut wrong = Wrong::at(path, format!("the template cannot be filled in: {why}, in the line `{line}`"));
+    // A multi-line string begins on the line below its quotes; a one-line template is on the line itself.
+    if template.contains('\n') {
+        wrong.lines_in = error.line().unwrap_or(0);
+    }
+    wrong
 }
 
 /// The line that the field at `path`, or the nearest thing above it that is there, begins on.

@@ -54,13 +54,10 @@ pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, Descriptio
             }
         }
     }
-    for (file, text) in SHIPPED {
-        let description = Description::read(file, text)?;
-        if description.name == name {
-            return Ok(description);
-        }
+    match SHIPPED.iter().find(|(file, _)| Path::new(file).file_stem().is_some_and(|stem| stem == name)) {
+        Some((file, text)) => Description::read(file, text),
+        None => Err(unknown(name, user_dirs)),
     }
-    Err(unknown(name, user_dirs))
 }
 
 fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
@@ -126,6 +123,7 @@ mod tests {
             let description = description.unwrap();
             assert!(description.package.is_some(), "{}", description.name);
             assert!(!description.notes.is_empty(), "{}", description.name);
+            assert_eq!(find(&description.name, &[]).unwrap().name, description.name);
         }
     }
 
