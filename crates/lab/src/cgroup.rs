@@ -366,7 +366,7 @@ mod tests {
             let group = match Group::make(&limits, &[]) {
                 Ok(group) => group,
                 // Not every machine, and not every user, may make one; what is said then is tested above.
-                Err(error) => return eprintln!("skipped: {error}"),
+                Err(error) => return assay_testbed::skip(&error.to_string()),
             };
             let info = group.info();
             assert_eq!((info.cpu_quota, info.memory_bytes), (Some(0.5), Some(64 << 20)));

@@ -130,7 +130,7 @@ mod real_tests {
     #[test]
     fn caches_reach_each_other_by_their_link_only_and_everybody_else_without() {
         if let Some(why) = assay_link::namespace::refused() {
-            return eprintln!("skipped: {why}");
+            return assay_testbed::skip(&why);
         }
         let text = "[[cache]]\nname = \"y\"\ncount = 2\nsiblings = [\"y\"]\npeer-link = \"delay=5ms\"\n";
         let usual =

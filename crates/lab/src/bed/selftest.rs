@@ -141,7 +141,7 @@ mod real_tests {
     #[test]
     fn a_link_that_is_off_by_more_than_five_percent_is_refused() {
         if let Err(error) = Namespace::new() {
-            return eprintln!("skipped: {error}");
+            return assay_testbed::skip(&error.to_string());
         }
         assert_eq!(fault("delay=40ms", |_| {}), None);
         assert_eq!(fault("delay=40ms", |test| test.round_trip_p50_us = 83_900), None);

@@ -1,6 +1,5 @@
 //! Two namespaces joined by a link, for tests and for the measurement.
 
-use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
 use assay_link::interface::{self, Tun};
@@ -19,8 +18,7 @@ pub struct Bed {
 /// Two namespaces joined by a link; none where this user may not have them.
 pub fn bed(link: &str, seed: u64, congestion_control: &str) -> Option<Bed> {
     if let Some(why) = assay_link::namespace::refused() {
-        // Not through `eprintln!`, which the test harness keeps to itself when a test passes.
-        let _ = writeln!(io::stderr(), "skipped: {why}");
+        assay_testbed::skip(&why);
         return None;
     }
     let settings: LinkSettings = link.parse().unwrap();

@@ -94,7 +94,9 @@ mod tests {
             let id = said.recv().expect("it sends its id");
             match Switches::of(id) {
                 // Not permitted, as in many containers: nothing to test.
-                Err(refused) => eprintln!("skipped: the kernel does not let us watch switches: {refused}"),
+                Err(refused) => {
+                    assay_testbed::skip(&format!("the kernel does not let us watch switches: {refused}"))
+                }
                 Ok(mut switches) => {
                     let mut seen: Vec<Switch> = Vec::new();
                     while seen.iter().filter(|switch| switch.kind == Kind::Slept).count() < 1_000 {
