@@ -140,7 +140,8 @@ mod tests {
     #[test]
     fn fields_of_the_connection_stay_behind_and_via_is_added() {
         let text = "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: close, X-Mine\r\nx-mine: 2\r\n\
-                    TE: trailers\r\nVia: 1.0 other\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\n\r\n";
+                    TE: trailers\r\nVia: 1.0 other\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\nTrailer: X-Sum\r\n\
+                    Proxy-Connection: close\r\nProxy-Authorization: Basic eDp5\r\n\r\n";
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut out = Vec::new();
         append_end_to_end(&mut out, head.headers(), (head.facts.version, "assay"), |field| field.is("host"));

@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use toml::de::{DeTable, DeValue};
-
 use minijinja::Environment;
+use toml::de::{DeTable, DeValue};
 
 use super::{
     Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, Settings, template,
 };
 
+/// What is wrong with a command that is empty, or whose first argument comes out empty.
 const NO_PROGRAM: &str = "must name a program";
-
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
 /// Longest patience that a description may request, in seconds.
@@ -134,13 +133,13 @@ fn check_head(description: &Description) -> Result<(), Wrong> {
         return Err(Wrong::field("modes", "must name at least one of \"reverse\" and \"forward\""));
     }
     if description.version.command.is_empty() {
-        return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], "must name a program"));
+        return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], NO_PROGRAM));
     }
     if let Some(terminator) = &description.tls_terminator {
         let key = Step::Key("tls-terminator");
         if terminator.version.command.is_empty() {
             let path = [key, Step::Key("version"), Step::Key("command")];
-            return Err(Wrong::at(&path, "must name a program"));
+            return Err(Wrong::at(&path, NO_PROGRAM));
         }
         if !description.tls.contains(&Leg::Robots) {
             let what = "it is started for robots that speak TLS, and `tls` does not name \"robots\"";
@@ -250,22 +249,16 @@ struct Template<'a> {
     names_program: bool,
 }
 
-impl<'a> Template<'a> {
-    fn parse(environment: &'a Environment<'a>, text: &'a str, path: Vec<Step>) -> Result<Self, Wrong> {
-        match environment.template_from_str(text) {
-            Ok(parsed) => Ok(Self { text, parsed, path, names_program: false }),
-            Err(error) => Err(cannot_fill(text, &path, &error)),
-        }
-    }
-}
-
 /// Every template of a description.
 fn templates<'a>(
     environment: &'a Environment<'a>,
     description: &'a Description,
 ) -> Result<Vec<Template<'a>>, Wrong> {
+    let parse = |text: &'a str, path: Vec<Step>| match environment.template_from_str(text) {
+        Ok(parsed) => Ok(Template { text, parsed, path, names_program: false }),
+        Err(error) => Err(cannot_fill(text, &path, &error)),
+    };
     let mut templates = Vec::new();
-    let parse = |text: &'a str, path: Vec<Step>| Template::parse(environment, text, path);
     for (index, file) in description.files.iter().enumerate() {
         templates.push(parse(&file.text, vec![Step::Key("file"), Step::Index(index), Step::Key("text")])?);
     }
@@ -285,9 +278,9 @@ fn templates<'a>(
         }
         commands.push((path, &program.command));
     }
-    let terminator = description.tls_terminator.as_ref();
-    commands
-        .extend(terminator.map(|terminator| (vec![Step::Key("tls-terminator")], &terminator.command[..])));
+    if let Some(terminator) = &description.tls_terminator {
+        commands.push((vec![Step::Key("tls-terminator")], &terminator.command));
+    }
     for (path, command) in commands {
         let path = [&path[..], &[Step::Key("command")]].concat();
         if command.is_empty() {
@@ -300,14 +293,11 @@ fn templates<'a>(
     }
     for (index, source) in description.counters.iter().enumerate() {
         let path = |key| vec![Step::Key("counters"), Step::Index(index), Step::Key(key)];
-        let command = source.command.iter().map(|argument| (argument, "command"));
-        let request = source
-            .path
-            .iter()
-            .map(|text| (text, "path"))
-            .chain(source.host.iter().map(|text| (text, "host")));
-        for (text, key) in command.chain(request) {
-            templates.push(parse(text, path(key))?);
+        for argument in &source.command {
+            templates.push(parse(argument, path("command"))?);
+        }
+        for (key, text) in [("path", &source.path), ("host", &source.host)] {
+            templates.extend(text.as_ref().map(|text| parse(text, path(key))).transpose()?);
         }
     }
     Ok(templates)
@@ -446,6 +436,37 @@ hits = ["HIT"]
     fn a_mistake_in_an_argument_is_found_too() {
         let error = error(&GOOD.replace("{{ work }}", "{{ wrok }}"));
         assert!(error.starts_with("toy.toml:19: start.command[2]: "), "{error}");
+    }
+
+    #[test]
+    fn a_program_whose_name_comes_out_empty_is_refused() {
+        for name in ["", "{% if http2 %}toy{% endif %}"] {
+            let error =
+                error(&GOOD.replace("command = [\"toy\", \"-f\"", &format!("command = [\"{name}\", \"-f\"")));
+            assert!(error.starts_with("toy.toml:19: start.command[0]: must name a program"), "{error}");
+        }
+    }
+
+    #[test]
+    fn templates_are_found_wherever_they_stand() {
+        let good = GOOD.replacen("directories", "tls = [\"robots\"]\ndirectories", 1);
+        let counters = "format = \"log-words\"\nlog = \"log/access.log\"\n";
+        let terminator = "[tls-terminator]\ntitle = \"T\"\nversion = { command = [\"t\"], after = \"\" }\n\
+                          command = [\"t\", \"{{ x }}\"]\n[start]";
+        for (what, with, place) in [
+            ("[start]", "[[prepare]]\ncommand = [\"a\", \"{{ x }}\"]\n[start]", "prepare[0].command[1]"),
+            ("[start]", terminator, "tls-terminator.command[1]"),
+            ("[start]", "[start]\nenvironment = { A = \"{{ x }}\" }", "start.environment"),
+            (counters, "format = \"json\"\npath = \"/{{ x }}\"\n", "counters[0].path"),
+            (counters, "format = \"json\"\npath = \"/\"\nhost = \"{{ x }}\"\n", "counters[0].host"),
+            (counters, "format = \"json\"\ncommand = [\"a\", \"{{ x }}\"]\n", "counters[0].command"),
+        ] {
+            let error = error(&good.replacen(what, with, 1));
+            assert!(
+                error.contains(&format!(": {place}: the template cannot be filled in")),
+                "{place}: {error}"
+            );
+        }
     }
 
     #[test]
